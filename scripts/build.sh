@@ -1,0 +1,95 @@
+# shellcheck shell=bash
+# Builds the library with CMake and the tool with cargo. Sourced by ./dev.
+
+# Configures a preset if that was not done, or done for another place or other settings. Later
+# changes to a CMakeLists.txt are noticed by the build itself.
+configure() {
+    local preset=$1 directory=$build/cmake-$1
+    if [[ $directory/build.ninja -nt $root/CMakePresets.json ]] &&
+        grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$directory/CMakeCache.txt"; then
+        return
+    fi
+    (cd "$root" && cmake --preset "$preset" --fresh)
+}
+
+# Usage: build_library PRESET
+build_library() {
+    say "building the library ($1)"
+    local -a quiet=()
+    if [[ ! -t 1 ]]; then quiet=(-- --quiet); fi
+    configure "$1" && cmake --build "$build/cmake-$1" "${quiet[@]}"
+}
+
+# Usage: publish FROM TO: the copy is replaced whole, so that a program that runs on the old one
+# keeps it, and left alone if it is the same, so that nothing is built again because of it.
+publish() {
+    cmp -s "$1" "$2" && return
+    mkdir -p "$(dirname "$2")" && cp "$1" "$2.new" && mv -f "$2.new" "$2"
+}
+
+# Copies what the release preset built to where people look for it.
+publish_library() {
+    local from=$build/cmake-release workload
+    publish "$(find_built libsnug.so)" "$build/lib/libsnug.so" &&
+        publish "$(find_built libsnug.a)" "$build/lib/libsnug.a" || return
+    for workload in "$from"/bench/*; do
+        if [[ -f $workload && -x $workload ]]; then
+            publish "$workload" "$build/bench/${workload##*/}" || return
+        fi
+    done
+}
+
+# The path of a file in the release build, or nothing.
+find_built() {
+    find "$build/cmake-release" -name "$1" -not -path '*/CMakeFiles/*' -print -quit
+}
+
+# cargo, for the tool, with the library that goes into it. Usage: tool_cargo COMMAND [ARGUMENT...]
+tool_cargo() {
+    (
+        cd "$root/tool" && unset CARGO_BUILD_TARGET &&
+            SNUG_LIBRARY=$build/lib/libsnug.so CARGO_TARGET_DIR=$build/cargo cargo "$@"
+    )
+}
+
+# Needs the published library, and Rust.
+build_tool() {
+    say "building the tool"
+    tool_cargo build --release --locked &&
+        publish "$build/cargo/release/snug" "$build/bin/snug"
+}
+
+# Usage: build_all [require_tool]: without the word, a machine without Rust gets the library alone.
+build_all() {
+    build_library release || fail "the library does not build"
+    publish_library || fail "the library was built, but could not be copied to build/lib"
+    if need_rust; then
+        build_tool || fail "the tool does not build"
+    elif [[ ${1-} == require_tool ]]; then
+        fail "the tool was left out, and this needs it"
+    else
+        say "the tool was left out"
+    fi
+}
+
+cmd_build() {
+    local preset='' part=all
+    while (($# > 0)); do
+        case $1 in
+            --preset) preset=${2-} && shift ;;
+            --preset=*) preset=${1#*=} ;;
+            lib | tool) part=$1 ;;
+            *) usage_error "build does not know '$1'" ;;
+        esac
+        shift
+    done
+    need_packages "${build_needs[@]}"
+    case $preset,$part in
+        ,all) build_all ;;
+        ,tool) build_all require_tool ;;
+        ,lib | release,lib | release,all) build_library release && publish_library ;;
+        debug,* | asan,* | tsan,*) build_library "$preset" ;;
+        *) usage_error "there is no preset '$preset' for $part" ;;
+    esac
+    say "done: ${preset:+build/cmake-$preset }build/lib build/bin build/bench"
+}

@@ -1,0 +1,100 @@
+# shellcheck shell=bash
+# Builds and runs every test and sums up the results. Sourced by ./dev.
+#
+# Each step leaves what it has to say in build/test/: `ctest` a PRESET.xml, cargo a tool.log, and
+# a step that could not even begin a line `name: why` in broken.txt. scripts/test_summary.py counts.
+
+test_presets=(release debug asan tsan)
+test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
+
+# Packages of the real programs that are run on snug. A program that cannot be had is skipped.
+want_test_programs() {
+    local list=$root/tests/programs/packages.txt
+    local -a packages
+    [[ -e $list ]] || return 0
+    mapfile -t packages < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$list")
+    want_packages "${packages[@]}"
+}
+
+broken() {
+    say "$1: $2"
+    printf '%s: %s\n' "$1" "$2" >>"$results/broken.txt"
+}
+
+# Builds what the tests need. Usage: build_for_tests, with `results` set.
+build_for_tests() {
+    local preset
+    for preset in "${test_presets[@]}"; do
+        build_library "$preset" || broken "$preset" "does not build"
+    done
+    publish_library || broken "build/lib" "the library could not be copied there"
+    if need_rust; then
+        build_tool || broken "tool" "does not build"
+    fi
+}
+
+# Usage: run_library_tests PRESET FILTER
+run_library_tests() {
+    local preset=$1 filter=$2
+    local -a prefix=()
+    # ThreadSanitizer cannot place its shadow under the address randomisation of some kernels.
+    if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then prefix=(setarch -R); fi
+    say "testing the library ($preset)"
+    (
+        cd "$root" && "${prefix[@]}" ctest --preset "$preset" --parallel "$(nproc)" \
+            --output-junit "$results/$preset.xml" --test-output-size-passed 65536 \
+            ${filter:+--tests-regex "$filter"}
+    ) || touch "$results/$preset.failed"
+}
+
+run_tool_tests() {
+    say "testing the tool"
+    tool_cargo test --locked --no-run || {
+        broken "tool" "its tests do not build"
+        return
+    }
+    if ! tool_cargo_timed test --locked --no-fail-fast 2>&1 | tee "$results/tool.log"; then
+        touch "$results/tool.failed"
+    fi
+}
+
+# cargo as tool_cargo runs it, but not for ever.
+tool_cargo_timed() {
+    (
+        cd "$root/tool" && unset CARGO_BUILD_TARGET &&
+            SNUG_LIBRARY=$build/lib/libsnug.so CARGO_TARGET_DIR=$build/cargo \
+                CARGO_TERM_COLOR=never timeout --kill-after=10 "$test_seconds" cargo "$@"
+    )
+}
+
+cmd_test() {
+    local filter='' preset
+    while (($# > 0)); do
+        case $1 in
+            --full) export SNUG_TEST_FULL=1 && test_seconds=36000 ;;
+            -R) ;;
+            -*) usage_error "test does not know '$1'" ;;
+            *) filter=$1 ;;
+        esac
+        shift
+    done
+    need_packages "${build_needs[@]}" "${test_needs[@]}"
+    want_test_programs
+
+    results=$build/test
+    rm -rf "$results" && mkdir -p "$results"
+    build_for_tests
+    for preset in "${test_presets[@]}"; do
+        if [[ -e $build/cmake-$preset/CTestTestfile.cmake ]]; then
+            run_library_tests "$preset" "$filter"
+        fi
+    done
+    if [[ ! $filter || tool =~ $filter ]]; then
+        if rust_is_there; then
+            run_tool_tests
+        else
+            echo "tool: no Rust $rust_needed or newer" >"$results/skipped.txt"
+        fi
+    fi
+    python3 "$root/scripts/test_summary.py" "$results"
+}

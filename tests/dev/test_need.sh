@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Tests scripts/need.sh: what is missing is seen, and a version is compared as a version. Nothing
+# is installed: may_install is replaced by a machine that says no.
+set -euo pipefail
+
+root=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
+export root build=$root/build
+# shellcheck source=scripts/common.sh
+source "$root/scripts/common.sh"
+# shellcheck source=scripts/need.sh
+source "$root/scripts/need.sh"
+
+failures=0
+
+# Usage: expect WHAT EXPECTED GOT
+expect() {
+    if [[ $2 != "$3" ]]; then
+        printf '%s:\n  expected: %s\n  got:      %s\n' "$1" "$2" "$3"
+        failures=$((failures + 1))
+    fi
+}
+
+yes_or_no() { if "$@"; then echo yes; else echo no; fi; }
+
+expect "a program that is there" "" "$(missing_packages bash:bash)"
+expect "a program that is not" "nowhere" "$(missing_packages bash:bash no-such-program:nowhere)"
+expect "a file that is there" "" "$(missing_packages /bin/sh:dash)"
+expect "a file that is not" "libnone-dev" "$(missing_packages /no/such.h:libnone-dev)"
+
+expect "1.85.1 is new enough" yes "$(yes_or_no version_at_least 1.85.1 1.85)"
+expect "1.85 is new enough" yes "$(yes_or_no version_at_least 1.85 1.85)"
+expect "1.100.0 is new enough" yes "$(yes_or_no version_at_least 1.100.0 1.85)"
+expect "1.84.9 is too old" no "$(yes_or_no version_at_least 1.84.9 1.85)"
+expect "0.66.0+ds1-1 is too old" no "$(yes_or_no version_at_least 0.66.0+ds1-1 1.85)"
+
+may_install() { return 1; }
+status=0
+output=$(need_packages bash:bash no-such-program:first /no/such.h:second 2>&1) || status=$?
+expect "what is missing and cannot be installed ends the command" 1 "$status"
+expect "and the command that installs it is printed" "yes" \
+    "$(yes_or_no grep -q 'apt-get install first second$' <<<"$output")"
+expect "with nothing missing it goes on" "" "$(need_packages bash:bash 2>&1)"
+status=0
+output=$(want_packages no-such-package-of-snug 2>&1) || status=$?
+expect "what is only wanted does not end the command" 0 "$status"
+expect "and the command is printed too" "yes" \
+    "$(yes_or_no grep -q 'apt-get install no-such-package-of-snug$' <<<"$output")"
+
+exit $((failures > 0))
