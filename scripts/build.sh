@@ -1,23 +1,35 @@
 # shellcheck shell=bash
 # Builds the library with CMake and the tool with cargo. Sourced by ./dev.
 
-# Configures a preset if that was not done, or done for another place or other settings. Later
-# changes to a CMakeLists.txt are noticed by the build itself.
+# Usage: configure PRESET [tests]: configures a preset if that was not done, or done for another
+# place, for other settings, or without the tests that are now wanted. Only they need more than the
+# compiler. Later changes to a CMakeLists.txt are noticed by the build itself.
 configure() {
-    local preset=$1 directory=$build/cmake-$1
+    local preset=$1 directory=$build/cmake-$1 log=$build/log/cmake-$1.log tests=OFF
+    if [[ ${2-} ]] || is_set "$preset" BUILD_TESTING:BOOL=ON; then tests=ON; fi
     if [[ $directory/build.ninja -nt $root/CMakePresets.json ]] &&
-        grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$directory/CMakeCache.txt"; then
+        is_set "$preset" "CMAKE_HOME_DIRECTORY:INTERNAL=$root" &&
+        is_set "$preset" "BUILD_TESTING:BOOL=$tests"; then
         return
     fi
-    (cd "$root" && cmake --preset "$preset" --fresh)
+    mkdir -p "$build/log"
+    (cd "$root" && cmake --preset "$preset" --fresh -D BUILD_TESTING:BOOL=$tests) >"$log" 2>&1 || {
+        cat "$log" >&2
+        return 1
+    }
 }
 
-# Usage: build_library PRESET
+# Succeeds if the cache of a preset has this line.
+is_set() {
+    grep -qxF "$2" "$build/cmake-$1/CMakeCache.txt" 2>/dev/null
+}
+
+# Usage: build_library PRESET [tests]
 build_library() {
     say "building the library ($1)"
     local -a quiet=()
     if [[ ! -t 1 ]]; then quiet=(-- --quiet); fi
-    configure "$1" && cmake --build "$build/cmake-$1" "${quiet[@]}"
+    configure "$@" && cmake --build "$build/cmake-$1" "${quiet[@]}"
 }
 
 # Usage: publish FROM TO: the copy is replaced whole, so that a program that runs on the old one
@@ -65,18 +77,23 @@ build_all() {
     publish_library || fail "the library was built, but could not be copied to build/lib"
     if need_rust; then
         build_tool || fail "the tool does not build"
+        say "built: build/lib build/bench build/bin"
     elif [[ ${1-} == require_tool ]]; then
-        fail "the tool was left out, and this needs it"
+        fail "the tool was left out, and it is needed for this"
     else
-        say "the tool was left out"
+        say "built: build/lib build/bench; the tool was left out"
     fi
 }
 
 cmd_build() {
-    local preset='' part=all
+    local preset=release part=all
     while (($# > 0)); do
         case $1 in
-            --preset) preset=${2-} && shift ;;
+            --preset)
+                (($# > 1)) || usage_error "--preset needs a name"
+                preset=$2
+                shift
+                ;;
             --preset=*) preset=${1#*=} ;;
             lib | tool) part=$1 ;;
             *) usage_error "build does not know '$1'" ;;
@@ -85,11 +102,12 @@ cmd_build() {
     done
     need_packages "${build_needs[@]}"
     case $preset,$part in
-        ,all) build_all ;;
-        ,tool) build_all require_tool ;;
-        ,lib | release,lib | release,all) build_library release && publish_library ;;
-        debug,* | asan,* | tsan,*) build_library "$preset" ;;
+        release,all) build_all ;;
+        release,tool) build_all require_tool ;;
+        release,lib) build_library release && publish_library && say "built: build/lib build/bench" ;;
+        debug,all | debug,lib | asan,all | asan,lib | tsan,all | tsan,lib)
+            build_library "$preset" && say "built: build/cmake-$preset"
+            ;;
         *) usage_error "there is no preset '$preset' for $part" ;;
     esac
-    say "done: ${preset:+build/cmake-$preset }build/lib build/bin build/bench"
 }

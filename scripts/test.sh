@@ -25,7 +25,7 @@ broken() {
 build_for_tests() {
     local preset
     for preset in "${test_presets[@]}"; do
-        build_library "$preset" || broken "$preset" "does not build"
+        build_library "$preset" tests || broken "$preset" "does not build"
     done
     publish_library || broken "build/lib" "the library could not be copied there"
     if need_rust; then
