@@ -1,0 +1,55 @@
+//! Finds the library that the tool carries inside itself, and hands it to src/carried.rs.
+//!
+//! It is the file that the environment variable SNUG_LIBRARY names (`./dev build` sets it), else the one that
+//! `./dev build` leaves in ../build/lib. The copy in OUT_DIR keeps the place of the build out of the binary.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=SNUG_LIBRARY");
+    if let Err(message) = carry() {
+        println!("cargo::error={message}");
+    }
+}
+
+fn carry() -> Result<(), String> {
+    let source = find_library()?;
+    println!("cargo::rerun-if-changed={}", source.display());
+    let bytes = fs::read(&source).map_err(|e| format!("cannot read {}: {e}", source.display()))?;
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err(format!("{} is not a shared library", source.display()));
+    }
+
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    fs::write(out.join("libsnug.so"), &bytes).map_err(|e| format!("cannot copy the library: {e}"))?;
+    println!("cargo::rustc-env=SNUG_LIBRARY_ID={}", identity(&bytes));
+    Ok(())
+}
+
+fn find_library() -> Result<PathBuf, String> {
+    if let Some(named) = env::var_os("SNUG_LIBRARY").filter(|v| !v.is_empty()) {
+        let named = PathBuf::from(named);
+        return match named.is_file() {
+            true => Ok(named),
+            false => Err(format!("SNUG_LIBRARY names {}, which is no file", named.display())),
+        };
+    }
+    let built = Path::new("../build/lib/libsnug.so");
+    println!("cargo::rerun-if-changed={}", built.display());
+    match built.is_file() {
+        true => Ok(built.to_path_buf()),
+        false => Err("the tool carries libsnug.so inside itself, and there is none: run `./dev build` in the \
+                      repository's root, or set SNUG_LIBRARY to a built libsnug.so"
+            .to_string()),
+    }
+}
+
+/// The first 16 hexadecimal digits of the SHA-256 of the library: the part of its file name that tells versions apart.
+fn identity(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

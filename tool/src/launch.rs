@@ -1,0 +1,102 @@
+//! `snug run`: becomes the command, with the library preloaded.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::{absolute, Path};
+use std::process::{Command, ExitCode};
+
+use anyhow::{bail, Context, Result};
+
+use crate::cache;
+use crate::cli::{RunArgs, Setting};
+use crate::inherited;
+use crate::refusal::Refusal;
+use crate::target;
+
+pub fn run(args: &RunArgs, settings: &[Setting]) -> Result<ExitCode> {
+    check_settings(settings)?;
+    let mut command = command_for(&args.words)?;
+    set_up(&mut command, &cache::library()?, settings);
+    if let Some(place) = &args.stats {
+        command.env("SNUG_STATS", stats_place(place)?);
+    }
+    let error = command.exec();
+    bail!(Refusal::cannot_run(format!("{} cannot be run: {error}", args.words[0].to_string_lossy())))
+}
+
+/// Unknown SNUG_ names are left to the library, which knows the right ones; any other name is a mistake here.
+pub fn check_settings(settings: &[Setting]) -> Result<()> {
+    match settings.iter().find(|setting| !setting.name.as_bytes().starts_with(b"SNUG_")) {
+        None => Ok(()),
+        Some(Setting { name, value }) => {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            bail!("{name}={value} is not one of snug's settings, which begin with SNUG_; set others with env, as in: env {name}={value} snug ...")
+        }
+    }
+}
+
+/// The command, found and looked at: an error says why it cannot run on snug.
+pub fn command_for(words: &[OsString]) -> Result<Command> {
+    let program = target::find(&words[0])?;
+    target::check(&program)?;
+    let mut command = Command::new(&program);
+    command.arg0(&words[0]).args(&words[1..]);
+    // SAFETY: the function only makes async-signal-safe calls.
+    unsafe {
+        command.pre_exec(|| {
+            inherited::restore_for_exec();
+            Ok(())
+        });
+    }
+    Ok(command)
+}
+
+/// Preloads the library before whatever is preloaded already, and sets the settings.
+pub fn set_up(command: &mut Command, library: &Path, settings: &[Setting]) {
+    command.env("LD_PRELOAD", preload_list(library, env::var_os("LD_PRELOAD").as_deref()));
+    for Setting { name, value } in settings {
+        command.env(name, value);
+    }
+}
+
+fn preload_list(library: &Path, existing: Option<&OsStr>) -> OsString {
+    let library = library.as_os_str().as_bytes();
+    let mut list = library.to_vec();
+    let existing = existing.unwrap_or_default().as_bytes().split(|byte| matches!(byte, b' ' | b':'));
+    for other in existing.filter(|other| !other.is_empty() && *other != library) {
+        list.push(b':');
+        list.extend_from_slice(other);
+    }
+    OsString::from_vec(list)
+}
+
+/// The library's own words for streams stay; a file is meant from here, wherever the program moves to.
+fn stats_place(place: &OsStr) -> Result<OsString> {
+    if place == "stderr" || place == "stdout" {
+        return Ok(place.into());
+    }
+    Ok(absolute(place).context("--stats= needs the name of a file")?.into_os_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_comes_first_and_once() {
+        let list = |existing: Option<&str>| preload_list(Path::new("/c/libsnug.so"), existing.map(OsStr::new));
+        assert_eq!(list(None), "/c/libsnug.so");
+        assert_eq!(list(Some("")), "/c/libsnug.so");
+        assert_eq!(list(Some("/a.so b.so::/c/libsnug.so")), "/c/libsnug.so:/a.so:b.so");
+    }
+
+    #[test]
+    fn a_stats_file_becomes_absolute() {
+        assert_eq!(stats_place(OsStr::new("stderr")).unwrap(), "stderr");
+        assert_eq!(stats_place(OsStr::new("/x/y")).unwrap(), "/x/y");
+        assert_eq!(Path::new(&stats_place(OsStr::new("y")).unwrap()), env::current_dir().unwrap().join("y"));
+        assert!(stats_place(OsStr::new("")).is_err());
+    }
+}

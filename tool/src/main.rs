@@ -1,0 +1,42 @@
+//! `snug`: runs programs on the snug allocator, and measures what that changes.
+//!
+//! Reading order: cli (what may be asked) -> launch (run) -> target (may this program run on snug?) -> cache and
+//! carried (the library, and the file it becomes) -> compare and bench (measuring).
+
+mod bench;
+mod cache;
+mod carried;
+mod cli;
+mod compare;
+mod inherited;
+mod launch;
+mod process;
+mod refusal;
+mod target;
+
+use std::process::ExitCode;
+
+use cli::Command;
+use refusal::Refusal;
+
+/// What went wrong is snug's own business, not the program's; the number that env(1) and nohup(1) use.
+const STATUS_OWN_FAILURE: u8 = 125;
+
+fn main() -> ExitCode {
+    inherited::restore();
+    let (cli, settings) = match cli::parse(std::env::args_os().collect()) {
+        Ok(parsed) => parsed,
+        Err(status) => return ExitCode::from(status),
+    };
+    let (result, otherwise) = match &cli.command {
+        None => (carried::print_version(), 1),
+        Some(Command::Run(args)) => (launch::run(args, &settings), STATUS_OWN_FAILURE),
+        Some(Command::Compare(args)) => (compare::run(args, &settings), 1),
+        Some(Command::Bench(args)) => (bench::run(args), 1),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("snug: {error:#}");
+        let status = error.downcast_ref::<Refusal>().map_or(otherwise, |refusal| refusal.status);
+        ExitCode::from(status)
+    })
+}

@@ -1,0 +1,93 @@
+//! What the tests share: `snug` with a cache of its own, and programs made for a test.
+#![allow(dead_code)] // each test program uses a part
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+pub const SNUG: &str = env!("CARGO_BIN_EXE_snug");
+
+/// A folder for one test, with a cache in it.
+pub struct Place {
+    pub dir: TempDir,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { dir: TempDir::new().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn cache(&self) -> PathBuf {
+        self.path("cache")
+    }
+
+    /// `snug` with these arguments, unpacking into this place.
+    pub fn snug<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(SNUG);
+        command.args(args).env("XDG_CACHE_HOME", self.cache()).env_remove("LD_PRELOAD").env_remove("SNUG_STATS");
+        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub fn output<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Output {
+        self.snug(args).output().unwrap()
+    }
+
+    /// The libraries in the cache, temporary files included.
+    pub fn cached(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.cache().join("snug")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>, mode: u32) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    /// A C program, compiled with these flags.
+    pub fn compile(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+        let file = self.write(&format!("{name}.c"), source, 0o644);
+        let program = self.path(name);
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        let done = Command::new(compiler).arg(file).arg("-o").arg(&program).args(flags).output().unwrap();
+        assert!(done.status.success(), "{}", stderr(&done));
+        program
+    }
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// It ended well and said nothing on stderr.
+#[track_caller]
+pub fn assert_clean(output: &Output) {
+    assert_eq!((output.status.code(), stderr(output).as_str()), (Some(0), ""));
+}
+
+/// It ended with this status and one line from snug, which holds all these parts.
+#[track_caller]
+pub fn assert_refused(output: &Output, status: i32, parts: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    assert!(said.starts_with("snug: ") && said.lines().count() == 1, "{said}");
+    for part in parts {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}
+
+pub fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}

@@ -1,0 +1,118 @@
+//! Programs that gain privileges when they start: snug must know beforehand when the loader will ignore LD_PRELOAD.
+
+mod common;
+
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{chown, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{assert_refused, stderr, stdout, Place, SNUG};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+/// Prints whether the kernel started it as secure: whether the loader ignores LD_PRELOAD.
+const SECURE: &str = r#"
+#include <stdio.h>
+#include <sys/auxv.h>
+int main(void) { printf("%lu\n", getauxval(AT_SECURE)); return 0; }
+"#;
+
+const NOBODY: u32 = 65534;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let tests = vec![Trial::ignorable_test("programs_that_gain_privileges", programs_that_gain_privileges)];
+    libtest_mimic::run(&arguments, tests).exit();
+}
+
+/// Snug must foretell what the kernel does with set-user-ID, set-group-ID and file capabilities, for root and others.
+fn programs_that_gain_privileges() -> Result<Completion, Failed> {
+    // SAFETY: cannot fail.
+    if unsafe { libc::getuid() } != 0 {
+        return without_being_root();
+    }
+    let place = Place::new();
+    fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(SNUG, place.path("snug")).unwrap();
+    let plain = place.compile("plain", SECURE, &[]);
+    let copy = |name: &str, owner: u32, mode: u32| -> PathBuf {
+        let path = place.path(name);
+        fs::copy(&plain, &path).unwrap();
+        chown(&path, Some(owner), Some(owner)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let programs = [
+        copy("nothing", 0, 0o755),
+        copy("user-root", 0, 0o4755),
+        copy("user-nobody", NOBODY, 0o4755),
+        copy("group-root", 0, 0o2755),
+        copy("group-nobody", NOBODY, 0o2755),
+        copy("group-not-executable", NOBODY, 0o2705),
+        with_capabilities(copy("capabilities", 0, 0o755)),
+    ];
+    let mut refused = Vec::new();
+    for user in [0, NOBODY] {
+        for program in &programs {
+            let name = program.file_name().unwrap().to_str().unwrap();
+            let secure = stdout(&Command::new(program).uid(user).gid(user).output().unwrap());
+            let output = run_as(&place, user, program);
+            if secure == "0\n" {
+                assert_eq!(stdout(&output), "0\n", "{name} for {user}: {}", stderr(&output));
+            } else {
+                assert_refused(&output, 126, &[name, "the system lets nothing be preloaded"]);
+                refused.push((user, name));
+            }
+        }
+    }
+    let expected = [
+        (0, "user-nobody"),
+        (0, "group-nobody"),
+        (NOBODY, "user-root"),
+        (NOBODY, "group-root"),
+        (NOBODY, "capabilities"),
+    ];
+    if refused.len() < expected.len() {
+        return Ok(Completion::ignored_with(
+            "this system ignores such marks (nosuid or no_new_privs), and snug knew it",
+        ));
+    }
+    assert_eq!(refused, expected);
+    Ok(Completion::Completed)
+}
+
+fn run_as(place: &Place, user: u32, program: &Path) -> std::process::Output {
+    let home = place.path(&format!("home-{user}"));
+    fs::create_dir_all(&home).unwrap();
+    chown(&home, Some(user), Some(user)).unwrap();
+    let mut command = Command::new(place.path("snug"));
+    command.arg("run").arg(program).env("XDG_CACHE_HOME", home).env_remove("LD_PRELOAD");
+    command.uid(user).gid(user).output().unwrap()
+}
+
+/// Gives a program CAP_NET_RAW, in the form in which the kernel stores it (linux/capability.h, revision 2).
+fn with_capabilities(program: PathBuf) -> PathBuf {
+    let words: [u32; 5] = [0x0200_0001, 1 << 13, 0, 0, 0];
+    let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let path = CString::new(program.as_os_str().as_bytes()).unwrap();
+    // SAFETY: the strings end in NUL and `value` has the length given.
+    let done = unsafe {
+        let name = c"security.capability".as_ptr();
+        libc::setxattr(path.as_ptr(), name, value.as_ptr().cast(), value.len(), 0)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    program
+}
+
+fn without_being_root() -> Result<Completion, Failed> {
+    let place = Place::new();
+    let has_mark = |path: &&&str| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o4000 != 0);
+    let Some(program) = ["/usr/bin/su", "/usr/bin/passwd", "/usr/bin/mount"].iter().find(has_mark) else {
+        return Ok(Completion::ignored_with("not root, and no set-user-ID program is here"));
+    };
+    assert_refused(&place.output(&["run", program, "--help"]), 126, &["is set-user-ID"]);
+    Ok(Completion::Completed)
+}

@@ -1,0 +1,87 @@
+//! SNUG_ settings, --stats, --version, and mistakes on the command line.
+
+mod common;
+
+use std::fs;
+
+use common::{assert_clean, assert_refused, stderr, stdout, Place};
+
+#[test]
+fn settings_reach_the_command() {
+    let place = Place::new();
+    let script = "echo $SNUG_CHECK,$SNUG_MISUSE,$SNUG_STATS";
+    let output = place.output(&["run", "SNUG_CHECK=full", "--stats=stdout", "SNUG_MISUSE=warn", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("full,warn,stdout\n"), "{}", stdout(&output));
+    assert!(stdout(&place.output(&["run", "sh", "-c", script])).starts_with(",,\n"));
+}
+
+#[test]
+fn other_variables_are_refused() {
+    let place = Place::new();
+    for subcommand in ["run", "compare"] {
+        let output = place.output(&[subcommand, "SNUG_CHECK=full", "LANG=C", "true"]);
+        let status = if subcommand == "run" { 125 } else { 1 };
+        assert_refused(&output, status, &["LANG=C", "begin with SNUG_"]);
+    }
+}
+
+#[test]
+fn usage_mistakes_have_their_own_status() {
+    let place = Place::new();
+    for (args, status) in [
+        (vec!["run"], 125),
+        (vec!["run", "--sats", "true"], 125),
+        (vec!["run", "--stats=", "true"], 125),
+        (vec!["compare", "--runs", "0", "true"], 2),
+        (vec!["nonsense"], 2),
+    ] {
+        let output = place.output(&args);
+        assert_eq!(output.status.code(), Some(status), "{args:?}");
+        assert!(!stderr(&output).is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn statistics_go_to_the_named_file() {
+    let place = Place::new();
+    fs::create_dir(place.path("elsewhere")).unwrap();
+    let output = place.output(&["run", "--stats=numbers.txt", "--", "sh", "-c", "cd elsewhere; echo $SNUG_STATS"]);
+    assert_clean(&output);
+    assert_eq!(stdout(&output).trim(), place.path("numbers.txt").to_str().unwrap());
+    let written = fs::read_to_string(place.path("numbers.txt")).unwrap();
+    assert!(written.contains("snug"), "{written}");
+}
+
+#[test]
+fn statistics_go_to_stderr_by_default() {
+    let place = Place::new();
+    let output = place.output(&["run", "--stats", "true"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""));
+    assert!(stderr(&output).contains("snug"), "{}", stderr(&output));
+}
+
+#[test]
+fn version_of_the_tool_and_of_the_library() {
+    let place = Place::new();
+    for flag in ["--version", "-V"] {
+        let output = place.output(&[flag]);
+        assert_clean(&output);
+        let lines: Vec<String> = stdout(&output).lines().map(str::to_string).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0], format!("snug {}", env!("CARGO_PKG_VERSION")));
+        let version = lines[1].strip_prefix("libsnug ").unwrap().split(' ').next().unwrap();
+        assert!(version.split('.').count() == 3 && version.starts_with(|c: char| c.is_ascii_digit()), "{}", lines[1]);
+    }
+}
+
+#[test]
+fn help_names_the_subcommands() {
+    let place = Place::new();
+    let output = place.output(&["--help"]);
+    assert_clean(&output);
+    for word in ["run", "compare", "bench"] {
+        assert!(stdout(&output).contains(word), "{word}");
+    }
+    assert_clean(&place.output(&["run", "--help"]));
+}
