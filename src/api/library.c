@@ -1,0 +1,28 @@
+/*
+ * What happens when the library is loaded and when the process ends.
+ */
+#include <unistd.h>
+
+#include "heap/heap.h"
+#include "report/report.h"
+
+/* glibc hands every constructor the program's arguments and environment, and calls this one, which
+ * asks to be first, before it sets environ itself. Others pass nothing. */
+__attribute__((constructor)) static void library_start(int count, char **arguments,
+                                                       char **environment)
+{
+    (void)count;
+    (void)arguments;
+#if defined(__GLIBC__)
+    heap_start(environ != NULL ? environ : environment);
+#else
+    (void)environment;
+    heap_start(environ);
+#endif
+}
+
+__attribute__((destructor)) static void library_end(void)
+{
+    report_at_exit();
+    heap_exit();
+}

@@ -1,0 +1,161 @@
+/*
+ * malloc, free and friends: the functions that programs call.
+ *
+ * The fast paths are inlined from magazine/cache.h and leave by a jump to a slow path; what the
+ * compiler makes of them stands in docs/decisions/0001-fast-path.md. Here is also the one place
+ * where errno is set.
+ */
+#include <errno.h>
+
+#include "heap/heap.h"
+#include "platform/memory.h"
+#include "snug/snug.h"
+
+/* ---- Slow paths ---- */
+
+static void *or_no_memory(void *block)
+{
+    if (UNLIKELY(block == NULL))
+        errno = ENOMEM;
+    return block;
+}
+
+static NOINLINE void *malloc_slow(size_t size)
+{
+    return or_no_memory(heap_take(size));
+}
+
+static NOINLINE void free_slow(void *block)
+{
+    heap_give(block);
+}
+
+/* ---- malloc and free ---- */
+
+void *snug_malloc(size_t size)
+{
+    if (LIKELY(size <= CLASS_FINE_BYTES)) {
+        void *object = cache_pop(thread_self.cache, class_of_size(size));
+        if (LIKELY(object != NULL))
+            return object;
+    }
+    return malloc_slow(size);
+}
+
+void snug_free(void *block)
+{
+    if (UNLIKELY(!cache_push(thread_self.cache, (uintptr_t)block)))
+        free_slow(block);
+}
+
+void snug_free_sized(void *block, size_t size)
+{
+    (void)size;
+    snug_free(block);
+}
+
+void snug_free_aligned_sized(void *block, size_t alignment, size_t size)
+{
+    (void)alignment;
+    (void)size;
+    snug_free(block);
+}
+
+/* ---- calloc and realloc ---- */
+
+void *snug_calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
+        return or_no_memory(NULL);
+    return or_no_memory(heap_take_zero(bytes));
+}
+
+void *snug_realloc(void *block, size_t size)
+{
+    if (block == NULL)
+        return snug_malloc(size);
+    if (UNLIKELY(size == 0)) {
+        snug_free(block);
+        return NULL;
+    }
+    return or_no_memory(heap_resize(block, size));
+}
+
+void *snug_reallocarray(void *block, size_t count, size_t size)
+{
+    size_t bytes;
+    if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
+        return or_no_memory(NULL);
+    return snug_realloc(block, bytes);
+}
+
+/* ---- Aligned ---- */
+
+void *snug_aligned_alloc(size_t alignment, size_t size)
+{
+    if (UNLIKELY(!is_power_of_two(alignment))) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return or_no_memory(heap_take_aligned(alignment, size));
+}
+
+void *snug_memalign(size_t alignment, size_t size)
+{
+    if (UNLIKELY(alignment > MAX_REQUEST)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    size_t power = MIN_ALIGN;
+    while (power < alignment)
+        power *= 2;
+    return or_no_memory(heap_take_aligned(power, size));
+}
+
+int snug_posix_memalign(void **result, size_t alignment, size_t size)
+{
+    if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
+        return EINVAL;
+    int error = errno; /* which a failing system call of libc's may write */
+    void *block = heap_take_aligned(alignment, size);
+    errno = error;
+    if (UNLIKELY(block == NULL))
+        return ENOMEM;
+    *result = block;
+    return 0;
+}
+
+void *snug_valloc(size_t size)
+{
+    return or_no_memory(heap_take_aligned(os_page_size(), size));
+}
+
+void *snug_pvalloc(size_t size)
+{
+    size_t page = os_page_size();
+    if (UNLIKELY(size > MAX_REQUEST))
+        return or_no_memory(NULL);
+    return or_no_memory(heap_take_aligned(page, align_up(size + (size == 0), page)));
+}
+
+/* ---- Size ---- */
+
+size_t snug_malloc_usable_size(void *block)
+{
+    return block == NULL ? 0 : heap_usable(block, "malloc_usable_size");
+}
+
+/* ---- The names that programs know ---- */
+
+#if defined(SNUG_OVERRIDE)
+/* The names are made by the assembler, not declared: the compiler has its own idea of some. */
+#define OVERRIDE_ALLOC(name, function)                    \
+    extern __typeof(function) override_##name __asm__(#name) \
+        __attribute__((alias(#function), visibility("default")));
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmissing-attributes" /* there are none to miss: nobody calls them */
+#endif
+#define OVERRIDE_INFO(name, function)
+#include "api/overrides.def"
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Bit arithmetic on machine words; each function is one or two instructions.
+ */
+#ifndef SNUG_BASE_BITS_H
+#define SNUG_BASE_BITS_H
+
+#include "base/common.h"
+
+/* The number of the lowest bit set. `word` must not be 0. */
+static inline unsigned bit_lowest(uint64_t word)
+{
+    return (unsigned)__builtin_ctzll(word);
+}
+
+/* The number of the highest bit set, which is floor(log2). `word` must not be 0. */
+static inline unsigned bit_highest(uint64_t word)
+{
+    return 63u - (unsigned)__builtin_clzll(word);
+}
+
+static inline unsigned bit_count(uint64_t word)
+{
+    return (unsigned)__builtin_popcountll(word);
+}
+
+static inline bool bitmap_get(const uint64_t *map, size_t index)
+{
+    return (map[index / 64] >> (index % 64)) & 1;
+}
+
+static inline void bitmap_set(uint64_t *map, size_t index)
+{
+    map[index / 64] |= (uint64_t)1 << (index % 64);
+}
+
+static inline void bitmap_clear(uint64_t *map, size_t index)
+{
+    map[index / 64] &= ~((uint64_t)1 << (index % 64));
+}
+
+/* The first bit set at or after `from` in a map of `words` words, or `words * 64` if there is
+ * none. */
+static inline size_t bitmap_next(const uint64_t *map, size_t words, size_t from)
+{
+    size_t index = from / 64;
+    if (index >= words)
+        return words * 64;
+    uint64_t word = map[index] & (~(uint64_t)0 << (from % 64));
+    while (word == 0) {
+        if (++index == words)
+            return words * 64;
+        word = map[index];
+    }
+    return index * 64 + bit_lowest(word);
+}
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * The few words that every file of the library shares: compiler hints, size arithmetic that cannot
+ * overflow unseen, and the unit that all page numbers count in.
+ *
+ * Nothing here knows the operating system or any structure of the allocator.
+ */
+#ifndef SNUG_BASE_COMMON_H
+#define SNUG_BASE_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define NOINLINE __attribute__((noinline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define COLD __attribute__((cold, noinline))
+
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+
+/* The page of the page map and of all spans: 4 KiB whatever the system's page size is, so that one
+ * binary serves 4, 16 and 64 KiB kernels. What is asked of the system is rounded to its own pages
+ * in platform/. */
+#define PAGE_SHIFT 12
+#define PAGE_BYTES ((size_t)1 << PAGE_SHIFT)
+
+/* malloc's guaranteed alignment: alignof(max_align_t) on both supported machines. */
+#define MIN_ALIGN ((size_t)16)
+
+/* No request above this is tried: PTRDIFF_MAX, less what rounding up may add. */
+#define MAX_REQUEST ((size_t)PTRDIFF_MAX - 64 * MIB)
+
+static inline size_t align_up(size_t value, size_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+static inline size_t align_down(size_t value, size_t alignment)
+{
+    return value & ~(alignment - 1);
+}
+
+static inline bool is_power_of_two(size_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static inline size_t bytes_to_pages(size_t bytes)
+{
+    return (bytes + PAGE_BYTES - 1) >> PAGE_SHIFT;
+}
+
+static inline size_t size_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The structure of type `type` whose field `field` is at `address`. */
+#define CONTAINER_OF(address, type, field) ((type *)((char *)(address)-offsetof(type, field)))
+
+#endif

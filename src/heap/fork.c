@@ -1,0 +1,57 @@
+/*
+ * Fork in a threaded program.
+ *
+ * The forking thread takes every lock of the heap, in the order of their ranks, so that no other
+ * thread is in the middle of anything; the child releases them and goes on. Objects in the
+ * magazines of threads that the child does not have stay out of use there: those magazines were
+ * being changed without a lock while memory was copied, and nothing they say can be relied on.
+ * That strands at most SNUG_THREAD_CACHE bytes for each thread, and never hands anything out
+ * twice.
+ *
+ * The handlers should be the first that a process registers: then they take the locks after all
+ * other libraries' handlers have done their work, and release them before. The library asks the
+ * loader to be initialised first for that reason. Handlers that run in between all the same may
+ * allocate; see platform/lock.h.
+ */
+#include "heap/heap.h"
+#include "meta/meta.h"
+
+/* All but the two that say which others there are: those are taken first and released last. */
+static void each_lock(void (*act)(struct lock *lock))
+{
+    arenas_each_lock(&heap_default.arenas, act);
+    act(&heap_default.spans.lock);
+    act(meta_lock());
+}
+
+void heap_fork_before(void)
+{
+    lock_rank_allow_many(true);
+    lock_take(heap_init_lock());
+    lock_take(&heap_default.arenas.lock);
+    each_lock(lock_take);
+    lock_fork_begin();
+}
+
+static void fork_after(void (*release)(struct lock *lock))
+{
+    lock_fork_end();
+    each_lock(release);
+    release(&heap_default.arenas.lock);
+    release(heap_init_lock());
+    lock_rank_allow_many(false);
+}
+
+void heap_fork_in_parent(void)
+{
+    fork_after(lock_release);
+}
+
+void heap_fork_in_child(void)
+{
+    /* Of the threads' caches only the caller's is left. Before the locks: nobody else is there. */
+    struct cache *cache = thread_self.cache;
+    heap_default.arenas.threads = cache_exists(cache) ? 1 : 0;
+    heap_default.arenas.magazine_bytes = cache_exists(cache) ? cache->held_bytes : 0;
+    fork_after(lock_reset);
+}

@@ -1,0 +1,58 @@
+/*
+ * Adding up what a heap consists of. Each part is read under its own lock, one after the other; in
+ * a busy program they are moments apart.
+ */
+#include "heap/heap.h"
+#include "meta/meta.h"
+
+struct arena_totals heap_class_totals(unsigned class, size_t *cached)
+{
+    struct cache *cache = heap_thread_cache();
+    *cached = cache_exists(cache) ? cache_count(cache, class) : 0;
+    return arenas_totals(&heap_default.arenas, class);
+}
+
+static void add_class(struct heap_totals *totals, unsigned class)
+{
+    size_t cached;
+    struct arena_totals objects = heap_class_totals(class, &cached);
+    size_t bytes = class_bytes(class);
+    totals->slabs += objects.slabs * size_classes[class].slab_pages << PAGE_SHIFT;
+    totals->small_free += objects.free * bytes;
+    totals->small_waiting += objects.waiting * bytes;
+    totals->small_cached += cached * bytes;
+    totals->small_free_count += objects.free + objects.waiting + cached;
+    size_t idle = objects.free + objects.waiting + cached;
+    if (objects.total > idle) /* but for what moved meanwhile */
+        totals->small_live += (objects.total - idle) * bytes;
+}
+
+static size_t runs_count(const struct runs *runs)
+{
+    size_t count = 0;
+    for (size_t bin = 0; bin < RUN_BINS; bin++)
+        LIST_EACH (node, &runs->bins[bin])
+            count++;
+    return count;
+}
+
+struct heap_totals heap_totals(void)
+{
+    struct heap_totals totals = {0};
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        add_class(&totals, class);
+    struct spans *spans = &heap_default.spans;
+    lock_take(&spans->lock);
+    totals.segments = spans->segment_pages << PAGE_SHIFT;
+    totals.dirty = spans->dirty.pages << PAGE_SHIFT;
+    totals.clean = spans->clean.pages << PAGE_SHIFT;
+    totals.free_runs = runs_count(&spans->dirty) + runs_count(&spans->clean);
+    totals.huge = spans->huge_pages << PAGE_SHIFT;
+    totals.huge_count = spans->huge_count;
+    size_t used = spans->used_pages << PAGE_SHIFT;
+    lock_release(&spans->lock);
+    totals.large = used > totals.slabs ? used - totals.slabs : 0;
+    totals.meta_used = meta_bytes_used();
+    totals.meta_mapped = meta_bytes_mapped();
+    return totals;
+}

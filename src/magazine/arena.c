@@ -1,0 +1,289 @@
+/*
+ * Arenas and depots. See arena.h.
+ */
+#include "magazine/arena.h"
+
+#include "meta/meta.h"
+#include "options/options.h"
+#include "platform/check.h"
+#include "platform/thread.h"
+#include "stats/stats.h"
+
+/* At every so many new slabs of an arena, its depots are looked at. */
+enum { GROWTHS_PER_LOOK = 16 };
+
+/* More magazines than this wait in no depot: their own memory is not free either. */
+enum { DEPOT_MAGAZINES_MOST = 160 };
+
+void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first, unsigned count)
+{
+    lock_init(&arenas->lock, RANK_ARENAS);
+    arenas->spans = spans;
+    arenas->count = count < ARENAS_MOST ? count : ARENAS_MOST;
+    arenas->list[0] = first;
+}
+
+/* ---- Which arena ---- */
+
+static struct arena *arena_at(const struct arenas *arenas, unsigned index)
+{
+    /* acquire: pairs with arena_new */
+    return __atomic_load_n(&arenas->list[index], __ATOMIC_ACQUIRE);
+}
+
+static struct arena *arena_new(struct arenas *arenas, unsigned index)
+{
+    struct arena *fresh = meta_map(sizeof(*fresh));
+    struct arena *expected = NULL;
+    if (fresh == NULL)
+        return arena_at(arenas, 0);
+    /* release: who finds the arena finds it zero. The loser of a race leaves its pages mapped and
+     * untouched. */
+    if (__atomic_compare_exchange_n(&arenas->list[index], &expected, fresh, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return fresh;
+    return expected;
+}
+
+static struct arena *arena_here(struct arenas *arenas)
+{
+    /* relaxed: a hint, off by a thread for a moment at most */
+    if (arenas->count == 1 || __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) <= 1)
+        return arena_at(arenas, 0);
+    unsigned index = os_cpu() % arenas->count;
+    struct arena *arena = arena_at(arenas, index);
+    return LIKELY(arena != NULL) ? arena : arena_new(arenas, index);
+}
+
+/* The bin and depot of a class, made ready if this is their first use. */
+static struct arena_class *arena_class(struct arenas *arenas, struct arena *arena, unsigned class)
+{
+    struct arena_class *at = &arena->classes[class];
+    /* acquire: pairs with bin_init */
+    if (UNLIKELY(__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL)) {
+        lock_take(&arenas->lock);
+        if (at->bin.spans == NULL) {
+            lock_init(&at->depot.lock, RANK_DEPOT);
+            bin_init(&at->bin, arenas->spans, class);
+        }
+        lock_release(&arenas->lock);
+    }
+    return at;
+}
+
+/* The class in arena `index` if it is in use there. */
+static struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,
+                                               unsigned class)
+{
+    struct arena *arena = arena_at(arenas, index);
+    if (arena == NULL)
+        return NULL;
+    struct arena_class *at = &arena->classes[class];
+    return __atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
+}
+
+/* ---- Depots ---- */
+
+/* The lock must be held. Atomic because depot_take looks without it. */
+static void depot_set_count(struct depot *depot, uint32_t count)
+{
+    __atomic_store_n(&depot->count, count, __ATOMIC_RELAXED);
+}
+
+static struct magazine *depot_take(struct depot *depot)
+{
+    /* relaxed: an empty depot is not worth its lock, and a miss is no error */
+    if (__atomic_load_n(&depot->count, __ATOMIC_RELAXED) == 0)
+        return NULL;
+    lock_take(&depot->lock);
+    struct magazine *magazine = depot->full;
+    if (magazine != NULL) {
+        depot->full = magazine->link;
+        depot_set_count(depot, depot->count - 1);
+        if (depot->count < depot->low)
+            depot->low = depot->count;
+    }
+    lock_release(&depot->lock);
+    return magazine;
+}
+
+struct magazine *arenas_take_full(struct arenas *arenas, unsigned class)
+{
+    struct arena_class *here = arena_class(arenas, arena_here(arenas), class);
+    struct magazine *magazine = depot_take(&here->depot);
+    for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
+        struct arena_class *other = arena_class_if_used(arenas, i, class);
+        if (other != NULL && other != here)
+            magazine = depot_take(&other->depot);
+    }
+    return magazine;
+}
+
+bool arenas_give_full(struct arenas *arenas, unsigned class, struct magazine *magazine)
+{
+    struct depot *depot = &arena_class(arenas, arena_here(arenas), class)->depot;
+    size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
+    lock_take(&depot->lock);
+    bool given = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
+    if (given) {
+        magazine->link = depot->full;
+        depot->full = magazine;
+        depot_set_count(depot, depot->count + 1);
+    }
+    lock_release(&depot->lock);
+    return given;
+}
+
+/* Gives up to `count` magazines of a depot back to the slabs. */
+static void depot_flush(struct depot *depot, uint32_t count)
+{
+    for (; count != 0; count--) {
+        struct magazine *magazine = depot_take(depot);
+        if (magazine == NULL)
+            return;
+        slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
+        magazine_free(magazine);
+    }
+}
+
+/* Gives back what nobody needed since the last look. */
+static void depots_look(struct arena *arena)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        struct arena_class *at = &arena->classes[class];
+        if (__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL)
+            continue;
+        if (__atomic_load_n(&at->depot.count, __ATOMIC_RELAXED) == 0)
+            continue;
+        lock_take(&at->depot.lock);
+        uint32_t idle = at->depot.low;
+        at->depot.low = at->depot.count - idle;
+        lock_release(&at->depot.lock);
+        depot_flush(&at->depot, idle);
+    }
+}
+
+/* ---- Taking from slabs ---- */
+
+/* Takes from another arena's bin if that has more than `spare` free objects. */
+static size_t take_from_others(struct arenas *arenas, const struct arena_class *here,
+                               uintptr_t *objects, size_t count, bool all)
+{
+    unsigned class = here->bin.class;
+    size_t spare = all ? 0 : ((size_t)size_classes[class].slab_pages << PAGE_SHIFT) / class_bytes(class);
+    for (unsigned i = 0; i < arenas->count; i++) {
+        struct arena_class *other = arena_class_if_used(arenas, i, class);
+        if (other == NULL || other == here || bin_free_objects(&other->bin) <= spare)
+            continue;
+        size_t taken = bin_take(&other->bin, objects, count, false);
+        if (taken != 0)
+            return taken;
+    }
+    return 0;
+}
+
+size_t arenas_take(struct arenas *arenas, unsigned class, uintptr_t *objects, size_t count)
+{
+    struct arena *arena = arena_here(arenas);
+    struct arena_class *here = arena_class(arenas, arena, class);
+    size_t taken = bin_take(&here->bin, objects, count, false);
+    if (taken == 0)
+        taken = take_from_others(arenas, here, objects, count, false);
+    if (taken != 0)
+        return taken;
+    /* relaxed: how often, not when exactly */
+    if (__atomic_add_fetch(&arena->growths, 1, __ATOMIC_RELAXED) % GROWTHS_PER_LOOK == 0)
+        depots_look(arena);
+    taken = bin_take(&here->bin, objects, count, true);
+    if (taken == 0) {
+        /* No memory. Everything that is cached anywhere goes back first. */
+        arenas_trim(arenas);
+        taken = bin_take(&here->bin, objects, count, true);
+        if (taken == 0)
+            taken = take_from_others(arenas, here, objects, count, true);
+    }
+    return taken;
+}
+
+/* ---- All of them ---- */
+
+void arenas_trim(struct arenas *arenas)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        for (unsigned i = 0; i < arenas->count; i++) {
+            struct arena_class *at = arena_class_if_used(arenas, i, class);
+            if (at != NULL)
+                depot_flush(&at->depot, UINT32_MAX);
+        }
+        for (unsigned i = 0; i < arenas->count; i++) {
+            struct arena_class *at = arena_class_if_used(arenas, i, class);
+            if (at != NULL)
+                bin_trim(&at->bin);
+        }
+    }
+}
+
+struct arena_totals arenas_totals(const struct arenas *arenas, unsigned class)
+{
+    struct arena_totals totals = {0, 0, 0, 0};
+    for (unsigned i = 0; i < arenas->count; i++) {
+        struct arena_class *at = arena_class_if_used(arenas, i, class);
+        if (at == NULL)
+            continue;
+        lock_take(&at->depot.lock);
+        for (struct magazine *m = at->depot.full; m != NULL; m = m->link)
+            totals.waiting += magazine_capacity(m->log);
+        lock_release(&at->depot.lock);
+        lock_take(&at->bin.lock);
+        totals.slabs += at->bin.slab_count;
+        totals.total += at->bin.total_objects;
+        totals.free += at->bin.free_objects;
+        lock_release(&at->bin.lock);
+    }
+    return totals;
+}
+
+static const char *depot_check(struct depot *depot, unsigned class)
+{
+    const char *wrong = NULL;
+    uint32_t count = 0;
+    lock_take(&depot->lock);
+    for (struct magazine *m = depot->full; m != NULL; m = m->link, count++)
+        for (size_t i = 0; i < magazine_capacity(m->log); i++)
+            if (page_map_class(m->slots[1 + i]) != class)
+                wrong = "a magazine in a depot holds an object of another class";
+    if (count != depot->count)
+        wrong = "a depot's count of magazines is wrong";
+    lock_release(&depot->lock);
+    return wrong;
+}
+
+const char *arenas_check(struct arenas *arenas)
+{
+    const char *wrong = NULL;
+    for (unsigned i = 0; i < arenas->count && wrong == NULL; i++)
+        for (unsigned class = 1; class < CLASS_COUNT && wrong == NULL; class++) {
+            struct arena_class *at = arena_class_if_used(arenas, i, class);
+            if (at != NULL)
+                wrong = bin_check(&at->bin);
+            if (at != NULL && wrong == NULL)
+                wrong = depot_check(&at->depot, class);
+        }
+    return wrong;
+}
+
+void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock))
+{
+    for (unsigned i = 0; i < arenas->count; i++)
+        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+            struct arena_class *at = arena_class_if_used(arenas, i, class);
+            if (at != NULL)
+                act(&at->depot.lock);
+        }
+    for (unsigned i = 0; i < arenas->count; i++)
+        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+            struct arena_class *at = arena_class_if_used(arenas, i, class);
+            if (at != NULL)
+                act(&at->bin.lock);
+        }
+}

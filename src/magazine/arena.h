@@ -1,0 +1,78 @@
+/*
+ * Arenas: for each of a few groups of processors, the bins and depots of all classes.
+ *
+ * The idea: which arena a thread takes from is decided by the processor it runs on at that moment,
+ * so memory grows with processors, not with threads, and two processors seldom want the same lock.
+ * A process with one thread uses one arena whatever processor it is moved to. Before an arena
+ * takes fresh pages it takes what the other arenas can spare.
+ *
+ * The depot: full magazines wait here for any thread. Handing one over or taking one is O(1), so
+ * threads that only free and threads that only allocate exchange objects without touching slabs.
+ * A depot is bounded in bytes, and what nobody took between two looks goes back to the slabs; the
+ * looks are taken when fresh memory is about to be used, which is when idle objects cost.
+ */
+#ifndef SNUG_MAGAZINE_ARENA_H
+#define SNUG_MAGAZINE_ARENA_H
+
+#include "magazine/magazine.h"
+#include "slab/slab.h"
+
+enum { ARENAS_MOST = 64 };
+
+struct depot {
+    struct lock lock;
+    uint32_t count; /* magazines in the list; all are full */
+    uint32_t low;   /* the least count since the last look */
+    struct magazine *full;
+};
+
+struct arena {
+    uint32_t growths; /* slabs made; every so often a look at the depots */
+    struct arena_class {
+        struct bin bin;
+        struct depot depot;
+    } classes[CLASS_COUNT];
+};
+
+struct arenas {
+    struct lock lock; /* making a class ready for use */
+    struct spans *spans;
+    unsigned count;
+    uint32_t threads;              /* with a cache */
+    size_t magazine_bytes;         /* that all magazines of threads may hold */
+    struct arena *list[ARENAS_MOST]; /* NULL until first used */
+};
+
+void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first, unsigned count);
+
+/* Takes up to `count` objects of a class: from the arena of the processor, from others that can
+ * spare some, or from fresh memory, in this order. 0: there is no memory. */
+size_t arenas_take(struct arenas *arenas, unsigned class, uintptr_t *objects, size_t count);
+
+/* A full magazine of the class, or NULL. */
+struct magazine *arenas_take_full(struct arenas *arenas, unsigned class);
+
+/* Hands over a full magazine. False: the depot is full, and the magazine is still the caller's. */
+bool arenas_give_full(struct arenas *arenas, unsigned class, struct magazine *magazine);
+
+/* Empties all depots into the slabs, and gives empty slabs back. */
+void arenas_trim(struct arenas *arenas);
+
+/* Objects and their bytes: `free` in slabs, `waiting` in depots, `total` in all. */
+struct arena_totals {
+    size_t slabs;
+    size_t total;
+    size_t free;
+    size_t waiting;
+};
+
+/* The totals of one class over all arenas. */
+struct arena_totals arenas_totals(const struct arenas *arenas, unsigned class);
+
+const char *arenas_check(struct arenas *arenas);
+
+/* Calls `act` with every lock of the bins and depots in use, in the order in which they may be
+ * taken. While arenas->lock is held no others come into use. */
+void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock));
+
+#endif

@@ -1,0 +1,339 @@
+/*
+ * Thread caches: refilling and emptying magazines. See cache.h.
+ *
+ * A class starts without a magazine, gets one of 4 slots at the first call, and a larger one each
+ * time it runs full or empty, up to its class's size and the limits on what a thread and all
+ * threads may hold. Only then does it get a second one, the spare: when the loaded one runs out,
+ * the two change places, and at least a whole magazine's worth of calls lies between two visits to
+ * the depot, however a program goes up and down.
+ *
+ *   cache_refill:    spare -> depot -> slabs (growing the magazine)
+ *   cache_make_room: grow the magazine -> spare -> depot -> slabs
+ */
+#include "magazine/cache.h"
+
+#include <string.h>
+
+#include "meta/meta.h"
+#include "options/options.h"
+#include "platform/check.h"
+#include "stats/stats.h"
+
+/* What the magazines of all threads together may hold. */
+#define HELD_BYTES_MOST (64 * MIB)
+
+/* A magazine without slots: empty and full. */
+static const uintptr_t no_slots[2] = {0, 0};
+#define NO_MAGAZINE ((uintptr_t *)&no_slots[1])
+
+#define TOP1 NO_MAGAZINE
+#define TOP4 TOP1, TOP1, TOP1, TOP1
+#define TOP16 TOP4, TOP4, TOP4, TOP4
+_Static_assert(CLASS_COUNT <= 96, "the row below is long enough");
+_Static_assert(CLASS_COUNT == 92, "the row below has one entry for each class");
+const struct cache cache_none = {
+    .top = {TOP16, TOP16, TOP16, TOP16, TOP16, TOP4, TOP4, TOP4},
+};
+
+__thread struct thread thread_self = {(struct cache *)&cache_none, 0, false};
+
+/* ---- Magazines of a cache ---- */
+
+/* The loaded magazine of a class, whose top is at its end or at its beginning; NULL if the class
+ * has none. */
+static struct magazine *loaded_at_end(const struct cache *cache, unsigned class)
+{
+    uintptr_t *top = cache->top[class];
+    return top == NO_MAGAZINE ? NULL : magazine_of_end(top);
+}
+
+static struct magazine *loaded_at_full(const struct cache *cache, unsigned class)
+{
+    uintptr_t *top = cache->top[class];
+    return top == NO_MAGAZINE ? NULL : magazine_of_full(top);
+}
+
+/* The loaded magazine, wherever its top is, and how many objects are in it. */
+static struct magazine *loaded_anywhere(const struct cache *cache, unsigned class, size_t *count)
+{
+    uintptr_t *top = cache->top[class];
+    *count = 0;
+    if (top == NO_MAGAZINE)
+        return NULL;
+    while (*top >= MARK_LIMIT) {
+        top++;
+        ++*count;
+    }
+    return magazine_of_end(top);
+}
+
+static size_t magazine_bytes(unsigned class, unsigned log)
+{
+    return magazine_capacity(log) * class_bytes(class);
+}
+
+/* Counts what the magazines of a thread, and of all threads, may hold. */
+static void cache_hold(struct cache *cache, size_t bytes)
+{
+    cache->held_bytes += bytes;
+    /* relaxed: a sum that is only compared with a bound; here and below */
+    __atomic_fetch_add(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static void cache_unhold(struct cache *cache, size_t bytes)
+{
+    cache->held_bytes -= bytes;
+    __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* A magazine, if the thread and all threads may hold that much more. */
+static struct magazine *cache_magazine_new(struct cache *cache, unsigned class, unsigned log)
+{
+    size_t bytes = magazine_bytes(class, log);
+    size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
+    if (cache->held_bytes + bytes > options.thread_cache || total + bytes > HELD_BYTES_MOST)
+        return NULL;
+    struct magazine *magazine = magazine_new(log);
+    if (magazine != NULL)
+        cache_hold(cache, bytes);
+    return magazine;
+}
+
+static void cache_magazine_free(struct cache *cache, unsigned class, struct magazine *magazine)
+{
+    if (magazine == NULL)
+        return;
+    cache_unhold(cache, magazine_bytes(class, magazine->log));
+    magazine_free(magazine);
+}
+
+static void *take_loaded(struct cache *cache, unsigned class)
+{
+    void *object = cache_pop(cache, class);
+    CHECK(object != NULL);
+    return object;
+}
+
+/* ---- Refilling ---- */
+
+/* Takes a full magazine from the depot; the empty one becomes the spare or goes. */
+static void *refill_from_depot(struct cache *cache, unsigned class, struct magazine *empty)
+{
+    struct magazine *full = arenas_take_full(cache->arenas, class);
+    if (full == NULL)
+        return NULL;
+    cache_hold(cache, magazine_bytes(class, full->log));
+    struct magazine *spare = empty;
+    if (empty != NULL && (empty->link != NULL || empty->log != full->log)) {
+        spare = empty->link;
+        cache_magazine_free(cache, class, empty);
+    }
+    full->link = spare;
+    cache->top[class] = magazine_begin(full);
+    COUNT(refills_depot, 1);
+    return take_loaded(cache, class);
+}
+
+/* A larger magazine instead of the empty one `old` (which may be NULL), if there may be one. */
+static struct magazine *grow_empty(struct cache *cache, unsigned class, struct magazine *old)
+{
+    unsigned log = old == NULL ? 0 : old->log + 1;
+    if (log > size_classes[class].magazine_log)
+        return old;
+    struct magazine *grown = cache_magazine_new(cache, class, log);
+    if (grown == NULL)
+        return old;
+    CHECK(old == NULL || old->link == NULL);
+    cache_magazine_free(cache, class, old);
+    cache->top[class] = magazine_end(grown);
+    return grown;
+}
+
+static void *refill_from_slabs(struct cache *cache, unsigned class, struct magazine *empty)
+{
+    struct magazine *magazine = grow_empty(cache, class, empty);
+    if (magazine == NULL)
+        return object_take(cache->arenas, class);
+    /* Half of it: what comes next may as well be a free. */
+    size_t wanted = magazine_capacity(magazine->log) / 2;
+    uintptr_t *top = magazine_end(magazine) - wanted;
+    size_t taken = arenas_take(cache->arenas, class, top, wanted);
+    if (taken == 0)
+        return NULL;
+    if (taken != wanted) {
+        memmove(top + wanted - taken, top, taken * sizeof(*top));
+        top += wanted - taken;
+    }
+    cache->top[class] = top;
+    return take_loaded(cache, class);
+}
+
+void *cache_refill(struct cache *cache, unsigned class)
+{
+    COUNT(refills, 1);
+    struct magazine *empty = loaded_at_end(cache, class);
+    if (empty != NULL && empty->link != NULL && empty->link->count != 0) {
+        struct magazine *spare = empty->link;
+        spare->link = empty;
+        empty->link = NULL;
+        empty->count = 0;
+        cache->top[class] = magazine_begin(spare);
+        return take_loaded(cache, class);
+    }
+    void *object = refill_from_depot(cache, class, empty);
+    return object != NULL ? object : refill_from_slabs(cache, class, empty);
+}
+
+/* ---- Making room ---- */
+
+/* Moves all objects into a larger magazine, if there may be one. */
+static bool grow_full(struct cache *cache, unsigned class, struct magazine *full)
+{
+    unsigned log = full->log + 1;
+    if (log > size_classes[class].magazine_log)
+        return false;
+    struct magazine *grown = cache_magazine_new(cache, class, log);
+    if (grown == NULL)
+        return false;
+    size_t count = magazine_capacity(full->log);
+    uintptr_t *top = magazine_end(grown) - count;
+    memcpy(top, magazine_begin(full), count * sizeof(*top));
+    cache->top[class] = top;
+    cache_magazine_free(cache, class, full);
+    return true;
+}
+
+/* Gives the older half of a full magazine back to the slabs. */
+static void flush_half(struct cache *cache, unsigned class, struct magazine *full)
+{
+    uintptr_t given[MAGAZINE_SLOTS_MOST];
+    size_t capacity = magazine_capacity(full->log);
+    size_t kept = capacity / 2;
+    uintptr_t *begin = magazine_begin(full);
+    memcpy(given, begin + kept, (capacity - kept) * sizeof(*given));
+    memmove(begin + capacity - kept, begin, kept * sizeof(*begin));
+    cache->top[class] = begin + capacity - kept;
+    slabs_give(given, capacity - kept, "free");
+}
+
+/* The full spare goes to the depot, or its objects to the slabs. Returns an empty magazine, or
+ * NULL if there is none to be had. */
+static struct magazine *spare_exchange(struct cache *cache, unsigned class, struct magazine *spare)
+{
+    unsigned log = spare->log;
+    if (arenas_give_full(cache->arenas, class, spare)) {
+        cache_unhold(cache, magazine_bytes(class, log));
+        COUNT(flushes_depot, 1);
+        return cache_magazine_new(cache, class, log);
+    }
+    slabs_give(magazine_begin(spare), magazine_capacity(log), "free");
+    spare->count = 0;
+    return spare;
+}
+
+bool cache_make_room(struct cache *cache, unsigned class)
+{
+    struct magazine *full = loaded_at_full(cache, class);
+    if (full == NULL) {
+        struct magazine *first = cache_magazine_new(cache, class, 0);
+        if (first != NULL)
+            cache->top[class] = magazine_end(first);
+        return first != NULL;
+    }
+    if (grow_full(cache, class, full))
+        return true;
+    COUNT(flushes, 1);
+    struct magazine *empty = full->link;
+    full->link = NULL;
+    if (empty == NULL && full->log == size_classes[class].magazine_log)
+        empty = cache_magazine_new(cache, class, full->log);
+    else if (empty != NULL && empty->count != 0)
+        empty = spare_exchange(cache, class, empty);
+    if (empty == NULL) {
+        flush_half(cache, class, full);
+        return true;
+    }
+    full->count = (uint32_t)magazine_capacity(full->log);
+    empty->link = full;
+    cache->top[class] = magazine_end(empty);
+    return true;
+}
+
+/* ---- Without a magazine ---- */
+
+void *object_take(struct arenas *arenas, unsigned class)
+{
+    uintptr_t object;
+    if (arenas_take(arenas, class, &object, 1) == 0)
+        return NULL;
+    *object_key_word(object) = 0;
+    return (void *)object;
+}
+
+void object_give(uintptr_t address)
+{
+    /* Before the object is given, not after: then it may be another thread's already. For a pointer
+     * into the middle of an object, which slabs_give will refuse, nothing is written. */
+    struct misuse misuse = slab_misuse(address);
+    if (misuse.kind != MISUSE_NONE) {
+        misuse_report("free", &misuse);
+        return;
+    }
+    *object_key_word(address) = object_key(address);
+    slabs_give(&address, 1, "free");
+}
+
+/* ---- The whole cache ---- */
+
+struct cache *cache_new(struct arenas *arenas)
+{
+    struct cache *cache = meta_take(sizeof(*cache));
+    if (cache == NULL)
+        return NULL;
+    memcpy(cache->top, cache_none.top, sizeof(cache->top));
+    cache->arenas = arenas;
+    cache->held_bytes = 0;
+    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
+    COUNT(thread_caches, 1);
+    return cache;
+}
+
+static void class_flush(struct cache *cache, unsigned class)
+{
+    size_t count;
+    struct magazine *loaded = loaded_anywhere(cache, class, &count);
+    if (loaded == NULL)
+        return;
+    struct magazine *spare = loaded->link;
+    uintptr_t *top = cache->top[class];
+    /* First out of the thread's hands, then back: what is said about a wrong pointer may run a
+     * signal handler that allocates. */
+    cache->top[class] = NO_MAGAZINE;
+    slabs_give(top, count, "free");
+    if (spare != NULL)
+        slabs_give(magazine_begin(spare), spare->count, "free");
+    cache_magazine_free(cache, class, loaded);
+    cache_magazine_free(cache, class, spare);
+}
+
+void cache_flush(struct cache *cache)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        class_flush(cache, class);
+}
+
+void cache_free(struct cache *cache)
+{
+    cache_flush(cache);
+    __atomic_fetch_sub(&cache->arenas->threads, 1, __ATOMIC_RELAXED);
+    meta_give(cache, sizeof(*cache));
+}
+
+size_t cache_count(const struct cache *cache, unsigned class)
+{
+    size_t count;
+    struct magazine *loaded = loaded_anywhere(cache, class, &count);
+    if (loaded != NULL && loaded->link != NULL)
+        count += loaded->link->count;
+    return count;
+}

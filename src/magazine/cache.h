@@ -1,0 +1,102 @@
+/*
+ * Thread caches, and the fast path: what nearly every malloc and free does, and no more.
+ *
+ *   malloc: class from size; top of the class's magazine; an object? take it and move the top.
+ *   free:   class from the page map; room? a valid, not yet free object? put it and move the top.
+ *
+ * The idea: neither touches a slab's metadata, a lock, an atomic or a counter. There is no test for
+ * a thread that has no cache, or whose cache is gone: it points to `cache_none`, all of whose
+ * magazines are both empty and full, so the two tests that must be there anyway send it to the
+ * slow path. Class 0, "not small", is such a class in every cache for ever: large, foreign and NULL
+ * pointers fall out by themselves.
+ *
+ * Cost: see docs/decisions/0001-fast-path.md.
+ *
+ * A cache belongs to its thread; no other thread looks into it.
+ */
+#ifndef SNUG_MAGAZINE_CACHE_H
+#define SNUG_MAGAZINE_CACHE_H
+
+#include "magazine/arena.h"
+
+struct cache {
+    uintptr_t *top[CLASS_COUNT]; /* [0] stays that of an empty, full magazine of no slots */
+    struct arenas *arenas;
+    size_t held_bytes; /* that the magazines may hold: sum of capacity * size */
+};
+
+/* What a thread knows of itself. 16 bytes: a library that is loaded at run time has to find room
+ * for it in what little static thread storage the loader keeps in reserve. */
+struct thread {
+    struct cache *cache;
+    uint32_t slow_calls; /* made without a cache */
+    bool ended;          /* its cache is gone and stays gone */
+};
+
+extern __thread struct thread thread_self __attribute__((tls_model("initial-exec")));
+
+extern const struct cache cache_none;
+
+static inline bool cache_exists(const struct cache *cache)
+{
+    return cache != &cache_none;
+}
+
+/* An object of `class`, or NULL if the magazine is empty. */
+static ALWAYS_INLINE void *cache_pop(struct cache *cache, unsigned class)
+{
+    uintptr_t *top = cache->top[class];
+    uintptr_t object = *top;
+    if (UNLIKELY(object < MARK_LIMIT))
+        return NULL;
+    cache->top[class] = top + 1;
+    *object_key_word(object) = 0;
+    return (void *)object;
+}
+
+/* Puts the object at `address` into its magazine. False: nothing was done, because it is no small
+ * object, is not the beginning of one, is free already, or there is no room. */
+static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
+{
+    if (UNLIKELY(!page_map_covers(address)))
+        return false;
+    unsigned class = page_map_class(address);
+    uintptr_t *top = cache->top[class];
+    if (UNLIKELY(top[-1] < MARK_LIMIT))
+        return false;
+    if (UNLIKELY(!on_grid(address, class)))
+        return false;
+    uint64_t key = object_key(address);
+    uint64_t *key_word = object_key_word(address);
+    if (UNLIKELY(*key_word == key))
+        return false;
+    *key_word = key;
+    top[-1] = address;
+    cache->top[class] = top - 1;
+    return true;
+}
+
+/* Makes a cache for the calling thread, or NULL. */
+struct cache *cache_new(struct arenas *arenas);
+
+/* Gives everything in it back, then the cache itself. */
+void cache_free(struct cache *cache);
+
+/* Gives all objects back to the slabs; the cache stays. */
+void cache_flush(struct cache *cache);
+
+/* An object of a class whose magazine is empty, refilling it. NULL: no memory. */
+void *cache_refill(struct cache *cache, unsigned class);
+
+/* Makes room in a full magazine. False: the class has no magazine, and gets none. */
+bool cache_make_room(struct cache *cache, unsigned class);
+
+/* One object without a magazine, and back. The address must be that of a small class's page; what
+ * is wrong with it is reported as misuse of free. */
+void *object_take(struct arenas *arenas, unsigned class);
+void object_give(uintptr_t address);
+
+/* Objects in the magazines of a cache, by class. */
+size_t cache_count(const struct cache *cache, unsigned class);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * Magazines: arrays of pointers to free objects of one class, the unit in which threads, depots and
+ * slabs exchange objects.
+ *
+ * The layout, for a capacity of n:
+ *
+ *     [ header ][ n ][ slot 1 ] ... [ slot n ][ n ]
+ *                ^ full mark                   ^ end mark
+ *
+ * A thread keeps only the top: the address of the lowest slot in use. Objects are taken from there
+ * upwards and put there downwards, so the marks are met exactly when the magazine is empty or full.
+ * A mark is the capacity: a number below every address, which is how it is told from an object,
+ * and which leads from either mark back to the header.
+ *
+ * Sizes double from 64 bytes (4 slots) to 1 KiB (124 slots); a magazine grows with its use.
+ * Source: J. Bonwick and J. Adams, "Magazines and Vmem" (2001).
+ */
+#ifndef SNUG_MAGAZINE_MAGAZINE_H
+#define SNUG_MAGAZINE_MAGAZINE_H
+
+#include "base/common.h"
+
+struct magazine {
+    struct magazine *link; /* loaded: the thread's spare, or NULL; in a depot: the next */
+    uint32_t count;        /* objects in it while it is not loaded: none or the capacity */
+    uint32_t log;          /* it occupies META_LEAST << log bytes */
+    uintptr_t slots[];     /* mark, slots, mark */
+};
+
+enum { MAGAZINE_LOG_MOST = 4, MAGAZINE_SLOTS_MOST = (8 << MAGAZINE_LOG_MOST) - 4 };
+
+/* Words below this are marks, not objects. */
+#define MARK_LIMIT ((uintptr_t)4096)
+
+static inline size_t magazine_capacity(unsigned log)
+{
+    return (size_t)(8u << log) - 4;
+}
+
+/* A new, empty magazine, or NULL. */
+struct magazine *magazine_new(unsigned log);
+void magazine_free(struct magazine *magazine);
+
+/* The tops of an empty and of a full magazine. */
+static inline uintptr_t *magazine_end(struct magazine *magazine)
+{
+    return &magazine->slots[magazine_capacity(magazine->log) + 1];
+}
+
+static inline uintptr_t *magazine_begin(struct magazine *magazine)
+{
+    return &magazine->slots[1];
+}
+
+/* The magazine that ends (is full) at `top`. */
+static inline struct magazine *magazine_of_end(uintptr_t *top)
+{
+    return CONTAINER_OF(top - *top - 1, struct magazine, slots);
+}
+
+static inline struct magazine *magazine_of_full(uintptr_t *top)
+{
+    return CONTAINER_OF(top - 1, struct magazine, slots);
+}
+
+#endif

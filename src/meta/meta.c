@@ -1,0 +1,133 @@
+/*
+ * Snug's own memory. See meta.h.
+ */
+#include "meta/meta.h"
+
+#include "base/bits.h"
+#include "platform/check.h"
+#include "platform/lock.h"
+#include "platform/memory.h"
+
+#define FIRST_CHUNK (64 * KIB)
+#define CHUNK (512 * KIB)
+
+enum { SIZES = 7 }; /* 64, 128, ... 4096 */
+
+struct free_block {
+    struct free_block *next;
+};
+
+static struct {
+    struct lock lock;
+    struct free_block *free[SIZES];
+    char *chunk;     /* what is left of the newest chunk */
+    char *chunk_end; /* chunk <= chunk_end; both multiples of META_LEAST */
+    size_t used;     /* bytes handed out now */
+    size_t mapped;   /* bytes of all chunks and tables */
+} meta = {.lock = LOCK_INIT(RANK_META)};
+
+static char first_chunk[FIRST_CHUNK] __attribute__((aligned(4096)));
+
+static unsigned size_index(size_t bytes)
+{
+    return bytes <= META_LEAST ? 0 : bit_highest(bytes - 1) - 5;
+}
+
+static bool chunk_new(void)
+{
+    size_t bytes = meta.mapped == 0 ? FIRST_CHUNK : CHUNK;
+    char *chunk = meta.mapped == 0 ? first_chunk : os_map(bytes);
+    if (chunk == NULL) {
+        /* A limit may be near: a smaller chunk may still go. */
+        bytes = size_max(os_page_size(), 16 * KIB);
+        chunk = os_map(bytes);
+        if (chunk == NULL)
+            return false;
+    }
+    meta.chunk = chunk;
+    meta.chunk_end = chunk + bytes;
+    meta.mapped += bytes;
+    return true;
+}
+
+/* Puts the rest of the chunk up to `end` into the lists, so that aligning wastes nothing. */
+static void chunk_skip_to(char *end)
+{
+    while (meta.chunk < end) {
+        size_t bytes = (uintptr_t)meta.chunk & -(uintptr_t)meta.chunk;
+        struct free_block *block = (struct free_block *)meta.chunk;
+        unsigned index = size_index(size_min(bytes, META_MOST));
+        block->next = meta.free[index];
+        meta.free[index] = block;
+        meta.chunk += META_LEAST << index;
+    }
+}
+
+static void *chunk_cut(size_t bytes)
+{
+    for (;;) {
+        char *start = (char *)align_up((uintptr_t)meta.chunk, bytes);
+        if (meta.chunk != NULL && start + bytes <= meta.chunk_end) {
+            chunk_skip_to(start);
+            meta.chunk = start + bytes;
+            return start;
+        }
+        /* The rest, less than `bytes`, stays unused: at most 4 KiB of 512, never touched. */
+        if (!chunk_new())
+            return NULL;
+    }
+}
+
+void *meta_take(size_t bytes)
+{
+    CHECK(bytes <= META_MOST);
+    unsigned index = size_index(bytes);
+    lock_take(&meta.lock);
+    void *block = meta.free[index];
+    if (block != NULL)
+        meta.free[index] = meta.free[index]->next;
+    else
+        block = chunk_cut(META_LEAST << index);
+    if (block != NULL)
+        meta.used += META_LEAST << index;
+    lock_release(&meta.lock);
+    return block;
+}
+
+void meta_give(void *block, size_t bytes)
+{
+    unsigned index = size_index(bytes);
+    struct free_block *freed = block;
+    lock_take(&meta.lock);
+    freed->next = meta.free[index];
+    meta.free[index] = freed;
+    meta.used -= META_LEAST << index;
+    lock_release(&meta.lock);
+}
+
+void *meta_map(size_t bytes)
+{
+    bytes = align_up(bytes, os_page_size());
+    void *table = os_map(bytes);
+    if (table != NULL) {
+        /* relaxed: statistics only */
+        __atomic_fetch_add(&meta.mapped, bytes, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&meta.used, bytes, __ATOMIC_RELAXED);
+    }
+    return table;
+}
+
+size_t meta_bytes_used(void)
+{
+    return __atomic_load_n(&meta.used, __ATOMIC_RELAXED);
+}
+
+size_t meta_bytes_mapped(void)
+{
+    return __atomic_load_n(&meta.mapped, __ATOMIC_RELAXED);
+}
+
+struct lock *meta_lock(void)
+{
+    return &meta.lock;
+}

@@ -1,0 +1,27 @@
+/*
+ * What is said about a wrong pointer, in one line, and what follows: abort, or with
+ * SNUG_MISUSE=warn a return to the caller, who then leaves the pointer alone.
+ *
+ * The line is written by one system call, so the lines of several threads do not mix. The caller
+ * must hold no lock that abort's handlers would need: a program's SIGABRT handler may allocate.
+ */
+#ifndef SNUG_META_MISUSE_H
+#define SNUG_META_MISUSE_H
+
+#include "base/common.h"
+
+/* Something wrong with a pointer, found under a lock and reported once that is released. */
+struct misuse {
+    enum { MISUSE_NONE, MISUSE_DOUBLE_FREE, MISUSE_INSIDE, MISUSE_UNKNOWN } kind;
+    uintptr_t address;
+    size_t bytes;    /* of the object, for the first two kinds; 0 if it is not known any more */
+    uintptr_t start; /* of the object, for MISUSE_INSIDE */
+};
+
+/* `call` is what the program called: "free", "realloc". Does nothing for MISUSE_NONE. */
+void misuse_report(const char *call, const struct misuse *misuse);
+
+/* How many were reported. */
+size_t misuse_count(void);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * The page map's slow side: growing it and writing to it. See page_map.h.
+ */
+#include "meta/page_map.h"
+
+#include "meta/meta.h"
+#include "platform/check.h"
+#include "platform/lock.h"
+
+struct page_map page_map;
+
+/* Both leaves of a root entry, in one mapping. */
+#define LEAF_BYTES (PAGE_MAP_LEAF * (sizeof(uintptr_t) + sizeof(uint8_t)))
+
+static bool leaf_new(size_t root)
+{
+    uintptr_t *spans = meta_map(LEAF_BYTES);
+    if (spans == NULL)
+        return false;
+    uint8_t *classes = (uint8_t *)(spans + PAGE_MAP_LEAF);
+    intptr_t distance = (intptr_t)classes - (intptr_t)page_map.no_class;
+    /* release: a reader that finds the leaf finds it zero */
+    __atomic_store_n(&page_map.class_root[root], distance, __ATOMIC_RELEASE);
+    __atomic_store_n(&page_map.span_root[root], spans, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool page_map_reserve(const void *start, size_t bytes)
+{
+    uintptr_t first = (uintptr_t)start;
+    uintptr_t last = first + bytes - 1;
+    if (!page_map_covers(last))
+        return false;
+    bool done = true;
+    for (size_t root = first >> 32; done && root <= last >> 32; root++) {
+        /* acquire: pairs with the release in leaf_new */
+        if (__atomic_load_n(&page_map.span_root[root], __ATOMIC_ACQUIRE) != NULL)
+            continue;
+        lock_take(meta_lock());
+        if (page_map.span_root[root] == NULL)
+            done = leaf_new(root);
+        lock_release(meta_lock());
+    }
+    return done;
+}
+
+static uintptr_t *entry_at(uintptr_t address)
+{
+    /* acquire: pairs with the release in leaf_new */
+    uintptr_t *leaf = __atomic_load_n(&page_map.span_root[address >> 32], __ATOMIC_ACQUIRE);
+    return leaf == NULL ? NULL : &leaf[(uint32_t)address >> PAGE_SHIFT];
+}
+
+uintptr_t page_map_entry(uintptr_t address)
+{
+    if (!page_map_covers(address))
+        return 0;
+    uintptr_t *entry = entry_at(address);
+    /* relaxed: see page_map.h on readers */
+    return entry == NULL ? 0 : __atomic_load_n(entry, __ATOMIC_RELAXED);
+}
+
+void page_map_set_entry(const void *page, uintptr_t value)
+{
+    uintptr_t *entry = entry_at((uintptr_t)page);
+    CHECK(entry != NULL);
+    __atomic_store_n(entry, value, __ATOMIC_RELAXED);
+}
+
+void page_map_fill_entries(const void *start, size_t pages, uintptr_t value)
+{
+    for (size_t i = 0; i < pages; i++)
+        page_map_set_entry((const char *)start + (i << PAGE_SHIFT), value);
+}
+
+void page_map_fill_classes(const void *start, size_t pages, unsigned class)
+{
+    for (size_t i = 0; i < pages; i++) {
+        uintptr_t address = (uintptr_t)start + (i << PAGE_SHIFT);
+        uintptr_t leaf = (uintptr_t)page_map.no_class + (uintptr_t)page_map.class_root[address >> 32];
+        __atomic_store_n((uint8_t *)(leaf + ((uint32_t)address >> PAGE_SHIFT)), (uint8_t)class,
+                         __ATOMIC_RELAXED);
+    }
+}

@@ -1,0 +1,86 @@
+/*
+ * The page map: from any address to what snug has there.
+ *
+ * Two questions are answered, at two speeds. "Of which size class is this small object?" is asked
+ * by every free: one byte per 4 KiB page, found by two loads and no comparison. "Which span is
+ * this?" is asked on slow paths: one word per page.
+ *
+ * The idea: 48 address bits split into a root of 65,536 entries and leaves for 4 GiB each, made
+ * when a segment first needs them; so the low 32 bits, which the processor cuts off for free, are
+ * the offset in the leaf. The root of the class bytes does not hold the leaf's address but its
+ * distance from `no_class`, an all-zero leaf in the library's own image that is never written: a
+ * root of zeros then already sends every address to class 0, "not a small object", and there is
+ * nothing to initialise and no NULL to test for. Reading that leaf maps the system's one zero
+ * page: it costs no memory.
+ *
+ * Cost: 1 + 8 bytes for every page in use, 9 MiB of address space per 4 GiB touched.
+ *
+ * Readers take no lock: an entry for memory that the program was given was written before it was
+ * given, and whatever handed the pointer from thread to thread ordered the rest. For a wild pointer
+ * any answer is checked again under the lock of what it claims to be.
+ */
+#ifndef SNUG_META_PAGE_MAP_H
+#define SNUG_META_PAGE_MAP_H
+
+#include "base/common.h"
+
+struct span;
+
+enum {
+    PAGE_MAP_ROOT_BITS = 16,
+    PAGE_MAP_ROOT = 1 << PAGE_MAP_ROOT_BITS,
+    PAGE_MAP_LEAF = 1 << (32 - PAGE_SHIFT), /* pages in a leaf */
+    PAGE_MAP_CLASSES = 128
+};
+
+struct page_map {
+    /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs both
+     * and one base address then serves for all. */
+    uint32_t reciprocal[PAGE_MAP_CLASSES];
+    /* A secret, the same for the whole process; see object_key(). */
+    uint64_t key;
+    intptr_t class_root[PAGE_MAP_ROOT];
+    uintptr_t *span_root[PAGE_MAP_ROOT];
+    uint8_t no_class[PAGE_MAP_LEAF];
+};
+
+extern struct page_map page_map;
+
+/* The class byte of the page that `address` is in. `address` must be below 2^48. */
+static ALWAYS_INLINE unsigned page_map_class(uintptr_t address)
+{
+    uintptr_t leaf =
+        (uintptr_t)page_map.no_class +
+        /* relaxed: see "Readers take no lock" above; the same for the byte */
+        (uintptr_t)__atomic_load_n(&page_map.class_root[address >> 32], __ATOMIC_RELAXED);
+    return __atomic_load_n((const uint8_t *)(leaf + ((uint32_t)address >> PAGE_SHIFT)),
+                           __ATOMIC_RELAXED);
+}
+
+static inline bool page_map_covers(uintptr_t address)
+{
+    return address >> 48 == 0;
+}
+
+/* An entry of the slower map is NULL, the span that the page belongs to, or an odd word: the page
+ * lies within free memory, and an object of entry >> 1 bytes that began in it was freed. */
+uintptr_t page_map_entry(uintptr_t address);
+
+static inline bool entry_is_span(uintptr_t entry)
+{
+    return entry != 0 && (entry & 1) == 0;
+}
+
+static inline uintptr_t entry_freed(size_t bytes)
+{
+    return (uintptr_t)bytes << 1 | 1;
+}
+
+/* Makes the leaves for a range; from then on setting entries in it cannot fail. */
+bool page_map_reserve(const void *start, size_t bytes);
+
+void page_map_set_entry(const void *page, uintptr_t entry);
+void page_map_fill_entries(const void *start, size_t pages, uintptr_t entry);
+void page_map_fill_classes(const void *start, size_t pages, unsigned class);
+
+#endif

@@ -1,0 +1,256 @@
+/*
+ * Reading the options. One row of `table` per line of options.def; a value is parsed by the kind
+ * of its row. An unknown name is answered with the nearest known one (edit distance), since nearly
+ * all unknown names are misspelt ones.
+ */
+#include "options/options.h"
+
+#include <string.h>
+
+#include "platform/output.h"
+
+enum option_kind { KIND_CHOICE, KIND_NUMBER, KIND_SIZE, KIND_PATH };
+
+struct option_row {
+    const char *name;
+    enum option_kind kind;
+    void *field;
+    size_t least;
+    size_t most;
+    const char *choices;
+};
+
+#define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
+#define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
+#define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
+#define OPTION_PATH(name, field, text) .field = NULL,
+struct options options = {
+#include "options/options.def"
+};
+#undef OPTION_CHOICE
+#undef OPTION_NUMBER
+#undef OPTION_SIZE
+#undef OPTION_PATH
+
+#define OPTION_CHOICE(name, field, default_, choices, text) \
+    {#name, KIND_CHOICE, &options.field, 0, 0, choices},
+#define OPTION_NUMBER(name, field, default_, least, most, text) \
+    {#name, KIND_NUMBER, &options.field, least, most, NULL},
+#define OPTION_SIZE(name, field, default_, least, most, text) \
+    {#name, KIND_SIZE, &options.field, least, most, NULL},
+#define OPTION_PATH(name, field, text) {#name, KIND_PATH, &options.field, 0, 0, NULL},
+static const struct option_row table[] = {
+#include "options/options.def"
+};
+
+enum { ROWS = sizeof(table) / sizeof(table[0]), NAME_MOST = 32, LINE_MOST = 512 };
+
+static const char prefix[] = "SNUG_";
+
+/* Parses digits, and a fraction if `fraction` is not NULL: 0 to 999 thousandths. Returns what
+ * follows, or NULL if there is no digit or the number is too large. */
+static const char *parse_number(const char *at, size_t *number, size_t *thousandths)
+{
+    const char *start = at;
+    size_t value = 0;
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (__builtin_mul_overflow(value, (size_t)10, &value) ||
+            __builtin_add_overflow(value, (size_t)(*at - '0'), &value))
+            return NULL;
+    if (at == start)
+        return NULL;
+    *number = value;
+    if (thousandths == NULL)
+        return at;
+    *thousandths = 0;
+    if (*at == '.') {
+        size_t unit = 100;
+        for (at++; *at >= '0' && *at <= '9'; at++, unit /= 10)
+            *thousandths += unit * (size_t)(*at - '0');
+    }
+    return at;
+}
+
+/* Parses "64", "4k", "1.5MiB", "2 GB": every letter means the power of 1024. */
+static bool parse_size(const char *at, size_t *bytes)
+{
+    size_t number;
+    size_t thousandths;
+    at = parse_number(at, &number, &thousandths);
+    if (at == NULL)
+        return false;
+    while (*at == ' ')
+        at++;
+    static const char letters[] = "kmgt";
+    size_t unit = 1;
+    const char *letter = *at == 0 ? NULL : strchr(letters, *at | 0x20);
+    if (letter != NULL) {
+        unit = (size_t)1 << (10 * (letter - letters + 1));
+        at++;
+        if ((*at | 0x20) == 'i')
+            at++;
+    }
+    if ((*at | 0x20) == 'b')
+        at++;
+    if (*at != 0 || __builtin_mul_overflow(number, unit, bytes))
+        return false;
+    return !__builtin_add_overflow(*bytes, unit / 1000 * thousandths + unit % 1000 * thousandths / 1000,
+                                   bytes);
+}
+
+static bool parse_choice(const char *value, const char *choices, unsigned *number)
+{
+    size_t length = strlen(value);
+    for (unsigned index = 0; *choices != 0; index++) {
+        size_t choice = strcspn(choices, ",");
+        if (choice == length && memcmp(choices, value, length) == 0) {
+            *number = index;
+            return true;
+        }
+        choices += choice + (choices[choice] == ',');
+    }
+    return false;
+}
+
+/* What is right for a row, for the message: "one of abort, warn" or "a size from 0 to 64". */
+static void text_add_range(struct text *text, const struct option_row *row)
+{
+    if (row->kind == KIND_CHOICE) {
+        text_add(text, "one of ");
+        for (const char *at = row->choices; *at != 0; at++)
+            text_add_bytes(text, *at == ',' ? ", " : at, *at == ',' ? 2 : 1);
+        return;
+    }
+    text_add(text, row->kind == KIND_SIZE ? "a size in bytes from " : "a number from ");
+    text_add_decimal(text, row->least);
+    text_add(text, " to ");
+    text_add_decimal(text, row->most);
+}
+
+static void text_add_value(struct text *text, const struct option_row *row)
+{
+    if (row->kind != KIND_CHOICE) {
+        text_add_decimal(text, *(const size_t *)row->field);
+        return;
+    }
+    const char *at = row->choices;
+    for (unsigned skip = *(const unsigned *)row->field; skip != 0; skip--)
+        at = strchr(at, ',') + 1;
+    text_add_bytes(text, at, strcspn(at, ","));
+}
+
+static bool option_set(const struct option_row *row, const char *value)
+{
+    size_t number = 0;
+    switch (row->kind) {
+    case KIND_PATH:
+        *(const char **)row->field = *value == 0 ? NULL : value;
+        return true;
+    case KIND_CHOICE:
+        return parse_choice(value, row->choices, (unsigned *)row->field);
+    case KIND_NUMBER:
+        value = parse_number(value, &number, NULL);
+        if (value == NULL || *value != 0)
+            return false;
+        break;
+    case KIND_SIZE:
+        if (!parse_size(value, &number))
+            return false;
+        break;
+    }
+    if (number < row->least || number > row->most)
+        return false;
+    *(size_t *)row->field = number;
+    return true;
+}
+
+static void report_value(int descriptor, const struct option_row *row, const char *value)
+{
+    char buffer[LINE_MOST];
+    struct text text;
+    text_init(&text, buffer, sizeof(buffer) - 1);
+    text_add(&text, "snug: SNUG_");
+    text_add(&text, row->name);
+    text_add(&text, "=");
+    text_add_bytes(&text, value, size_min(strlen(value), 200));
+    text_add(&text, " is not ");
+    text_add_range(&text, row);
+    text_add(&text, "; using ");
+    text_add_value(&text, row);
+    text_add(&text, "\n");
+    text_write(&text, descriptor);
+}
+
+/* How many letters must be changed, added or dropped to make one name of the other.
+ * Source: V. Levenshtein (1966); the one-row form of the table. */
+static size_t name_distance(const char *a, size_t a_length, const char *b)
+{
+    size_t b_length = strlen(b);
+    size_t row[NAME_MOST + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = size_min(changed, size_min(row[j], row[j - 1]) + 1);
+        }
+    }
+    return row[b_length];
+}
+
+static void report_name(int descriptor, const char *name, size_t length)
+{
+    const struct option_row *nearest = &table[0];
+    size_t least = SIZE_MAX;
+    for (unsigned i = 0; i < ROWS; i++) {
+        size_t distance = name_distance(name, length, table[i].name);
+        if (distance < least) {
+            least = distance;
+            nearest = &table[i];
+        }
+    }
+    char buffer[LINE_MOST];
+    struct text text;
+    text_init(&text, buffer, sizeof(buffer) - 1);
+    text_add(&text, "snug: SNUG_");
+    text_add_bytes(&text, name, size_min(length, 200));
+    text_add(&text, " is not an option; did you mean SNUG_");
+    text_add(&text, nearest->name);
+    text_add(&text, "?\n");
+    text_write(&text, descriptor);
+}
+
+static void option_read(const char *variable, int descriptor)
+{
+    const char *name = variable + sizeof(prefix) - 1;
+    size_t length = strcspn(name, "=");
+    for (unsigned i = 0; i < ROWS; i++) {
+        if (strlen(table[i].name) != length || memcmp(table[i].name, name, length) != 0)
+            continue;
+        const char *value = name + length + (name[length] == '=');
+        if (!option_set(&table[i], value) && descriptor >= 0)
+            report_value(descriptor, &table[i], value);
+        return;
+    }
+    if (descriptor >= 0)
+        report_name(descriptor, name, size_min(length, 4 * NAME_MOST));
+}
+
+/* Variables of the project's own tests, which run programs on the library. */
+static const char tests_prefix[] = "SNUG_TEST_";
+
+static bool has_prefix(const char *variable, const char *start, size_t length)
+{
+    return strncmp(variable, start, length) == 0;
+}
+
+void options_read(const char *const *variables, int report_descriptor)
+{
+    for (; *variables != NULL; variables++)
+        if (has_prefix(*variables, prefix, sizeof(prefix) - 1) &&
+            !has_prefix(*variables, tests_prefix, sizeof(tests_prefix) - 1))
+            option_read(*variables, report_descriptor);
+}

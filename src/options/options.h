@@ -1,0 +1,34 @@
+/*
+ * The options in force. They are read from SNUG_* variables once, at the first allocation; nothing
+ * changes them afterwards, so they are read without a lock.
+ */
+#ifndef SNUG_OPTIONS_OPTIONS_H
+#define SNUG_OPTIONS_OPTIONS_H
+
+#include "base/common.h"
+
+#define OPTION_CHOICE(name, field, default_, choices, text) unsigned field;
+#define OPTION_NUMBER(name, field, default_, least, most, text) size_t field;
+#define OPTION_SIZE(name, field, default_, least, most, text) size_t field;
+#define OPTION_PATH(name, field, text) const char *field;
+struct options {
+#include "options/options.def"
+};
+#undef OPTION_CHOICE
+#undef OPTION_NUMBER
+#undef OPTION_SIZE
+#undef OPTION_PATH
+
+/* The numbers of the choices, in the order of their lists in the table. */
+enum { MISUSE_ABORT, MISUSE_WARN };
+enum { CHECK_FAST, CHECK_FULL };
+
+extern struct options options;
+
+/* Sets `options` from a list of "NAME=value" strings that ends in NULL, as environ is; strings
+ * that do not begin with SNUG_ are passed over. What cannot be used is reported by one line each
+ * on `report_descriptor` (-1: nowhere), and the default holds. The strings must stay: paths point
+ * into them. */
+void options_read(const char *const *variables, int report_descriptor);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * Waiting for a lock, ranks, and locks across fork. See lock.h.
+ */
+#include "platform/lock.h"
+
+#include <linux/futex.h>
+
+#include "platform/check.h"
+#include "platform/syscall.h"
+#include "platform/thread.h"
+
+/* Spins before sleeping: about a microsecond of pauses. Fewer made two threads that share a depot
+ * sleep for what takes 100 ns; on one processor spinning is pure loss, so there it is 0. */
+enum { SPINS = 60 };
+
+uint64_t lock_waits;
+uint32_t lock_forking;
+static long lock_forker;
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+bool lock_is_forker(void)
+{
+    return __atomic_load_n(&lock_forker, __ATOMIC_RELAXED) == os_thread_id();
+}
+
+COLD void lock_wait(struct lock *lock)
+{
+    /* acquire: a thread that sees the mark of its own fork wrote it itself; nobody else's matters */
+    if (__atomic_load_n(&lock_forking, __ATOMIC_ACQUIRE) != 0 && lock_is_forker())
+        return;
+    __atomic_fetch_add(&lock_waits, 1, __ATOMIC_RELAXED);
+    unsigned spins = os_cpu_count() > 1 ? SPINS : 0;
+    for (unsigned i = 0; i < spins; i++) {
+        pause_briefly();
+        if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == 0 && lock_try(lock))
+            return;
+    }
+    /* acquire, as in lock_try */
+    while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
+        syscall6(SYS_futex, (long)&lock->word, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
+    lock_rank_enter(lock);
+}
+
+COLD void lock_wake(struct lock *lock)
+{
+    syscall6(SYS_futex, (long)&lock->word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+void lock_fork_begin(void)
+{
+    __atomic_store_n(&lock_forker, os_thread_id(), __ATOMIC_RELAXED);
+    /* release: lock_forker is written when the mark is seen */
+    __atomic_store_n(&lock_forking, 1, __ATOMIC_RELEASE);
+}
+
+void lock_fork_end(void)
+{
+    __atomic_store_n(&lock_forking, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&lock_forker, 0, __ATOMIC_RELAXED);
+}
+
+#if defined(SNUG_DEBUG)
+
+/* How many locks of each rank the thread holds. */
+static __thread uint16_t held[RANK_COUNT] __attribute__((tls_model("initial-exec")));
+/* The forking thread holds all locks of a rank at once, taken in the order of their addresses. */
+static __thread bool many_allowed __attribute__((tls_model("initial-exec")));
+
+void lock_rank_enter(const struct lock *lock)
+{
+    if (!many_allowed)
+        for (unsigned rank = lock->rank; rank < RANK_COUNT; rank++)
+            CHECK(held[rank] == 0);
+    held[lock->rank]++;
+}
+
+void lock_rank_leave(const struct lock *lock)
+{
+    CHECK(held[lock->rank] > 0);
+    held[lock->rank]--;
+}
+
+void lock_rank_allow_many(bool allowed)
+{
+    many_allowed = allowed;
+}
+
+#endif

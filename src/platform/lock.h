@@ -1,0 +1,120 @@
+/*
+ * A lock of four bytes that sleeps in the kernel when it has to wait.
+ *
+ * The idea: 0 is free, 1 is held, 2 is held and somebody may sleep. Taking a free lock is one
+ * compare-and-swap, releasing it one exchange; only a holder that finds 2 calls the kernel. A
+ * waiter spins for about a microsecond first, since nothing here is held for longer than a few
+ * hundred instructions, but for a rare system call.
+ * Source: U. Drepper, "Futexes Are Tricky" (2011), the second mutex.
+ *
+ * Ranks: a thread that holds a lock takes only locks of a higher rank, so no circle of waiters can
+ * arise. The debug build checks it at every lock.
+ *
+ * Fork: the forking thread takes every lock before and releases them after, so that the child
+ * finds no lock held by a thread that it does not have. While it does, handlers of other
+ * libraries may allocate in that same thread: for it, and only for it, taking and releasing are
+ * then without effect (lock_fork_begin).
+ */
+#ifndef SNUG_PLATFORM_LOCK_H
+#define SNUG_PLATFORM_LOCK_H
+
+#include "base/common.h"
+
+enum lock_rank {
+    RANK_INIT,    /* first use */
+    RANK_ARENAS,  /* which classes are in use in which arena */
+    RANK_DEPOT,   /* one class's full magazines in one arena */
+    RANK_BIN,     /* one class's slabs in one arena */
+    RANK_SPANS,   /* page runs and segments of a heap */
+    RANK_META,    /* snug's own structures, and growing the page map */
+    RANK_COUNT
+};
+
+struct lock {
+    uint32_t word;
+    uint32_t rank;
+};
+
+#define LOCK_INIT(rank_) \
+    {                    \
+        0, (rank_)       \
+    }
+
+/* How many times a lock had to be waited for, in this process. */
+extern uint64_t lock_waits;
+
+/* Nonzero while the process forks; see lock_fork_begin. */
+extern uint32_t lock_forking;
+
+void lock_wait(struct lock *lock);
+void lock_wake(struct lock *lock);
+bool lock_is_forker(void);
+
+#if defined(SNUG_DEBUG)
+void lock_rank_enter(const struct lock *lock);
+void lock_rank_leave(const struct lock *lock);
+/* Lets the calling thread hold several locks of one rank, or ends that; for fork only. */
+void lock_rank_allow_many(bool allowed);
+#else
+static inline void lock_rank_allow_many(bool allowed)
+{
+    (void)allowed;
+}
+static inline void lock_rank_enter(const struct lock *lock)
+{
+    (void)lock;
+}
+static inline void lock_rank_leave(const struct lock *lock)
+{
+    (void)lock;
+}
+#endif
+
+static inline void lock_init(struct lock *lock, enum lock_rank rank)
+{
+    lock->word = 0;
+    lock->rank = rank;
+}
+
+/* Takes the lock if that needs no waiting. */
+static inline bool lock_try(struct lock *lock)
+{
+    uint32_t expected = 0;
+    /* acquire: what the last holder wrote is seen */
+    bool taken = __atomic_compare_exchange_n(&lock->word, &expected, 1, false, __ATOMIC_ACQUIRE,
+                                             __ATOMIC_RELAXED);
+    if (taken)
+        lock_rank_enter(lock);
+    return taken;
+}
+
+static inline void lock_take(struct lock *lock)
+{
+    if (UNLIKELY(!lock_try(lock)))
+        lock_wait(lock);
+}
+
+static inline void lock_release(struct lock *lock)
+{
+    /* relaxed: only the forking thread itself has to see its own mark */
+    if (UNLIKELY(__atomic_load_n(&lock_forking, __ATOMIC_RELAXED) != 0) && lock_is_forker())
+        return;
+    lock_rank_leave(lock);
+    /* release: the next holder sees what was written under the lock */
+    if (UNLIKELY(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2))
+        lock_wake(lock);
+}
+
+/* Call when the thread has taken all locks, and before it releases them. Between both, every lock
+ * counts as held by this thread. */
+void lock_fork_begin(void);
+void lock_fork_end(void);
+
+/* In the child of a fork, instead of lock_release: nobody waits there. */
+static inline void lock_reset(struct lock *lock)
+{
+    lock_rank_leave(lock);
+    __atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
+}
+
+#endif

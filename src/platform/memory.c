@@ -1,0 +1,75 @@
+/*
+ * Address space from Linux. See memory.h.
+ */
+#include "platform/memory.h"
+
+#include <linux/mman.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "platform/syscall.h"
+
+static bool is_error(long result)
+{
+    return (unsigned long)result > -4096UL;
+}
+
+size_t os_page_size(void)
+{
+    static size_t cached; /* written with the same value by whoever comes first */
+    size_t bytes = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (bytes == 0) {
+        bytes = getauxval(AT_PAGESZ);
+        if (bytes < PAGE_BYTES)
+            bytes = PAGE_BYTES;
+        /* relaxed: the value itself is all there is to see */
+        __atomic_store_n(&cached, bytes, __ATOMIC_RELAXED);
+    }
+    return bytes;
+}
+
+void *os_map(size_t bytes)
+{
+    long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return is_error(result) ? NULL : (void *)result;
+}
+
+void *os_map_aligned(size_t bytes, size_t alignment)
+{
+    char *start = os_map(bytes);
+    if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0)
+        return start;
+    os_unmap(start, bytes);
+    if (bytes + alignment < bytes)
+        return NULL;
+    start = os_map(bytes + alignment);
+    if (start == NULL)
+        return NULL;
+    char *aligned = (char *)align_up((uintptr_t)start, alignment);
+    size_t front = (size_t)(aligned - start);
+    /* If the system refuses to cut the slack off it stays mapped and untouched: address space is
+     * lost, no memory. */
+    if (front != 0)
+        os_unmap(start, front);
+    if (front != alignment)
+        os_unmap(aligned + bytes, alignment - front);
+    return aligned;
+}
+
+bool os_unmap(void *start, size_t bytes)
+{
+    return !is_error(syscall3(SYS_munmap, (long)start, (long)bytes, 0));
+}
+
+bool os_purge(void *start, size_t bytes)
+{
+    return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
+}
+
+void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
+{
+    long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
+                           may_move ? MREMAP_MAYMOVE : 0, 0, 0);
+    return is_error(result) ? NULL : (void *)result;
+}

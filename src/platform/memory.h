@@ -1,0 +1,33 @@
+/*
+ * Address space from the system: map, unmap, give pages back, move.
+ *
+ * All addresses and sizes are multiples of os_page_size(), which is at least PAGE_BYTES. Every
+ * function is safe in any thread, takes no lock and leaves errno alone.
+ */
+#ifndef SNUG_PLATFORM_MEMORY_H
+#define SNUG_PLATFORM_MEMORY_H
+
+#include "base/common.h"
+
+/* The system's page size in bytes: 4, 16 or 64 KiB. */
+size_t os_page_size(void);
+
+/* `bytes` of fresh, zero, private memory, or NULL. */
+void *os_map(size_t bytes);
+
+/* As os_map, at a multiple of `alignment` (a power of two). */
+void *os_map_aligned(size_t bytes, size_t alignment);
+
+/* Unmaps. Returns false if the system refuses (too many mappings, for one): then the memory is
+ * still there, and still the caller's. */
+bool os_unmap(void *start, size_t bytes);
+
+/* Gives the pages back; they read as zero afterwards. Returns false if the system refuses: then
+ * the contents are as before. */
+bool os_purge(void *start, size_t bytes);
+
+/* Resizes a mapping, moving it if `may_move`; the contents go along and growth reads as zero.
+ * Returns the new start, or NULL and the mapping is untouched. */
+void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move);
+
+#endif

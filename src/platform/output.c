@@ -1,0 +1,116 @@
+/*
+ * Text to a file descriptor. See output.h.
+ */
+#include "platform/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/syscall.h"
+
+void text_init(struct text *text, char *buffer, size_t capacity)
+{
+    text->buffer = buffer;
+    text->capacity = capacity;
+    text->length = 0;
+}
+
+void text_add_bytes(struct text *text, const char *bytes, size_t count)
+{
+    count = size_min(count, text->capacity - text->length);
+    memcpy(text->buffer + text->length, bytes, count);
+    text->length += count;
+}
+
+void text_add(struct text *text, const char *string)
+{
+    text_add_bytes(text, string, strlen(string));
+}
+
+static size_t format_number(char digits[20], uint64_t number, unsigned base)
+{
+    char *end = digits + 20;
+    char *at = end;
+    do {
+        *--at = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number != 0);
+    size_t count = (size_t)(end - at);
+    memmove(digits, at, count);
+    return count;
+}
+
+void text_add_decimal(struct text *text, uint64_t number)
+{
+    text_add_column(text, number, 0);
+}
+
+void text_add_column(struct text *text, uint64_t number, unsigned width)
+{
+    char digits[20];
+    size_t count = format_number(digits, number, 10);
+    while (width > count) {
+        text_add_bytes(text, " ", 1);
+        width--;
+    }
+    text_add_bytes(text, digits, count);
+}
+
+void text_add_hex(struct text *text, uintptr_t number)
+{
+    char digits[20];
+    size_t count = format_number(digits, number, 16);
+    text_add_bytes(text, "0x", 2);
+    text_add_bytes(text, digits, count);
+}
+
+void text_pad(struct text *text, size_t column)
+{
+    size_t line = text->length;
+    while (line > 0 && text->buffer[line - 1] != '\n')
+        line--;
+    while (text->length - line < column && text->length < text->capacity)
+        text_add_bytes(text, " ", 1);
+}
+
+bool os_write(int descriptor, const char *bytes, size_t count)
+{
+    while (count != 0) {
+        long written = syscall3(SYS_write, descriptor, (long)bytes, (long)count);
+        if (written == -EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        bytes += written;
+        count -= (size_t)written;
+    }
+    return true;
+}
+
+bool text_write(const struct text *text, int descriptor)
+{
+    return os_write(descriptor, text->buffer, text->length);
+}
+
+int os_open_output(const char *path)
+{
+    return (int)syscall6(SYS_openat, AT_FDCWD, (long)path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                         0666, 0, 0);
+}
+
+void os_close(int descriptor)
+{
+    syscall1(SYS_close, descriptor);
+}
+
+_Noreturn void os_abort(void)
+{
+    abort();
+}
+
+int os_process_id(void)
+{
+    return (int)syscall1(SYS_getpid, 0);
+}

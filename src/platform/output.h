@@ -1,0 +1,40 @@
+/*
+ * Text to a file descriptor without stdio, which may allocate or hold a lock: a line is put
+ * together in a buffer on the stack and written by one call. A line too long for the buffer is cut
+ * short, never overrun. Safe in signal handlers.
+ */
+#ifndef SNUG_PLATFORM_OUTPUT_H
+#define SNUG_PLATFORM_OUTPUT_H
+
+#include "base/common.h"
+
+struct text {
+    char *buffer;
+    size_t capacity;
+    size_t length;
+};
+
+void text_init(struct text *text, char *buffer, size_t capacity);
+void text_add(struct text *text, const char *string);
+void text_add_bytes(struct text *text, const char *bytes, size_t count);
+void text_add_decimal(struct text *text, uint64_t number);
+/* Right-aligned in `width` columns. */
+void text_add_column(struct text *text, uint64_t number, unsigned width);
+void text_add_hex(struct text *text, uintptr_t number);
+void text_pad(struct text *text, size_t column);
+
+/* Writes all of it, in spite of interruptions. Returns false if the descriptor refuses. */
+bool os_write(int descriptor, const char *bytes, size_t count);
+bool text_write(const struct text *text, int descriptor);
+
+/* Opens `path` for writing, cut to nothing. Returns the descriptor, or -errno. */
+int os_open_output(const char *path);
+void os_close(int descriptor);
+
+/* Ends the process as abort() does, without running anything of it first. */
+_Noreturn void os_abort(void);
+
+/* The process id, as a system call. */
+int os_process_id(void);
+
+#endif

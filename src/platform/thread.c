@@ -1,0 +1,78 @@
+/*
+ * Threads on Linux with POSIX threads. See thread.h.
+ */
+#include "platform/thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "base/bits.h"
+#include "platform/syscall.h"
+
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+long os_thread_id(void)
+{
+    return syscall1(SYS_gettid, 0);
+}
+
+unsigned os_cpu(void)
+{
+    int cpu = sched_getcpu();
+    return cpu < 0 ? 0 : (unsigned)cpu;
+}
+
+unsigned os_cpu_count(void)
+{
+    static unsigned cached; /* written with the same value by whoever comes first */
+    unsigned count = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (count == 0) {
+        uint64_t mask[128]; /* 8,192 processors, the most a kernel is built for */
+        long bytes = syscall3(SYS_sched_getaffinity, 0, sizeof(mask), (long)mask);
+        for (long i = 0; i < bytes / 8; i++)
+            count += bit_count(mask[i]);
+        if (count == 0)
+            count = 1;
+        __atomic_store_n(&cached, count, __ATOMIC_RELAXED);
+    }
+    return count;
+}
+
+void os_thread_exit_init(void (*at_exit)(void *argument))
+{
+    /* release: a thread that sees the mark sees the key */
+    if (pthread_key_create(&exit_key, at_exit) == 0)
+        __atomic_store_n(&exit_key_made, true, __ATOMIC_RELEASE);
+}
+
+bool os_thread_exit_arm(void *argument)
+{
+    return __atomic_load_n(&exit_key_made, __ATOMIC_ACQUIRE) &&
+           pthread_setspecific(exit_key, argument) == 0;
+}
+
+void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+{
+    pthread_atfork(before, in_parent, in_child);
+}
+
+uint64_t os_random(void)
+{
+    const uint64_t *seed = (const uint64_t *)getauxval(AT_RANDOM);
+    uint64_t value = seed == NULL ? (uint64_t)(uintptr_t)&exit_key : seed[0] ^ (seed[1] << 1);
+    /* A finalizer, so that nothing of libc's own stack and pointer guards, which come from the
+     * same 16 bytes, can be read off. The constants are those of splitmix64. */
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+    return value ^ (value >> 31);
+}
+
+uint64_t os_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

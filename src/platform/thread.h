@@ -1,0 +1,33 @@
+/*
+ * Who and where a thread is, and being told when it ends.
+ */
+#ifndef SNUG_PLATFORM_THREAD_H
+#define SNUG_PLATFORM_THREAD_H
+
+#include "base/common.h"
+
+/* The kernel's id of the calling thread (a system call). */
+long os_thread_id(void);
+
+/* The processor that the calling thread runs on now, from 0. It may have moved on by the time the
+ * answer is used: a hint for spreading load. */
+unsigned os_cpu(void);
+
+/* How many processors the process may run on, at its start; at least 1. */
+unsigned os_cpu_count(void);
+
+/* Has `at_exit` called in every thread that called os_thread_exit_arm, when it ends. Call
+ * os_thread_exit_init once, when libc is up. Neither works before: then arming returns false. */
+void os_thread_exit_init(void (*at_exit)(void *argument));
+bool os_thread_exit_arm(void *argument);
+
+/* Has the three called around every fork(), in the forking thread. */
+void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+
+/* Random bits that an attacker cannot know, from what the kernel gave the process at its start. */
+uint64_t os_random(void);
+
+/* Nanoseconds of a clock that never goes back, exact to a few milliseconds; cheap. */
+uint64_t os_clock(void);
+
+#endif

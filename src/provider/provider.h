@@ -1,0 +1,28 @@
+/*
+ * Where segments come from: one small interface, so that a heap can live on the system's memory or
+ * on anything else that can hand out ranges of bytes.
+ *
+ * Addresses and sizes are multiples of os_page_size(). The functions may be called by any thread
+ * at any time; they take no lock of snug's and report failure by their result only.
+ */
+#ifndef SNUG_PROVIDER_PROVIDER_H
+#define SNUG_PROVIDER_PROVIDER_H
+
+#include "base/common.h"
+
+struct provider {
+    /* `bytes` of zero memory at a multiple of `alignment`, or NULL. */
+    void *(*take)(const struct provider *provider, size_t bytes, size_t alignment);
+    /* Takes back what `take` gave. False: it cannot, and the memory stays the caller's. */
+    bool (*give)(const struct provider *provider, void *start, size_t bytes);
+    /* Drops the contents of free pages, which are zero afterwards. False: they are as before. */
+    bool (*purge)(const struct provider *provider, void *start, size_t bytes);
+    /* Resizes a whole taken range, keeping its contents; growth is zero. NULL: it cannot. */
+    void *(*resize)(const struct provider *provider, void *start, size_t old_bytes,
+                    size_t new_bytes, bool may_move);
+};
+
+/* The system: private anonymous mappings. */
+extern const struct provider provider_os;
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * The statistics as text. It is put together in pieces that fit a buffer on the stack, since the
+ * heap must stay as it is while it is described.
+ */
+#include <string.h>
+
+#include "options/options.h"
+#include "platform/lock.h"
+#include "platform/output.h"
+#include "report/report.h"
+#include "stats/stats.h"
+
+enum { PIECE = 4096, COLUMN = 34, WIDTH = 12 };
+
+static void add_row(struct text *text, const char *name, uint64_t number, const char *unit)
+{
+    text_add(text, "  ");
+    text_add(text, name);
+    text_pad(text, COLUMN);
+    text_add_column(text, number, WIDTH);
+    text_add(text, unit);
+    text_add(text, "\n");
+}
+
+static void add_kib(struct text *text, const char *name, size_t bytes)
+{
+    add_row(text, name, (bytes + KIB / 2) / KIB, " KiB");
+}
+
+static bool write_totals(int descriptor)
+{
+    char buffer[PIECE];
+    struct text text;
+    struct heap_totals totals = heap_totals();
+    text_init(&text, buffer, sizeof(buffer));
+    text_add(&text, "snug: statistics of process ");
+    text_add_decimal(&text, (uint64_t)os_process_id());
+    text_add(&text, "\nmemory\n");
+    add_kib(&text, "small objects in use", totals.small_live);
+    add_kib(&text, "large blocks in use", totals.large);
+    add_kib(&text, "huge blocks in use", totals.huge);
+    add_kib(&text, "waiting in magazines", totals.small_cached);
+    add_kib(&text, "waiting in depots", totals.small_waiting);
+    add_kib(&text, "free in slabs", totals.small_free);
+    add_kib(&text, "free pages, dirty", totals.dirty);
+    add_kib(&text, "free pages, clean", totals.clean);
+    add_kib(&text, "metadata", totals.meta_used);
+    add_kib(&text, "segments mapped", totals.segments);
+    text_add(&text, "events\n");
+#define COUNTER(name, description) add_row(&text, description, COUNTED(name), "");
+#include "stats/counters.def"
+#undef COUNTER
+    add_row(&text, "waits for a lock", __atomic_load_n(&lock_waits, __ATOMIC_RELAXED), "");
+    return text_write(&text, descriptor);
+}
+
+static bool write_class(int descriptor, unsigned class)
+{
+    size_t cached;
+    struct arena_totals objects = heap_class_totals(class, &cached);
+    if (objects.slabs == 0)
+        return true;
+    size_t idle = objects.free + objects.waiting + cached;
+    char buffer[PIECE];
+    struct text text;
+    text_init(&text, buffer, sizeof(buffer));
+    text_add_column(&text, class_bytes(class), 7);
+    text_add_column(&text, objects.total > idle ? objects.total - idle : 0, WIDTH);
+    text_add_column(&text, cached, WIDTH);
+    text_add_column(&text, objects.waiting, WIDTH);
+    text_add_column(&text, objects.free, WIDTH);
+    text_add_column(&text, objects.slabs, WIDTH);
+    text_add(&text, "\n");
+    return text_write(&text, descriptor);
+}
+
+bool report_text(int descriptor)
+{
+    static const char head[] =
+        "small objects by size\n"
+        "   size      in use    magazine       depot        free       slabs\n";
+    bool done = write_totals(descriptor) && os_write(descriptor, head, sizeof(head) - 1);
+    for (unsigned class = 1; done && class < CLASS_COUNT; class++)
+        done = write_class(descriptor, class);
+    return done;
+}
+
+static void report_failure(const char *path)
+{
+    char buffer[PIECE + 128];
+    struct text text;
+    text_init(&text, buffer, sizeof(buffer));
+    text_add(&text, "snug: the statistics could not be written to ");
+    text_add_bytes(&text, path, size_min(strlen(path), PIECE));
+    text_add(&text, "\n");
+    text_write(&text, 2);
+}
+
+/* `path` with the process id for each %p. */
+static void expand_path(struct text *text, const char *path)
+{
+    for (; *path != 0; path++) {
+        if (path[0] == '%' && path[1] == 'p') {
+            text_add_decimal(text, (uint64_t)os_process_id());
+            path++;
+        } else {
+            text_add_bytes(text, path, 1);
+        }
+    }
+    text->buffer[text->length] = 0;
+}
+
+void report_at_exit(void)
+{
+    const char *path = options.stats;
+    if (path == NULL)
+        return;
+    if (strcmp(path, "stderr") == 0 || strcmp(path, "stdout") == 0) {
+        report_text(path[3] == 'e' ? 2 : 1);
+        return;
+    }
+    char buffer[PIECE];
+    struct text name;
+    text_init(&name, buffer, sizeof(buffer) - 1);
+    expand_path(&name, path);
+    int descriptor = os_open_output(buffer);
+    if (descriptor < 0) {
+        report_failure(buffer);
+        return;
+    }
+    if (!report_text(descriptor))
+        report_failure(buffer);
+    os_close(descriptor);
+}

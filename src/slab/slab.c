@@ -1,0 +1,335 @@
+/*
+ * Slabs and bins. See slab.h.
+ *
+ *   bin_take -> slab_take -> (slab_new -> span_take)
+ *   slabs_give -> slab_give_one -> (slab_free -> span_give)
+ */
+#include "slab/slab.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "meta/meta.h"
+#include "platform/check.h"
+#include "stats/stats.h"
+
+_Static_assert(sizeof(struct slab) <= 2 * META_LEAST, "a slab's descriptor is 128 bytes");
+
+void bin_init(struct bin *bin, struct spans *spans, unsigned class)
+{
+    lock_init(&bin->lock, RANK_BIN);
+    bin->class = class;
+    for (unsigned i = 0; i < BIN_LEVELS; i++)
+        list_init(&bin->level[i]);
+    /* release: who sees the bin in use sees it whole */
+    __atomic_store_n(&bin->spans, spans, __ATOMIC_RELEASE);
+}
+
+/* The lock must be held. Atomic because bin_free_objects reads without it; relaxed, since what it
+ * reads is only a hint. */
+static void bin_count_free(struct bin *bin, size_t more, size_t fewer)
+{
+    __atomic_store_n(&bin->free_objects, bin->free_objects + more - fewer, __ATOMIC_RELAXED);
+}
+
+static struct slab *slab_of(uintptr_t address)
+{
+    uintptr_t entry = page_map_entry(address);
+    struct slab *slab = (struct slab *)entry;
+    return entry_is_span(entry) && slab->span.kind == SPAN_SLAB ? slab : NULL;
+}
+
+static uintptr_t object_address(const struct slab *slab, unsigned index)
+{
+    uintptr_t block = align_down((uintptr_t)slab->span.start, GRID_BYTES);
+    return block + (slab->first + index) * class_bytes(slab->span.class);
+}
+
+static unsigned slab_level(const struct slab *slab)
+{
+    unsigned level = (unsigned)slab->free_count * BIN_LEVELS / slab->capacity;
+    return level < BIN_LEVELS ? level : BIN_LEVELS - 1;
+}
+
+static void slab_list(struct bin *bin, struct slab *slab)
+{
+    list_push(&bin->level[slab_level(slab)], &slab->span.link);
+}
+
+/* ---- Making and releasing ---- */
+
+static struct slab *slab_new(struct bin *bin)
+{
+    const struct size_class *class = &size_classes[bin->class];
+    struct slab *slab = meta_take(sizeof(*slab));
+    if (slab == NULL)
+        return NULL;
+    size_t bytes = (size_t)class->slab_pages << PAGE_SHIFT;
+    slab->span.units = sizeof(*slab) / META_LEAST + (sizeof(*slab) % META_LEAST != 0);
+    if (!span_take(bin->spans, &slab->span, SPAN_SLAB, class->slab_pages, bytes)) {
+        meta_give(slab, sizeof(*slab));
+        return NULL;
+    }
+    size_t offset = (uintptr_t)slab->span.start & (GRID_BYTES - 1);
+    slab->span.class = (uint8_t)bin->class;
+    slab->first = (uint16_t)((offset + class->bytes - 1) / class->bytes);
+    slab->capacity = (uint16_t)((offset + bytes) / class->bytes - slab->first);
+    slab->free_count = slab->capacity;
+    slab->virgin = 0;
+    memset(slab->free_bits, 0, sizeof(slab->free_bits));
+    CHECK(slab->capacity <= SLAB_OBJECTS_MOST);
+    /* release: a thread that finds the slab by the page map finds its bin */
+    __atomic_store_n(&slab->span.owner, bin, __ATOMIC_RELEASE);
+    page_map_fill_classes(slab->span.start, class->slab_pages, bin->class);
+    bin->slab_count++;
+    bin_count_free(bin, slab->capacity, 0);
+    bin->total_objects += slab->capacity;
+    COUNT(slabs_made, 1);
+    return slab;
+}
+
+/* Releases an empty slab that is in no list. */
+static void slab_free(struct bin *bin, struct slab *slab)
+{
+    CHECK(slab->free_count == slab->capacity);
+    bin->slab_count--;
+    bin_count_free(bin, 0, slab->capacity);
+    bin->total_objects -= slab->capacity;
+    page_map_fill_classes(slab->span.start, slab->span.pages, 0);
+    span_give(bin->spans, &slab->span, class_bytes(bin->class));
+    COUNT(slabs_released, 1);
+}
+
+/* ---- Taking objects ---- */
+
+/* Takes objects that were handed out before: those whose bits are set, lowest first. */
+static size_t slab_take_used(struct slab *slab, uintptr_t *objects, size_t count)
+{
+    size_t taken = 0;
+    size_t bytes = class_bytes(slab->span.class);
+    uintptr_t base = object_address(slab, 0);
+    size_t words = (slab->virgin + 63u) / 64;
+    for (size_t word = 0; word < words && taken < count; word++) {
+        uint64_t bits = slab->free_bits[word];
+        while (bits != 0 && taken < count) {
+            objects[taken++] = base + (word * 64 + bit_lowest(bits)) * bytes;
+            bits &= bits - 1;
+        }
+        slab->free_bits[word] = bits;
+    }
+    slab->free_count -= (uint16_t)taken;
+    return taken;
+}
+
+/* Takes objects from behind the border, but not more than begin in the first one's page: their
+ * keys are written, and pages that nobody asked for should not be touched. */
+static size_t slab_take_virgin(struct slab *slab, uintptr_t *objects, size_t count)
+{
+    size_t bytes = class_bytes(slab->span.class);
+    uintptr_t object = object_address(slab, slab->virgin);
+    uintptr_t page_end = align_down(object, PAGE_BYTES) + PAGE_BYTES;
+    count = size_min(count, (size_t)(slab->capacity - slab->virgin));
+    size_t taken = 0;
+    for (; taken < count && object < page_end; object += bytes) {
+        *object_key_word(object) = object_key(object);
+        objects[taken++] = object;
+    }
+    slab->virgin += (uint16_t)taken;
+    slab->free_count -= (uint16_t)taken;
+    return taken;
+}
+
+static size_t slab_take(struct slab *slab, uintptr_t *objects, size_t count)
+{
+    size_t used = slab->free_count - (size_t)(slab->capacity - slab->virgin);
+    if (used != 0)
+        return slab_take_used(slab, objects, count);
+    return slab_take_virgin(slab, objects, count);
+}
+
+/* The slab to take from next: the fullest that has free objects, or a new one. */
+static struct slab *bin_next_slab(struct bin *bin, bool may_grow)
+{
+    for (unsigned i = 0; i < BIN_LEVELS; i++)
+        if (!list_empty(&bin->level[i])) {
+            struct list *node = bin->level[i].next;
+            list_remove(node);
+            return CONTAINER_OF(node, struct slab, span.link);
+        }
+    return may_grow ? slab_new(bin) : NULL;
+}
+
+size_t bin_take(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow)
+{
+    size_t taken = 0;
+    lock_take(&bin->lock);
+    while (taken < count) {
+        if (bin->current == NULL || bin->current->free_count == 0) {
+            struct slab *next = bin_next_slab(bin, may_grow && taken == 0);
+            if (next == NULL)
+                break;
+            bin->current = next; /* a slab without free objects is in no list */
+        }
+        bool virgin = bin->current->free_count + bin->current->virgin == bin->current->capacity;
+        if (virgin && taken != 0)
+            break; /* enough was found without touching new memory */
+        size_t got = slab_take(bin->current, objects + taken, count - taken);
+        taken += got;
+        bin_count_free(bin, 0, got);
+    }
+    lock_release(&bin->lock);
+    return taken;
+}
+
+/* ---- Giving objects back ---- */
+
+static struct misuse misuse_in_slab(const struct slab *slab, uintptr_t address)
+{
+    unsigned class = slab->span.class;
+    struct misuse misuse = {MISUSE_NONE, address, class_bytes(class), 0};
+    unsigned index = grid_index(address, class) - slab->first; /* wraps below the first */
+    if (index >= slab->virgin) {
+        misuse.kind = MISUSE_UNKNOWN;
+    } else if (bitmap_get(slab->free_bits, index)) {
+        misuse.kind = MISUSE_DOUBLE_FREE;
+    } else if (!on_grid(address, class)) {
+        misuse.kind = MISUSE_INSIDE;
+        misuse.start = object_address(slab, index);
+    }
+    return misuse;
+}
+
+struct misuse slab_misuse(uintptr_t address)
+{
+    struct slab *slab = slab_of(address);
+    if (slab == NULL)
+        return (struct misuse){MISUSE_UNKNOWN, address, 0, 0};
+    struct bin *bin = __atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
+    lock_take(&bin->lock);
+    struct misuse misuse = misuse_in_slab(slab, address);
+    lock_release(&bin->lock);
+    return misuse;
+}
+
+/* Whether an empty slab should go: not the current one, and not if the bin would be left with less
+ * than one slab's worth, or a program that goes up and down by one object makes and releases it at
+ * every turn. */
+static bool slab_is_surplus(const struct bin *bin, const struct slab *slab)
+{
+    return slab != bin->current && bin->free_objects >= 2u * slab->capacity;
+}
+
+/* The lock of the slab's bin must be held. */
+static struct misuse slab_give_one(struct bin *bin, struct slab *slab, uintptr_t address)
+{
+    struct misuse misuse = misuse_in_slab(slab, address);
+    if (misuse.kind != MISUSE_NONE)
+        return misuse;
+    unsigned level = slab_level(slab);
+    bitmap_set(slab->free_bits, grid_index(address, bin->class) - slab->first);
+    slab->free_count++;
+    bin_count_free(bin, 1, 0);
+    if (slab == bin->current)
+        return misuse;
+    if (slab->free_count == 1) {
+        slab_list(bin, slab);
+    } else if (slab->free_count == slab->capacity && slab_is_surplus(bin, slab)) {
+        list_remove(&slab->span.link);
+        slab_free(bin, slab);
+    } else if (slab_level(slab) != level) {
+        list_remove(&slab->span.link);
+        slab_list(bin, slab);
+    }
+    return misuse;
+}
+
+void slabs_give(const uintptr_t *objects, size_t count, const char *call)
+{
+    struct bin *locked = NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct slab *slab = slab_of(objects[i]);
+        struct bin *bin =
+            slab == NULL ? NULL : (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
+        if (bin != locked) {
+            if (locked != NULL)
+                lock_release(&locked->lock);
+            if (bin != NULL)
+                lock_take(&bin->lock);
+            locked = bin;
+        }
+        struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
+        /* Asked again under the lock: for a wild pointer the slab may just have been released. */
+        if (bin != NULL && slab_of(objects[i]) == slab)
+            misuse = slab_give_one(bin, slab, objects[i]);
+        if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
+            if (locked != NULL)
+                lock_release(&locked->lock);
+            locked = NULL;
+            misuse_report(call, &misuse);
+        }
+    }
+    if (locked != NULL)
+        lock_release(&locked->lock);
+}
+
+void bin_trim(struct bin *bin)
+{
+    lock_take(&bin->lock);
+    struct slab *current = bin->current;
+    if (current != NULL && current->free_count == current->capacity) {
+        bin->current = NULL;
+        slab_free(bin, current);
+    }
+    struct list *last = &bin->level[BIN_LEVELS - 1];
+    for (struct list *node = last->next; node != last;) {
+        struct slab *slab = CONTAINER_OF(node, struct slab, span.link);
+        node = node->next;
+        if (slab->free_count == slab->capacity) {
+            list_remove(&slab->span.link);
+            slab_free(bin, slab);
+        }
+    }
+    lock_release(&bin->lock);
+}
+
+/* ---- Checking ---- */
+
+static const char *slab_check(const struct bin *bin, const struct slab *slab)
+{
+    size_t bits = 0;
+    for (unsigned i = 0; i < SLAB_WORDS; i++)
+        bits += bit_count(slab->free_bits[i]);
+    if (slab->virgin > slab->capacity || slab->free_count > slab->capacity)
+        return "a slab counts more objects than it has";
+    if (bits + slab->capacity - slab->virgin != slab->free_count)
+        return "a slab's bits and its count of free objects differ";
+    if (bitmap_next(slab->free_bits, SLAB_WORDS, slab->virgin) != SLAB_OBJECTS_MOST)
+        return "a slab has a bit for an object that was never handed out";
+    if (slab->span.owner != bin || slab->span.class != bin->class)
+        return "a slab stands in another bin's list";
+    return NULL;
+}
+
+const char *bin_check(struct bin *bin)
+{
+    lock_take(&bin->lock);
+    const char *wrong = NULL;
+    size_t free_objects = 0;
+    if (bin->current != NULL) {
+        wrong = slab_check(bin, bin->current);
+        free_objects = bin->current->free_count;
+    }
+    for (unsigned i = 0; i < BIN_LEVELS; i++)
+        LIST_EACH (node, &bin->level[i]) {
+            const struct slab *slab = CONTAINER_OF(node, struct slab, span.link);
+            if (wrong == NULL)
+                wrong = slab_check(bin, slab);
+            if (wrong == NULL && (slab->free_count == 0 || slab_level(slab) != i))
+                wrong = "a slab stands in the wrong list";
+            free_objects += slab->free_count;
+        }
+    if (wrong == NULL && free_objects != bin->free_objects)
+        wrong = "a bin's count of free objects is wrong";
+    lock_release(&bin->lock);
+    return wrong;
+}

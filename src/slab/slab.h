@@ -1,0 +1,87 @@
+/*
+ * Slabs: spans cut into objects of one size class, and bins: the slabs of one class in one arena.
+ *
+ * The idea: which objects are free stands in a bitmap outside of the slab, so an overflow in user
+ * memory cannot forge a free list, and freeing what is free is seen. Objects that were never handed
+ * out are not in the bitmap but behind a border, `virgin`, so that a new slab needs no
+ * initialisation and its pages are touched one after the other. The lowest free object is handed
+ * out first, and of the slabs those with the fewest free objects: so the others empty, and their
+ * pages can serve other classes.
+ *
+ * Cost: O(1) for each object; one lock for a whole batch of them.
+ * Source: J. Bonwick, "The Slab Allocator" (1994).
+ *
+ * Every free object below the border carries object_key() in its second word, written when it was
+ * freed, or, for one that is handed out for the first time, when it goes to a magazine. free()
+ * compares it: that is how a double free is seen at once.
+ */
+#ifndef SNUG_SLAB_SLAB_H
+#define SNUG_SLAB_SLAB_H
+
+#include "meta/misuse.h"
+#include "slab/size_class.h"
+#include "span/span.h"
+
+enum { SLAB_OBJECTS_MOST = 512, SLAB_WORDS = SLAB_OBJECTS_MOST / 64, BIN_LEVELS = 4 };
+
+struct slab {
+    struct span span;    /* span.owner is the bin, span.link stands in one of its lists */
+    uint16_t capacity;   /* objects; those at grid numbers first .. first + capacity - 1 */
+    uint16_t first;      /* the grid number of the first */
+    uint16_t virgin;     /* objects from here on were never handed out; <= capacity */
+    uint16_t free_count; /* == bits set + capacity - virgin */
+    uint64_t free_bits[SLAB_WORDS]; /* one bit per object below virgin: it is here, free */
+};
+/* And over the whole process, for each slab:
+ * free_count + objects in magazines and depots + live objects == capacity. */
+
+struct bin {
+    struct lock lock;
+    uint32_t class;
+    uint32_t slab_count;
+    struct spans *spans;   /* NULL until first used */
+    struct slab *current;  /* objects are taken from it until it has none; it is in no list */
+    size_t free_objects;   /* == sum of free_count over all slabs */
+    size_t total_objects;  /* == sum of capacity */
+    struct list level[BIN_LEVELS]; /* the other slabs with free objects: in level[l] those with
+                                      free_count * BIN_LEVELS / capacity == l (the last: or 4) */
+};
+
+void bin_init(struct bin *bin, struct spans *spans, unsigned class);
+
+/* Takes up to `count` objects into `objects`, lowest addresses first within each slab, and returns
+ * how many. Makes a new slab only if `may_grow` and there is no other object. */
+size_t bin_take(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow);
+
+/* How many objects the bin could give now, read without its lock: a hint. */
+static inline size_t bin_free_objects(const struct bin *bin)
+{
+    return __atomic_load_n(&bin->free_objects, __ATOMIC_RELAXED);
+}
+
+/* Gives objects of one class back to their slabs, of whatever bins. Those that are wrong are left
+ * out and reported as misuse of `call` when no lock is held. */
+void slabs_give(const uintptr_t *objects, size_t count, const char *call);
+
+/* Gives the bin's empty slabs back. */
+void bin_trim(struct bin *bin);
+
+/* What is wrong with an address whose page is in a slab: MISUSE_NONE for an object that was handed
+ * out, or waits in a magazine. */
+struct misuse slab_misuse(uintptr_t address);
+
+const char *bin_check(struct bin *bin);
+
+/* The word that a free object at `address` carries. It depends on the address, so that a program
+ * that copies bytes it never wrote cannot make another object look free. */
+static ALWAYS_INLINE uint64_t object_key(uintptr_t address)
+{
+    return page_map.key + address;
+}
+
+static ALWAYS_INLINE uint64_t *object_key_word(uintptr_t address)
+{
+    return (uint64_t *)address + 1;
+}
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * Large and huge objects. See large.h.
+ */
+#include "span/large.h"
+
+#include "meta/meta.h"
+#include "meta/page_map.h"
+#include "platform/memory.h"
+
+static size_t span_bytes(const struct span *span)
+{
+    return (size_t)span->pages << PAGE_SHIFT;
+}
+
+static struct span *descriptor_take(void)
+{
+    struct span *span = meta_take(sizeof(*span));
+    if (span != NULL)
+        span->units = 1;
+    return span;
+}
+
+/* ---- Huge: mappings of their own ---- */
+
+/* Tells the page map what is at `start`. Without memory for its leaf the map stays silent there,
+ * and the span is found by walking the list of huge ones: slow, but nothing is lost. */
+static void huge_map_entry(const char *start, uintptr_t entry)
+{
+    if (page_map_reserve(start, PAGE_BYTES))
+        page_map_set_entry(start, entry);
+}
+
+/* The huge span that `address` is in. The lock must be held. */
+static struct span *huge_around(struct spans *spans, uintptr_t address)
+{
+    LIST_EACH (node, &spans->huge) {
+        struct span *span = CONTAINER_OF(node, struct span, link);
+        if (address - (uintptr_t)span->start < span_bytes(span))
+            return span;
+    }
+    return NULL;
+}
+
+static void huge_list(struct spans *spans, struct span *span)
+{
+    lock_take(&spans->lock);
+    list_push(&spans->huge, &span->link);
+    spans->huge_count++;
+    spans->huge_pages += span->pages;
+    huge_map_entry(span->start, (uintptr_t)span);
+    lock_release(&spans->lock);
+}
+
+/* The lock must be held. */
+static void huge_unlist(struct spans *spans, struct span *span)
+{
+    list_remove(&span->link);
+    spans->huge_count--;
+    spans->huge_pages -= span->pages;
+    huge_map_entry(span->start, entry_freed(span_bytes(span)));
+}
+
+static void *huge_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero)
+{
+    bytes = align_up(bytes, os_page_size());
+    if (bytes >> PAGE_SHIFT > UINT32_MAX)
+        return NULL;
+    struct span *span = descriptor_take();
+    if (span == NULL)
+        return NULL;
+    char *start = spans->provider->take(spans->provider, bytes, alignment);
+    if (start == NULL) {
+        meta_give(span, sizeof(*span));
+        return NULL;
+    }
+    *span = (struct span){.start = start,
+                          .pages = (uint32_t)(bytes >> PAGE_SHIFT),
+                          .kind = SPAN_HUGE,
+                          .zero = true,
+                          .units = 1};
+    huge_list(spans, span);
+    *zero = true;
+    return start;
+}
+
+/* Unmaps a span that is in no list any more. */
+static void huge_drop(struct spans *spans, struct span *span)
+{
+    size_t bytes = span_bytes(span);
+    if (!spans->provider->give(spans->provider, span->start, bytes)) {
+        /* Too many mappings to split one. The contents can go in any case; the addresses are
+         * lost, until the process ends. */
+        spans->provider->purge(spans->provider, span->start, bytes);
+    }
+    meta_give(span, sizeof(*span));
+}
+
+static void *huge_resize(struct spans *spans, struct span *span, size_t bytes)
+{
+    bytes = align_up(bytes, os_page_size());
+    if (bytes >> PAGE_SHIFT > UINT32_MAX)
+        return NULL;
+    if (bytes == span_bytes(span))
+        return span->start;
+    lock_take(&spans->lock);
+    huge_unlist(spans, span);
+    lock_release(&spans->lock);
+    char *moved = spans->provider->resize(spans->provider, span->start, span_bytes(span), bytes, true);
+    if (moved != NULL) {
+        span->start = moved;
+        span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
+    }
+    huge_list(spans, span);
+    return moved;
+}
+
+/* ---- Both kinds ---- */
+
+void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero)
+{
+    if (alignment < PAGE_BYTES)
+        alignment = PAGE_BYTES;
+    if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
+        return NULL;
+    if (bytes + alignment - PAGE_BYTES > LARGE_MOST)
+        return huge_take(spans, bytes, alignment, zero);
+    struct span *span = descriptor_take();
+    if (span == NULL)
+        return NULL;
+    if (!span_take(spans, span, SPAN_LARGE, bytes_to_pages(size_max(bytes, 1)), alignment)) {
+        meta_give(span, sizeof(*span));
+        return NULL;
+    }
+    *zero = span->zero;
+    return span->start;
+}
+
+/* The large or huge span that begins at `address`; NULL if none does. The lock must be held. */
+static struct span *large_at(struct spans *spans, uintptr_t address)
+{
+    uintptr_t entry = page_map_entry(address);
+    struct span *span = entry_is_span(entry) ? (struct span *)entry : huge_around(spans, address);
+    if (span == NULL || (uintptr_t)span->start != address)
+        return NULL;
+    return span->kind == SPAN_LARGE || span->kind == SPAN_HUGE ? span : NULL;
+}
+
+struct misuse large_give(struct spans *spans, uintptr_t address)
+{
+    lock_take(&spans->lock);
+    struct span *span = large_at(spans, address);
+    if (span == NULL) {
+        lock_release(&spans->lock);
+        return large_misuse(spans, address);
+    }
+    if (span->kind == SPAN_LARGE) {
+        span_free_locked(spans, span, span_bytes(span));
+        lock_release(&spans->lock);
+    } else {
+        huge_unlist(spans, span);
+        lock_release(&spans->lock);
+        huge_drop(spans, span);
+    }
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+struct misuse large_usable(struct spans *spans, uintptr_t address, size_t *bytes)
+{
+    lock_take(&spans->lock);
+    struct span *span = large_at(spans, address);
+    if (span != NULL)
+        *bytes = span_bytes(span);
+    lock_release(&spans->lock);
+    if (span == NULL)
+        return large_misuse(spans, address);
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+void *large_resize(struct spans *spans, uintptr_t address, size_t bytes)
+{
+    lock_take(&spans->lock);
+    struct span *span = large_at(spans, address);
+    lock_release(&spans->lock);
+    if (span->kind == SPAN_HUGE)
+        return bytes > LARGE_MOST ? huge_resize(spans, span, bytes) : NULL;
+    if (bytes > LARGE_MOST)
+        return NULL;
+    size_t pages = bytes_to_pages(bytes);
+    bool done = pages == span->pages;
+    if (pages > span->pages)
+        done = span_extend(spans, span, pages);
+    else if (pages < span->pages)
+        done = span_shrink(spans, span, pages);
+    return done ? span->start : NULL;
+}
+
+/* ---- Misuse ---- */
+
+COLD struct misuse large_misuse(struct spans *spans, uintptr_t address)
+{
+    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = address};
+    lock_take(&spans->lock);
+    uintptr_t entry = page_map_entry(address);
+    struct span *span = entry_is_span(entry) ? (struct span *)entry : huge_around(spans, address);
+    if (span != NULL && !span_is_free(span)) {
+        misuse.kind = MISUSE_INSIDE;
+        misuse.bytes = span_bytes(span);
+        misuse.start = (uintptr_t)span->start;
+    } else if (span != NULL) {
+        misuse.kind = MISUSE_DOUBLE_FREE;
+        misuse.bytes = address - (uintptr_t)span->start < PAGE_BYTES ? span->former_bytes : 0;
+    } else if (entry != 0) {
+        misuse.kind = MISUSE_DOUBLE_FREE;
+        misuse.bytes = entry >> 1;
+    }
+    lock_release(&spans->lock);
+    return misuse;
+}

@@ -1,0 +1,32 @@
+/*
+ * Large objects: those that are no small class's. Up to LARGE_MOST each is a span of a segment;
+ * above, a mapping of its own, which can be resized by moving page table entries.
+ *
+ * Thread-safe; takes RANK_SPANS.
+ */
+#ifndef SNUG_SPAN_LARGE_H
+#define SNUG_SPAN_LARGE_H
+
+#include "meta/misuse.h"
+#include "span/span.h"
+
+#define LARGE_MOST MIB
+
+/* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. `*zero` says
+ * whether it is known to be all zero. */
+void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero);
+
+/* Frees the block at `address`, unless the result says that there is none. */
+struct misuse large_give(struct spans *spans, uintptr_t address);
+
+/* The bytes that may be used of the block at `address`, or what is wrong with the address. */
+struct misuse large_usable(struct spans *spans, uintptr_t address, size_t *bytes);
+
+/* Resizes a block without copying: in place, or by remapping. NULL if that cannot be done: then it
+ * is as before. The address must be one for which large_usable finds a block. */
+void *large_resize(struct spans *spans, uintptr_t address, size_t bytes);
+
+/* What is wrong with an address that no slab and no large object begins at. */
+struct misuse large_misuse(struct spans *spans, uintptr_t address);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * Free runs of pages in bins by length, under a bitmap.
+ *
+ * A bin of more than one length is looked through for a few runs only; the next bin up surely
+ * fits. So a find is O(1), and what it gives is at most one bin step (an eighth) longer than the
+ * best fit.
+ */
+#include "base/bits.h"
+#include "platform/check.h"
+#include "span/span.h"
+
+/* How many runs of one bin are tried. */
+enum { TRIES = 8 };
+
+enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };
+
+static size_t bin_of(size_t pages)
+{
+    if (pages <= RUN_EXACT)
+        return pages - 1;
+    unsigned log = bit_highest(pages);
+    size_t step = (pages >> (log - 3)) - RUN_STEPS;
+    return RUN_EXACT + (log - 4) * RUN_STEPS + step;
+}
+
+void runs_init(struct runs *runs)
+{
+    for (size_t i = 0; i < BITMAP_WORDS; i++)
+        runs->bitmap[i] = 0;
+    for (size_t i = 0; i < RUN_BINS; i++)
+        list_init(&runs->bins[i]);
+    runs->pages = 0;
+}
+
+void runs_add(struct runs *runs, struct span *run)
+{
+    size_t bin = bin_of(run->pages);
+    list_push(&runs->bins[bin], &run->link);
+    bitmap_set(runs->bitmap, bin);
+    runs->pages += run->pages;
+}
+
+void runs_remove(struct runs *runs, struct span *run)
+{
+    size_t bin = bin_of(run->pages);
+    list_remove(&run->link);
+    if (list_empty(&runs->bins[bin]))
+        bitmap_clear(runs->bitmap, bin);
+    CHECK(runs->pages >= run->pages);
+    runs->pages -= run->pages;
+}
+
+static bool run_fits(const struct span *run, size_t pages, size_t alignment)
+{
+    uintptr_t start = align_up((uintptr_t)run->start, alignment);
+    return start + (pages << PAGE_SHIFT) <= (uintptr_t)span_end(run);
+}
+
+struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment)
+{
+    size_t bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin_of(pages));
+    while (bin < RUN_BINS) {
+        unsigned tries = TRIES;
+        LIST_EACH (node, &runs->bins[bin]) {
+            struct span *run = CONTAINER_OF(node, struct span, link);
+            if (run_fits(run, pages, alignment))
+                return run;
+            if (--tries == 0)
+                break;
+        }
+        bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin + 1);
+    }
+    return NULL;
+}
+
+struct span *runs_longest(const struct runs *runs)
+{
+    for (size_t word = BITMAP_WORDS; word-- > 0;)
+        if (runs->bitmap[word] != 0) {
+            size_t bin = word * 64 + bit_highest(runs->bitmap[word]);
+            return CONTAINER_OF(runs->bins[bin].next, struct span, link);
+        }
+    return NULL;
+}

@@ -1,0 +1,115 @@
+/*
+ * Spans: runs of pages inside segments, each either free or in use as a slab or a large object.
+ *
+ * The idea: free runs stand in bins by length under a bitmap, so that a fitting one is found
+ * without walking; the page map leads from any page to its span, so that a run that becomes free
+ * is joined with its free neighbours at once. Free runs are of two kinds that are never joined:
+ * dirty ones, which still occupy memory, and clean ones, which are known to be zero and occupy
+ * none. A request is served from dirty runs as long as one fits: memory that is paid for is used
+ * before new memory is touched.
+ *
+ * Cost: O(1), but for entries of the page map, one per page of the span.
+ * Source: two-level bins as in M. Masmano et al., "TLSF" (2004).
+ *
+ * Thread-safe; takes RANK_SPANS, and RANK_META inside.
+ */
+#ifndef SNUG_SPAN_SPAN_H
+#define SNUG_SPAN_SPAN_H
+
+#include "base/list.h"
+#include "platform/lock.h"
+#include "segment/segment.h"
+
+enum span_kind {
+    SPAN_DIRTY, /* free, with leftovers in it */
+    SPAN_CLEAN, /* free and zero */
+    SPAN_SLAB,
+    SPAN_LARGE,
+    SPAN_HUGE /* not in a segment: a mapping of its own */
+};
+
+/* A span, or the head of a larger descriptor that begins with one. */
+struct span {
+    struct list link; /* free: in its bin; slab: in its arena's lists; huge: in the list of them */
+    char *start;
+    struct segment *segment; /* NULL for huge spans */
+    union {
+        void *owner;         /* of a slab */
+        size_t former_bytes; /* free: the size of the objects that were at `start`, 0 if unknown */
+    };
+    uint32_t pages;
+    uint8_t kind;  /* enum span_kind */
+    uint8_t class; /* of a slab */
+    bool zero;     /* in use: it was all zero when it was taken */
+    uint8_t units; /* what the descriptor occupies, in units of META_LEAST */
+};
+
+/* Lengths 1 to 16 have a bin each, then every doubling has 8, up to 2^32 pages. */
+enum { RUN_EXACT = 16, RUN_STEPS = 8, RUN_BINS = RUN_EXACT + 28 * RUN_STEPS };
+
+struct runs {
+    uint64_t bitmap[(RUN_BINS + 63) / 64]; /* bit b == bins[b] is not empty */
+    struct list bins[RUN_BINS];
+    size_t pages; /* sum over the bins */
+};
+
+struct spans {
+    struct lock lock;
+    const struct provider *provider;
+    struct list segments;
+    size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
+    size_t used_pages;    /* == sum of segment->used_pages */
+    size_t empty_segments;
+    struct runs dirty;
+    struct runs clean;
+    struct list huge;
+    size_t huge_count;
+    size_t huge_pages;
+};
+
+void spans_init(struct spans *spans, const struct provider *provider);
+
+/* Takes `pages` pages at a multiple of `alignment` bytes (a power of two, at least PAGE_BYTES).
+ * `span`, which the caller brings with `units` filled in, becomes their descriptor, and every page
+ * leads to it. False: no memory, and nothing has changed. */
+bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
+               size_t alignment);
+
+/* Frees a span that span_take gave; the descriptor goes with it. `object_bytes` is the size of the
+ * objects that were in it, for messages about later misuse. The pages' class bytes must be 0. */
+void span_give(struct spans *spans, struct span *span, size_t object_bytes);
+
+/* The same for a caller that holds the lock. */
+void span_free_locked(struct spans *spans, struct span *span, size_t object_bytes);
+
+/* Makes a span longer in place, if what follows it is free. */
+bool span_extend(struct spans *spans, struct span *span, size_t pages);
+
+/* Makes a span shorter and frees the rest. False: no memory for a descriptor; as before. */
+bool span_shrink(struct spans *spans, struct span *span, size_t pages);
+
+/* Purges free runs, longest first, until at most `keep_pages` are dirty, and gives empty segments
+ * back. Returns the bytes that went to the system. */
+size_t spans_purge(struct spans *spans, size_t keep_pages);
+
+/* Walks all of it. NULL if every invariant holds, otherwise what does not. */
+const char *spans_check(struct spans *spans);
+
+/* Runs in bins (runs.c). */
+void runs_init(struct runs *runs);
+void runs_add(struct runs *runs, struct span *run);
+void runs_remove(struct runs *runs, struct span *run);
+struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment);
+struct span *runs_longest(const struct runs *runs);
+
+static inline char *span_end(const struct span *span)
+{
+    return span->start + ((size_t)span->pages << PAGE_SHIFT);
+}
+
+static inline bool span_is_free(const struct span *span)
+{
+    return span->kind <= SPAN_CLEAN;
+}
+
+#endif

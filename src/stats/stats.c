@@ -1,0 +1,6 @@
+/*
+ * The counters themselves. See stats.h.
+ */
+#include "stats/stats.h"
+
+struct counters counters;
