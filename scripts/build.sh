@@ -3,25 +3,31 @@
 
 # Usage: configure PRESET [tests]: configures a preset if that was not done, or done for another
 # place, for other settings, or without the tests that are now wanted. Only they need more than the
-# compiler. Later changes to a CMakeLists.txt are noticed by the build itself.
+# compiler, and their limits depend on SNUG_TEST_FULL. Later changes to a CMakeLists.txt are noticed
+# by the build itself.
 configure() {
-    local preset=$1 directory=$build/cmake-$1 log=$build/log/cmake-$1.log tests=OFF
-    if [[ ${2-} ]] || is_set "$preset" BUILD_TESTING:BOOL=ON; then tests=ON; fi
+    local preset=$1 directory=$build/cmake-$1 log=$build/log/cmake-$1.log
+    local -a tests=()
+    if [[ ${2-} ]]; then tests=("BUILD_TESTING:BOOL=ON" "SNUG_TEST_FULL:BOOL=${SNUG_TEST_FULL:-0}"); fi
     if [[ $directory/build.ninja -nt $root/CMakePresets.json ]] &&
-        is_set "$preset" "CMAKE_HOME_DIRECTORY:INTERNAL=$root" &&
-        is_set "$preset" "BUILD_TESTING:BOOL=$tests"; then
+        is_set "$preset" "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "${tests[@]}"; then
         return
     fi
+    if ((${#tests[@]} == 0)); then tests=("BUILD_TESTING:BOOL=OFF"); fi
     mkdir -p "$build/log"
-    (cd "$root" && cmake --preset "$preset" --fresh -D BUILD_TESTING:BOOL=$tests) >"$log" 2>&1 || {
+    (cd "$root" && cmake --preset "$preset" --fresh "${tests[@]/#/-D}") >"$log" 2>&1 || {
         cat "$log" >&2
         return 1
     }
 }
 
-# Succeeds if the cache of a preset has this line.
+# Usage: is_set PRESET LINE...: succeeds if the cache of the preset has all these lines.
 is_set() {
-    grep -qxF "$2" "$build/cmake-$1/CMakeCache.txt" 2>/dev/null
+    local line cache=$build/cmake-$1/CMakeCache.txt
+    shift
+    for line in "$@"; do
+        grep -qxF "$line" "$cache" 2>/dev/null || return
+    done
 }
 
 # Usage: build_library PRESET [tests]

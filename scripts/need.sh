@@ -5,11 +5,9 @@
 # not there, the Debian package is what brings it. So a machine that has everything is not asked a
 # second time, whatever brought it there.
 
-build_needs=(
-    gcc:gcc g++:g++ /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build
-)
+build_needs=(gcc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build)
 run_needs=(python3:python3)
-test_needs=(python3:python3 /usr/include/cmocka.h:libcmocka-dev git:git)
+test_needs=(g++:g++ python3:python3 /usr/include/cmocka.h:libcmocka-dev git:git)
 lint_needs=(clang-format:clang-format clang-tidy:clang-tidy shellcheck:shellcheck python3:python3)
 rust_needed=1.85
 
