@@ -10,7 +10,7 @@
 
 /* ---- Taking ---- */
 
-static void *take_small(unsigned class)
+static void *take_small(size_t class)
 {
     struct cache *cache = heap_thread_cache();
     if (!cache_exists(cache))
@@ -57,7 +57,7 @@ void *heap_take_aligned(size_t alignment, size_t bytes)
     if (rounded <= SMALL_MOST) {
         /* All multiples of the size are multiples of the alignment, counted from a 64 KiB
          * boundary: the grid does the rest. */
-        unsigned class = class_of_size(rounded);
+        size_t class = class_of_size(rounded);
         if (class_bytes(class) % alignment == 0)
             return take_small(class);
     }
@@ -69,20 +69,20 @@ void *heap_take_aligned(size_t alignment, size_t bytes)
 
 /* Whether a pointer into a slab begins an object that is not free, as far as that can be told
  * without a lock. */
-static bool small_is_sound(uintptr_t address, unsigned class)
+static bool small_is_sound(uintptr_t address, size_t class)
 {
     return on_grid(address, class) && *object_key_word(address) != object_key(address);
 }
 
 /* What is wrong with a pointer into a slab for which small_is_sound is false. */
-static struct misuse small_misuse(uintptr_t address, unsigned class)
+static struct misuse small_misuse(uintptr_t address, size_t class)
 {
     if (!on_grid(address, class))
         return slab_misuse(address);
     return (struct misuse){MISUSE_DOUBLE_FREE, address, class_bytes(class), 0};
 }
 
-static unsigned class_at(uintptr_t address)
+static size_t class_at(uintptr_t address)
 {
     return page_map_covers(address) ? page_map_class(address) : 0;
 }
@@ -90,7 +90,7 @@ static unsigned class_at(uintptr_t address)
 size_t heap_usable(const void *block, const char *call)
 {
     uintptr_t address = (uintptr_t)block;
-    unsigned class = class_at(address);
+    size_t class = class_at(address);
     struct misuse misuse;
     size_t bytes = 0;
     heap_thread_cache();
@@ -106,7 +106,7 @@ size_t heap_usable(const void *block, const char *call)
 
 /* ---- Freeing ---- */
 
-static void give_small(uintptr_t address, unsigned class)
+static void give_small(uintptr_t address, size_t class)
 {
     struct cache *cache = heap_thread_cache();
     bool room = cache_exists(cache) &&
@@ -125,7 +125,7 @@ void heap_give(void *block)
         return;
     int error = errno; /* of the program; libc may write it when a thread gets its cache */
     uintptr_t address = (uintptr_t)block;
-    unsigned class = class_at(address);
+    size_t class = class_at(address);
     if (class != 0) {
         give_small(address, class);
     } else {

@@ -71,7 +71,7 @@ struct heap_totals {
 struct heap_totals heap_totals(void);
 
 /* One class of them, numbers of objects. */
-struct arena_totals heap_class_totals(unsigned class, size_t *cached);
+struct arena_totals heap_class_totals(size_t class, size_t *cached);
 
 /* ---- Start, threads, exit (lifecycle.c) ---- */
 

@@ -5,14 +5,14 @@
 #include "heap/heap.h"
 #include "meta/meta.h"
 
-struct arena_totals heap_class_totals(unsigned class, size_t *cached)
+struct arena_totals heap_class_totals(size_t class, size_t *cached)
 {
     struct cache *cache = heap_thread_cache();
     *cached = cache_exists(cache) ? cache_count(cache, class) : 0;
     return arenas_totals(&heap_default.arenas, class);
 }
 
-static void add_class(struct heap_totals *totals, unsigned class)
+static void add_class(struct heap_totals *totals, size_t class)
 {
     size_t cached;
     struct arena_totals objects = heap_class_totals(class, &cached);
@@ -39,7 +39,7 @@ static size_t runs_count(const struct runs *runs)
 struct heap_totals heap_totals(void)
 {
     struct heap_totals totals = {0};
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (size_t class = 1; class < CLASS_COUNT; class++)
         add_class(&totals, class);
     struct spans *spans = &heap_default.spans;
     lock_take(&spans->lock);

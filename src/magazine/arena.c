@@ -56,7 +56,7 @@ static struct arena *arena_here(struct arenas *arenas)
 }
 
 /* The bin and depot of a class, made ready if this is their first use. */
-static struct arena_class *arena_class(struct arenas *arenas, struct arena *arena, unsigned class)
+static struct arena_class *arena_class(struct arenas *arenas, struct arena *arena, size_t class)
 {
     struct arena_class *at = &arena->classes[class];
     /* acquire: pairs with bin_init */
@@ -73,7 +73,7 @@ static struct arena_class *arena_class(struct arenas *arenas, struct arena *aren
 
 /* The class in arena `index` if it is in use there. */
 static struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,
-                                               unsigned class)
+                                               size_t class)
 {
     struct arena *arena = arena_at(arenas, index);
     if (arena == NULL)
@@ -107,7 +107,7 @@ static struct magazine *depot_take(struct depot *depot)
     return magazine;
 }
 
-struct magazine *arenas_take_full(struct arenas *arenas, unsigned class)
+struct magazine *arenas_take_full(struct arenas *arenas, size_t class)
 {
     struct arena_class *here = arena_class(arenas, arena_here(arenas), class);
     struct magazine *magazine = depot_take(&here->depot);
@@ -119,7 +119,7 @@ struct magazine *arenas_take_full(struct arenas *arenas, unsigned class)
     return magazine;
 }
 
-bool arenas_give_full(struct arenas *arenas, unsigned class, struct magazine *magazine)
+bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine)
 {
     struct depot *depot = &arena_class(arenas, arena_here(arenas), class)->depot;
     size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
@@ -149,7 +149,7 @@ static void depot_flush(struct depot *depot, uint32_t count)
 /* Gives back what nobody needed since the last look. */
 static void depots_look(struct arena *arena)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct arena_class *at = &arena->classes[class];
         if (__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL)
             continue;
@@ -169,7 +169,7 @@ static void depots_look(struct arena *arena)
 static size_t take_from_others(struct arenas *arenas, const struct arena_class *here,
                                uintptr_t *objects, size_t count, bool all)
 {
-    unsigned class = here->bin.class;
+    size_t class = here->bin.class;
     size_t spare = all ? 0 : ((size_t)size_classes[class].slab_pages << PAGE_SHIFT) / class_bytes(class);
     for (unsigned i = 0; i < arenas->count; i++) {
         struct arena_class *other = arena_class_if_used(arenas, i, class);
@@ -182,7 +182,7 @@ static size_t take_from_others(struct arenas *arenas, const struct arena_class *
     return 0;
 }
 
-size_t arenas_take(struct arenas *arenas, unsigned class, uintptr_t *objects, size_t count)
+size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count)
 {
     struct arena *arena = arena_here(arenas);
     struct arena_class *here = arena_class(arenas, arena, class);
@@ -209,7 +209,7 @@ size_t arenas_take(struct arenas *arenas, unsigned class, uintptr_t *objects, si
 
 void arenas_trim(struct arenas *arenas)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         for (unsigned i = 0; i < arenas->count; i++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
             if (at != NULL)
@@ -223,7 +223,7 @@ void arenas_trim(struct arenas *arenas)
     }
 }
 
-struct arena_totals arenas_totals(const struct arenas *arenas, unsigned class)
+struct arena_totals arenas_totals(const struct arenas *arenas, size_t class)
 {
     struct arena_totals totals = {0, 0, 0, 0};
     for (unsigned i = 0; i < arenas->count; i++) {
@@ -243,7 +243,7 @@ struct arena_totals arenas_totals(const struct arenas *arenas, unsigned class)
     return totals;
 }
 
-static const char *depot_check(struct depot *depot, unsigned class)
+static const char *depot_check(struct depot *depot, size_t class)
 {
     const char *wrong = NULL;
     uint32_t count = 0;
@@ -262,7 +262,7 @@ const char *arenas_check(struct arenas *arenas)
 {
     const char *wrong = NULL;
     for (unsigned i = 0; i < arenas->count && wrong == NULL; i++)
-        for (unsigned class = 1; class < CLASS_COUNT && wrong == NULL; class++) {
+        for (size_t class = 1; class < CLASS_COUNT && wrong == NULL; class++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
             if (at != NULL)
                 wrong = bin_check(&at->bin);
@@ -275,13 +275,13 @@ const char *arenas_check(struct arenas *arenas)
 void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock))
 {
     for (unsigned i = 0; i < arenas->count; i++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        for (size_t class = 1; class < CLASS_COUNT; class++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
             if (at != NULL)
                 act(&at->depot.lock);
         }
     for (unsigned i = 0; i < arenas->count; i++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        for (size_t class = 1; class < CLASS_COUNT; class++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
             if (at != NULL)
                 act(&at->bin.lock);

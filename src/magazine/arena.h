@@ -47,13 +47,13 @@ void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first
 
 /* Takes up to `count` objects of a class: from the arena of the processor, from others that can
  * spare some, or from fresh memory, in this order. 0: there is no memory. */
-size_t arenas_take(struct arenas *arenas, unsigned class, uintptr_t *objects, size_t count);
+size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count);
 
 /* A full magazine of the class, or NULL. */
-struct magazine *arenas_take_full(struct arenas *arenas, unsigned class);
+struct magazine *arenas_take_full(struct arenas *arenas, size_t class);
 
 /* Hands over a full magazine. False: the depot is full, and the magazine is still the caller's. */
-bool arenas_give_full(struct arenas *arenas, unsigned class, struct magazine *magazine);
+bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine);
 
 /* Empties all depots into the slabs, and gives empty slabs back. */
 void arenas_trim(struct arenas *arenas);
@@ -67,7 +67,7 @@ struct arena_totals {
 };
 
 /* The totals of one class over all arenas. */
-struct arena_totals arenas_totals(const struct arenas *arenas, unsigned class);
+struct arena_totals arenas_totals(const struct arenas *arenas, size_t class);
 
 const char *arenas_check(struct arenas *arenas);
 

@@ -41,20 +41,20 @@ __thread struct thread thread_self = {(struct cache *)&cache_none, 0, false};
 
 /* The loaded magazine of a class, whose top is at its end or at its beginning; NULL if the class
  * has none. */
-static struct magazine *loaded_at_end(const struct cache *cache, unsigned class)
+static struct magazine *loaded_at_end(const struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
     return top == NO_MAGAZINE ? NULL : magazine_of_end(top);
 }
 
-static struct magazine *loaded_at_full(const struct cache *cache, unsigned class)
+static struct magazine *loaded_at_full(const struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
     return top == NO_MAGAZINE ? NULL : magazine_of_full(top);
 }
 
 /* The loaded magazine, wherever its top is, and how many objects are in it. */
-static struct magazine *loaded_anywhere(const struct cache *cache, unsigned class, size_t *count)
+static struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t *count)
 {
     uintptr_t *top = cache->top[class];
     *count = 0;
@@ -67,7 +67,7 @@ static struct magazine *loaded_anywhere(const struct cache *cache, unsigned clas
     return magazine_of_end(top);
 }
 
-static size_t magazine_bytes(unsigned class, unsigned log)
+static size_t magazine_bytes(size_t class, unsigned log)
 {
     return magazine_capacity(log) * class_bytes(class);
 }
@@ -87,7 +87,7 @@ static void cache_unhold(struct cache *cache, size_t bytes)
 }
 
 /* A magazine, if the thread and all threads may hold that much more. */
-static struct magazine *cache_magazine_new(struct cache *cache, unsigned class, unsigned log)
+static struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
 {
     size_t bytes = magazine_bytes(class, log);
     size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
@@ -99,7 +99,7 @@ static struct magazine *cache_magazine_new(struct cache *cache, unsigned class, 
     return magazine;
 }
 
-static void cache_magazine_free(struct cache *cache, unsigned class, struct magazine *magazine)
+static void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine)
 {
     if (magazine == NULL)
         return;
@@ -107,7 +107,7 @@ static void cache_magazine_free(struct cache *cache, unsigned class, struct maga
     magazine_free(magazine);
 }
 
-static void *take_loaded(struct cache *cache, unsigned class)
+static void *take_loaded(struct cache *cache, size_t class)
 {
     void *object = cache_pop(cache, class);
     CHECK(object != NULL);
@@ -117,7 +117,7 @@ static void *take_loaded(struct cache *cache, unsigned class)
 /* ---- Refilling ---- */
 
 /* Takes a full magazine from the depot; the empty one becomes the spare or goes. */
-static void *refill_from_depot(struct cache *cache, unsigned class, struct magazine *empty)
+static void *refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
 {
     struct magazine *full = arenas_take_full(cache->arenas, class);
     if (full == NULL)
@@ -135,7 +135,7 @@ static void *refill_from_depot(struct cache *cache, unsigned class, struct magaz
 }
 
 /* A larger magazine instead of the empty one `old` (which may be NULL), if there may be one. */
-static struct magazine *grow_empty(struct cache *cache, unsigned class, struct magazine *old)
+static struct magazine *grow_empty(struct cache *cache, size_t class, struct magazine *old)
 {
     unsigned log = old == NULL ? 0 : old->log + 1;
     if (log > size_classes[class].magazine_log)
@@ -149,7 +149,7 @@ static struct magazine *grow_empty(struct cache *cache, unsigned class, struct m
     return grown;
 }
 
-static void *refill_from_slabs(struct cache *cache, unsigned class, struct magazine *empty)
+static void *refill_from_slabs(struct cache *cache, size_t class, struct magazine *empty)
 {
     struct magazine *magazine = grow_empty(cache, class, empty);
     if (magazine == NULL)
@@ -168,7 +168,7 @@ static void *refill_from_slabs(struct cache *cache, unsigned class, struct magaz
     return take_loaded(cache, class);
 }
 
-void *cache_refill(struct cache *cache, unsigned class)
+void *cache_refill(struct cache *cache, size_t class)
 {
     COUNT(refills, 1);
     struct magazine *empty = loaded_at_end(cache, class);
@@ -187,7 +187,7 @@ void *cache_refill(struct cache *cache, unsigned class)
 /* ---- Making room ---- */
 
 /* Moves all objects into a larger magazine, if there may be one. */
-static bool grow_full(struct cache *cache, unsigned class, struct magazine *full)
+static bool grow_full(struct cache *cache, size_t class, struct magazine *full)
 {
     unsigned log = full->log + 1;
     if (log > size_classes[class].magazine_log)
@@ -204,7 +204,7 @@ static bool grow_full(struct cache *cache, unsigned class, struct magazine *full
 }
 
 /* Gives the older half of a full magazine back to the slabs. */
-static void flush_half(struct cache *cache, unsigned class, struct magazine *full)
+static void flush_half(struct cache *cache, size_t class, struct magazine *full)
 {
     uintptr_t given[MAGAZINE_SLOTS_MOST];
     size_t capacity = magazine_capacity(full->log);
@@ -218,7 +218,7 @@ static void flush_half(struct cache *cache, unsigned class, struct magazine *ful
 
 /* The full spare goes to the depot, or its objects to the slabs. Returns an empty magazine, or
  * NULL if there is none to be had. */
-static struct magazine *spare_exchange(struct cache *cache, unsigned class, struct magazine *spare)
+static struct magazine *spare_exchange(struct cache *cache, size_t class, struct magazine *spare)
 {
     unsigned log = spare->log;
     if (arenas_give_full(cache->arenas, class, spare)) {
@@ -231,7 +231,7 @@ static struct magazine *spare_exchange(struct cache *cache, unsigned class, stru
     return spare;
 }
 
-bool cache_make_room(struct cache *cache, unsigned class)
+bool cache_make_room(struct cache *cache, size_t class)
 {
     struct magazine *full = loaded_at_full(cache, class);
     if (full == NULL) {
@@ -261,7 +261,7 @@ bool cache_make_room(struct cache *cache, unsigned class)
 
 /* ---- Without a magazine ---- */
 
-void *object_take(struct arenas *arenas, unsigned class)
+void *object_take(struct arenas *arenas, size_t class)
 {
     uintptr_t object;
     if (arenas_take(arenas, class, &object, 1) == 0)
@@ -298,7 +298,7 @@ struct cache *cache_new(struct arenas *arenas)
     return cache;
 }
 
-static void class_flush(struct cache *cache, unsigned class)
+static void class_flush(struct cache *cache, size_t class)
 {
     size_t count;
     struct magazine *loaded = loaded_anywhere(cache, class, &count);
@@ -318,7 +318,7 @@ static void class_flush(struct cache *cache, unsigned class)
 
 void cache_flush(struct cache *cache)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (size_t class = 1; class < CLASS_COUNT; class++)
         class_flush(cache, class);
 }
 
@@ -329,7 +329,7 @@ void cache_free(struct cache *cache)
     meta_give(cache, sizeof(*cache));
 }
 
-size_t cache_count(const struct cache *cache, unsigned class)
+size_t cache_count(const struct cache *cache, size_t class)
 {
     size_t count;
     struct magazine *loaded = loaded_anywhere(cache, class, &count);

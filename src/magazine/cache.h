@@ -43,14 +43,14 @@ static inline bool cache_exists(const struct cache *cache)
 }
 
 /* An object of `class`, or NULL if the magazine is empty. */
-static ALWAYS_INLINE void *cache_pop(struct cache *cache, unsigned class)
+static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
     uintptr_t object = *top;
     if (UNLIKELY(object < MARK_LIMIT))
         return NULL;
-    cache->top[class] = top + 1;
     *object_key_word(object) = 0;
+    cache->top[class] = top + 1;
     return (void *)object;
 }
 
@@ -60,7 +60,7 @@ static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
 {
     if (UNLIKELY(!page_map_covers(address)))
         return false;
-    unsigned class = page_map_class(address);
+    size_t class = page_map_class(address);
     uintptr_t *top = cache->top[class];
     if (UNLIKELY(top[-1] < MARK_LIMIT))
         return false;
@@ -86,17 +86,17 @@ void cache_free(struct cache *cache);
 void cache_flush(struct cache *cache);
 
 /* An object of a class whose magazine is empty, refilling it. NULL: no memory. */
-void *cache_refill(struct cache *cache, unsigned class);
+void *cache_refill(struct cache *cache, size_t class);
 
 /* Makes room in a full magazine. False: the class has no magazine, and gets none. */
-bool cache_make_room(struct cache *cache, unsigned class);
+bool cache_make_room(struct cache *cache, size_t class);
 
 /* One object without a magazine, and back. The address must be that of a small class's page; what
  * is wrong with it is reported as misuse of free. */
-void *object_take(struct arenas *arenas, unsigned class);
+void *object_take(struct arenas *arenas, size_t class);
 void object_give(uintptr_t address);
 
 /* Objects in the magazines of a cache, by class. */
-size_t cache_count(const struct cache *cache, unsigned class);
+size_t cache_count(const struct cache *cache, size_t class);
 
 #endif

@@ -18,9 +18,9 @@ static bool leaf_new(size_t root)
     if (spans == NULL)
         return false;
     uint8_t *classes = (uint8_t *)(spans + PAGE_MAP_LEAF);
-    intptr_t distance = (intptr_t)classes - (intptr_t)page_map.no_class;
+    size_t distance = (size_t)((uintptr_t)classes - (uintptr_t)page_map.no_class);
+    page_map.class_root[root] = distance;
     /* release: a reader that finds the leaf finds it zero */
-    __atomic_store_n(&page_map.class_root[root], distance, __ATOMIC_RELEASE);
     __atomic_store_n(&page_map.span_root[root], spans, __ATOMIC_RELEASE);
     return true;
 }
@@ -73,12 +73,8 @@ void page_map_fill_entries(const void *start, size_t pages, uintptr_t value)
         page_map_set_entry((const char *)start + (i << PAGE_SHIFT), value);
 }
 
-void page_map_fill_classes(const void *start, size_t pages, unsigned class)
+void page_map_fill_classes(const void *start, size_t pages, size_t class)
 {
-    for (size_t i = 0; i < pages; i++) {
-        uintptr_t address = (uintptr_t)start + (i << PAGE_SHIFT);
-        uintptr_t leaf = (uintptr_t)page_map.no_class + (uintptr_t)page_map.class_root[address >> 32];
-        __atomic_store_n((uint8_t *)(leaf + ((uint32_t)address >> PAGE_SHIFT)), (uint8_t)class,
-                         __ATOMIC_RELAXED);
-    }
+    for (size_t i = 0; i < pages; i++)
+        *page_map_class_byte((uintptr_t)start + (i << PAGE_SHIFT)) = (uint8_t)class;
 }

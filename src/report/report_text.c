@@ -54,7 +54,7 @@ static bool write_totals(int descriptor)
     return text_write(&text, descriptor);
 }
 
-static bool write_class(int descriptor, unsigned class)
+static bool write_class(int descriptor, size_t class)
 {
     size_t cached;
     struct arena_totals objects = heap_class_totals(class, &cached);
@@ -80,7 +80,7 @@ bool report_text(int descriptor)
         "small objects by size\n"
         "   size      in use    magazine       depot        free       slabs\n";
     bool done = write_totals(descriptor) && os_write(descriptor, head, sizeof(head) - 1);
-    for (unsigned class = 1; done && class < CLASS_COUNT; class++)
+    for (size_t class = 1; done && class < CLASS_COUNT; class++)
         done = write_class(descriptor, class);
     return done;
 }

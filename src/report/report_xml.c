@@ -9,7 +9,7 @@ void report_xml(FILE *stream)
     size_t resting = totals.small_free + totals.small_waiting + totals.small_cached;
     size_t mapped = totals.segments + totals.huge;
     fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", stream);
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t cached;
         struct arena_totals objects = heap_class_totals(class, &cached);
         size_t count = objects.free + objects.waiting + cached;

@@ -45,26 +45,26 @@ extern uint8_t class_of_wide[SMALL_MOST / 128];
 void size_classes_init(void);
 
 /* The class for a request of `bytes`, which must be at most SMALL_MOST; 0 for 0 bytes. */
-static inline unsigned class_of_size(size_t bytes)
+static ALWAYS_INLINE size_t class_of_size(size_t bytes)
 {
     if (LIKELY(bytes <= CLASS_FINE_BYTES))
-        return (unsigned)((bytes + MIN_ALIGN - 1) / MIN_ALIGN);
+        return (bytes + MIN_ALIGN - 1) / MIN_ALIGN;
     return class_of_wide[(bytes - 1) / 128];
 }
 
-static inline size_t class_bytes(unsigned class)
+static inline size_t class_bytes(size_t class)
 {
     return size_classes[class].bytes;
 }
 
 /* Whether an object of `class` can begin at `address`. */
-static ALWAYS_INLINE bool on_grid(uintptr_t address, unsigned class)
+static ALWAYS_INLINE bool on_grid(uintptr_t address, size_t class)
 {
     return (uint32_t)(uint16_t)address * page_map.reciprocal[class] < GRID_BYTES;
 }
 
 /* The number of the object at or around `address` in its 64 KiB. */
-static inline unsigned grid_index(uintptr_t address, unsigned class)
+static inline unsigned grid_index(uintptr_t address, size_t class)
 {
     return (unsigned)(((uint64_t)(uint16_t)address * page_map.reciprocal[class]) >> 32);
 }

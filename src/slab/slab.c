@@ -15,10 +15,10 @@
 
 _Static_assert(sizeof(struct slab) <= 2 * META_LEAST, "a slab's descriptor is 128 bytes");
 
-void bin_init(struct bin *bin, struct spans *spans, unsigned class)
+void bin_init(struct bin *bin, struct spans *spans, size_t class)
 {
     lock_init(&bin->lock, RANK_BIN);
-    bin->class = class;
+    bin->class = (uint32_t)class;
     for (unsigned i = 0; i < BIN_LEVELS; i++)
         list_init(&bin->level[i]);
     /* release: who sees the bin in use sees it whole */
@@ -185,7 +185,7 @@ size_t bin_take(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow
 
 static struct misuse misuse_in_slab(const struct slab *slab, uintptr_t address)
 {
-    unsigned class = slab->span.class;
+    size_t class = slab->span.class;
     struct misuse misuse = {MISUSE_NONE, address, class_bytes(class), 0};
     unsigned index = grid_index(address, class) - slab->first; /* wraps below the first */
     if (index >= slab->virgin) {

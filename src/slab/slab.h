@@ -47,7 +47,7 @@ struct bin {
                                       free_count * BIN_LEVELS / capacity == l (the last: or 4) */
 };
 
-void bin_init(struct bin *bin, struct spans *spans, unsigned class);
+void bin_init(struct bin *bin, struct spans *spans, size_t class);
 
 /* Takes up to `count` objects into `objects`, lowest addresses first within each slab, and returns
  * how many. Makes a new slab only if `may_grow` and there is no other object. */
