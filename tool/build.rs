@@ -27,7 +27,7 @@ fn carry() -> Result<(), String> {
 
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     fs::write(out.join("libsnug.so"), &bytes).map_err(|e| format!("cannot copy the library: {e}"))?;
-    println!("cargo::rustc-env=SNUG_LIBRARY_ID={}", identity(&bytes));
+    println!("cargo::rustc-env=CARRIED_ID={}", identity(&bytes));
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::cache;
 
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsnug.so"));
 /// Differs between any two libraries: the start of the SHA-256 of LIBRARY.
-pub const ID: &str = env!("SNUG_LIBRARY_ID");
+pub const ID: &str = env!("CARRIED_ID");
 
 pub fn print_version() -> Result<ExitCode> {
     let library = match cache::library().and_then(|path| ask_version(&path)) {

@@ -8,6 +8,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::STATUS_OWN_FAILURE;
 
+/// The tool's own variable. It is not passed on: to the library it would be an option that does not exist.
+pub const WORKLOADS_VARIABLE: &str = "SNUG_WORKLOADS";
+
 /// Runs programs on the snug memory allocator, and measures what that changes.
 ///
 /// The allocator, libsnug.so, is carried inside this file; nothing needs to be installed.
@@ -97,7 +100,7 @@ pub struct PairsArgs {
     pub json: Option<PathBuf>,
 
     /// Where the workload programs are [default: ../bench beside the folder of the snug binary]
-    #[arg(long, value_name = "DIR", env = "SNUG_WORKLOADS")]
+    #[arg(long, value_name = "DIR", env = WORKLOADS_VARIABLE)]
     pub workloads: Option<PathBuf>,
 }
 

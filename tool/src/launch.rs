@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{bail, Context, Result};
 
 use crate::cache;
-use crate::cli::{RunArgs, Setting};
+use crate::cli::{RunArgs, Setting, WORKLOADS_VARIABLE};
 use crate::inherited;
 use crate::refusal::Refusal;
 use crate::target;
@@ -32,7 +32,10 @@ pub fn check_settings(settings: &[Setting]) -> Result<()> {
         None => Ok(()),
         Some(Setting { name, value }) => {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-            bail!("{name}={value} is not one of snug's settings, which begin with SNUG_; set others with env, as in: env {name}={value} snug ...")
+            bail!(
+                "{name}={value} is not one of snug's settings, which begin with SNUG_; \
+                 set others with env, as in: env {name}={value} snug ..."
+            )
         }
     }
 }
@@ -42,7 +45,7 @@ pub fn command_for(words: &[OsString]) -> Result<Command> {
     let program = target::find(&words[0])?;
     target::check(&program)?;
     let mut command = Command::new(&program);
-    command.arg0(&words[0]).args(&words[1..]);
+    command.arg0(&words[0]).args(&words[1..]).env_remove(WORKLOADS_VARIABLE);
     // SAFETY: the function only makes async-signal-safe calls.
     unsafe {
         command.pre_exec(|| {

@@ -22,11 +22,27 @@ fn runs_alternate_and_a_table_is_shown() {
     let output = place.output(&["compare", "--runs", "3", "SNUG_CHECK=full", "--", "sh", "-c", NOTE]);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
     assert_eq!(runs(&place), "Ss".to_string() + "SssSSs" + "s"); // warm-up, rounds, statistics
-    for part in ["system", "snug", "ratio", "peak memory", "faults", "3 measured runs", "largest single process"] {
+    for part in ["system", "snug", "ratio", "peak memory", "faults", "on each: 3,", "largest single process"] {
         assert!(stdout(&output).contains(part), "{part} is not in {}", stdout(&output));
     }
     assert!(!stdout(&output).contains("FAILED"));
-    assert!(stdout(&output).contains("snug's own statistics"), "{}", stdout(&output));
+}
+
+#[test]
+fn statistics_stand_at_the_end() {
+    let place = Place::new();
+    place.compile("nothing", "int main(void) { return 0; }", &[]);
+    let text = stdout(&place.output(&["compare", "--runs", "1", "./nothing"]));
+    let (table, statistics) = text.split_once("\nsnug's own statistics, from one more run:\n").expect(&text);
+    assert!(table.contains("ratio") && statistics.starts_with("snug: statistics"), "{text}");
+}
+
+#[test]
+fn a_command_that_leaves_no_statistics() {
+    let place = Place::new();
+    place.compile("abrupt", "#include <unistd.h>\nint main(void) { _exit(0); }", &[]);
+    let text = stdout(&place.output(&["compare", "--runs", "1", "./abrupt"]));
+    assert!(text.contains("ratio") && text.contains("left no statistics"), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-use common::{assert_clean, stderr, stdout, Place, SNUG};
+use common::{assert_clean, stderr, stdout, without_surroundings, Place, SNUG};
 
 #[test]
 fn exit_status() {
@@ -60,7 +60,9 @@ fn with_and_without(place: &Place, script: &str) -> [(Option<i32>, String); 2] {
     ["", SNUG].map(|snug| {
         let run = if snug.is_empty() { "" } else { "run --" };
         let mut command = Command::new("sh");
-        command.args(["-c", script]).env("SNUG_RUN", format!("{snug} {run}")).env("XDG_CACHE_HOME", place.cache());
+        without_surroundings(command.args(["-c", script]))
+            .env("RUN", format!("{snug} {run}"))
+            .env("XDG_CACHE_HOME", place.cache());
         let output = command.current_dir(place.dir.path()).stdin(Stdio::null()).output().unwrap();
         (output.status.code(), stdout(&output) + &stderr(&output))
     })
@@ -71,7 +73,7 @@ fn signal_dispositions_and_mask() {
     let place = Place::new();
     for trap in ["trap '' PIPE", "trap - PIPE", "trap '' INT HUP"] {
         let [without, with] =
-            with_and_without(&place, &format!("{trap}; exec $SNUG_RUN grep -E 'Sig(Ign|Blk|Cgt)' /proc/self/status"));
+            with_and_without(&place, &format!("{trap}; exec $RUN grep -E 'Sig(Ign|Blk|Cgt)' /proc/self/status"));
         assert_eq!(with, without, "{trap}");
         assert_eq!(with.1.lines().count(), 3);
     }
@@ -82,7 +84,7 @@ fn closed_streams_stay_closed() {
     let place = Place::new();
     let look = "for stream in 0 1 2; do test -e /proc/$$/fd/$stream; echo $? >> state; done";
     for (closed, expected) in [("<&-", "1\n0\n0\n"), (">&-", "0\n1\n0\n"), ("2>&- <&-", "1\n0\n1\n")] {
-        let script = format!("rm -f state; (exec $SNUG_RUN sh -c '{look}' {closed}); cat state");
+        let script = format!("rm -f state; (exec $RUN sh -c '{look}' {closed}); cat state");
         let [without, with] = with_and_without(&place, &script);
         assert_eq!((without.1.as_str(), with.1.as_str()), (expected, expected), "{closed}");
     }

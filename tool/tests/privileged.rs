@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{assert_refused, stderr, stdout, Place, SNUG};
+use common::{assert_refused, stderr, stdout, without_surroundings, Place, SNUG};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 /// Prints whether the kernel started it as secure: whether the loader ignores LD_PRELOAD.
@@ -89,7 +89,8 @@ fn run_as(place: &Place, user: u32, program: &Path) -> std::process::Output {
     fs::create_dir_all(&home).unwrap();
     chown(&home, Some(user), Some(user)).unwrap();
     let mut command = Command::new(place.path("snug"));
-    command.arg("run").arg(program).env("XDG_CACHE_HOME", home).env_remove("LD_PRELOAD");
+    command.arg("run").arg(program).env("XDG_CACHE_HOME", home);
+    without_surroundings(&mut command);
     command.uid(user).gid(user).output().unwrap()
 }
 

@@ -34,7 +34,7 @@ pub fn render(lab: &Lab) -> String {
     for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\n{} rounds, interleaved.\n{EXPLANATION}\n{failures}", lab.rounds)
+    format!("{table}\nRounds: {}, interleaved.\n{EXPLANATION}\n{failures}", lab.rounds)
 }
 
 fn cells(series: &Series, ours: Option<&Series>) -> [String; 3] {

@@ -46,7 +46,7 @@ pub fn table(system: &[Sample], snug: &[Sample]) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\n{} measured runs on each, in turn, after one to warm up.\n{EXPLANATION}", system.len())
+    format!("{table}\nMeasured runs on each: {}, in turn, after one to warm up.\n{EXPLANATION}", system.len())
 }
 
 /// Empty if every run ended with status 0. Otherwise how the runs ended, and what the command said.
@@ -127,7 +127,7 @@ mod tests {
         let system: Vec<Sample> = [2.0, 4.0, 3.0].map(|wall| sample(wall, 0)).to_vec();
         let snug: Vec<Sample> = [1.5, 1.0, 9.0].map(|wall| sample(wall, 0)).to_vec();
         let text = table(&system, &snug);
-        for part in ["3.00 s (2.00..4.00)", "1.50 s (1.00..9.00)", "0.50", "750.0 ms", "2.0 MiB", "3 measured runs"] {
+        for part in ["3.00 s (2.00..4.00)", "1.50 s (1.00..9.00)", "0.50", "750.0 ms", "2.0 MiB", "on each: 3,"] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
         assert_eq!(time_with_range(&[sample(0.25, 0)]), "250.0 ms (250.0..250.0)");

@@ -12,8 +12,9 @@ use crate::refusal::Refusal;
 /// Where the C library looks when PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// A name with a slash is a path; any other is looked for in the folders of PATH. What may not be run there is passed
-/// over, and remembered in case nothing else is found.
+/// A name with a slash is a path; any other is looked for in the folders of PATH. A file that may not be run is passed
+/// over, and remembered in case nothing else is found. Unlike execvp, but like shells, this does not hold a folder that
+/// may not be entered against a name that is nowhere.
 pub fn find(name: &OsStr) -> Result<PathBuf, Refusal> {
     let shown = name.to_string_lossy();
     if name.as_bytes().contains(&b'/') {
@@ -31,7 +32,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Refusal> {
         let path = folder.join(name);
         match runnable(&path) {
             Ok(()) => return Ok(path),
-            Err(refusal) if refusal.status == crate::refusal::CANNOT_RUN => {
+            Err(refusal) if path.exists() => {
                 let message = format!("{} {}", path.display(), refusal.message);
                 passed_over.get_or_insert(Refusal { message, ..refusal });
             }

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // each test program uses a part
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -31,7 +32,7 @@ impl Place {
     /// `snug` with these arguments, unpacking into this place.
     pub fn snug<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(SNUG);
-        command.args(args).env("XDG_CACHE_HOME", self.cache()).env_remove("LD_PRELOAD").env_remove("SNUG_STATS");
+        without_surroundings(command.args(args)).env("XDG_CACHE_HOME", self.cache());
         command.current_dir(self.dir.path()).stdin(Stdio::null());
         command
     }
@@ -61,6 +62,12 @@ impl Place {
         assert!(done.status.success(), "{}", stderr(&done));
         program
     }
+}
+
+/// Takes away what would change how programs run on snug, the variables of the build and of the tests included.
+pub fn without_surroundings(command: &mut Command) -> &mut Command {
+    let own = std::env::vars_os().map(|(name, _)| name).filter(|name| name.as_bytes().starts_with(b"SNUG_"));
+    own.fold(command.env_remove("LD_PRELOAD"), |command, name| command.env_remove(name))
 }
 
 pub fn stdout(output: &Output) -> String {
