@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Checks style, warnings and layers, and changes nothing. Sourced by ./dev.
+# Checks style, warnings and layers. Sourced by ./dev.
 
 # Our files that end in one of the suffixes, separated by NUL. Usage: our_files SUFFIX...
 our_files() {
@@ -14,20 +14,35 @@ lint_format() {
     our_files .c .h .cc .cpp .hpp | xargs -0 -r clang-format --dry-run -Werror
 }
 
-# With the flags of the release build, of which clang need not know every one.
+# Lets the formatters rewrite what they would complain about.
+fix_format() {
+    our_files .c .h .cc .cpp .hpp | xargs -0 -r clang-format -i
+    if rust_is_there; then tool_cargo fmt; fi
+}
+
+# With the flags of the release build, of which clang need not know every one. A file that is built
+# in several variants is checked in one: the last, which has the names of libc.
 lint_tidy() {
-    configure release >/dev/null || return
+    local database=$build/tidy
+    mkdir -p "$database" && configure release || return
+    python3 - "$build/cmake-release" "$database" <<'END' || return
+import json, sys
+commands = json.load(open(sys.argv[1] + "/compile_commands.json"))
+last = {command["file"]: command for command in commands}
+json.dump(list(last.values()), open(sys.argv[2] + "/compile_commands.json", "w"))
+END
     find "$root/src" -name '*.c' -print0 |
-        xargs -0 -r -n 4 -P "$(nproc)" clang-tidy --quiet --warnings-as-errors='*' \
-            -p "$build/cmake-release" \
-            --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-ignored-optimization-argument
+        xargs -0 -r -n 4 -P "$(nproc)" clang-tidy --quiet --warnings-as-errors='*' -p "$database" \
+            --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-ignored-optimization-argument \
+            2> >(grep -v ' generated\.$' >&2)
 }
 
 lint_shell() {
     # The files of ./dev make sense only together, so they are checked from where they are sourced.
-    (cd "$root" && shellcheck --external-sources --check-sourced dev .ci/run) &&
+    # Tests run under the errexit of what they source, so that a failing `cd` ends them.
+    (cd "$root" && shellcheck --check-sourced dev .ci/run) &&
         find "$root/bench" "$root/tests" -name '*.sh' -print0 |
-        (cd "$root" && xargs -0 -r shellcheck --external-sources)
+        (cd "$root" && xargs -0 -r shellcheck --exclude=SC2103,SC2164)
 }
 
 lint_layers() {
@@ -38,8 +53,10 @@ lint_rustfmt() {
     tool_cargo fmt --check
 }
 
+# The tool is not built without the library that it carries.
 lint_clippy() {
-    tool_cargo clippy --quiet --locked --all-targets -- -D warnings
+    build_library release && publish_library &&
+        tool_cargo clippy --quiet --locked --all-targets -- -D warnings
 }
 
 # rustfmt and clippy, from Debian or as components of rustup.
@@ -49,18 +66,17 @@ need_rust_lints() {
 }
 
 cmd_lint() {
-    local check
+    local check fix=${1-}
     local -a checks=(format tidy shell layers) wrong=()
-    (($# == 0)) || usage_error "lint takes no arguments"
+    [[ $# == 0 || $* == --fix ]] || usage_error "lint does not know '$*'"
     need_packages "${build_needs[@]}" "${lint_needs[@]}"
     if need_rust; then
         need_rust_lints
-        build_library release || fail "clippy needs the library, which does not build"
-        publish_library
         checks+=(rustfmt clippy)
     else
         say "the tool is not checked"
     fi
+    if [[ $fix ]]; then fix_format; fi
     for check in "${checks[@]}"; do
         say "lint: $check"
         "lint_$check" || wrong+=("$check")
