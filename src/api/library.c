@@ -19,6 +19,7 @@ __attribute__((constructor)) static void library_start(int count, char **argumen
     (void)environment;
     heap_start(environ);
 #endif
+    report_start();
 }
 
 __attribute__((destructor)) static void library_end(void)

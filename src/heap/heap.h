@@ -64,7 +64,7 @@ struct heap_totals {
     size_t small_waiting; /* objects in depots */
     size_t small_cached;  /* objects in the calling thread's magazines */
     size_t small_free_count; /* number of objects in the last three */
-    size_t meta_used;
+    size_t meta_used;   /* descriptors, magazines, and the page map's entries of the segments */
     size_t meta_mapped;
 };
 

@@ -50,9 +50,9 @@ struct heap_totals heap_totals(void)
     totals.huge = spans->huge_pages << PAGE_SHIFT;
     totals.huge_count = spans->huge_count;
     size_t used = spans->used_pages << PAGE_SHIFT;
+    totals.meta_used = meta_bytes_used() + spans->segment_pages * PAGE_MAP_BYTES_PER_PAGE;
     lock_release(&spans->lock);
     totals.large = used > totals.slabs ? used - totals.slabs : 0;
-    totals.meta_used = meta_bytes_used();
     totals.meta_mapped = meta_bytes_mapped();
     return totals;
 }

@@ -112,7 +112,6 @@ void *meta_map(size_t bytes)
     if (table != NULL) {
         /* relaxed: statistics only */
         __atomic_fetch_add(&meta.mapped, bytes, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&meta.used, bytes, __ATOMIC_RELAXED);
     }
     return table;
 }

@@ -28,7 +28,8 @@ void meta_give(void *block, size_t bytes);
  * none. */
 void *meta_map(size_t bytes);
 
-/* Bytes of metadata that were handed out from chunks and mapped, for the statistics. */
+/* For the statistics: bytes handed out by meta_take; bytes of all chunks and tables, of which only
+ * what was touched occupies memory. */
 size_t meta_bytes_used(void);
 size_t meta_bytes_mapped(void);
 

@@ -3,8 +3,6 @@
  */
 #include "platform/lock.h"
 
-#include <linux/futex.h>
-
 #include "platform/check.h"
 #include "platform/syscall.h"
 #include "platform/thread.h"
@@ -12,6 +10,9 @@
 /* Spins before sleeping: about a microsecond of pauses. Fewer made two threads that share a depot
  * sleep for what takes 100 ns; on one processor spinning is pure loss, so there it is 0. */
 enum { SPINS = 60 };
+
+/* From the kernel's interface, whose headers not every libc brings along: futex(2). */
+enum { FUTEX_WAIT_PRIVATE = 0 | 128, FUTEX_WAKE_PRIVATE = 1 | 128 };
 
 uint64_t lock_waits;
 uint32_t lock_forking;

@@ -3,7 +3,6 @@
  */
 #include "platform/memory.h"
 
-#include <linux/mman.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 

@@ -31,6 +31,10 @@ bool text_write(const struct text *text, int descriptor);
 int os_open_output(const char *path);
 void os_close(int descriptor);
 
+/* A second descriptor for the same file, out of the way of the program's own, which an exec closes;
+ * or -errno. */
+int os_duplicate(int descriptor);
+
 /* Ends the process as abort() does, without running anything of it first. */
 _Noreturn void os_abort(void);
 

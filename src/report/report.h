@@ -12,6 +12,10 @@
 /* Writes the statistics as text to a descriptor. False: it could not be written. */
 bool report_text(int descriptor);
 
+/* Call at the start: if the statistics go to stderr or stdout, keeps a way there, since programs
+ * close both before they exit to see whether all was written. */
+void report_start(void);
+
 /* Writes the statistics where SNUG_STATS says, if it says anything; one line on stderr if that
  * cannot be. */
 void report_at_exit(void);

@@ -110,13 +110,30 @@ static void expand_path(struct text *text, const char *path)
     text->buffer[text->length] = 0;
 }
 
+/* The descriptor of a standard stream that SNUG_STATS names; -1 if it names none. */
+static int standard_stream(const char *path)
+{
+    if (path == NULL)
+        return -1;
+    return strcmp(path, "stderr") == 0 ? 2 : strcmp(path, "stdout") == 0 ? 1 : -1;
+}
+
+static int kept_stream = -1;
+
+void report_start(void)
+{
+    int stream = standard_stream(options.stats);
+    if (stream >= 0)
+        kept_stream = os_duplicate(stream);
+}
+
 void report_at_exit(void)
 {
     const char *path = options.stats;
     if (path == NULL)
         return;
-    if (strcmp(path, "stderr") == 0 || strcmp(path, "stdout") == 0) {
-        report_text(path[3] == 'e' ? 2 : 1);
+    if (standard_stream(path) >= 0) {
+        report_text(kept_stream >= 0 ? kept_stream : standard_stream(path));
         return;
     }
     char buffer[PIECE];
