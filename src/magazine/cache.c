@@ -128,6 +128,8 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
         spare = empty->link;
         cache_magazine_free(cache, class, empty);
     }
+    if (spare != NULL)
+        spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
     cache->top[class] = magazine_begin(full);
     COUNT(refills_depot, 1);
