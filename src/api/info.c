@@ -28,6 +28,7 @@ int snug_mallopt(int parameter, int value)
 struct snug_mallinfo snug_mallinfo2(void)
 {
     struct heap_totals totals = heap_totals();
+    size_t cells_idle = totals.cells_free + totals.cells_cached;
     size_t small_idle = totals.small_free + totals.small_waiting + totals.small_cached;
     return (struct snug_mallinfo){
         .arena = totals.segments,
@@ -36,8 +37,8 @@ struct snug_mallinfo snug_mallinfo2(void)
         .hblks = totals.huge_count,
         .hblkhd = totals.huge,
         .fsmblks = small_idle,
-        .uordblks = totals.small_live + totals.large + totals.huge,
-        .fordblks = small_idle + totals.dirty + totals.clean,
+        .uordblks = totals.small_live + heap_cells_live(&totals) + totals.large + totals.huge,
+        .fordblks = small_idle + cells_idle + totals.dirty + totals.clean,
         .keepcost = totals.dirty,
     };
 }

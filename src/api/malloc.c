@@ -34,7 +34,7 @@ static NOINLINE void free_slow(void *block)
 
 void *snug_malloc(size_t size)
 {
-    if (LIKELY(size <= CLASS_FINE_BYTES)) {
+    if (LIKELY(size <= SMALL_MOST)) {
         void *object = cache_pop(thread_self.cache, class_of_size(size));
         if (LIKELY(object != NULL))
             return object;

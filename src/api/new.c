@@ -3,46 +3,72 @@
  * the program's new handler is called and may free some, again and again; without one,
  * std::bad_alloc is thrown.
  *
- * The library depends on no C++ runtime, so it names the two functions of it by their symbols, and
- * weakly: a C program has neither and calls neither. In the static library this file is an object
- * of its own with strong references (SNUG_STATIC), which a linker takes only for a C++ program, and
- * which then make it take the C++ runtime's part too.
+ * The library depends on no C++ runtime, so it looks for what it needs of one when it needs it: a
+ * C++ plugin may bring the runtime long after the library was loaded, and not for all to see. In
+ * the static library this file is an object of its own (SNUG_STATIC) with plain references, which
+ * a linker takes only for a C++ program, and which then make it take the runtime's part too. The
+ * nothrow forms are left to the runtime there: its own call these, inside try and catch.
  */
+#include <dlfcn.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "snug/snug.h"
 
-#if defined(SNUG_STATIC)
-#define RUNTIME
-#else
-#define RUNTIME __attribute__((weak))
-#endif
+#define OPERATOR __attribute__((visibility("default")))
+#define COLD __attribute__((noinline, cold))
 
 typedef void (*new_handler)(void);
-new_handler _ZSt15get_new_handlerv(void) RUNTIME;         /* std::get_new_handler() */
-void _ZSt17__throw_bad_allocv(void) RUNTIME;              /* std::__throw_bad_alloc() */
+new_handler _ZSt15get_new_handlerv(void); /* std::get_new_handler() */
+void _ZSt17__throw_bad_allocv(void);      /* std::__throw_bad_alloc() */
 
-#define OPERATOR __attribute__((visibility("default")))
-
-static new_handler current_handler(void)
-{
 #if !defined(SNUG_STATIC)
-    if (_ZSt15get_new_handlerv == NULL)
-        return NULL;
+/* Where the C++ runtime defines `name`; NULL if there is none in the process. */
+static COLD void *runtime_function(const char *name)
+{
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    void *found = dlsym(RTLD_NEXT, name);
+    for (size_t i = 0; found == NULL && i < sizeof(runtimes) / sizeof(*runtimes); i++) {
+        void *runtime = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (runtime != NULL)
+            found = dlsym(runtime, name);
+    }
+    return found;
+}
 #endif
+
+static COLD new_handler current_handler(void)
+{
+#if defined(SNUG_STATIC)
     return _ZSt15get_new_handlerv();
+#else
+    new_handler (*get)(void);
+    void *found = runtime_function("_ZSt15get_new_handlerv");
+    memcpy(&get, &found, sizeof(get)); /* ISO C has no conversion */
+    return found == NULL ? NULL : get();
+#endif
 }
 
-static void *take(size_t size, size_t alignment)
+static COLD void throw_bad_alloc(void)
+{
+#if defined(SNUG_STATIC)
+    _ZSt17__throw_bad_allocv();
+#else
+    void (*throw)(void);
+    void *found = runtime_function("_ZSt17__throw_bad_allocv");
+    memcpy(&throw, &found, sizeof(throw));
+    if (found != NULL)
+        throw();
+#endif
+    __builtin_trap(); /* operator new without the C++ runtime */
+}
+
+static inline void *take(size_t size, size_t alignment)
 {
     return alignment == 0 ? snug_malloc(size) : snug_aligned_alloc(alignment, size);
 }
 
-/* Without a handler: throws, or, for the nothrow forms, returns NULL. A handler that throws ends
- * the nothrow forms' promise; libstdc++ catches there, which C cannot: std::terminate follows from
- * their exception specification in the caller, as for any noexcept function. */
-static __attribute__((noinline, cold)) void *take_again(size_t size, size_t alignment,
-                                                        int may_throw)
+static COLD void *take_or_throw(size_t size, size_t alignment)
 {
     for (;;) {
         new_handler handler = current_handler();
@@ -53,38 +79,61 @@ static __attribute__((noinline, cold)) void *take_again(size_t size, size_t alig
         if (block != NULL)
             return block;
     }
-    if (!may_throw)
-        return NULL;
-#if !defined(SNUG_STATIC)
-    if (_ZSt17__throw_bad_allocv == NULL)
-        __builtin_trap(); /* operator new without the C++ runtime */
-#endif
-    _ZSt17__throw_bad_allocv();
-    __builtin_unreachable();
+    throw_bad_alloc();
+    return NULL;
 }
 
-static inline void *new_block(size_t size, size_t alignment, int may_throw)
+static inline void *new_block(size_t size, size_t alignment)
 {
     void *block = take(size, alignment);
-    return __builtin_expect(block != NULL, 1) ? block : take_again(size, alignment, may_throw);
+    return __builtin_expect(block != NULL, 1) ? block : take_or_throw(size, alignment);
 }
 
-/* new, new[]; then nothrow, aligned, aligned nothrow. The nothrow argument is a reference to an
- * empty object. */
-#define NEW(suffix, PARAMETERS, alignment, may_throw)        \
-    OPERATOR void *_Znw##suffix PARAMETERS;                  \
-    OPERATOR void *_Znw##suffix PARAMETERS                   \
-    {                                                        \
-        return new_block(size, alignment, may_throw);        \
-    }                                                        \
-    OPERATOR void *_Zna##suffix PARAMETERS;                  \
-    OPERATOR void *_Zna##suffix PARAMETERS                   \
-    {                                                        \
-        return new_block(size, alignment, may_throw);        \
+/* Each also as new[], which is the same. */
+#define NEW(suffix, PARAMETERS, RESULT)       \
+    OPERATOR void *_Znw##suffix PARAMETERS;   \
+    OPERATOR void *_Znw##suffix PARAMETERS    \
+    {                                         \
+        return RESULT;                        \
+    }                                         \
+    OPERATOR void *_Zna##suffix PARAMETERS;   \
+    OPERATOR void *_Zna##suffix PARAMETERS    \
+    {                                         \
+        return RESULT;                        \
     }
 
-NEW(m, (size_t size), 0, 1)
-NEW(mRKSt9nothrow_t, (size_t size, const void *nothrow __attribute__((unused))), 0, 0)
-NEW(mSt11align_val_t, (size_t size, size_t alignment), alignment, 1)
-NEW(mSt11align_val_tRKSt9nothrow_t,
-    (size_t size, size_t alignment, const void *nothrow __attribute__((unused))), alignment, 0)
+NEW(m, (size_t size), new_block(size, 0))
+NEW(mSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
+
+#if !defined(SNUG_STATIC)
+/* The nothrow forms return NULL whatever happens, also if the new handler throws, and C cannot
+ * catch: when there is a handler, the runtime's own form is called, which tries the throwing one
+ * above and catches. */
+static COLD void *take_quietly(size_t size, size_t alignment, const void *nothrow)
+{
+    if (current_handler() == NULL)
+        return NULL;
+    void *found = runtime_function(alignment == 0 ? "_ZnwmRKSt9nothrow_t"
+                                                  : "_ZnwmSt11align_val_tRKSt9nothrow_t");
+    if (found == NULL)
+        return NULL;
+    if (alignment == 0) {
+        void *(*quietly)(size_t, const void *);
+        memcpy(&quietly, &found, sizeof(quietly));
+        return quietly(size, nothrow);
+    }
+    void *(*quietly)(size_t, size_t, const void *);
+    memcpy(&quietly, &found, sizeof(quietly));
+    return quietly(size, alignment, nothrow);
+}
+
+static inline void *new_quietly(size_t size, size_t alignment, const void *nothrow)
+{
+    void *block = take(size, alignment);
+    return __builtin_expect(block != NULL, 1) ? block : take_quietly(size, alignment, nothrow);
+}
+
+NEW(mRKSt9nothrow_t, (size_t size, const void *nothrow), new_quietly(size, 0, nothrow))
+NEW(mSt11align_val_tRKSt9nothrow_t, (size_t size, size_t alignment, const void *nothrow),
+    new_quietly(size, alignment, nothrow))
+#endif

@@ -19,6 +19,23 @@ static void *take_small(size_t class)
     return object != NULL ? object : cache_refill(cache, class);
 }
 
+static void *take_cell(size_t bytes, size_t alignment)
+{
+    struct cache *cache = heap_thread_cache();
+    struct misuse misuse = {.kind = MISUSE_NONE};
+    void *block = NULL;
+    if (alignment <= MIN_ALIGN && cache_exists(cache))
+        block = cache_take_cell(cache, bytes, &misuse);
+    if (UNLIKELY(misuse.kind != MISUSE_NONE))
+        misuse_report("malloc", &misuse);
+    if (block != NULL)
+        return block;
+    block = arenas_take_cell(&heap_default.arenas, bytes, alignment, &misuse);
+    if (UNLIKELY(misuse.kind != MISUSE_NONE))
+        misuse_report("malloc", &misuse);
+    return block;
+}
+
 static void *take_large(size_t bytes, size_t alignment, bool *zero)
 {
     heap_thread_cache(); /* makes the heap ready */
@@ -35,13 +52,15 @@ void *heap_take(size_t bytes)
     bool zero;
     if (bytes <= SMALL_MOST)
         return take_small(class_of_size(bytes + (bytes == 0)));
+    if (bytes <= CELL_MOST)
+        return take_cell(bytes, MIN_ALIGN);
     return take_large(bytes, MIN_ALIGN, &zero);
 }
 
 void *heap_take_zero(size_t bytes)
 {
     bool zero = false;
-    void *block = bytes <= SMALL_MOST ? heap_take(bytes) : take_large(bytes, MIN_ALIGN, &zero);
+    void *block = bytes <= CELL_MOST ? heap_take(bytes) : take_large(bytes, MIN_ALIGN, &zero);
     if (block != NULL && !zero)
         memset(block, 0, bytes);
     return block;
@@ -53,14 +72,14 @@ void *heap_take_aligned(size_t alignment, size_t bytes)
         return heap_take(bytes);
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
-    size_t rounded = align_up(bytes + (bytes == 0), alignment);
-    if (rounded <= SMALL_MOST) {
-        /* All multiples of the size are multiples of the alignment, counted from a 64 KiB
-         * boundary: the grid does the rest. */
-        size_t class = class_of_size(rounded);
-        if (class_bytes(class) % alignment == 0)
-            return take_small(class);
-    }
+    bytes += bytes == 0;
+    size_t rounded = align_up(bytes, alignment);
+    /* All multiples of the size are multiples of the alignment, counted from a 64 KiB boundary: the
+     * grid does the rest. */
+    if (rounded <= SMALL_MOST)
+        return take_small(class_of_size(rounded));
+    if (alignment < PAGE_BYTES && bytes + alignment <= CELL_MOST)
+        return take_cell(size_max(bytes, SMALL_MOST + 1), alignment);
     bool zero;
     return take_large(bytes, alignment, &zero);
 }
@@ -87,6 +106,14 @@ static size_t class_at(uintptr_t address)
     return page_map_covers(address) ? page_map_class(address) : 0;
 }
 
+static struct misuse cell_usable(uintptr_t address, size_t *bytes)
+{
+    struct misuse misuse = cell_misuse(address);
+    if (misuse.kind == MISUSE_NONE)
+        *bytes = cell_bytes(address);
+    return misuse;
+}
+
 size_t heap_usable(const void *block, const char *call)
 {
     uintptr_t address = (uintptr_t)block;
@@ -96,6 +123,8 @@ size_t heap_usable(const void *block, const char *call)
     heap_thread_cache();
     if (class == 0)
         misuse = large_usable(&heap_default.spans, address, &bytes);
+    else if (class == PAGE_MAP_CELL)
+        misuse = cell_usable(address, &bytes);
     else if (small_is_sound(address, class))
         return class_bytes(class);
     else
@@ -119,6 +148,15 @@ static void give_small(uintptr_t address, size_t class)
     }
 }
 
+static void give_cell(uintptr_t address)
+{
+    struct misuse misuse = cell_misuse(address);
+    if (LIKELY(misuse.kind == MISUSE_NONE))
+        cache_give_cell(heap_thread_cache(), address);
+    else
+        misuse_report("free", &misuse);
+}
+
 void heap_give(void *block)
 {
     if (block == NULL)
@@ -126,7 +164,9 @@ void heap_give(void *block)
     int error = errno; /* of the program; libc may write it when a thread gets its cache */
     uintptr_t address = (uintptr_t)block;
     size_t class = class_at(address);
-    if (class != 0) {
+    if (class == PAGE_MAP_CELL) {
+        give_cell(address);
+    } else if (class != 0) {
         give_small(address, class);
     } else {
         heap_thread_cache();
@@ -153,11 +193,15 @@ void *heap_resize(void *block, size_t bytes)
     size_t old_bytes = heap_usable(block, "realloc");
     if (old_bytes == 0 || bytes > MAX_REQUEST)
         return NULL;
-    if (class_at((uintptr_t)block) != 0) {
+    size_t class = class_at((uintptr_t)block);
+    if (class == PAGE_MAP_CELL) {
+        if (bytes > SMALL_MOST && bytes <= CELL_MOST && cell_resize((uintptr_t)block, bytes))
+            return block;
+    } else if (class != 0) {
         /* A block that becomes a little smaller stays; moving it would cost more than it frees. */
         if (bytes <= old_bytes && (bytes > old_bytes / 2 || old_bytes <= 64))
             return block;
-    } else if (bytes > SMALL_MOST) {
+    } else if (bytes > CELL_MOST) {
         void *resized = large_resize(&heap_default.spans, (uintptr_t)block, bytes);
         if (resized != NULL)
             return resized;
@@ -172,8 +216,8 @@ size_t heap_trim(size_t keep)
     struct cache *cache = heap_thread_cache();
     if (cache_exists(cache))
         cache_flush(cache);
-    arenas_trim(&heap_default.arenas);
-    return spans_purge(&heap_default.spans, keep >> PAGE_SHIFT);
+    size_t purged = arenas_trim(&heap_default.arenas);
+    return purged + spans_purge(&heap_default.spans, keep >> PAGE_SHIFT);
 }
 
 const char *heap_check(void)

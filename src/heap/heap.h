@@ -48,11 +48,14 @@ size_t heap_trim(size_t keep);
 const char *heap_check(void);
 
 /* What the heap consists of, in bytes where nothing else is said. The parts add up:
- *   segments == slabs + large + dirty + clean
+ *   segments == slabs + cells + large + dirty + clean
  *   slabs >= small_live + small_free + small_waiting + small_cached */
 struct heap_totals {
     size_t segments;      /* taken from the provider for all but huge blocks */
     size_t slabs;         /* pages of slabs */
+    size_t cells;         /* pages of cell spans */
+    size_t cells_free;    /* free cells in them */
+    size_t cells_cached;  /* cells in the calling thread's magazines */
     size_t large;         /* pages of large blocks */
     size_t dirty;         /* free pages that still occupy memory */
     size_t clean;         /* free pages that do not */
@@ -69,6 +72,9 @@ struct heap_totals {
 };
 
 struct heap_totals heap_totals(void);
+
+/* Bytes of cells handed out, those in other threads' magazines included. */
+size_t heap_cells_live(const struct heap_totals *totals);
 
 /* One class of them, numbers of objects. */
 struct arena_totals heap_class_totals(size_t class, size_t *cached);

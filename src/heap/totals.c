@@ -36,11 +36,22 @@ static size_t runs_count(const struct runs *runs)
     return count;
 }
 
+size_t heap_cells_live(const struct heap_totals *totals)
+{
+    size_t idle = totals->cells_free + totals->cells_cached;
+    return totals->cells > idle ? totals->cells - idle : 0;
+}
+
 struct heap_totals heap_totals(void)
 {
     struct heap_totals totals = {0};
     for (size_t class = 1; class < CLASS_COUNT; class++)
         add_class(&totals, class);
+    struct cell_totals cells = arenas_cell_totals(&heap_default.arenas);
+    totals.cells = cells.bytes;
+    totals.cells_free = cells.free;
+    if (cache_exists(thread_self.cache))
+        totals.cells_cached = cache_cell_bytes(thread_self.cache);
     struct spans *spans = &heap_default.spans;
     lock_take(&spans->lock);
     totals.segments = spans->segment_pages << PAGE_SHIFT;
@@ -52,7 +63,8 @@ struct heap_totals heap_totals(void)
     size_t used = spans->used_pages << PAGE_SHIFT;
     totals.meta_used = meta_bytes_used() + spans->segment_pages * PAGE_MAP_BYTES_PER_PAGE;
     lock_release(&spans->lock);
-    totals.large = used > totals.slabs ? used - totals.slabs : 0;
+    size_t others = totals.slabs + totals.cells;
+    totals.large = used > others ? used - others : 0; /* but for what moved meanwhile */
     totals.meta_mapped = meta_bytes_mapped();
     return totals;
 }

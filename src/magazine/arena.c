@@ -82,6 +82,27 @@ static struct arena_class *arena_class_if_used(const struct arenas *arenas, unsi
     return __atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
 }
 
+/* The cells of arena `index` if they are in use. */
+static struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
+{
+    struct arena *arena = arena_at(arenas, index);
+    if (arena == NULL)
+        return NULL;
+    /* acquire: pairs with cells_init */
+    return __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : &arena->cells;
+}
+
+static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
+{
+    if (UNLIKELY(__atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) == NULL)) {
+        lock_take(&arenas->lock);
+        if (arena->cells.spans == NULL)
+            cells_init(&arena->cells, arenas->spans);
+        lock_release(&arenas->lock);
+    }
+    return &arena->cells;
+}
+
 /* ---- Depots ---- */
 
 /* The lock must be held. Atomic because depot_take looks without it. */
@@ -205,10 +226,67 @@ size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size
     return taken;
 }
 
+/* ---- Cells ---- */
+
+/* From cells of other arenas that have more than `spare` units free. */
+static void *take_cell_from_others(struct arenas *arenas, const struct cells *here, size_t bytes,
+                                   size_t alignment, size_t spare, struct misuse *misuse)
+{
+    void *block = NULL;
+    for (unsigned i = 0; i < arenas->count && block == NULL; i++) {
+        struct cells *other = arena_cells_if_used(arenas, i);
+        /* relaxed: a hint */
+        if (other != NULL && other != here &&
+            __atomic_load_n(&other->free_units, __ATOMIC_RELAXED) > spare)
+            block = cells_take(other, bytes, alignment, false, misuse);
+    }
+    return block;
+}
+
+void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment,
+                       struct misuse *misuse)
+{
+    struct cells *here = arena_cells(arenas, arena_here(arenas));
+    void *block = cells_take(here, bytes, alignment, false, misuse);
+    if (block == NULL)
+        block = take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse);
+    if (block == NULL)
+        block = cells_take(here, bytes, alignment, true, misuse);
+    if (block == NULL) {
+        /* No memory: as in arenas_take. */
+        arenas_trim(arenas);
+        block = cells_take(here, bytes, alignment, true, misuse);
+    }
+    if (block == NULL)
+        block = take_cell_from_others(arenas, here, bytes, alignment, 0, misuse);
+    return block;
+}
+
+struct cell_totals arenas_cell_totals(const struct arenas *arenas)
+{
+    struct cell_totals totals = {0, 0};
+    for (unsigned i = 0; i < arenas->count; i++) {
+        struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells == NULL)
+            continue;
+        lock_take(&cells->lock);
+        totals.bytes += cells->span_count * CELL_SPAN_BYTES;
+        totals.free += cells->free_units * CELL_UNIT;
+        lock_release(&cells->lock);
+    }
+    return totals;
+}
+
 /* ---- All of them ---- */
 
-void arenas_trim(struct arenas *arenas)
+size_t arenas_trim(struct arenas *arenas)
 {
+    size_t purged = 0;
+    for (unsigned i = 0; i < arenas->count; i++) {
+        struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells != NULL)
+            purged += cells_purge(cells, true);
+    }
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         for (unsigned i = 0; i < arenas->count; i++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
@@ -221,6 +299,7 @@ void arenas_trim(struct arenas *arenas)
                 bin_trim(&at->bin);
         }
     }
+    return purged;
 }
 
 struct arena_totals arenas_totals(const struct arenas *arenas, size_t class)
@@ -269,6 +348,11 @@ const char *arenas_check(struct arenas *arenas)
             if (at != NULL && wrong == NULL)
                 wrong = depot_check(&at->depot, class);
         }
+    for (unsigned i = 0; i < arenas->count && wrong == NULL; i++) {
+        struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells != NULL)
+            wrong = cells_check(cells);
+    }
     return wrong;
 }
 
@@ -286,4 +370,9 @@ void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock))
             if (at != NULL)
                 act(&at->bin.lock);
         }
+    for (unsigned i = 0; i < arenas->count; i++) {
+        struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells != NULL)
+            act(&cells->lock);
+    }
 }

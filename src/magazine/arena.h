@@ -14,6 +14,7 @@
 #ifndef SNUG_MAGAZINE_ARENA_H
 #define SNUG_MAGAZINE_ARENA_H
 
+#include "cell/cell.h"
 #include "magazine/magazine.h"
 #include "slab/slab.h"
 
@@ -32,6 +33,7 @@ struct arena {
         struct bin bin;
         struct depot depot;
     } classes[CLASS_COUNT];
+    struct cells cells;
 };
 
 struct arenas {
@@ -55,8 +57,14 @@ struct magazine *arenas_take_full(struct arenas *arenas, size_t class);
 /* Hands over a full magazine. False: the depot is full, and the magazine is still the caller's. */
 bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine);
 
-/* Empties all depots into the slabs, and gives empty slabs back. */
-void arenas_trim(struct arenas *arenas);
+/* A medium block, as cells_take: from the arena of the processor, from others that have a lot free,
+ * or from a new span, in this order. */
+void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment,
+                       struct misuse *misuse);
+
+/* Empties all depots into the slabs, gives empty slabs back, and the pages inside of free
+ * cells. Returns the bytes of the latter. */
+size_t arenas_trim(struct arenas *arenas);
 
 /* Objects and their bytes: `free` in slabs, `waiting` in depots, `total` in all. */
 struct arena_totals {
@@ -65,6 +73,14 @@ struct arena_totals {
     size_t free;
     size_t waiting;
 };
+
+/* Bytes of all cell spans, and of the free cells in them. */
+struct cell_totals {
+    size_t bytes;
+    size_t free;
+};
+
+struct cell_totals arenas_cell_totals(const struct arenas *arenas);
 
 /* The totals of one class over all arenas. */
 struct arena_totals arenas_totals(const struct arenas *arenas, size_t class);

@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "magazine/cache_magazines.h"
 #include "meta/meta.h"
 #include "options/options.h"
 #include "platform/check.h"
@@ -22,39 +23,21 @@
 /* What the magazines of all threads together may hold. */
 #define HELD_BYTES_MOST (64 * MIB)
 
-/* A magazine without slots: empty and full. */
-static const uintptr_t no_slots[2] = {0, 0};
-#define NO_MAGAZINE ((uintptr_t *)&no_slots[1])
+const uintptr_t cache_no_slots[2] = {0, 0};
 
 #define TOP1 NO_MAGAZINE
 #define TOP4 TOP1, TOP1, TOP1, TOP1
 #define TOP16 TOP4, TOP4, TOP4, TOP4
-_Static_assert(CLASS_COUNT <= 96, "the row below is long enough");
-_Static_assert(CLASS_COUNT == 92, "the row below has one entry for each class");
+_Static_assert(CACHE_CLASSES == 106, "the row below has one entry for each class");
 const struct cache cache_none = {
-    .top = {TOP16, TOP16, TOP16, TOP16, TOP16, TOP4, TOP4, TOP4},
+    .top = {TOP16, TOP16, TOP16, TOP16, TOP16, TOP16, TOP4, TOP4, TOP1, TOP1},
 };
 
 __thread struct thread thread_self = {(struct cache *)&cache_none, 0, false};
 
 /* ---- Magazines of a cache ---- */
 
-/* The loaded magazine of a class, whose top is at its end or at its beginning; NULL if the class
- * has none. */
-static struct magazine *loaded_at_end(const struct cache *cache, size_t class)
-{
-    uintptr_t *top = cache->top[class];
-    return top == NO_MAGAZINE ? NULL : magazine_of_end(top);
-}
-
-static struct magazine *loaded_at_full(const struct cache *cache, size_t class)
-{
-    uintptr_t *top = cache->top[class];
-    return top == NO_MAGAZINE ? NULL : magazine_of_full(top);
-}
-
-/* The loaded magazine, wherever its top is, and how many objects are in it. */
-static struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t *count)
+struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t *count)
 {
     uintptr_t *top = cache->top[class];
     *count = 0;
@@ -67,31 +50,50 @@ static struct magazine *loaded_anywhere(const struct cache *cache, size_t class,
     return magazine_of_end(top);
 }
 
-static size_t magazine_bytes(size_t class, unsigned log)
+size_t cache_magazine_bytes(size_t class, unsigned log)
 {
-    return magazine_capacity(log) * class_bytes(class);
+    size_t bytes = class < CACHE_CELLS ? class_bytes(class)
+                                       : cache_cell_range_bytes(class - CACHE_CELLS);
+    return magazine_capacity(log) * bytes;
 }
 
-/* Counts what the magazines of a thread, and of all threads, may hold. */
-static void cache_hold(struct cache *cache, size_t bytes)
+/* The largest magazine of a class: about 16 KiB of small objects; more of cells, but those get
+ * larger ones only where they are seen to help, see cache_cells.c. */
+static unsigned magazine_log_most(size_t class)
+{
+    if (class < CACHE_CELLS)
+        return size_classes[class].magazine_log;
+    size_t bytes = cache_cell_range_bytes(class - CACHE_CELLS);
+    return bytes < 4 * KIB ? 3 : bytes < 16 * KIB ? 2 : 1;
+}
+
+void cache_hold(struct cache *cache, size_t bytes)
 {
     cache->held_bytes += bytes;
     /* relaxed: a sum that is only compared with a bound; here and below */
     __atomic_fetch_add(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-static void cache_unhold(struct cache *cache, size_t bytes)
+void cache_unhold(struct cache *cache, size_t bytes)
 {
     cache->held_bytes -= bytes;
     __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* A magazine, if the thread and all threads may hold that much more. */
-static struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
+/* Cells are large: a small heap must not wait in magazines for the most part. */
+static size_t held_bytes_most(const struct cache *cache, size_t class)
 {
-    size_t bytes = magazine_bytes(class, log);
+    if (class < CACHE_CELLS)
+        return options.thread_cache;
+    size_t heap = spans_segment_bytes(cache->arenas->spans);
+    return size_min(options.thread_cache, size_max(heap / 16, 64 * KIB));
+}
+
+struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
+{
+    size_t bytes = cache_magazine_bytes(class, log);
     size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-    if (cache->held_bytes + bytes > options.thread_cache || total + bytes > HELD_BYTES_MOST)
+    if (cache->held_bytes + bytes > held_bytes_most(cache, class) || total + bytes > HELD_BYTES_MOST)
         return NULL;
     struct magazine *magazine = magazine_new(log);
     if (magazine != NULL)
@@ -99,11 +101,11 @@ static struct magazine *cache_magazine_new(struct cache *cache, size_t class, un
     return magazine;
 }
 
-static void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine)
+void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine)
 {
     if (magazine == NULL)
         return;
-    cache_unhold(cache, magazine_bytes(class, magazine->log));
+    cache_unhold(cache, cache_magazine_bytes(class, magazine->log));
     magazine_free(magazine);
 }
 
@@ -122,7 +124,7 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
     struct magazine *full = arenas_take_full(cache->arenas, class);
     if (full == NULL)
         return NULL;
-    cache_hold(cache, magazine_bytes(class, full->log));
+    cache_hold(cache, cache_magazine_bytes(class, full->log));
     struct magazine *spare = empty;
     if (empty != NULL && (empty->link != NULL || empty->log != full->log)) {
         spare = empty->link;
@@ -140,7 +142,7 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
 static struct magazine *grow_empty(struct cache *cache, size_t class, struct magazine *old)
 {
     unsigned log = old == NULL ? 0 : old->log + 1;
-    if (log > size_classes[class].magazine_log)
+    if (log > magazine_log_most(class))
         return old;
     struct magazine *grown = cache_magazine_new(cache, class, log);
     if (grown == NULL)
@@ -188,11 +190,10 @@ void *cache_refill(struct cache *cache, size_t class)
 
 /* ---- Making room ---- */
 
-/* Moves all objects into a larger magazine, if there may be one. */
-static bool grow_full(struct cache *cache, size_t class, struct magazine *full)
+bool cache_grow_full(struct cache *cache, size_t class, struct magazine *full)
 {
     unsigned log = full->log + 1;
-    if (log > size_classes[class].magazine_log)
+    if (log > magazine_log_most(class))
         return false;
     struct magazine *grown = cache_magazine_new(cache, class, log);
     if (grown == NULL)
@@ -205,17 +206,23 @@ static bool grow_full(struct cache *cache, size_t class, struct magazine *full)
     return true;
 }
 
-/* Gives the older half of a full magazine back to the slabs. */
-static void flush_half(struct cache *cache, size_t class, struct magazine *full)
+size_t cache_take_older_half(struct cache *cache, size_t class, struct magazine *full,
+                             uintptr_t *given)
 {
-    uintptr_t given[MAGAZINE_SLOTS_MOST];
     size_t capacity = magazine_capacity(full->log);
     size_t kept = capacity / 2;
     uintptr_t *begin = magazine_begin(full);
     memcpy(given, begin + kept, (capacity - kept) * sizeof(*given));
     memmove(begin + capacity - kept, begin, kept * sizeof(*begin));
     cache->top[class] = begin + capacity - kept;
-    slabs_give(given, capacity - kept, "free");
+    return capacity - kept;
+}
+
+static void flush_half(struct cache *cache, size_t class, struct magazine *full)
+{
+    uintptr_t given[MAGAZINE_SLOTS_MOST];
+    size_t count = cache_take_older_half(cache, class, full, given);
+    slabs_give(given, count, "free");
 }
 
 /* The full spare goes to the depot, or its objects to the slabs. Returns an empty magazine, or
@@ -224,7 +231,7 @@ static struct magazine *spare_exchange(struct cache *cache, size_t class, struct
 {
     unsigned log = spare->log;
     if (arenas_give_full(cache->arenas, class, spare)) {
-        cache_unhold(cache, magazine_bytes(class, log));
+        cache_unhold(cache, cache_magazine_bytes(class, log));
         COUNT(flushes_depot, 1);
         return cache_magazine_new(cache, class, log);
     }
@@ -242,12 +249,12 @@ bool cache_make_room(struct cache *cache, size_t class)
             cache->top[class] = magazine_end(first);
         return first != NULL;
     }
-    if (grow_full(cache, class, full))
+    if (cache_grow_full(cache, class, full))
         return true;
     COUNT(flushes, 1);
     struct magazine *empty = full->link;
     full->link = NULL;
-    if (empty == NULL && full->log == size_classes[class].magazine_log)
+    if (empty == NULL && full->log == magazine_log_most(class))
         empty = cache_magazine_new(cache, class, full->log);
     else if (empty != NULL && empty->count != 0)
         empty = spare_exchange(cache, class, empty);
@@ -322,6 +329,8 @@ void cache_flush(struct cache *cache)
 {
     for (size_t class = 1; class < CLASS_COUNT; class++)
         class_flush(cache, class);
+    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class++)
+        cache_flush_cells(cache, class);
 }
 
 void cache_free(struct cache *cache)

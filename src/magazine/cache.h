@@ -19,8 +19,16 @@
 
 #include "magazine/arena.h"
 
+enum {
+    CACHE_CELL_RANGES = 40,        /* from 1 to 32 KiB */
+    CACHE_CELLS = CLASS_COUNT + 1, /* the first range of cells */
+    CACHE_CLASSES = CACHE_CELLS + CACHE_CELL_RANGES
+};
+
 struct cache {
-    uintptr_t *top[CLASS_COUNT]; /* [0] stays that of an empty, full magazine of no slots */
+    /* Small classes, then ranges of cells. [0] and [PAGE_MAP_CELL], the bytes in the page map of
+     * what is not small, stay those of an empty, full magazine of no slots. */
+    uintptr_t *top[CACHE_CLASSES];
     struct arenas *arenas;
     size_t held_bytes; /* that the magazines may hold: sum of capacity * size */
 };
@@ -96,7 +104,26 @@ bool cache_make_room(struct cache *cache, size_t class);
 void *object_take(struct arenas *arenas, size_t class);
 void object_give(uintptr_t address);
 
-/* Objects in the magazines of a cache, by class. */
+/* ---- Cells (cache_cells.c) ---- */
+
+/* A live cell of at least `bytes` (more than SMALL_MOST, at most CELL_MOST) from the magazines;
+ * NULL if there is none, or it was damaged. */
+void *cache_take_cell(struct cache *cache, size_t bytes, struct misuse *misuse);
+
+/* Takes a live cell back, into a magazine or to where it came from. The cache may be
+ * `cache_none`. */
+void cache_give_cell(struct cache *cache, uintptr_t block);
+
+/* Gives the cells of one class back. */
+void cache_flush_cells(struct cache *cache, size_t class);
+
+/* Bytes of the cells that wait in the magazines; the least of a range. */
+size_t cache_cell_bytes(const struct cache *cache);
+size_t cache_cell_range_bytes(size_t range);
+
+/* ---- Statistics ---- */
+
+/* Objects in the magazines of a cache, by small class. */
 size_t cache_count(const struct cache *cache, size_t class);
 
 #endif

@@ -11,8 +11,9 @@
 #include "base/common.h"
 
 /* Something wrong with a pointer, found under a lock and reported once that is released. */
+/* MISUSE_DAMAGED means that what snug keeps just before the object at `address` was written over. */
 struct misuse {
-    enum { MISUSE_NONE, MISUSE_DOUBLE_FREE, MISUSE_INSIDE, MISUSE_UNKNOWN } kind;
+    enum { MISUSE_NONE, MISUSE_DOUBLE_FREE, MISUSE_INSIDE, MISUSE_UNKNOWN, MISUSE_DAMAGED } kind;
     uintptr_t address;
     size_t bytes;    /* of the object, for the first two kinds; 0 if it is not known any more */
     uintptr_t start; /* of the object, for MISUSE_INSIDE */

@@ -32,6 +32,7 @@ enum {
     PAGE_MAP_ROOT = 1 << PAGE_MAP_ROOT_BITS,
     PAGE_MAP_LEAF = 1 << (32 - PAGE_SHIFT), /* pages in a leaf */
     PAGE_MAP_CLASSES = 128,
+    PAGE_MAP_CELL = 65, /* the class byte of pages with cells; small classes are below */
     PAGE_MAP_BYTES_PER_PAGE = 1 + 8
 };
 

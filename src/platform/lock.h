@@ -25,6 +25,7 @@ enum lock_rank {
     RANK_ARENAS,  /* which classes are in use in which arena */
     RANK_DEPOT,   /* one class's full magazines in one arena */
     RANK_BIN,     /* one class's slabs in one arena */
+    RANK_CELLS,   /* one arena's cells */
     RANK_SPANS,   /* page runs and segments of a heap */
     RANK_META,    /* snug's own structures, and growing the page map */
     RANK_COUNT

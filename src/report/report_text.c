@@ -37,11 +37,13 @@ static bool write_totals(int descriptor)
     text_add_decimal(&text, (uint64_t)os_process_id());
     text_add(&text, "\nmemory\n");
     add_kib(&text, "small objects in use", totals.small_live);
+    add_kib(&text, "medium cells in use", heap_cells_live(&totals));
     add_kib(&text, "large blocks in use", totals.large);
     add_kib(&text, "huge blocks in use", totals.huge);
-    add_kib(&text, "waiting in magazines", totals.small_cached);
+    add_kib(&text, "waiting in magazines", totals.small_cached + totals.cells_cached);
     add_kib(&text, "waiting in depots", totals.small_waiting);
     add_kib(&text, "free in slabs", totals.small_free);
+    add_kib(&text, "free in cell spans", totals.cells_free);
     add_kib(&text, "free pages, dirty", totals.dirty);
     add_kib(&text, "free pages, clean", totals.clean);
     add_kib(&text, "metadata", totals.meta_used);

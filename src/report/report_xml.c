@@ -7,6 +7,7 @@ void report_xml(FILE *stream)
 {
     struct heap_totals totals = heap_totals();
     size_t resting = totals.small_free + totals.small_waiting + totals.small_cached;
+    size_t rest = totals.dirty + totals.clean + totals.cells_free + totals.cells_cached;
     size_t mapped = totals.segments + totals.huge;
     fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", stream);
     for (size_t class = 1; class < CLASS_COUNT; class++) {
@@ -28,7 +29,7 @@ void report_xml(FILE *stream)
             "<aspace type=\"total\" size=\"%zu\"/>\n"
             "<aspace type=\"mprotect\" size=\"%zu\"/>\n"
             "</heap>\n",
-            totals.small_free_count, resting, totals.free_runs, totals.dirty + totals.clean,
+            totals.small_free_count, resting, totals.free_runs, rest,
             totals.huge_count, totals.huge, mapped, mapped, mapped, mapped);
     fprintf(stream,
             "<total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n"
@@ -39,6 +40,6 @@ void report_xml(FILE *stream)
             "<aspace type=\"total\" size=\"%zu\"/>\n"
             "<aspace type=\"mprotect\" size=\"%zu\"/>\n"
             "</malloc>\n",
-            totals.small_free_count, resting, totals.free_runs, totals.dirty + totals.clean,
+            totals.small_free_count, resting, totals.free_runs, rest,
             totals.huge_count, totals.huge, mapped, mapped, mapped, mapped);
 }

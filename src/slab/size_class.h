@@ -1,9 +1,6 @@
 /*
- * Size classes of small objects.
- *
- * Class 0 means "not small". Classes 1 to 64 are the multiples of 16 up to 1 KiB, so that the class
- * of a size is a shift. Above, up to SMALL_MOST, the classes divide 64 KiB with little rest, in
- * steps of about an eighth.
+ * Size classes of small objects: the multiples of 16 bytes up to 1 KiB, so that the class of a size
+ * is a shift. Class 0 means "not small".
  *
  * The grid: an object of a class always lies at a multiple of the class's size, counted from the
  * 64 KiB boundary below it, whatever slab it is in. So from the address and the class alone
@@ -12,7 +9,7 @@
  *
  * The multiplication: let r = ceil(2^32 / size) and n the offset in the 64 KiB. If n = k * size,
  * n * r mod 2^32 = k * (size * r - 2^32) < k * size < 2^16; otherwise it is at least r - 2^16 and
- * r >= 2^18 since size <= 2^14. The high half of n * r is then n / size.
+ * r >= 2^22 since size <= 2^10. The high half of n * r is then n / size.
  * Source: D. Lemire et al., "Faster remainder by direct computation" (2019).
  */
 #ifndef SNUG_SLAB_SIZE_CLASS_H
@@ -24,11 +21,11 @@
 #define GRID_BYTES (64 * KIB)
 
 enum {
-    CLASS_FINE = 64,           /* the last class in steps of 16 bytes */
-    CLASS_FINE_BYTES = 1024,   /* its size */
-    CLASS_COUNT = 64 + 1 + 27, /* all of them, class 0 included */
-    SMALL_MOST = 16384         /* the size of the last */
+    CLASS_COUNT = 64 + 1, /* class 0 included */
+    SMALL_MOST = 1024     /* the size of the last */
 };
+
+_Static_assert((int)CLASS_COUNT == (int)PAGE_MAP_CELL, "no class has the number of cells");
 
 struct size_class {
     uint32_t bytes;       /* of an object */
@@ -38,18 +35,13 @@ struct size_class {
 
 extern const struct size_class size_classes[CLASS_COUNT];
 
-/* For sizes above CLASS_FINE_BYTES: index (size - 1) / 128. */
-extern uint8_t class_of_wide[SMALL_MOST / 128];
-
-/* Fills class_of_wide and the page map's reciprocals. Call once, before the first slab is made. */
+/* Fills the page map's reciprocals. Call once, before the first slab is made. */
 void size_classes_init(void);
 
 /* The class for a request of `bytes`, which must be at most SMALL_MOST; 0 for 0 bytes. */
 static ALWAYS_INLINE size_t class_of_size(size_t bytes)
 {
-    if (LIKELY(bytes <= CLASS_FINE_BYTES))
-        return (bytes + MIN_ALIGN - 1) / MIN_ALIGN;
-    return class_of_wide[(bytes - 1) / 128];
+    return (bytes + MIN_ALIGN - 1) / MIN_ALIGN;
 }
 
 static inline size_t class_bytes(size_t class)

@@ -1,0 +1,325 @@
+/*
+ * Cells: taking, freeing, joining, resizing. See cell.h.
+ *
+ * A span of cells from its start: 8 bytes unused, so that blocks are multiples of 16; then cells
+ * up to 8 bytes before the end. The last cell has no neighbour behind it, and, when free, no
+ * trailer: the end of a new span is not touched before it is needed.
+ */
+#include "cell/cell.h"
+
+#include "cell/cell_list.h"
+#include "cell/cell_span.h"
+#include "meta/meta.h"
+#include "meta/page_map.h"
+#include "platform/check.h"
+#include "platform/memory.h"
+#include "stats/stats.h"
+
+/* The clock of purging: one tick at every so many blocks given back. */
+enum { GIVES_PER_TICK = 4096 };
+
+/* A remainder must be able to serve the smallest request that is a cell. */
+enum { SPLIT_LEAST_UNITS = 65 };
+
+void cells_init(struct cells *cells, struct spans *spans)
+{
+    lock_init(&cells->lock, RANK_CELLS);
+    cells->split_least = SPLIT_LEAST_UNITS;
+    /* release: who sees the cells in use sees them whole */
+    __atomic_store_n(&cells->spans, spans, __ATOMIC_RELEASE);
+}
+
+/* ---- Misuse ---- */
+
+static struct misuse damaged(const struct cell *cell)
+{
+    return (struct misuse){.kind = MISUSE_DAMAGED, .address = (uintptr_t)cell + CELL_HEADER};
+}
+
+/* Looks for the cell around an address by walking its span. The lock must be held. */
+static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
+{
+    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = block};
+    struct cell *cell = first_cell(span);
+    while (!is_end(span, cell)) {
+        uintptr_t start = (uintptr_t)cell + CELL_HEADER;
+        if (!cell_is_sound(cell) || cell->units == 0)
+            return damaged(cell);
+        if (block < start)
+            return misuse; /* a header */
+        if (block < (uintptr_t)next_cell(cell)) {
+            bool live = cell->state == CELL_LIVE;
+            misuse.kind = live && block != start ? MISUSE_INSIDE : MISUSE_DOUBLE_FREE;
+            misuse.bytes = live || block == start ? cell_bytes(start) : 0;
+            misuse.start = start;
+            return misuse;
+        }
+        cell = next_cell(cell);
+    }
+    return misuse;
+}
+
+struct misuse cell_misuse(uintptr_t block)
+{
+    struct misuse misuse = {.kind = MISUSE_NONE, .address = block};
+    struct span *span = span_of(block);
+    if (span == NULL || block < (uintptr_t)span->start + 2 * CELL_HEADER) {
+        misuse.kind = MISUSE_UNKNOWN;
+        return misuse;
+    }
+    if (cell_is_live(block))
+        return misuse;
+    const struct cell *cell = cell_of(block);
+    if (block % CELL_UNIT == 0 && cell_is_sound(cell)) {
+        misuse.kind = MISUSE_DOUBLE_FREE;
+        misuse.bytes = cell_bytes(block);
+        return misuse;
+    }
+    struct cells *cells = cells_of(span);
+    lock_take(&cells->lock);
+    misuse = misuse_by_walk(span, block);
+    lock_release(&cells->lock);
+    return misuse;
+}
+
+/* ---- Free cells ---- */
+
+/* Makes the range from `cell` on a free cell, which has no free neighbours, and lists it. */
+static void cell_make_free(struct cells *cells, const struct span *span, struct cell *cell,
+                           size_t units, uint8_t prev_free)
+{
+    if (units >= CELL_AGED_UNITS)
+        *cell_age(cell) = (struct cell_age){.since = cells->ticks, .purged = false};
+    cell_set(cell, units, CELL_FREE);
+    cell->prev_free = prev_free;
+    struct cell *next = next_cell(cell);
+    if (!is_end(span, next)) {
+        *trailer_before(next) = units;
+        next->prev_free = 1;
+    }
+    cell_list_add(cells, cell);
+}
+
+/* Whether a cell that should be free, in a list of its size, is. */
+static bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
+{
+    return cell_is_sound(cell) && cell->state == CELL_FREE && cell_links_sound(cells, cell);
+}
+
+/* The free cell before `cell`, or NULL if it is damaged. */
+static struct cell *free_before(const struct cells *cells, const struct span *span,
+                                const struct cell *cell)
+{
+    uint64_t units = *trailer_before(cell);
+    if (units > (size_t)((const char *)cell - (const char *)first_cell(span)) / CELL_UNIT)
+        return NULL;
+    struct cell *before = (struct cell *)((char *)cell - units * CELL_UNIT);
+    return units != 0 && before->units == units && cell_free_is_sound(cells, before) ? before : NULL;
+}
+
+/* ---- Spans ---- */
+
+static bool span_new(struct cells *cells)
+{
+    struct span *span = meta_take(sizeof(*span));
+    if (span == NULL)
+        return false;
+    span->units = 1;
+    if (!span_take(cells->spans, span, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES)) {
+        meta_give(span, sizeof(*span));
+        return false;
+    }
+    /* release: see cells_of */
+    __atomic_store_n(&span->owner, cells, __ATOMIC_RELEASE);
+    page_map_fill_classes(span->start, span->pages, PAGE_MAP_CELL);
+    cells->span_count++;
+    cell_make_free(cells, span, first_cell(span), CELL_UNITS - 1, 0);
+    COUNT(cell_spans_made, 1);
+    return true;
+}
+
+static void span_release(struct cells *cells, struct span *span)
+{
+    cells->span_count--;
+    page_map_fill_classes(span->start, span->pages, 0);
+    span_give(cells->spans, span, 0);
+    COUNT(cell_spans_released, 1);
+}
+
+/* ---- Taking ---- */
+
+/* Cuts `units` units, `front` units into a free cell that is in no list any more, off as a live
+ * cell. What is before and behind becomes free cells. */
+static struct cell *cell_cut(struct cells *cells, const struct span *span, struct cell *cell,
+                             size_t front, size_t units)
+{
+    size_t back = cell->units - front - units;
+    if (front != 0) {
+        struct cell *before = cell;
+        cell = (struct cell *)((char *)cell + front * CELL_UNIT);
+        cell_make_free(cells, span, before, front, 0);
+    } else {
+        cell->prev_free = 0;
+    }
+    if (back < cells->split_least) {
+        units += back;
+        back = 0;
+    }
+    cell_set(cell, units, CELL_LIVE);
+    struct cell *next = next_cell(cell);
+    if (back != 0)
+        cell_make_free(cells, span, next, back, 0);
+    else if (!is_end(span, next))
+        next->prev_free = 0;
+    return cell;
+}
+
+/* How many units into a free cell a block with this alignment begins. The slack is never less than
+ * a cell's least size, unless it is 0. */
+static size_t aligned_front(const struct cell *cell, size_t alignment)
+{
+    uintptr_t block = (uintptr_t)cell + CELL_HEADER;
+    if ((block & (alignment - 1)) == 0)
+        return 0;
+    uintptr_t least = block + CELL_LEAST_UNITS * CELL_UNIT;
+    return (align_up(least, alignment) - block) / CELL_UNIT;
+}
+
+static void *take_locked(struct cells *cells, size_t units, size_t alignment, bool may_grow,
+                         struct misuse *misuse)
+{
+    size_t slack = alignment <= CELL_UNIT ? 0 : alignment / CELL_UNIT + CELL_LEAST_UNITS;
+    struct cell *cell = cell_list_best(cells, units + slack);
+    if (cell == NULL && may_grow && span_new(cells))
+        cell = cell_list_best(cells, units + slack);
+    if (cell == NULL)
+        return NULL;
+    struct span *span = span_of((uintptr_t)cell);
+    if (span == NULL || !cell_free_is_sound(cells, cell)) {
+        *misuse = damaged(cell);
+        return NULL;
+    }
+    cell_list_remove(cells, cell);
+    cell = cell_cut(cells, span, cell, aligned_front(cell, alignment), units);
+    return cell_links(cell);
+}
+
+void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+                 struct misuse *misuse)
+{
+    size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
+    misuse->kind = MISUSE_NONE;
+    lock_take(&cells->lock);
+    void *block = take_locked(cells, units, alignment, may_grow, misuse);
+    lock_release(&cells->lock);
+    return block;
+}
+
+/* ---- Giving back ---- */
+
+/* Frees a cell, joining it with its neighbours. The lock must be held. */
+static struct misuse give_locked(struct cells *cells, struct span *span, struct cell *cell)
+{
+    struct cell *whole = cell;
+    size_t units = cell->units;
+    struct cell *next = next_cell(cell);
+    struct cell *before = NULL;
+    if (cell->prev_free) {
+        before = free_before(cells, span, cell);
+        if (before == NULL)
+            return damaged(cell);
+    }
+    bool joins_next = !is_end(span, next) &&
+                      __atomic_load_n(&next->state, __ATOMIC_RELAXED) == CELL_FREE;
+    if (joins_next && !cell_free_is_sound(cells, next))
+        return damaged(next);
+    if (joins_next) {
+        cell_list_remove(cells, next);
+        units += next->units;
+    }
+    if (before != NULL) {
+        /* The header stays behind, inside of the free cell: a second free finds it free. */
+        cell_set(cell, cell->units, CELL_FREE);
+        cell_list_remove(cells, before);
+        units += before->units;
+        whole = before;
+    }
+    if (units == CELL_UNITS - 1)
+        span_release(cells, span);
+    else
+        cell_make_free(cells, span, whole, units, 0);
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+/* The lock must be held. */
+static void tick(struct cells *cells, size_t gives)
+{
+    cells->gives += gives;
+    if (cells->gives < GIVES_PER_TICK)
+        return;
+    cells->gives = 0;
+    cells->ticks++;
+    cells_purge_locked(cells, false);
+}
+
+void cells_give(const uintptr_t *blocks, size_t count)
+{
+    struct cells *locked = NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct span *span = span_of(blocks[i]);
+        struct cells *cells = cells_of(span);
+        if (cells != locked) {
+            if (locked != NULL)
+                lock_release(&locked->lock);
+            lock_take(&cells->lock);
+            locked = cells;
+        }
+        struct cell *cell = cell_of(blocks[i]);
+        struct misuse misuse = damaged(cell);
+        if (cell->state == CELL_CACHED && cell_is_sound(cell))
+            misuse = give_locked(cells, span, cell);
+        if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
+            lock_release(&locked->lock);
+            locked = NULL;
+            misuse_report("free", &misuse);
+        }
+    }
+    if (locked != NULL) {
+        tick(locked, count);
+        lock_release(&locked->lock);
+    }
+}
+
+/* ---- Resizing ---- */
+
+static bool resize_locked(struct cells *cells, const struct span *span, struct cell *cell,
+                          size_t units)
+{
+    struct cell *next = next_cell(cell);
+    bool next_free = !is_end(span, next) &&
+                     __atomic_load_n(&next->state, __ATOMIC_RELAXED) == CELL_FREE;
+    if (next_free && !cell_free_is_sound(cells, next))
+        return false;
+    size_t room = cell->units + (next_free ? next->units : 0u);
+    if (room < units)
+        return false;
+    if (units <= cell->units && cell->units - units < cells->split_least)
+        return true; /* nothing useful would be freed */
+    uint8_t prev_free = cell->prev_free;
+    if (next_free)
+        cell_list_remove(cells, next);
+    cell->units = (uint16_t)room; /* for cell_cut, which also makes the check right again */
+    cell_cut(cells, span, cell, 0, units);
+    cell->prev_free = prev_free;
+    return true;
+}
+
+bool cell_resize(uintptr_t block, size_t bytes)
+{
+    struct span *span = span_of(block);
+    struct cells *cells = cells_of(span);
+    lock_take(&cells->lock);
+    bool done = resize_locked(cells, span, cell_of(block), size_max(cell_units(bytes), CELL_LEAST_UNITS));
+    lock_release(&cells->lock);
+    return done;
+}

@@ -1,0 +1,144 @@
+/*
+ * Cells: medium objects, cut to their size from spans of 512 KiB by best fit.
+ *
+ * The idea (boundary tags): a header of 8 bytes stands before every cell, and a free cell repeats
+ * its size in its last 8 bytes. So both neighbours of a cell are found by arithmetic, and a cell
+ * that becomes free is joined with free neighbours at once: never do two free cells lie side by
+ * side. Free cells stand in lists by size, one list for each multiple of 16 bytes, under a bitmap of
+ * two levels; the smallest cell that is large enough, the best fit, is found by looking at a few
+ * words, however many cells are free.
+ *
+ * A remainder too small to serve any request is not split off: it would be joined again when its
+ * neighbour is freed, and until then it is of no use to anybody.
+ *
+ * The header carries a check value made of a secret, its address, the size and the state. A second
+ * free, a pointer into the middle of a cell and a header that an overflow has written over are
+ * recognised before anything is changed.
+ *
+ * Cost: 8 bytes per cell; taking and freeing O(1) under one lock per arena.
+ * Source: D. Knuth, The Art of Computer Programming 1, 2.5 (boundary tags); M. Masmano et al.,
+ * "TLSF" (2004) for the two levels.
+ */
+#ifndef SNUG_CELL_CELL_H
+#define SNUG_CELL_CELL_H
+
+#include "meta/misuse.h"
+#include "meta/page_map.h"
+#include "span/span.h"
+
+#define CELL_UNIT ((size_t)16)
+#define CELL_HEADER ((size_t)8)
+#define CELL_SPAN_BYTES (512 * KIB)
+
+/* The largest block that is a cell, in usable bytes. */
+#define CELL_MOST (128 * KIB - CELL_HEADER)
+
+enum {
+    CELL_UNITS = (int)(CELL_SPAN_BYTES / CELL_UNIT), /* sizes are below this many units */
+    CELL_WORDS = CELL_UNITS / 64,
+    CELL_LEAST_UNITS = 2 /* room for header, links and trailer */
+};
+
+enum cell_state { CELL_LIVE = 0x4c, CELL_CACHED = 0x43, CELL_FREE = 0x46 };
+
+/* Stands 8 bytes before the block. Each field is a memory location of its own: `prev_free` belongs
+ * to whoever holds the lock, the rest to whoever owns the cell, and to the lock when it is free. */
+struct cell {
+    uint16_t units; /* of header and block; the next cell is that far away */
+    uint8_t state;  /* enum cell_state */
+    uint8_t prev_free;
+    uint32_t check; /* cell_check_value() of the above but prev_free */
+};
+
+struct free_links;
+
+struct cells {
+    struct lock lock;
+    uint32_t split_least; /* units, at least 2: smaller remainders are not split off */
+    struct spans *spans;
+    uint32_t ticks;  /* of purging */
+    uint32_t gives;  /* since the last tick */
+    size_t span_count;
+    size_t free_units; /* == sum over the lists */
+    uint64_t summary[CELL_WORDS / 64];  /* bit w == bitmap[w] is not 0 */
+    uint64_t bitmap[CELL_WORDS];        /* bit u == free[u] is not empty */
+    struct free_links *free[CELL_UNITS]; /* cells of u units */
+};
+
+void cells_init(struct cells *cells, struct spans *spans);
+
+/* A block of at least `bytes` (at most CELL_MOST) at a multiple of `alignment` (a power of two, at
+ * most PAGE_BYTES), or NULL. Takes a new span only if `may_grow`. If free cells turn out to be
+ * damaged, says so in `*misuse`, and the block is NULL. */
+void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+                 struct misuse *misuse);
+
+/* Gives blocks back, which must be in the state CELL_CACHED, of whatever cells. What is wrong is
+ * reported as misuse of free when no lock is held. */
+void cells_give(const uintptr_t *blocks, size_t count);
+
+/* Makes a live block larger or smaller in place. False: it cannot be, and is as before. */
+bool cell_resize(uintptr_t block, size_t bytes);
+
+/* What is wrong with `block`, an address in a cell span: MISUSE_NONE for a live one. Looks at the
+ * header only, unless that is wrong. */
+struct misuse cell_misuse(uintptr_t block);
+
+/* Gives back the whole pages inside of large free cells that have been free for two ticks or more,
+ * or, with `all`, of all. Returns the bytes. The second form is for who holds the lock. */
+size_t cells_purge(struct cells *cells, bool all);
+size_t cells_purge_locked(struct cells *cells, bool all);
+
+const char *cells_check(struct cells *cells);
+
+/* ---- One block, by its owner; no lock ---- */
+
+static inline struct cell *cell_of(uintptr_t block)
+{
+    return (struct cell *)(block - CELL_HEADER);
+}
+
+static inline size_t cell_bytes(uintptr_t block)
+{
+    return cell_of(block)->units * CELL_UNIT - CELL_HEADER;
+}
+
+/* The units of a cell whose block has `bytes` bytes. */
+static inline size_t cell_units(size_t bytes)
+{
+    return (bytes + CELL_HEADER + CELL_UNIT - 1) / CELL_UNIT;
+}
+
+static inline uint32_t cell_check_value(const struct cell *cell, uint16_t units, uint8_t state)
+{
+    uint64_t mixed = ((uintptr_t)cell ^ page_map.key) + ((uint64_t)units << 8 | state);
+    return (uint32_t)((mixed * 0x9e3779b97f4a7c15u) >> 32);
+}
+
+static inline bool cell_is_sound(const struct cell *cell)
+{
+    return cell->check == cell_check_value(cell, cell->units, cell->state);
+}
+
+/* Whether `block` is a live cell's. */
+static inline bool cell_is_live(uintptr_t block)
+{
+    const struct cell *cell = cell_of(block);
+    return block % CELL_UNIT == 0 && cell->state == CELL_LIVE && cell_is_sound(cell);
+}
+
+static inline void cell_set(struct cell *cell, size_t units, enum cell_state state)
+{
+    cell->units = (uint16_t)units;
+    /* relaxed: the neighbour's thread reads it under the lock, to see whether it is CELL_FREE,
+     * which only comes and goes under the lock */
+    __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
+    cell->check = cell_check_value(cell, (uint16_t)units, (uint8_t)state);
+}
+
+static inline void cell_set_state(uintptr_t block, enum cell_state state)
+{
+    cell_set(cell_of(block), cell_of(block)->units, state);
+}
+
+#endif

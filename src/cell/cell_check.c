@@ -1,0 +1,110 @@
+/*
+ * The invariants of cells, by walking all of them:
+ *
+ *   - the cells of a span tile it, and each header has its check value;
+ *   - no two free cells lie side by side;
+ *   - prev_free says whether the cell before is free, and a free cell's trailer has its size;
+ *   - every free cell is in the list of its size, and nothing else is in the lists;
+ *   - the bitmap says which lists are not empty, the summary which words of it are not 0.
+ */
+#include "cell/cell_list.h"
+#include "cell/cell_span.h"
+
+static const char *cell_check(const struct span *span, const struct cell *cell, bool before_free)
+{
+    if (!cell_is_sound(cell) && cell->state != CELL_CACHED && cell->state != CELL_LIVE)
+        return "a cell's header is damaged";
+    if (cell->units < CELL_LEAST_UNITS || (const char *)next_cell(cell) > span_end(span) - CELL_HEADER)
+        return "cells do not tile their span";
+    if ((cell->prev_free != 0) != before_free)
+        return "a cell is wrong about the one before it";
+    if (cell->state != CELL_FREE)
+        return NULL;
+    if (before_free)
+        return "two free cells lie side by side";
+    const struct cell *next = next_cell(cell);
+    if (!is_end(span, next) && *trailer_before(next) != cell->units)
+        return "a free cell's trailer has another size";
+    return NULL;
+}
+
+/* Adds the units of the free cells of a span to `*free_units`. */
+static const char *cell_span_check(const struct span *span, size_t *free_units)
+{
+    bool before_free = false;
+    for (const struct cell *cell = first_cell(span); !is_end(span, cell); cell = next_cell(cell)) {
+        const char *wrong = cell_check(span, cell, before_free);
+        if (wrong != NULL)
+            return wrong;
+        before_free = cell->state == CELL_FREE;
+        *free_units += before_free ? cell->units : 0u;
+    }
+    return NULL;
+}
+
+static const char *list_check(const struct cells *cells, size_t units, size_t *listed)
+{
+    if (bitmap_get(cells->bitmap, units) != (cells->free[units] != NULL))
+        return "the bitmap of free cells is wrong";
+    for (struct free_links *links = cells->free[units]; links != NULL; links = links->next) {
+        struct cell *cell = cell_of_links(links);
+        if (!cell_is_sound(cell) || cell->state != CELL_FREE || cell->units != units)
+            return "a list of free cells has a cell that is not free or of another size";
+        if (!cell_links_sound(cells, cell))
+            return "a free cell's links are damaged";
+        *listed += units;
+    }
+    return NULL;
+}
+
+static const char *lists_check(const struct cells *cells)
+{
+    size_t listed = 0;
+    for (size_t word = 0; word < CELL_WORDS; word++)
+        if (bitmap_get(cells->summary, word) != (cells->bitmap[word] != 0))
+            return "the summary of the bitmap of free cells is wrong";
+    for (size_t units = 0; units < CELL_UNITS; units++) {
+        const char *wrong = list_check(cells, units, &listed);
+        if (wrong != NULL)
+            return wrong;
+    }
+    return listed == cells->free_units ? NULL : "the count of free cell units is wrong";
+}
+
+/* The spans of these cells, found by walking the heap's segments. Spans of other arenas' cells are
+ * left alone: their lock is not held. */
+static const char *cell_spans_check(struct cells *cells)
+{
+    const char *wrong = NULL;
+    size_t free_units = 0;
+    size_t count = 0;
+    struct spans *spans = cells->spans;
+    lock_take(&spans->lock);
+    LIST_EACH (node, &spans->segments) {
+        const struct segment *segment = CONTAINER_OF(node, struct segment, link);
+        for (char *at = segment->start; at < segment_end(segment) && wrong == NULL;) {
+            const struct span *span = (const struct span *)page_map_entry((uintptr_t)at);
+            if (span->kind == SPAN_CELLS && cells_of(span) == cells) {
+                wrong = cell_span_check(span, &free_units);
+                count++;
+            }
+            at = span_end(span);
+        }
+    }
+    lock_release(&spans->lock);
+    if (wrong == NULL && count != cells->span_count)
+        wrong = "the count of cell spans is wrong";
+    if (wrong == NULL && free_units != cells->free_units)
+        wrong = "a free cell is in no list";
+    return wrong;
+}
+
+const char *cells_check(struct cells *cells)
+{
+    lock_take(&cells->lock);
+    const char *wrong = lists_check(cells);
+    if (wrong == NULL)
+        wrong = cell_spans_check(cells);
+    lock_release(&cells->lock);
+    return wrong;
+}

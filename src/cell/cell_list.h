@@ -1,0 +1,109 @@
+/*
+ * Free cells in lists by size, under a bitmap of two levels. See cell.h.
+ */
+#ifndef SNUG_CELL_CELL_LIST_H
+#define SNUG_CELL_CELL_LIST_H
+
+#include "base/bits.h"
+#include "cell/cell.h"
+
+/* In the block of a free cell. */
+struct free_links {
+    struct free_links *next;
+    struct free_links *prev; /* NULL for the first */
+};
+
+/* Behind the links, in cells that have whole pages to give back. */
+struct cell_age {
+    uint32_t since; /* the tick at which it became free */
+    bool purged;    /* its whole pages are not there */
+};
+
+enum { CELL_AGED_UNITS = (int)(32 * KIB / CELL_UNIT) };
+
+static inline struct cell_age *cell_age(struct cell *cell)
+{
+    return (struct cell_age *)((char *)cell + CELL_HEADER + sizeof(struct free_links));
+}
+
+static inline struct free_links *cell_links(struct cell *cell)
+{
+    return (struct free_links *)((char *)cell + CELL_HEADER);
+}
+
+static inline struct cell *cell_of_links(struct free_links *links)
+{
+    return cell_of((uintptr_t)links);
+}
+
+/* Atomic because other arenas look at it without the lock; relaxed: what they see is a hint. */
+static inline void cells_count_free(struct cells *cells, size_t more, size_t fewer)
+{
+    __atomic_store_n(&cells->free_units, cells->free_units + more - fewer, __ATOMIC_RELAXED);
+}
+
+static inline void cell_list_add(struct cells *cells, struct cell *cell)
+{
+    size_t units = cell->units;
+    struct free_links *links = cell_links(cell);
+    links->next = cells->free[units];
+    links->prev = NULL;
+    if (links->next != NULL)
+        links->next->prev = links;
+    cells->free[units] = links;
+    bitmap_set(cells->bitmap, units);
+    bitmap_set(cells->summary, units / 64);
+    cells_count_free(cells, units, 0);
+}
+
+static inline bool is_in_cells(const struct free_links *links)
+{
+    uintptr_t address = (uintptr_t)links;
+    return address % CELL_UNIT == 0 && page_map_covers(address) &&
+           page_map_class(address) == PAGE_MAP_CELL;
+}
+
+/* Whether the links of a free cell lead to cells that lead back: a program that writes to memory it
+ * has freed must not make snug write elsewhere. */
+static inline bool cell_links_sound(const struct cells *cells, struct cell *cell)
+{
+    struct free_links *links = cell_links(cell);
+    if (links->prev == NULL ? cells->free[cell->units] != links
+                            : !is_in_cells(links->prev) || links->prev->next != links)
+        return false;
+    return links->next == NULL || (is_in_cells(links->next) && links->next->prev == links);
+}
+
+static inline void cell_list_remove(struct cells *cells, struct cell *cell)
+{
+    size_t units = cell->units;
+    struct free_links *links = cell_links(cell);
+    if (links->next != NULL)
+        links->next->prev = links->prev;
+    if (links->prev != NULL)
+        links->prev->next = links->next;
+    else
+        cells->free[units] = links->next;
+    cells_count_free(cells, 0, units);
+    if (cells->free[units] != NULL)
+        return;
+    bitmap_clear(cells->bitmap, units);
+    if (cells->bitmap[units / 64] == 0)
+        bitmap_clear(cells->summary, units / 64);
+}
+
+/* The smallest free cell of at least `units`, or NULL. */
+static inline struct cell *cell_list_best(const struct cells *cells, size_t units)
+{
+    size_t word = units / 64;
+    uint64_t bits = cells->bitmap[word] & (~(uint64_t)0 << (units % 64));
+    if (bits == 0) {
+        word = bitmap_next(cells->summary, CELL_WORDS / 64, word + 1);
+        if (word == CELL_WORDS)
+            return NULL;
+        bits = cells->bitmap[word];
+    }
+    return cell_of_links(cells->free[word * 64 + bit_lowest(bits)]);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Where cells are: from an address to its span, and from cell to cell. See cell.c for the layout.
+ */
+#ifndef SNUG_CELL_CELL_SPAN_H
+#define SNUG_CELL_CELL_SPAN_H
+
+#include "cell/cell.h"
+
+/* The span that a page of class PAGE_MAP_CELL belongs to; NULL for wild pointers. */
+static inline struct span *span_of(uintptr_t address)
+{
+    uintptr_t entry = page_map_entry(address);
+    struct span *span = (struct span *)entry;
+    return entry_is_span(entry) && span->kind == SPAN_CELLS ? span : NULL;
+}
+
+static inline struct cells *cells_of(const struct span *span)
+{
+    /* acquire: pairs with span_new; a thread that finds the span finds its cells */
+    return __atomic_load_n((struct cells *const *)&span->owner, __ATOMIC_ACQUIRE);
+}
+
+static inline struct cell *first_cell(const struct span *span)
+{
+    return (struct cell *)(span->start + CELL_HEADER);
+}
+
+static inline bool is_end(const struct span *span, const struct cell *cell)
+{
+    return (const char *)cell == span_end(span) - CELL_HEADER;
+}
+
+static inline struct cell *next_cell(const struct cell *cell)
+{
+    return (struct cell *)((char *)cell + cell->units * CELL_UNIT);
+}
+
+static inline uint64_t *trailer_before(const struct cell *cell)
+{
+    return (uint64_t *)cell - 1;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * The magazines of a cache as its two refillers see them: cache.c for small objects, cache_cells.c
+ * for cells. Not for other layers.
+ */
+#ifndef SNUG_MAGAZINE_CACHE_MAGAZINES_H
+#define SNUG_MAGAZINE_CACHE_MAGAZINES_H
+
+#include "magazine/cache.h"
+
+/* A magazine without slots: empty and full. */
+extern const uintptr_t cache_no_slots[2];
+#define NO_MAGAZINE ((uintptr_t *)&cache_no_slots[1])
+
+/* The loaded magazine of a class, whose top is at its end or at its beginning; NULL if the class
+ * has none. */
+static inline struct magazine *loaded_at_end(const struct cache *cache, size_t class)
+{
+    uintptr_t *top = cache->top[class];
+    return top == NO_MAGAZINE ? NULL : magazine_of_end(top);
+}
+
+static inline struct magazine *loaded_at_full(const struct cache *cache, size_t class)
+{
+    uintptr_t *top = cache->top[class];
+    return top == NO_MAGAZINE ? NULL : magazine_of_full(top);
+}
+
+/* The loaded magazine, wherever its top is, and how many objects are in it. */
+struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t *count);
+
+/* Bytes that a magazine of this size may hold. */
+size_t cache_magazine_bytes(size_t class, unsigned log);
+
+/* Counts what the magazines of a thread, and of all threads, may hold. */
+void cache_hold(struct cache *cache, size_t bytes);
+void cache_unhold(struct cache *cache, size_t bytes);
+
+/* A magazine, if the thread and all threads may hold that much more; NULL otherwise. */
+struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log);
+void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine);
+
+/* Moves all objects of a full magazine into a larger one, if the class and the limits allow it. */
+bool cache_grow_full(struct cache *cache, size_t class, struct magazine *full);
+
+/* Takes the older half out of a full magazine into `given`, which has room for
+ * MAGAZINE_SLOTS_MOST. Returns how many. */
+size_t cache_take_older_half(struct cache *cache, size_t class, struct magazine *full,
+                             uintptr_t *given);
+
+#endif
