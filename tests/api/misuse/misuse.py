@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Every misuse ends in one exact line on stderr and SIGABRT, or, told to warn, in the line alone.
+
+    misuse.py LIBRARY MISUSE NO_FALSE_ALARMS [unittest arguments]
+
+MISUSE and NO_FALSE_ALARMS are the programs built from misuse.c and no_false_alarms.c. Run on the
+planted malloc (support/planted.c: twice, silent_free) or on the system's, it must fail.
+"""
+
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
+from blackbox import Result, run  # noqa: E402
+
+LIBRARY = PROGRAM = NO_FALSE_ALARMS = None
+
+# Up to where a block is an object of a slab, which snug still knows when it is free. Larger ones are
+# joined with free memory around them, or are nobody's address any more, and may be called just that.
+REMEMBERED = 1024
+SIZES = (1, 16, 24, 64, 1000, 1024, 1100, 5000, 20000, 200_000, 10_000_000, 200_000_000)
+SMALL = tuple(size for size in SIZES if size <= 20000)
+DEFAULT, FULL, WARN = {}, {"SNUG_CHECK": "full"}, {"SNUG_MISUSE": "warn"}
+
+# Whether the threads have used their caches before; and what the environment says.
+MODES = (("cold", DEFAULT), ("warm", DEFAULT), ("warm", FULL), ("cold", WARN), ("warm", WARN))
+
+
+def address(result: Result, what: str) -> int:
+    return int(re.search(rf"^{what} (0x\w+|\(nil\))", result.out, re.MULTILINE).group(1), 16)
+
+
+def usable(result: Result) -> int:
+    return int(re.search(r"^block \w+ (\d+)", result.out, re.MULTILINE).group(1))
+
+
+def double_free(result: Result) -> str:
+    bad = re.escape(hex(address(result, "bad")))
+    known = rf"snug: double free: {bad}, an? (\d+)-byte object"
+    if usable(result) <= REMEMBERED:
+        return known
+    return rf"{known}|{in_free_memory(result)}|{not_allocated(result)}"
+
+
+def inside(result: Result, function: str = "free") -> str:
+    bad, block = hex(address(result, "bad")), hex(address(result, "block"))
+    return (
+        rf"snug: invalid {function}: {bad} is inside an? (\d+)-byte object"
+        rf" that starts at {block}"
+    )
+
+
+def not_allocated(result: Result, function: str = "free") -> str:
+    return rf"snug: invalid {function}: {hex(address(result, 'bad'))} was not allocated by snug"
+
+
+def in_free_memory(result: Result, function: str = "free") -> str:
+    return rf"snug: invalid {function}: {hex(address(result, 'bad'))} is in free memory"
+
+
+def any_message(result: Result) -> str:
+    """Where more than one description of the same mistake is right: the memory of the object may
+    have become free pages, or part of something else, by the time the call comes."""
+    bad = hex(address(result, "bad"))
+    return (
+        rf"snug: double free: {bad}, an? [1-9]\d*-byte object"
+        rf"|snug: invalid (free|realloc): {bad} (is an? [1-9]\d*-byte object that is free"
+        rf"|is inside an? [1-9]\d*-byte object that starts at 0x\w+"
+        rf"|is in free memory|was not allocated by snug)"
+    )
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def misuse(self, *arguments, **options) -> Result:
+        return run([PROGRAM, *arguments], preload=LIBRARY, **options)
+
+    def assert_message(self, result: Result, expected):
+        """One line of the exact form; a size in it is that of the object that was misused."""
+        self.assertEqual(len(result.err.splitlines()), 1, result)
+        found = re.fullmatch(expected(result), result.err.strip("\n"))
+        self.assertIsNotNone(found, f"not {expected(result)}\n{result}")
+        sizes = [int(group) for group in found.groups() if group and group.isdigit()]
+        for size in sizes:
+            self.assertGreaterEqual(size, usable(result), result)
+
+    def assert_caught(self, expected, *arguments):
+        """In each mode what must happen happens."""
+        for warmth, mode in MODES:
+            with self.subTest(" ".join(map(str, arguments)), warmth=warmth, mode=mode):
+                result = self.misuse(warmth, *arguments, **mode)
+                self.assert_message(result, expected)
+                if mode is WARN:
+                    self.assertEqual(result.status, 0, result)
+                    self.assertIn("end\n", result.out)
+                    continue
+                self.assertTrue(result.aborted, result)
+                if mode is FULL:
+                    self.assertNotIn("after", result.out, "not caught at the call itself")
+
+    def assert_all_caught(self, expected, table):
+        for arguments in table:
+            self.assert_caught(expected, *arguments)
+
+
+class FreedTwice(Case):
+    def test_at_once(self):
+        self.assert_all_caught(double_free, [("twice", size) for size in SIZES])
+
+    def test_with_other_frees_between(self):
+        table = [
+            ("twice-with-others-between", size, number)
+            for size in (1, 24, 64, 1000, 1100, 5000)
+            for number in (1, 2, 10, 50, 100, 200, 500, 1000, 2000, 5000)
+        ]
+        self.assert_all_caught(double_free, table)
+
+    def test_with_other_large_frees_between(self):
+        table = [
+            ("twice-with-others-between", size, number)
+            for size in (20000, 200_000, 10_000_000)
+            for number in (1, 10, 100)
+        ]
+        self.assert_all_caught(any_message, table)
+
+    def test_amid_a_whole_slab(self):
+        table = [
+            ("twice-amid-others", size, number)
+            for size in (16, 64, 1000, 5000)
+            for number in (3, 20, 300, 4000)
+        ]
+        # The slab may have gone back to the pages when the second free comes.
+        self.assert_all_caught(any_message, table)
+
+    def test_with_other_sizes_between(self):
+        self.assert_all_caught(
+            any_message, [("twice-with-other-sizes-between", size) for size in SIZES]
+        )
+
+    def test_after_trimming(self):
+        self.assert_all_caught(any_message, [("twice-after-trimming", size) for size in SMALL])
+
+    def test_first_free_was_by_realloc(self):
+        self.assert_all_caught(any_message, [("twice-by-realloc", size) for size in SIZES])
+
+    def test_with_a_stray_write_between(self):
+        """Whatever marks a freed object is overwritten: it is caught at the end at the latest."""
+        self.assert_all_caught(
+            double_free, [("twice-with-a-write-between", size) for size in SMALL]
+        )
+
+    def test_by_two_threads(self):
+        for case in (
+            "first-in-a-thread-that-is-gone",
+            "first-in-a-thread-that-stays",
+            "second-in-a-thread",
+        ):
+            self.assert_all_caught(double_free, [(case, size) for size in SIZES])
+
+
+class NotHandedOutTwice(Case):
+    """Whatever happens after a double free, two live blocks never share memory."""
+
+    def check(self, *arguments):
+        for warmth, mode in MODES:
+            with self.subTest(" ".join(map(str, arguments)), warmth=warmth, mode=mode):
+                result = self.misuse(warmth, *arguments, **mode)
+                self.assertNotIn("handed out twice", result.out)
+                self.assertEqual(len(result.messages()), 1, result)
+                if mode is WARN:
+                    self.assertEqual(result.status, 0, result)
+                else:
+                    self.assertTrue(result.aborted, result)
+
+    def test_at_once(self):
+        for size in SIZES:
+            self.check("twice-then-asked-for", size)
+
+    def test_with_other_frees_between(self):
+        for size in (1, 24, 64, 1000, 5000):
+            for number in (1, 10, 100, 400, 5000):
+                self.check("twice-then-asked-for", size, number)
+
+    def test_by_two_threads(self):
+        for size in SIZES:
+            self.check("twice-by-threads-then-asked-for", size)
+
+
+class Inside(Case):
+    def offsets(self, size):
+        return sorted(set(offset for offset in (1, 8, 16, size // 2) if 0 < offset < max(size, 16)))
+
+    def test_every_size_and_offset(self):
+        table = [("inside", size, offset) for size in SIZES for offset in self.offsets(size)]
+        self.assert_all_caught(inside, table)
+
+    def test_when_the_thread_ends(self):
+        table = [("inside-in-a-thread", size, 8) for size in SIZES]
+        self.assert_all_caught(inside, table)
+
+    def test_page_boundaries_inside_large_blocks(self):
+        table = [
+            ("inside", size, offset)
+            for size in (20000, 200_000, 10_000_000, 200_000_000)
+            for offset in (4096, 8192, size // 4096 * 4096 - 4096, size - 1)
+        ]
+        self.assert_all_caught(inside, table)
+
+    def test_while_the_program_goes_on(self):
+        """It is caught when it leaves the magazine, long before the end."""
+        self.assert_all_caught(inside, [("inside-then-much-traffic", 64, 8)])
+
+
+class OnTheGrid(Case):
+    def test_an_object_that_was_never_handed_out(self):
+        """Only the full check must know at once; otherwise it is seen at the latest at exit."""
+        for size in (16, 64, 1000):
+            self.assert_caught(any_message, "never-handed-out", size)
+
+    def test_one_past_a_large_block(self):
+        for size in (200_000, 10_000_000, 200_000_000):
+            self.assert_caught(any_message, "past-the-end", size)
+
+
+class NotFromHere(Case):
+    def test_memory_of_the_program(self):
+        table = [
+            (case,)
+            for case in (
+                "on-the-stack",
+                "in-static-memory",
+                "in-constant-memory",
+                "in-code",
+                "in-libc",
+                "from-the-program-break",
+            )
+        ]
+        self.assert_all_caught(not_allocated, table)
+
+    def test_mapped_memory(self):
+        for case in ("mapped-by-the-program", "mapped-without-access"):
+            for offset in (0, 16, 4096, 4104, 32768):
+                self.assert_caught(not_allocated, case, 0, offset)
+
+    def test_wild_addresses(self):
+        addresses = (
+            0x1, 0x10, 0xFF0, 0x1000, 0xDEADBEEF, 0x41414141, 0x7FFFFFFFF000, 0x7FFFFFFFFFF0,
+            0x800000000000, 0x8000000000000000, 0xDEADBEEFDEADBEEF, 0xFFFF800000000000,
+            0xFFFFFFFF81000000, 0xFFFFFFFFFF600000, 0xFFFFFFFFFFFFFFF0, 0xFFFFFFFFFFFFFFFF,
+            0x0123456789ABCDE0, 0x00FFFFFFFFFFF000,
+        )  # fmt: skip
+        self.assert_all_caught(not_allocated, [("at-an-address", where) for where in addresses])
+
+    def test_every_mapping_of_the_process(self):
+        result = self.misuse("warm", "every-mapping", **WARN)
+        self.assertEqual(result.status, 0, result)
+        bad = result.out.count("bad ")
+        self.assertGreater(bad, 40)
+        self.assertEqual(len(result.messages()), bad, result)
+
+
+class OtherFunctions(Case):
+    def test_realloc(self):
+        def wrong(function):
+            return lambda result: function(result, "realloc")
+
+        for size in SMALL:
+            self.assert_caught(any_message, "realloc-of-freed", size)
+        for size in SIZES:
+            self.assert_caught(wrong(inside), "realloc-inside", size, 8)
+        for where in (0x10, 0xDEADBEEFDEADBEEF, 0x7FFFFFFFF000, 0xFFFFFFFFFFFFFFFF):
+            self.assert_caught(wrong(not_allocated), "realloc-at-an-address", where)
+        self.assert_caught(wrong(not_allocated), "realloc-of-static")
+
+    def test_malloc_usable_size(self):
+        def wrong(function):
+            return lambda result: function(result, "malloc_usable_size")
+
+        for size in SIZES:
+            self.assert_caught(wrong(inside), "usable-size-inside", size, 8)
+        for where in (0x10, 0xDEADBEEFDEADBEEF, 0x7FFFFFFFF000, 0xFFFFFFFFFFFFFFFF):
+            self.assert_caught(wrong(not_allocated), "usable-size-at-an-address", where)
+        self.assert_caught(wrong(not_allocated), "usable-size-of-static")
+
+
+class Warned(Case):
+    def test_each_of_many_is_named(self):
+        result = self.misuse("warm", "many", 0, 200, **WARN)
+        self.assertEqual(result.status, 0, result)
+        self.assertEqual(len(result.messages()), 200, result)
+        self.assertEqual(len(result.err.splitlines()), 200, result)
+
+
+class NoFalseAlarms(Case):
+    def quiet(self, *command, **options):
+        result = run(command, preload=LIBRARY, timeout=1200, **options)
+        self.assertEqual((result.status, result.err), (0, ""))
+
+    def test_a_program_that_does_nothing_wrong(self):
+        for size in SIZES:
+            self.quiet(PROGRAM, "warm", "nothing-wrong", str(size))
+
+    def test_ten_million_operations(self):
+        self.quiet(NO_FALSE_ALARMS)
+
+    def test_full_check(self):
+        self.quiet(NO_FALSE_ALARMS, "300000", **FULL)
+
+
+if __name__ == "__main__":
+    LIBRARY, PROGRAM, NO_FALSE_ALARMS = sys.argv[1:4]
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=1)

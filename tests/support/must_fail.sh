@@ -1,0 +1,21 @@
+#!/bin/sh
+# Runs a command over a planted fault and passes if, and only if, the command fails and says so in
+# the words that its checker uses. A test that cannot fail is no test.
+#
+#   must_fail.sh TEXT COMMAND [ARGUMENT...]
+#
+# TEXT is an extended regular expression for the output, after which a line `status N` stands.
+expected=$1
+shift
+output=$("$@" 2>&1)
+status=$?
+output=$(printf '%s\nstatus %s' "$output" "$status")
+printf '%s\n' "$output"
+if [ "$status" -eq 0 ]; then
+    echo "must_fail: the command passed over a planted fault" >&2
+    exit 1
+fi
+if ! printf '%s\n' "$output" | grep -Eq -- "$expected"; then
+    echo "must_fail: it failed, but not with: $expected" >&2
+    exit 1
+fi

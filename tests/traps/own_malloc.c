@@ -1,0 +1,33 @@
+/*
+ * own_malloc.c - trap 7: a library that brings its own allocator, which hands out blocks from a
+ * static region, from a mapping and from libc's private malloc. foreign.c frees them through the
+ * process's free, as programs do by mistake.
+ */
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern void *__libc_malloc(size_t size);
+
+static char region[1 << 16] __attribute__((aligned(64)));
+static size_t used;
+
+EXPORT void *own_static(size_t size)
+{
+    void *block = region + 64 + used;
+    used += (size + 15) & ~(size_t)15;
+    return block;
+}
+
+EXPORT void *own_mapped(size_t size)
+{
+    char *start =
+        mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return start == MAP_FAILED ? NULL : start + 64;
+}
+
+EXPORT void *own_libc(size_t size)
+{
+    return __libc_malloc(size);
+}
