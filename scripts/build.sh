@@ -15,7 +15,7 @@ configure() {
     fi
     if ((${#tests[@]} == 0)); then tests=("BUILD_TESTING:BOOL=OFF"); fi
     mkdir -p "$build/log"
-    (cd "$root" && cmake --preset "$preset" --fresh "${tests[@]/#/-D}") >"$log" 2>&1 || {
+    cmake -S "$root" --preset "$preset" --fresh "${tests[@]/#/-D}" >"$log" 2>&1 || {
         cat "$log" >&2
         return 1
     }
