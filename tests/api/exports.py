@@ -43,11 +43,14 @@ class Exports(unittest.TestCase):
             self.assertRegex(line, r" [TW] ", "not a function")
 
     def test_static_library_defines_all_names_too(self):
+        """But for the nothrow forms of operator new: a C++ runtime that is linked in has its own,
+        which call the others inside try and catch."""
         if STATIC_LIBRARY is None:
             self.skipTest("no static library given")
         lines = output("nm", "-g", "--defined-only", STATIC_LIBRARY).splitlines()
         names = {line.split()[-1] for line in lines if len(line.split()) == 3}
-        self.assertLessEqual(expected_names(), names)
+        wanted = {n for n in expected_names() if not re.match(r"_Zn[wa]m.*RKSt9nothrow_t$", n)}
+        self.assertLessEqual(wanted, names)
 
     def test_static_library_takes_no_other_names_from_the_program(self):
         """A global name outside its own prefix could collide with one of the program's."""

@@ -204,6 +204,24 @@ static void zero_gives_unique_blocks(void)
         free(blocks[i]);
 }
 
+/* However large the alignment is. */
+static void zero_with_an_alignment(void)
+{
+    for (size_t alignment = 1; alignment <= (size_t)16 << 20; alignment *= 2) {
+        void *block = opaque(aligned_alloc(alignment, opaque_size(0)));
+        void *other = opaque(memalign(alignment, opaque_size(0)));
+        CHECK_MSG(block != NULL && other != NULL && block != other, "alignment %zu", alignment);
+        CHECK(is_aligned(block, alignment) && is_aligned(other, alignment));
+        free(block);
+        free(other);
+        if (alignment < sizeof(void *))
+            continue;
+        CHECK(posix_memalign(&block, alignment, opaque_size(0)) == 0);
+        CHECK(block != NULL && is_aligned(block, alignment));
+        free(block);
+    }
+}
+
 static void null_is_taken(void)
 {
     errno = 5;
@@ -223,6 +241,7 @@ int main(void)
     alignments_that_cannot_be_had();
     posix_memalign_returns_the_error();
     zero_gives_unique_blocks();
+    zero_with_an_alignment();
     null_is_taken();
     return test_end();
 }

@@ -23,3 +23,8 @@ EXPORT char *plugin_make(size_t size)
         memset(block, 1, size);
     return block;
 }
+
+EXPORT void *plugin_free_function(void)
+{
+    return (void *)free;
+}

@@ -3,8 +3,9 @@
 
     misuse.py LIBRARY MISUSE NO_FALSE_ALARMS [unittest arguments]
 
-MISUSE and NO_FALSE_ALARMS are the programs built from misuse.c and no_false_alarms.c. Run on the
-planted malloc (support/planted.c: twice, silent_free) or on the system's, it must fail.
+MISUSE is the program built from misuse.c, twice.c and wrong_pointer.c, NO_FALSE_ALARMS that of
+no_false_alarms.c. Run on the planted malloc (support/planted.c: twice, silent_free) or on the
+system's, it must fail.
 """
 
 import pathlib
@@ -20,7 +21,9 @@ LIBRARY = PROGRAM = NO_FALSE_ALARMS = None
 # Up to where a block is an object of a slab, which snug still knows when it is free. Larger ones are
 # joined with free memory around them, or are nobody's address any more, and may be called just that.
 REMEMBERED = 1024
-SIZES = (1, 16, 24, 64, 1000, 1024, 1100, 5000, 20000, 200_000, 10_000_000, 200_000_000)
+SIZES = (
+    1, 16, 24, 64, 1000, 1024, 1025, 1100, 5000, 20000, 131_000, 200_000, 10_000_000, 200_000_000
+)  # fmt: skip
 SMALL = tuple(size for size in SIZES if size <= 20000)
 DEFAULT, FULL, WARN = {}, {"SNUG_CHECK": "full"}, {"SNUG_MISUSE": "warn"}
 
@@ -223,6 +226,21 @@ class OnTheGrid(Case):
     def test_one_past_a_large_block(self):
         for size in (200_000, 10_000_000, 200_000_000):
             self.assert_caught(any_message, "past-the-end", size)
+
+
+class Overrun(Case):
+    def test_the_header_of_a_medium_block_is_overwritten(self):
+        """Such a block cannot be freed any more, and its heap is not whole: no warn mode here."""
+        for size in (1100, 5000, 20000, 100_000):
+            for warmth, mode in (("cold", DEFAULT), ("warm", DEFAULT), ("warm", FULL)):
+                with self.subTest(size=size, warmth=warmth, mode=mode):
+                    result = self.misuse(warmth, "after-an-overrun", size, **mode)
+                    self.assertTrue(result.aborted, result)
+                    where = hex(address(result, "block"))
+                    expected = (
+                        f"snug: invalid free: the header of the object at {where} was overwritten"
+                    )
+                    self.assertEqual(result.err.splitlines(), [expected])
 
 
 class NotFromHere(Case):
