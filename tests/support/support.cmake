@@ -8,6 +8,9 @@ find_package(Python3 COMPONENTS Interpreter)
 # -fno-builtin: malloc and free pairs must not be optimised away. Frame pointers and sanitizers are
 # the preset's matter.
 set(SNUG_TEST_OPTIONS -Wall -Wextra -Werror -fno-builtin -g)
+# clang before 19 has sized delete only on request.
+set(SNUG_TEST_CXX_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-std=c++17>
+                          $<$<COMPILE_LANGUAGE:CXX>:-fsized-deallocation>)
 
 if(NOT TARGET snug_test_check)
     add_library(snug_test_check STATIC "${SNUG_SUPPORT_DIR}/check.c")
@@ -31,6 +34,7 @@ function(snug_test_program target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
     add_executable(${target} ${arg_UNPARSED_ARGUMENTS})
     target_compile_features(${target} PRIVATE c_std_17)
+    target_compile_options(${target} PRIVATE ${SNUG_TEST_CXX_OPTIONS})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
     target_link_libraries(${target} PRIVATE snug_test_check Threads::Threads ${CMAKE_DL_LIBS}
                                             ${arg_LINK})
