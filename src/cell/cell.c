@@ -100,10 +100,34 @@ static void cell_make_free(struct cells *cells, const struct span *span, struct 
     cell_list_add(cells, cell);
 }
 
-/* Whether a cell that should be free, in a list of its size, is. */
+/* Makes the rest of a span from `cell` on, which has no free neighbour, the top. */
+static void cell_make_top(struct cells *cells, struct cell *cell, size_t units)
+{
+    CHECK(cells->top == NULL);
+    if (units >= CELL_AGED_UNITS)
+        *cell_age(cell) = (struct cell_age){.since = cells->ticks, .purged = false};
+    cell_set(cell, units, CELL_FREE);
+    cell->prev_free = 0;
+    cells->top = cell;
+    cells_count_free(cells, units, 0);
+}
+
+/* Takes a free cell out of its list, or from being the top. */
+static void cell_unlist(struct cells *cells, struct cell *cell)
+{
+    if (cell != cells->top) {
+        cell_list_remove(cells, cell);
+        return;
+    }
+    cells->top = NULL;
+    cells_count_free(cells, 0, cell->units);
+}
+
+/* Whether a cell that should be free, and the top or in a list of its size, is. */
 static bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
 {
-    return cell_is_sound(cell) && cell->state == CELL_FREE && cell_links_sound(cells, cell);
+    return cell_is_sound(cell) && cell->state == CELL_FREE &&
+           (cell == cells->top || cell_links_sound(cells, cell));
 }
 
 /* The free cell before `cell`, or NULL if it is damaged. */
@@ -133,7 +157,13 @@ static bool span_new(struct cells *cells)
     __atomic_store_n(&span->owner, cells, __ATOMIC_RELEASE);
     page_map_fill_classes(span->start, span->pages, PAGE_MAP_CELL);
     cells->span_count++;
-    cell_make_free(cells, span, first_cell(span), CELL_UNITS - 1, 0);
+    /* What is left of the old top was too small for what is asked now; it waits in its list. */
+    struct cell *old = cells->top;
+    if (old != NULL) {
+        cell_unlist(cells, old);
+        cell_make_free(cells, span_of((uintptr_t)old), old, old->units, 0);
+    }
+    cell_make_top(cells, first_cell(span), CELL_UNITS - 1);
     COUNT(cell_spans_made, 1);
     return true;
 }
@@ -149,9 +179,9 @@ static void span_release(struct cells *cells, struct span *span)
 /* ---- Taking ---- */
 
 /* Cuts `units` units, `front` units into a free cell that is in no list any more, off as a live
- * cell. What is before and behind becomes free cells. */
+ * cell. What is before and behind becomes free cells, or the top again if it was that. */
 static struct cell *cell_cut(struct cells *cells, const struct span *span, struct cell *cell,
-                             size_t front, size_t units)
+                             size_t front, size_t units, bool was_top)
 {
     size_t back = cell->units - front - units;
     if (front != 0) {
@@ -161,13 +191,16 @@ static struct cell *cell_cut(struct cells *cells, const struct span *span, struc
     } else {
         cell->prev_free = 0;
     }
-    if (back < cells->split_least) {
+    /* A small request, of a size that is still rare, must not take a large cell whole. */
+    if (back < size_min(cells->split_least, size_max(units, CELL_LEAST_UNITS))) {
         units += back;
         back = 0;
     }
     cell_set(cell, units, CELL_LIVE);
     struct cell *next = next_cell(cell);
-    if (back != 0)
+    if (back != 0 && was_top)
+        cell_make_top(cells, next, back);
+    else if (back != 0)
         cell_make_free(cells, span, next, back, 0);
     else if (!is_end(span, next))
         next->prev_free = 0;
@@ -190,17 +223,20 @@ static void *take_locked(struct cells *cells, size_t units, size_t alignment, bo
 {
     size_t slack = alignment <= CELL_UNIT ? 0 : alignment / CELL_UNIT + CELL_LEAST_UNITS;
     struct cell *cell = cell_list_best(cells, units + slack);
-    if (cell == NULL && may_grow && span_new(cells))
-        cell = cell_list_best(cells, units + slack);
-    if (cell == NULL)
-        return NULL;
+    if (cell == NULL) {
+        bool fits = cells->top != NULL && cells->top->units >= units + slack;
+        if (!fits && !(may_grow && span_new(cells)))
+            return NULL;
+        cell = cells->top;
+    }
     struct span *span = span_of((uintptr_t)cell);
     if (span == NULL || !cell_free_is_sound(cells, cell)) {
         *misuse = damaged(cell);
         return NULL;
     }
-    cell_list_remove(cells, cell);
-    cell = cell_cut(cells, span, cell, aligned_front(cell, alignment), units);
+    bool was_top = cell == cells->top;
+    cell_unlist(cells, cell);
+    cell = cell_cut(cells, span, cell, aligned_front(cell, alignment), units, was_top);
     return cell_links(cell);
 }
 
@@ -233,8 +269,9 @@ static struct misuse give_locked(struct cells *cells, struct span *span, struct 
                       __atomic_load_n(&next->state, __ATOMIC_RELAXED) == CELL_FREE;
     if (joins_next && !cell_free_is_sound(cells, next))
         return damaged(next);
+    bool joins_top = joins_next && next == cells->top;
     if (joins_next) {
-        cell_list_remove(cells, next);
+        cell_unlist(cells, next);
         units += next->units;
     }
     if (before != NULL) {
@@ -246,6 +283,8 @@ static struct misuse give_locked(struct cells *cells, struct span *span, struct 
     }
     if (units == CELL_UNITS - 1)
         span_release(cells, span);
+    else if (joins_top)
+        cell_make_top(cells, whole, units);
     else
         cell_make_free(cells, span, whole, units, 0);
     return (struct misuse){.kind = MISUSE_NONE};
@@ -306,10 +345,11 @@ static bool resize_locked(struct cells *cells, const struct span *span, struct c
     if (units <= cell->units && cell->units - units < cells->split_least)
         return true; /* nothing useful would be freed */
     uint8_t prev_free = cell->prev_free;
+    bool next_top = next_free && next == cells->top;
     if (next_free)
-        cell_list_remove(cells, next);
+        cell_unlist(cells, next);
     cell->units = (uint16_t)room; /* for cell_cut, which also makes the check right again */
-    cell_cut(cells, span, cell, 0, units);
+    cell_cut(cells, span, cell, 0, units, next_top);
     cell->prev_free = prev_free;
     return true;
 }

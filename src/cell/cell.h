@@ -8,6 +8,10 @@
  * two levels; the smallest cell that is large enough, the best fit, is found by looking at a few
  * words, however many cells are free.
  *
+ * The rest of the newest span, the top, is in no list. It is used when no free cell fits, as it
+ * would be in its list, being the largest; outside of the lists it does not have to change list at
+ * each turn, and the table of lists is touched only where sizes are really freed.
+ *
  * A remainder too small to serve any request is not split off: it would be joined again when its
  * neighbour is freed, and until then it is of no use to anybody.
  *
@@ -59,7 +63,8 @@ struct cells {
     uint32_t ticks;  /* of purging */
     uint32_t gives;  /* since the last tick */
     size_t span_count;
-    size_t free_units; /* == sum over the lists */
+    size_t free_units; /* == sum over the lists, and the units of top */
+    struct cell *top;  /* the free rest of the newest span, in no list; NULL if there is none */
     uint64_t summary[CELL_WORDS / 64];  /* bit w == bitmap[w] is not 0 */
     uint64_t bitmap[CELL_WORDS];        /* bit u == free[u] is not empty */
     struct free_links *free[CELL_UNITS]; /* cells of u units */

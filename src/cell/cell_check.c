@@ -4,7 +4,7 @@
  *   - the cells of a span tile it, and each header has its check value;
  *   - no two free cells lie side by side;
  *   - prev_free says whether the cell before is free, and a free cell's trailer has its size;
- *   - every free cell is in the list of its size, and nothing else is in the lists;
+ *   - every free cell but the top is in the list of its size, and nothing else is in the lists;
  *   - the bitmap says which lists are not empty, the summary which words of it are not 0.
  */
 #include "cell/cell_list.h"
@@ -23,6 +23,8 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
     if (before_free)
         return "two free cells lie side by side";
     const struct cell *next = next_cell(cell);
+    if (cell == cells_of(span)->top)
+        return is_end(span, next) ? NULL : "the top is not the last of its span";
     if (!is_end(span, next) && *trailer_before(next) != cell->units)
         return "a free cell's trailer has another size";
     return NULL;
@@ -59,7 +61,9 @@ static const char *list_check(const struct cells *cells, size_t units, size_t *l
 
 static const char *lists_check(const struct cells *cells)
 {
-    size_t listed = 0;
+    size_t listed = cells->top == NULL ? 0 : cells->top->units;
+    if (cells->top != NULL && (cells->top->state != CELL_FREE || !cell_is_sound(cells->top)))
+        return "the top is not free";
     for (size_t word = 0; word < CELL_WORDS; word++)
         if (bitmap_get(cells->summary, word) != (cells->bitmap[word] != 0))
             return "the summary of the bitmap of free cells is wrong";

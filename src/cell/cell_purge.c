@@ -13,7 +13,7 @@
 static size_t cell_purge(struct cells *cells, struct cell *cell)
 {
     uintptr_t start = (uintptr_t)(cell_age(cell) + 1);
-    uintptr_t end = (uintptr_t)cell + cell->units * CELL_UNIT - CELL_HEADER;
+    uintptr_t end = (uintptr_t)cell + cell->units * CELL_UNIT - sizeof(uint64_t); /* the trailer */
     start = align_up(start, os_page_size());
     end = align_down(end, os_page_size());
     if (start >= end)
@@ -25,17 +25,23 @@ static size_t cell_purge(struct cells *cells, struct cell *cell)
     return end - start;
 }
 
+static size_t purge_if_idle(struct cells *cells, struct cell *cell, bool all)
+{
+    const struct cell_age *age = cell_age(cell);
+    if (age->purged || !(all || cells->ticks - age->since >= 2))
+        return 0;
+    return cell_purge(cells, cell);
+}
+
 size_t cells_purge_locked(struct cells *cells, bool all)
 {
     size_t purged = 0;
+    if (cells->top != NULL && cells->top->units >= CELL_AGED_UNITS)
+        purged = purge_if_idle(cells, cells->top, all);
     for (size_t units = bitmap_next(cells->bitmap, CELL_WORDS, CELL_AGED_UNITS); units < CELL_UNITS;
          units = bitmap_next(cells->bitmap, CELL_WORDS, units + 1))
-        for (struct free_links *links = cells->free[units]; links != NULL; links = links->next) {
-            struct cell *cell = cell_of_links(links);
-            const struct cell_age *age = cell_age(cell);
-            if (!age->purged && (all || cells->ticks - age->since >= 2))
-                purged += cell_purge(cells, cell);
-        }
+        for (struct free_links *links = cells->free[units]; links != NULL; links = links->next)
+            purged += purge_if_idle(cells, cell_of_links(links), all);
     return purged;
 }
 

@@ -10,15 +10,6 @@
 
 /* ---- Taking ---- */
 
-static void *take_small(size_t class)
-{
-    struct cache *cache = heap_thread_cache();
-    if (!cache_exists(cache))
-        return object_take(&heap_default.arenas, class);
-    void *object = cache_pop(cache, class);
-    return object != NULL ? object : cache_refill(cache, class);
-}
-
 static void *take_cell(size_t bytes, size_t alignment)
 {
     struct cache *cache = heap_thread_cache();
@@ -34,6 +25,26 @@ static void *take_cell(size_t bytes, size_t alignment)
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);
     return block;
+}
+
+static void *take_object(size_t class)
+{
+    struct cache *cache = heap_thread_cache();
+    if (!cache_exists(cache))
+        return object_take(&heap_default.arenas, class);
+    void *object = cache_pop(cache, class);
+    return object != NULL ? object : cache_refill(cache, class);
+}
+
+static void *take_small(size_t class)
+{
+    bool waiting = *thread_self.cache->top[class] >= MARK_LIMIT;
+    if (!waiting && arenas_class_is_cold(&heap_default.arenas, class)) {
+        void *cell = take_cell(class_bytes(class), MIN_ALIGN);
+        if (cell != NULL)
+            return cell;
+    }
+    return take_object(class);
 }
 
 static void *take_large(size_t bytes, size_t alignment, bool *zero)
@@ -77,7 +88,7 @@ void *heap_take_aligned(size_t alignment, size_t bytes)
     /* All multiples of the size are multiples of the alignment, counted from a 64 KiB boundary: the
      * grid does the rest. */
     if (rounded <= SMALL_MOST)
-        return take_small(class_of_size(rounded));
+        return take_object(class_of_size(rounded));
     if (alignment < PAGE_BYTES && bytes + alignment <= CELL_MOST)
         return take_cell(size_max(bytes, SMALL_MOST + 1), alignment);
     bool zero;

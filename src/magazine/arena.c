@@ -103,6 +103,23 @@ static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
     return &arena->cells;
 }
 
+/* A program uses many sizes a few times only. A page for each of them is what makes small programs
+ * large; so the first requests of the larger classes, where a page holds few objects, are cells. */
+enum { COLD_CLASS_LEAST = 17 /* above 256 bytes */, COLD_REQUESTS = 12 };
+
+bool arenas_class_is_cold(struct arenas *arenas, size_t class)
+{
+    if (class < COLD_CLASS_LEAST)
+        return false;
+    uint8_t *count = &arenas->cold[class];
+    /* relaxed: a little more or less than COLD_REQUESTS is as good */
+    uint8_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
+    if (seen >= COLD_REQUESTS)
+        return false;
+    __atomic_store_n(count, (uint8_t)(seen + 1), __ATOMIC_RELAXED);
+    return true;
+}
+
 /* ---- Depots ---- */
 
 /* The lock must be held. Atomic because depot_take looks without it. */

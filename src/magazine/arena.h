@@ -42,6 +42,7 @@ struct arenas {
     unsigned count;
     uint32_t threads;              /* with a cache */
     size_t magazine_bytes;         /* that all magazines of threads may hold */
+    uint8_t cold[CLASS_COUNT];     /* requests of a class so far, until it is warm */
     struct arena *list[ARENAS_MOST]; /* NULL until first used */
 };
 
@@ -56,6 +57,10 @@ struct magazine *arenas_take_full(struct arenas *arenas, size_t class);
 
 /* Hands over a full magazine. False: the depot is full, and the magazine is still the caller's. */
 bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine);
+
+/* Whether a class is still so little asked for that a cell, packed among others, serves it better
+ * than the first page of a slab of its own. Counts the request. */
+bool arenas_class_is_cold(struct arenas *arenas, size_t class);
 
 /* A medium block, as cells_take: from the arena of the processor, from others that have a lot free,
  * or from a new span, in this order. */
