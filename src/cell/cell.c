@@ -11,8 +11,8 @@
 #include "cell/cell_span.h"
 #include "meta/meta.h"
 #include "meta/page_map.h"
+#include "options/options.h"
 #include "platform/check.h"
-#include "platform/memory.h"
 #include "stats/stats.h"
 
 /* The clock of purging: one tick at every so many blocks given back. */
@@ -41,16 +41,19 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
 {
     struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = block};
     struct cell *cell = first_cell(span);
+    const struct cell *end = (const struct cell *)(span_end(span) - CELL_HEADER);
     while (!is_end(span, cell)) {
         uintptr_t start = (uintptr_t)cell + CELL_HEADER;
-        if (!cell_is_sound(cell) || cell->units == 0)
+        bool is_free = cell_is_free(cell);
+        if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end || (is_free && !cell_is_sound(cell)))
             return damaged(cell);
         if (block < start)
             return misuse; /* a header */
         if (block < (uintptr_t)next_cell(cell)) {
-            bool live = cell->state == CELL_LIVE;
-            misuse.kind = live && block != start ? MISUSE_INSIDE : MISUSE_DOUBLE_FREE;
-            misuse.bytes = live || block == start ? cell_bytes(start) : 0;
+            if (block == start)
+                return damaged(cell); /* or its own header would have been found right */
+            misuse.kind = is_free ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
+            misuse.bytes = is_free ? 0 : cell_bytes(start);
             misuse.start = start;
             return misuse;
         }
@@ -265,8 +268,7 @@ static struct misuse give_locked(struct cells *cells, struct span *span, struct 
         if (before == NULL)
             return damaged(cell);
     }
-    bool joins_next = !is_end(span, next) &&
-                      __atomic_load_n(&next->state, __ATOMIC_RELAXED) == CELL_FREE;
+    bool joins_next = !is_end(span, next) && cell_is_free(next);
     if (joins_next && !cell_free_is_sound(cells, next))
         return damaged(next);
     bool joins_top = joins_next && next == cells->top;
@@ -298,7 +300,8 @@ static void tick(struct cells *cells, size_t gives)
         return;
     cells->gives = 0;
     cells->ticks++;
-    cells_purge_locked(cells, false);
+    if (cells->free_units * CELL_UNIT > options.dirty)
+        cells_purge_locked(cells, false);
 }
 
 void cells_give(const uintptr_t *blocks, size_t count)
@@ -335,8 +338,7 @@ static bool resize_locked(struct cells *cells, const struct span *span, struct c
                           size_t units)
 {
     struct cell *next = next_cell(cell);
-    bool next_free = !is_end(span, next) &&
-                     __atomic_load_n(&next->state, __ATOMIC_RELAXED) == CELL_FREE;
+    bool next_free = !is_end(span, next) && cell_is_free(next);
     if (next_free && !cell_free_is_sound(cells, next))
         return false;
     size_t room = cell->units + (next_free ? next->units : 0u);

@@ -132,18 +132,20 @@ static inline bool cell_is_live(uintptr_t block)
     return block % CELL_UNIT == 0 && cell->state == CELL_LIVE && cell_is_sound(cell);
 }
 
-static inline void cell_set(struct cell *cell, size_t units, enum cell_state state)
+/* By the owner of a cell; other threads may look at its size meanwhile, which stays. */
+static inline void cell_set_state(uintptr_t block, enum cell_state state)
 {
-    cell->units = (uint16_t)units;
+    struct cell *cell = cell_of(block);
     /* relaxed: the neighbour's thread reads it under the lock, to see whether it is CELL_FREE,
      * which only comes and goes under the lock */
     __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
-    cell->check = cell_check_value(cell, (uint16_t)units, (uint8_t)state);
+    cell->check = cell_check_value(cell, cell->units, (uint8_t)state);
 }
 
-static inline void cell_set_state(uintptr_t block, enum cell_state state)
+static inline void cell_set(struct cell *cell, size_t units, enum cell_state state)
 {
-    cell_set(cell_of(block), cell_of(block)->units, state);
+    cell->units = (uint16_t)units;
+    cell_set_state((uintptr_t)cell + CELL_HEADER, state);
 }
 
 #endif

@@ -12,13 +12,14 @@
 
 static const char *cell_check(const struct span *span, const struct cell *cell, bool before_free)
 {
-    if (!cell_is_sound(cell) && cell->state != CELL_CACHED && cell->state != CELL_LIVE)
+    uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
+    if (state != CELL_LIVE && state != CELL_CACHED && (state != CELL_FREE || !cell_is_sound(cell)))
         return "a cell's header is damaged";
     if (cell->units < CELL_LEAST_UNITS || (const char *)next_cell(cell) > span_end(span) - CELL_HEADER)
         return "cells do not tile their span";
     if ((cell->prev_free != 0) != before_free)
         return "a cell is wrong about the one before it";
-    if (cell->state != CELL_FREE)
+    if (state != CELL_FREE)
         return NULL;
     if (before_free)
         return "two free cells lie side by side";
@@ -38,7 +39,7 @@ static const char *cell_span_check(const struct span *span, size_t *free_units)
         const char *wrong = cell_check(span, cell, before_free);
         if (wrong != NULL)
             return wrong;
-        before_free = cell->state == CELL_FREE;
+        before_free = cell_is_free(cell);
         *free_units += before_free ? cell->units : 0u;
     }
     return NULL;

@@ -35,6 +35,13 @@ static inline struct cell *next_cell(const struct cell *cell)
     return (struct cell *)((char *)cell + cell->units * CELL_UNIT);
 }
 
+/* Of any thread's cell, under the lock: whether it is free. Only free cells' check values may be
+ * looked at, since those of others can change at that moment. */
+static inline bool cell_is_free(const struct cell *cell)
+{
+    return __atomic_load_n(&cell->state, __ATOMIC_RELAXED) == CELL_FREE;
+}
+
 static inline uint64_t *trailer_before(const struct cell *cell)
 {
     return (uint64_t *)cell - 1;

@@ -33,10 +33,17 @@ static unsigned size_index(size_t bytes)
     return bytes <= META_LEAST ? 0 : bit_highest(bytes - 1) - 5;
 }
 
+/* Not all who count hold the lock. relaxed: statistics. */
+static void count(size_t *total, size_t change)
+{
+    __atomic_fetch_add(total, change, __ATOMIC_RELAXED);
+}
+
 static bool chunk_new(void)
 {
-    size_t bytes = meta.mapped == 0 ? FIRST_CHUNK : CHUNK;
-    char *chunk = meta.mapped == 0 ? first_chunk : os_map(bytes);
+    bool first = meta.chunk == NULL;
+    size_t bytes = first ? FIRST_CHUNK : CHUNK;
+    char *chunk = first ? first_chunk : os_map(bytes);
     if (chunk == NULL) {
         /* A limit may be near: a smaller chunk may still go. */
         bytes = size_max(os_page_size(), 16 * KIB);
@@ -46,7 +53,7 @@ static bool chunk_new(void)
     }
     meta.chunk = chunk;
     meta.chunk_end = chunk + bytes;
-    meta.mapped += bytes;
+    count(&meta.mapped, bytes);
     return true;
 }
 
@@ -89,7 +96,7 @@ void *meta_take(size_t bytes)
     else
         block = chunk_cut(META_LEAST << index);
     if (block != NULL)
-        meta.used += META_LEAST << index;
+        count(&meta.used, META_LEAST << index);
     lock_release(&meta.lock);
     return block;
 }
@@ -101,7 +108,7 @@ void meta_give(void *block, size_t bytes)
     lock_take(&meta.lock);
     freed->next = meta.free[index];
     meta.free[index] = freed;
-    meta.used -= META_LEAST << index;
+    count(&meta.used, -(META_LEAST << index));
     lock_release(&meta.lock);
 }
 
@@ -109,10 +116,8 @@ void *meta_map(size_t bytes)
 {
     bytes = align_up(bytes, os_page_size());
     void *table = os_map(bytes);
-    if (table != NULL) {
-        /* relaxed: statistics only */
-        __atomic_fetch_add(&meta.mapped, bytes, __ATOMIC_RELAXED);
-    }
+    if (table != NULL)
+        count(&meta.mapped, bytes);
     return table;
 }
 

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
 
@@ -61,8 +62,11 @@ void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child
 
 uint64_t os_random(void)
 {
-    const uint64_t *seed = (const uint64_t *)getauxval(AT_RANDOM);
-    uint64_t value = seed == NULL ? (uint64_t)(uintptr_t)&exit_key : seed[0] ^ (seed[1] << 1);
+    const void *bytes = (const void *)getauxval(AT_RANDOM); /* 16 of them, at any address */
+    uint64_t seed[2] = {(uintptr_t)&exit_key, 0};
+    if (bytes != NULL)
+        memcpy(seed, bytes, sizeof(seed));
+    uint64_t value = seed[0] ^ (seed[1] << 1);
     /* A finalizer, so that nothing of libc's own stack and pointer guards, which come from the
      * same 16 bytes, can be read off. The constants are those of splitmix64. */
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -17,6 +17,10 @@ _Static_assert(sizeof(struct slab) <= 2 * META_LEAST, "a slab's descriptor is 12
 
 void bin_init(struct bin *bin, struct spans *spans, size_t class)
 {
+    bin->slab_count = 0;
+    bin->current = NULL;
+    bin->free_objects = 0;
+    bin->total_objects = 0;
     lock_init(&bin->lock, RANK_BIN);
     bin->class = (uint32_t)class;
     for (unsigned i = 0; i < BIN_LEVELS; i++)

@@ -122,12 +122,13 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
         alignment = PAGE_BYTES;
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
+    bytes = size_max(bytes, 1);
     if (bytes + alignment - PAGE_BYTES > LARGE_MOST)
         return huge_take(spans, bytes, alignment, zero);
     struct span *span = descriptor_take();
     if (span == NULL)
         return NULL;
-    if (!span_take(spans, span, SPAN_LARGE, bytes_to_pages(size_max(bytes, 1)), alignment)) {
+    if (!span_take(spans, span, SPAN_LARGE, bytes_to_pages(bytes), alignment)) {
         meta_give(span, sizeof(*span));
         return NULL;
     }

@@ -1,9 +1,10 @@
 /*
  * Free runs of pages in bins by length, under a bitmap.
  *
- * A bin of more than one length is looked through for a few runs only; the next bin up surely
- * fits. So a find is O(1), and what it gives is at most one bin step (an eighth) longer than the
- * best fit.
+ * A bin of more than one length is looked through for a few runs only; any run of a higher bin is
+ * long enough. So a find is O(1). What it gives is mostly at most one bin step (an eighth) longer
+ * than the best fit; where many runs that are a little too short stand in the request's own bin, it
+ * is what the next bin in use has.
  */
 #include "base/bits.h"
 #include "platform/check.h"

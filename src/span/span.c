@@ -7,6 +7,8 @@
  */
 #include "span/span.h"
 
+#include <string.h>
+
 #include "meta/meta.h"
 #include "meta/page_map.h"
 #include "options/options.h"
@@ -22,6 +24,7 @@
 
 void spans_init(struct spans *spans, const struct provider *provider)
 {
+    memset(spans, 0, sizeof(*spans));
     lock_init(&spans->lock, RANK_SPANS);
     spans->provider = provider;
     list_init(&spans->segments);
