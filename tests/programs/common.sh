@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+# common.sh - runs a scenario twice, on the system's malloc and on the library under test, and
+# compares byte for byte what both runs left behind. To be sourced by the scripts beside it:
+#
+#   . "$(dirname "$0")/common.sh"
+#   need git                     # or the test is skipped (status 77), with the reason
+#   scenario() {                 # runs in an empty directory; a failing command fails the test
+#       on git --version >version.txt
+#   }
+#   runs_on_library git          # these programs must have found malloc in the library
+#   compare_runs "$@"            # LIBRARY WITNESS
+#
+# Both runs happen in a directory of the same name, so that paths in the output are the same too.
+# Everything the scenario leaves there is compared; what may differ by nature (times, inode
+# numbers) it has to remove. With SNUG_TEST_FULL=1 scenarios are larger.
+
+set -u
+set -o pipefail
+export LC_ALL=C TZ=UTC
+here_scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck disable=SC2034 # for the scripts
+input=$here_scripts/input
+test_name=$(basename "$0" .sh)
+must_run=()
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+fail() {
+    echo "FAIL: $test_name: $*"
+    exit 1
+}
+
+need() {
+    local command
+    for command in "$@"; do
+        command -v "$command" >/dev/null || skip "$command is not installed"
+    done
+}
+
+# Names of executables (patterns) that have to run on the library.
+runs_on_library() {
+    must_run+=("$@")
+}
+
+# on CMD ARGS... : runs a command, and its children, on the malloc of this run.
+on() {
+    env LD_PRELOAD="$preload" WITNESS_LOG="$witness_log" "$@"
+}
+
+# scaled SMALL LARGE: a size, by whether the short or the full tests run.
+scaled() {
+    if [ "${SNUG_TEST_FULL:-0}" = 1 ]; then echo "$2"; else echo "$1"; fi
+}
+
+run_once() { # SIDE PRELOAD
+    local side=$1 status started=$SECONDS
+    preload=$2
+    witness_log=$work/$side.witness
+    mkdir "$work/here"
+    (
+        set -e
+        cd "$work/here"
+        scenario
+    )
+    status=$?
+    [ $status = 0 ] || fail "the run on $side ended with status $status (see $work/here)"
+    mv "$work/here" "$work/$side"
+    echo "run on $side: $((SECONDS - started)) s"
+}
+
+check_witness() { # LIBRARY
+    local name log=$work/library.witness
+    [ -s "$log" ] || fail "no process was seen with the library preloaded"
+    for name in "${must_run[@]}"; do
+        cut -f1 "$log" | grep -qE "/$name\$" || fail "$name was not seen running"
+        awk -F'\t' -v library="$1" -v name="/$name\$" '
+            $1 ~ name && $2 != library { print $1 " has its malloc from " $2; bad = 1 }
+            END { exit bad }' "$log" || fail "$name did not run on $1"
+    done
+    echo "processes by executable and where malloc was found:"
+    sort "$log" | uniq -c
+    if cut -f2 "$work/system.witness" | grep -qxF "$1"; then
+        fail "the run that should be without the library had it"
+    fi
+}
+
+compare_outputs() {
+    local files
+    files=$(find "$work/library" -type f | wc -l)
+    [ "$files" -gt 0 ] || fail "the scenario left nothing to compare"
+    if ! diff -r "$work/system" "$work/library" >"$work/difference" 2>&1; then
+        head -c 2000 "$work/difference" | cat -v
+        echo
+        fail "output differs from the run without the library (see $work)"
+    fi
+    echo "$files files, $(du -sb "$work/library" | cut -f1) bytes, are equal"
+}
+
+compare_runs() { # LIBRARY WITNESS
+    [ $# = 2 ] || { echo "usage: $0 LIBRARY WITNESS"; exit 2; }
+    local library witness
+    library=$(realpath -e "$1") || exit 2
+    witness=$(realpath -e "$2") || exit 2
+    work=$(mktemp -d "${TMPDIR:-/tmp}/snug-programs-$test_name.XXXXXX")
+    run_once system "$witness"
+    run_once library "$witness:$library"
+    check_witness "$library"
+    compare_outputs
+    rm -rf "$work"
+}
