@@ -20,7 +20,7 @@ LIBRARY = PROGRAM = NO_FALSE_ALARMS = None
 
 # Up to where a block is an object of a slab, which snug still knows when it is free. Larger ones are
 # joined with free memory around them, or are nobody's address any more, and may be called just that.
-REMEMBERED = 1024
+REMEMBERED = 512
 SIZES = (
     1, 16, 24, 64, 1000, 1024, 1025, 1100, 5000, 20000, 131_000, 200_000, 10_000_000, 200_000_000
 )  # fmt: skip

@@ -112,13 +112,6 @@ void first_in_a_thread_that_is_gone(void)
     free_badly(block);
 }
 
-void second_in_a_thread(void)
-{
-    unsigned char *block = new_block();
-    free(opaque(block));
-    in_a_thread(free_it_badly, block);
-}
-
 static pthread_barrier_t barrier;
 
 static void *free_it_and_stay(void *block)
@@ -128,6 +121,27 @@ static void *free_it_and_stay(void *block)
     pthread_barrier_wait(&barrier); /* freed */
     pthread_barrier_wait(&barrier); /* freed again by the other */
     return NULL;
+}
+
+static void *free_it_badly_when_told(void *block)
+{
+    warm_up();
+    pthread_barrier_wait(&barrier); /* started: that takes memory, and could take the block's */
+    pthread_barrier_wait(&barrier); /* freed by the other */
+    free_badly(block);
+    return NULL;
+}
+
+void second_in_a_thread(void)
+{
+    unsigned char *block = new_block();
+    pthread_t thread;
+    CHECK(pthread_barrier_init(&barrier, NULL, 2) == 0);
+    CHECK(pthread_create(&thread, NULL, free_it_badly_when_told, block) == 0);
+    pthread_barrier_wait(&barrier);
+    free(opaque(block));
+    pthread_barrier_wait(&barrier);
+    CHECK(pthread_join(thread, NULL) == 0);
 }
 
 void first_in_a_thread_that_stays(void)
