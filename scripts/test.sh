@@ -9,11 +9,9 @@ test_seconds=600 # for the tests of the tool together; tests of the library have
 
 # Packages of the real programs that are run on snug. A program that cannot be had is skipped.
 want_test_programs() {
-    local list=$root/tests/programs/packages.txt
     local -a packages
-    [[ -e $list ]] || return 0
-    mapfile -t packages < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$list")
-    want_packages "${packages[@]}"
+    mapfile -t packages < <(bash "$root/tests/programs/missing_packages.sh")
+    if ((${#packages[@]} > 0)); then want_packages "${packages[@]}"; fi
 }
 
 broken() {
@@ -21,11 +19,16 @@ broken() {
     printf '%s: %s\n' "$1" "$2" >>"$results/broken.txt"
 }
 
-# Builds what the tests need. Usage: build_for_tests, with `results` set.
+# Builds what the tests need, and leaves in `built` the presets that have a result to test.
 build_for_tests() {
     local preset
+    built=()
     for preset in "${test_presets[@]}"; do
-        build_library "$preset" tests || broken "$preset" "does not build"
+        if build_library "$preset" tests; then
+            built+=("$preset")
+        else
+            broken "$preset" "does not build, so its tests did not run"
+        fi
     done
     publish_library || broken "build/lib" "the library could not be copied there"
     if need_rust; then
@@ -84,10 +87,8 @@ cmd_test() {
     results=$build/test
     rm -rf "$results" && mkdir -p "$results"
     build_for_tests
-    for preset in "${test_presets[@]}"; do
-        if [[ -e $build/cmake-$preset/CTestTestfile.cmake ]]; then
-            run_library_tests "$preset" "$filter"
-        fi
+    for preset in "${built[@]}"; do
+        run_library_tests "$preset" "$filter"
     done
     if [[ ! $filter || tool =~ $filter ]]; then
         if rust_is_there; then
