@@ -1,0 +1,367 @@
+/*
+ * Tests of cell/cell.h: cutting, best fit, joining, alignment, resizing. Purging is in
+ * cell_purge.c, misuse in cell_misuse.c, the checker in cell_check.c.
+ */
+#include "cell_support.h"
+
+#include <string.h>
+
+#include "meta/meta.h"
+#include "stats/stats.h"
+
+static uintptr_t take(size_t bytes, size_t alignment, bool may_grow)
+{
+    struct misuse misuse;
+    uintptr_t block = (uintptr_t)cells_take(&cells, bytes, alignment, may_grow, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    return block;
+}
+
+/* ---- Taking ---- */
+
+TEST(a_block_is_cut_from_a_new_span)
+{
+    uint64_t made = COUNTED(cell_spans_made);
+    uintptr_t block = cell_get(2000);
+    assert_int_equal(units_of(block), 126);
+    assert_int_equal(cell_bytes(block), 2008);
+    assert_int_equal(cells.span_count, 1);
+    assert_int_equal(cells.free_units, SPAN_UNITS - 126);
+    assert_int_equal(spans.used_pages, CELL_SPAN_BYTES >> PAGE_SHIFT);
+    assert_int_equal(page_map_class(block), PAGE_MAP_CELL);
+    assert_int_equal(COUNTED(cell_spans_made), made + 1);
+    assert_cells_sound();
+    uint64_t released = COUNTED(cell_spans_released);
+    uintptr_t start = block - 16;
+    cell_put(block);
+    assert_int_equal(cells.span_count, 0);
+    assert_int_equal(page_map_class(start), 0);
+    assert_int_equal(page_map_class(start + CELL_SPAN_BYTES - 1), 0);
+    assert_int_equal(COUNTED(cell_spans_released), released + 1);
+    assert_cells_empty();
+}
+
+TEST(every_size_gets_what_it_needs_and_no_more)
+{
+    uintptr_t wall = cell_get(1);
+    assert_int_equal(units_of(wall), CELL_LEAST_UNITS);
+    for (size_t bytes = 1; bytes <= CELL_MOST; bytes += 1 + bytes / 300) {
+        uintptr_t block = cell_get(bytes);
+        size_t least = size_max(bytes + CELL_HEADER, CELL_LEAST_UNITS * CELL_UNIT);
+        assert_int_equal(cell_bytes(block) + CELL_HEADER, align_up(least, CELL_UNIT));
+        cell_put(block);
+    }
+    uintptr_t most = cell_get(CELL_MOST);
+    assert_int_equal(cell_bytes(most), CELL_MOST);
+    assert_cells_sound();
+    cell_put(most);
+    cell_put(wall);
+    assert_cells_empty();
+}
+
+TEST(a_span_can_be_used_up)
+{
+    uintptr_t blocks[4];
+    for (size_t i = 0; i < 3; i++)
+        blocks[i] = cell_get_units(8192);
+    blocks[3] = cell_get_units(SPAN_UNITS - 3 * 8192);
+    assert_int_equal(cells.free_units, 0);
+    assert_int_equal(cells.span_count, 1);
+    assert_int_equal(take(1, MIN_ALIGN, false), 0);
+    assert_cells_sound();
+    for (size_t i = 0; i < 4; i++)
+        cell_put(blocks[i]);
+    assert_cells_empty();
+}
+
+TEST(a_remainder_of_no_use_is_not_split_off)
+{
+    uintptr_t first = cell_get_units(1000), wall = cell_get_units(100);
+    cell_put(first);
+    size_t least = cells.split_least;
+    for (size_t rest = 0; rest < 2 * least; rest++) {
+        uintptr_t block = cell_get((1000 - rest) * CELL_UNIT - CELL_HEADER);
+        assert_int_equal(block, first);
+        assert_int_equal(units_of(block), rest < least ? 1000 : 1000 - rest);
+        assert_cells_sound();
+        cell_put(block);
+    }
+    cell_put(wall);
+    assert_cells_empty();
+}
+
+TEST(the_best_fit_is_found)
+{
+    enum { BLOCKS = 150 };
+    uintptr_t blocks[BLOCKS], walls[BLOCKS];
+    uint64_t seed = 1;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = cell_get(1025 + random_below(&seed, 6000));
+        walls[i] = cell_get(1);
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        cell_put(blocks[i]);
+    assert_cells_sound();
+    for (size_t bytes = 1025; bytes < 9000; bytes += 17) {
+        size_t units = cell_units(bytes), best = units;
+        while (best < CELL_UNITS && cells.free[best] == NULL)
+            best++;
+        uintptr_t expected = (uintptr_t)cells.free[best];
+        uintptr_t block = take(bytes, MIN_ALIGN, false);
+        assert_int_equal(block, expected);
+        cell_put(block);
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        cell_put(walls[i]);
+    assert_cells_empty();
+}
+
+TEST(no_span_is_made_unless_it_may)
+{
+    assert_int_equal(take(5000, MIN_ALIGN, false), 0);
+    assert_int_equal(fake.calls, 0);
+    fake.refuse_take = true;
+    assert_int_equal(take(5000, MIN_ALIGN, true), 0);
+    assert_int_equal(cells.span_count, 0);
+    size_t used = meta_bytes_used();
+    assert_int_equal(take(5000, MIN_ALIGN, true), 0);
+    assert_int_equal(meta_bytes_used(), used);
+    fake.refuse_take = false;
+    cell_put(take(5000, MIN_ALIGN, true));
+    assert_cells_empty();
+}
+
+/* ---- Joining ---- */
+
+enum { NEIGHBOURS = 5 };
+
+static void free_in_order(unsigned order)
+{
+    uintptr_t all[NEIGHBOURS];
+    uintptr_t before = cell_get_units(100);
+    for (size_t i = 0; i < NEIGHBOURS; i++)
+        all[i] = cell_get_units(100 + i);
+    uintptr_t behind = cell_get_units(100), start = all[0];
+    for (unsigned left = NEIGHBOURS; left > 0; left--) {
+        size_t index = order % left;
+        order /= left;
+        cell_put(all[index]);
+        memmove(&all[index], &all[index + 1], (left - 1 - index) * sizeof(all[0]));
+        assert_cells_sound();
+    }
+    uintptr_t whole = cell_get_units(5 * 100 + 10);
+    assert_int_equal(whole, start);
+    cell_put(whole);
+    cell_put(behind);
+    cell_put(before);
+    assert_cells_empty();
+}
+
+TEST(neighbours_are_joined_in_every_order)
+{
+    for (unsigned order = 0; order < 120; order++)
+        free_in_order(order);
+}
+
+TEST(blocks_at_the_ends_of_a_span_are_joined_too)
+{
+    for (unsigned order = 0; order < 6; order++) {
+        uintptr_t all[3] = {cell_get_units(8000), cell_get_units(8000), cell_get_units(8000)};
+        uintptr_t last = cell_get_units(SPAN_UNITS - 24000);
+        unsigned left = 3, rest = order;
+        cell_put(last);
+        for (; left > 0; rest /= left, left--) {
+            size_t index = rest % left;
+            cell_put(all[index]);
+            memmove(&all[index], &all[index + 1], (left - 1 - index) * sizeof(all[0]));
+            if (left > 1)
+                assert_cells_sound();
+        }
+        assert_cells_empty();
+    }
+}
+
+/* ---- Alignment ---- */
+
+TEST(alignment_is_kept)
+{
+    uint64_t seed = 2;
+    uintptr_t blocks[200];
+    for (size_t i = 0; i < 200; i++) {
+        size_t alignment = MIN_ALIGN << random_below(&seed, 9);
+        size_t bytes = 1 + random_below(&seed, 9000);
+        blocks[i] = take(bytes, alignment, true);
+        ASSERT_THAT(blocks[i] != 0 && blocks[i] % alignment == 0, "%zu at %zu", bytes, alignment);
+        assert_true(cell_bytes(blocks[i]) >= bytes);
+        memset((void *)blocks[i], 0x5a, cell_bytes(blocks[i]));
+        if (i % 8 == 0)
+            assert_cells_sound();
+        if (i % 3 == 2) { /* so that there are gaps */
+            cell_put(blocks[i - 1]);
+            blocks[i - 1] = cell_get(1500);
+        }
+    }
+    assert_cells_sound();
+    for (size_t i = 0; i < 200; i++)
+        cell_put(blocks[(i * 7) % 200]);
+    assert_cells_empty();
+}
+
+/* ---- Resizing ---- */
+
+TEST(a_block_grows_into_a_free_neighbour)
+{
+    uintptr_t block = cell_get_units(200), next = cell_get_units(300), wall = cell_get_units(100);
+    memset((void *)block, 0x11, cell_bytes(block));
+    assert_false(cell_resize(block, 201 * CELL_UNIT)); /* the neighbour is in use */
+    cell_put(next);
+    assert_false(cell_resize(block, 500 * CELL_UNIT)); /* a unit more than there is */
+    assert_int_equal(units_of(block), 200);
+    assert_true(cell_resize(block, 300 * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(units_of(block), 300);
+    assert_true(cell_is_live(block));
+    assert_cells_sound();
+    for (size_t i = 0; i < 200 * CELL_UNIT - CELL_HEADER; i++)
+        ASSERT_THAT(((char *)block)[i] == 0x11, "at %zu", i);
+    memset((void *)block, 0x22, cell_bytes(block));
+    assert_true(cell_resize(block, 450 * CELL_UNIT)); /* what would be left is of no use */
+    assert_int_equal(units_of(block), 500);
+    assert_cells_sound();
+    cell_put(block);
+    cell_put(wall);
+    assert_cells_empty();
+}
+
+TEST(a_block_shrinks_if_that_frees_something_useful)
+{
+    uintptr_t before = cell_get_units(100), block = cell_get_units(500), wall = cell_get_units(100);
+    size_t least = cells.split_least;
+    assert_true(cell_resize(block, (501 - least) * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(units_of(block), 500);
+    assert_true(cell_resize(block, (500 - least) * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(units_of(block), 500 - least);
+    assert_cells_sound();
+    cell_put(before); /* what is before it is free, and stays so */
+    assert_true(cell_resize(block, 200 * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(units_of(block), 200); /* the rest is joined with what was freed before */
+    assert_cells_sound();
+    assert_true(cell_resize(block, 500 * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(units_of(block), 500);
+    assert_cells_sound();
+    cell_put(block);
+    cell_put(wall);
+    assert_cells_empty();
+}
+
+TEST(the_last_block_of_a_span_is_resized)
+{
+    uintptr_t block = cell_get_units(100);
+    assert_true(cell_resize(block, CELL_MOST));
+    assert_int_equal(units_of(block), 8192);
+    uintptr_t second = cell_get_units(8192), third = cell_get_units(8192);
+    uintptr_t last = cell_get_units(100);
+    size_t rest = SPAN_UNITS - 3 * 8192;
+    assert_false(cell_resize(last, rest * CELL_UNIT));
+    assert_true(cell_resize(last, rest * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(cells.free_units, 0);
+    assert_cells_sound();
+    assert_true(cell_resize(last, 1500));
+    assert_cells_sound();
+    cell_put(second);
+    cell_put(last);
+    cell_put(block);
+    cell_put(third);
+    assert_cells_empty();
+}
+
+/* ---- All together ---- */
+
+TEST(batches_go_back_to_the_cells_they_came_from)
+{
+    static struct cells other;
+    memset(&other, 0, sizeof(other));
+    cells_init(&other, &spans);
+    struct misuse misuse;
+    uintptr_t batch[40];
+    for (size_t i = 0; i < 40; i++) {
+        batch[i] =
+            i % 3 == 0 ? (uintptr_t)cells_take(&other, 3000, 16, true, &misuse) : cell_get(3000);
+        cell_set_state(batch[i], CELL_CACHED);
+    }
+    assert_cells_sound();
+    assert_null(cells_check(&other));
+    assert_int_equal(other.span_count, 1);
+    cells_give(batch, 40);
+    assert_int_equal(other.span_count, 0);
+    assert_null(cells_check(&other));
+    assert_cells_empty();
+}
+
+/* A block is filled with a byte that follows from its address. */
+static void fill(uintptr_t block)
+{
+    memset((void *)block, (int)(block >> 4), cell_bytes(block));
+}
+
+static void assert_filled(uintptr_t block, size_t bytes)
+{
+    const char *at = (const char *)block;
+    for (size_t i = 0; i < bytes; i++)
+        ASSERT_THAT(at[i] == (char)(block >> 4), "%#zx at %zu", block, i);
+}
+
+static void random_turn(uintptr_t *block, uint64_t *seed)
+{
+    size_t bytes = 1025 + random_below(seed, (size_t)1 << (4 + random_below(seed, 13)));
+    if (*block == 0) {
+        *block = take(bytes, MIN_ALIGN << random_below(seed, 5), true);
+    } else if (random_below(seed, 3) == 0) {
+        size_t before = cell_bytes(*block);
+        bool done = cell_resize(*block, bytes);
+        assert_filled(*block, done ? size_min(before, bytes) : before);
+        assert_true(cell_bytes(*block) >= (done ? bytes : before));
+    } else {
+        assert_filled(*block, cell_bytes(*block));
+        cell_put(*block);
+        *block = 0;
+        return;
+    }
+    fill(*block);
+}
+
+TEST(random_use_keeps_all_invariants)
+{
+    enum { LIVE = 300 };
+    static uintptr_t live[LIVE];
+    uint64_t seed = 3;
+    for (unsigned turn = 0; turn < 6000; turn++) {
+        random_turn(&live[random_below(&seed, LIVE)], &seed);
+        if (turn % 50 == 0)
+            assert_cells_sound();
+    }
+    for (size_t i = 0; i < LIVE; i++)
+        if (live[i] != 0)
+            cell_put(live[i]);
+    assert_cells_empty();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(a_block_is_cut_from_a_new_span, cells_begin, spans_end),
+        ROW_WITH(every_size_gets_what_it_needs_and_no_more, cells_begin, spans_end),
+        ROW_WITH(a_span_can_be_used_up, cells_begin, spans_end),
+        ROW_WITH(a_remainder_of_no_use_is_not_split_off, cells_begin, spans_end),
+        ROW_WITH(the_best_fit_is_found, cells_begin, spans_end),
+        ROW_WITH(no_span_is_made_unless_it_may, cells_begin, spans_end),
+        ROW_WITH(neighbours_are_joined_in_every_order, cells_begin, spans_end),
+        ROW_WITH(blocks_at_the_ends_of_a_span_are_joined_too, cells_begin, spans_end),
+        ROW_WITH(alignment_is_kept, cells_begin, spans_end),
+        ROW_WITH(a_block_grows_into_a_free_neighbour, cells_begin, spans_end),
+        ROW_WITH(a_block_shrinks_if_that_frees_something_useful, cells_begin, spans_end),
+        ROW_WITH(the_last_block_of_a_span_is_resized, cells_begin, spans_end),
+        ROW_WITH(batches_go_back_to_the_cells_they_came_from, cells_begin, spans_end),
+        ROW_WITH(random_use_keeps_all_invariants, cells_begin, spans_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

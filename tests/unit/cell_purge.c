@@ -1,0 +1,209 @@
+/*
+ * Tests of cell/cell_purge.c: which free cells give their pages back, when, and that they are as
+ * good as before.
+ */
+#include "cell_support.h"
+
+#include <string.h>
+
+#include "options/options.h"
+#include "platform/memory.h"
+
+/* Cells below this many bytes are never purged. */
+#define AGED_BYTES (32 * KIB)
+
+/* As many frees as there are in a tick. */
+enum { GIVES_PER_TICK = 4096 };
+
+static void pass_tick(void)
+{
+    uint32_t ticks = cells.ticks;
+    for (size_t i = 0; i < GIVES_PER_TICK && cells.ticks == ticks; i++)
+        cell_put(cell_get(1500));
+    assert_int_equal(cells.ticks, ticks + 1);
+}
+
+/* A cell of so many units between two live ones, so that it stays what it is when it is free. */
+struct hole {
+    uintptr_t before, block, behind;
+};
+
+static struct hole hole_make(size_t units)
+{
+    struct hole hole;
+    hole.before = cell_get_units(100);
+    hole.block = cell_get_units(units);
+    hole.behind = cell_get_units(100);
+    return hole;
+}
+
+static void hole_end(const struct hole *hole)
+{
+    cell_put(hole->before);
+    cell_put(hole->behind);
+}
+
+/* How much of it is whole pages. */
+static size_t whole_pages(const struct hole *hole, size_t units)
+{
+    uintptr_t end = hole->block - CELL_HEADER + units * CELL_UNIT - CELL_HEADER;
+    uintptr_t start = align_up(hole->block + 32, os_page_size());
+    return align_down(end, os_page_size()) - start;
+}
+
+TEST(a_purge_of_all_takes_the_pages_inside)
+{
+    struct hole hole = hole_make(4000), small = hole_make(1000);
+    cell_put(hole.block);
+    cell_put(small.block);
+    size_t expected = whole_pages(&hole, 4000);
+    assert_true(expected >= 4000 * CELL_UNIT - 3 * os_page_size());
+    static struct cells before;
+    before = cells;
+    size_t purged = cells_purge(&cells, true);
+    assert_int_equal(purged, fake.purged_bytes);
+    /* The hole, and the rest of the span behind all of them. */
+    assert_int_equal(fake.purges, 2);
+    assert_true(purged > expected);
+    assert_cells_sound();
+    assert_memory_equal(cells.free, before.free, sizeof(cells.free));
+    assert_int_equal(cells_purge(&cells, true), 0); /* nothing is left to give */
+    uintptr_t block = cell_get_units(4000);
+    assert_int_equal(block, hole.block);
+    cell_put(block);
+    assert_true(cells_purge(&cells, true) >= expected); /* used again, so dirty again */
+    hole_end(&hole);
+    hole_end(&small);
+    assert_cells_empty();
+}
+
+TEST(purged_pages_are_zero_and_the_rest_stays)
+{
+    struct hole hole = hole_make(4000);
+    cell_put(hole.block);
+    cells_purge(&cells, true);
+    const char *start = (const char *)hole.block;
+    size_t zero = 0;
+    for (size_t i = 0; i < 4000 * CELL_UNIT - CELL_HEADER; i++)
+        zero += start[i] == 0;
+    assert_true(zero >= whole_pages(&hole, 4000));
+    assert_int_equal(start[64], (char)0xa5); /* not a whole page */
+    hole_end(&hole);
+    assert_cells_empty();
+}
+
+TEST(small_cells_keep_their_pages)
+{
+    size_t units = AGED_BYTES / CELL_UNIT;
+    struct hole hole = hole_make(units - 1), large = hole_make(units);
+    uintptr_t fill = cell_get_units(8192), more = cell_get_units(8192), most = cell_get_units(8192);
+    uintptr_t rest = cell_get_units(SPAN_UNITS - 3 * 8192 - 2 * units - 399);
+    cell_put(hole.block);
+    cell_put(large.block);
+    assert_true(cells_purge(&cells, true) > 0);
+    assert_int_equal(fake.purges, 1);
+    cell_put(fill);
+    cell_put(more);
+    cell_put(most);
+    cell_put(rest);
+    hole_end(&hole);
+    hole_end(&large);
+    assert_cells_empty();
+}
+
+TEST(cells_are_purged_when_they_have_been_idle)
+{
+    options.dirty = 0;
+    struct hole hole = hole_make(4000), work = hole_make(200);
+    cell_put(hole.block);
+    cell_put(work.block);
+    pass_tick();
+    assert_int_equal(fake.purges, 0);
+    pass_tick();
+    /* Two ticks old: the hole, and the rest of the span. */
+    assert_int_equal(fake.purges, 2);
+    assert_true(fake.purged_bytes > whole_pages(&hole, 4000));
+    pass_tick();
+    assert_int_equal(fake.purges, 2); /* once is enough */
+    uintptr_t block = cell_get_units(4000);
+    assert_int_equal(block, hole.block);
+    pass_tick();
+    cell_put(block);
+    pass_tick();
+    assert_int_equal(fake.purges, 2); /* it was just freed */
+    pass_tick();
+    assert_int_equal(fake.purges, 3);
+    assert_cells_sound();
+    hole_end(&hole);
+    hole_end(&work);
+    assert_cells_empty();
+}
+
+TEST(few_idle_cells_are_left_alone)
+{
+    struct hole hole = hole_make(4000), work = hole_make(200);
+    cell_put(hole.block);
+    cell_put(work.block);
+    options.dirty = cells.free_units * CELL_UNIT;
+    for (unsigned i = 0; i < 4; i++)
+        pass_tick();
+    assert_int_equal(fake.purges, 0);
+    options.dirty--;
+    pass_tick();
+    assert_int_equal(fake.purges, 2);
+    hole_end(&hole);
+    hole_end(&work);
+    assert_cells_empty();
+}
+
+TEST(a_refused_purge_is_tried_again)
+{
+    struct hole hole = hole_make(4000);
+    cell_put(hole.block);
+    fake.refuse_purge = true;
+    assert_int_equal(cells_purge(&cells, true), 0);
+    assert_cells_sound();
+    assert_int_equal(((char *)hole.block)[8192], (char)0xa5);
+    fake.refuse_purge = false;
+    assert_true(cells_purge(&cells, true) >= whole_pages(&hole, 4000));
+    hole_end(&hole);
+    assert_cells_empty();
+}
+
+TEST(purged_cells_are_joined_and_cut_like_others)
+{
+    uint64_t seed = 1;
+    uintptr_t live[64] = {0};
+    for (unsigned turn = 0; turn < 3000; turn++) {
+        uintptr_t *block = &live[random_below(&seed, 64)];
+        if (*block == 0) {
+            *block = cell_get(1025 + random_below(&seed, 120 * KIB - 1025));
+        } else {
+            cell_put(*block);
+            *block = 0;
+        }
+        if (turn % 40 == 0)
+            cells_purge(&cells, true);
+        if (turn % 40 < 2)
+            assert_cells_sound();
+    }
+    assert_true(fake.purges > 100);
+    for (size_t i = 0; i < 64; i++)
+        if (live[i] != 0)
+            cell_put(live[i]);
+    assert_cells_empty();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(a_purge_of_all_takes_the_pages_inside, cells_begin, spans_end),
+        ROW_WITH(purged_pages_are_zero_and_the_rest_stays, cells_begin, spans_end),
+        ROW_WITH(small_cells_keep_their_pages, cells_begin, spans_end),
+        ROW_WITH(cells_are_purged_when_they_have_been_idle, cells_begin, spans_end),
+        ROW_WITH(few_idle_cells_are_left_alone, cells_begin, spans_end),
+        ROW_WITH(a_refused_purge_is_tried_again, cells_begin, spans_end),
+        ROW_WITH(purged_cells_are_joined_and_cut_like_others, cells_begin, spans_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+/*
+ * Cells for tests. See cell_support.h.
+ */
+#include "cell_support.h"
+
+#include <string.h>
+
+#include "options/options.h"
+
+struct cells cells;
+
+int cells_begin(void **state)
+{
+    int result = spans_begin(state);
+    memset(&cells, 0, sizeof(cells));
+    cells_init(&cells, &spans);
+    return result;
+}
+
+void assert_cells_sound(void)
+{
+    const char *wrong = cells_check(&cells);
+    if (wrong != NULL)
+        fail_msg("%s", wrong);
+    assert_spans_sound();
+}
+
+void assert_cells_empty(void)
+{
+    assert_cells_sound();
+    assert_int_equal(cells.span_count, 0);
+    assert_int_equal(cells.free_units, 0);
+    assert_spans_empty();
+}
+
+uintptr_t cell_get(size_t bytes)
+{
+    struct misuse misuse = {.kind = MISUSE_UNKNOWN};
+    uintptr_t block = (uintptr_t)cells_take(&cells, bytes, MIN_ALIGN, true, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    assert_true(block != 0);
+    assert_int_equal(block % MIN_ALIGN, 0);
+    assert_true(cell_is_live(block));
+    assert_true(cell_bytes(block) >= bytes);
+    memset((void *)block, 0xa5, cell_bytes(block));
+    return block;
+}
+
+uintptr_t cell_get_units(size_t units)
+{
+    uintptr_t block = cell_get(units * CELL_UNIT - CELL_HEADER);
+    assert_int_equal(units_of(block), units);
+    return block;
+}
+
+void cell_put(uintptr_t block)
+{
+    cell_set_state(block, CELL_CACHED);
+    cells_give(&block, 1);
+}
+
+const char *cell_put_wrong(uintptr_t block)
+{
+    options.misuse = MISUSE_WARN;
+    stderr_capture();
+    cells_give(&block, 1);
+    return stderr_restore();
+}

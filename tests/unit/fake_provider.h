@@ -1,0 +1,38 @@
+/*
+ * A provider for tests: it hands out real memory, keeps account of it, and refuses when it is told
+ * to.
+ *
+ * Calls of all kinds are numbered together from 1. Every range that comes back must be one that was
+ * handed out; everything is handed back in the end.
+ */
+#ifndef SNUG_TESTS_UNIT_FAKE_PROVIDER_H
+#define SNUG_TESTS_UNIT_FAKE_PROVIDER_H
+
+#include "provider/provider.h"
+
+enum { FAKE_RANGES = 256 };
+
+struct fake_provider {
+    struct provider provider; /* what is handed to the library */
+    struct fake_range {
+        char *start;
+        size_t bytes;
+    } ranges[FAKE_RANGES]; /* handed out now */
+    size_t range_count;
+    size_t bytes;                           /* == sum over ranges */
+    size_t most;                            /* no range may be longer; SIZE_MAX at first */
+    unsigned calls;                         /* of any kind so far */
+    unsigned fail_first, fail_last;         /* calls with these numbers, and those between, fail */
+    unsigned failed;                        /* calls that failed for that */
+    unsigned takes, gives, purges, resizes; /* calls that succeeded */
+    size_t purged_bytes;
+    bool refuse_take, refuse_give, refuse_purge, refuse_resize;
+    bool unknown_range; /* something came back that was not handed out */
+};
+
+void fake_provider_init(struct fake_provider *fake);
+
+/* Gives what is still handed out back to the system. */
+void fake_provider_end(struct fake_provider *fake);
+
+#endif

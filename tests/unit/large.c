@@ -1,0 +1,340 @@
+/*
+ * Tests of span/large.h: large blocks in segments, huge ones in mappings of their own, resizing
+ * without a copy, and what is said of a wrong address.
+ */
+#include "span_support.h"
+
+#include <string.h>
+
+#include "meta/meta.h"
+#include "span/large.h"
+
+static bool last_zero;
+
+static char *take(size_t bytes, size_t alignment)
+{
+    last_zero = false;
+    char *start = large_take(&spans, bytes, alignment, &last_zero);
+    assert_non_null(start);
+    assert_int_equal((uintptr_t)start & (alignment - 1), 0);
+    assert_int_equal((uintptr_t)start % PAGE_BYTES, 0);
+    return start;
+}
+
+static void give(char *start)
+{
+    assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_NONE);
+}
+
+static size_t usable(const char *start)
+{
+    size_t bytes = 0;
+    assert_int_equal(large_usable(&spans, (uintptr_t)start, &bytes).kind, MISUSE_NONE);
+    return bytes;
+}
+
+static char *resize(char *start, size_t bytes)
+{
+    return large_resize(&spans, (uintptr_t)start, bytes);
+}
+
+/* ---- Taking ---- */
+
+TEST(sizes_are_rounded_to_pages)
+{
+    static const size_t sizes[] = {0,       1,          4095,           4096,    4097,        16385,
+                                   MIB - 1, LARGE_MOST, LARGE_MOST + 1, 5000000, 64 * MIB + 1};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char *start = take(sizes[i], MIN_ALIGN);
+        assert_int_equal(usable(start), align_up(size_max(sizes[i], 1), PAGE_BYTES));
+        assert_true(last_zero);
+        start[0] = 1;
+        start[usable(start) - 1] = 1;
+        assert_spans_sound();
+        give(start);
+        spans_purge(&spans, 0);
+    }
+    assert_spans_empty();
+}
+
+TEST(huge_blocks_have_mappings_of_their_own)
+{
+    char *large = take(LARGE_MOST, MIN_ALIGN);
+    assert_int_equal(spans.huge_count, 0);
+    assert_int_equal(spans.used_pages, LARGE_MOST >> PAGE_SHIFT);
+    char *huge = take(LARGE_MOST + 1, MIN_ALIGN);
+    assert_int_equal(spans.huge_count, 1);
+    assert_int_equal(spans.huge_pages, (LARGE_MOST >> PAGE_SHIFT) + 1);
+    assert_int_equal(spans.used_pages, LARGE_MOST >> PAGE_SHIFT);
+    assert_int_equal(fake.bytes, 4 * MIB + LARGE_MOST + PAGE_BYTES);
+    give(huge);
+    assert_int_equal(spans.huge_count, 0);
+    assert_int_equal(spans.huge_pages, 0);
+    assert_int_equal(fake.bytes, 4 * MIB);
+    give(large);
+    assert_spans_empty();
+}
+
+TEST(any_alignment_is_kept_for_any_size)
+{
+    static const size_t sizes[] = {1, 100, 5000, 100000, MIB, 3 * MIB};
+    for (size_t alignment = 1; alignment <= 256 * MIB; alignment *= 2)
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+            bool zero;
+            char *start = large_take(&spans, sizes[i], alignment, &zero);
+            ASSERT_THAT(start != NULL, "%zu bytes at a multiple of %zu", sizes[i], alignment);
+            assert_int_equal((uintptr_t)start & (alignment - 1), 0);
+            assert_true(usable(start) >= sizes[i]);
+            give(start);
+        }
+    assert_spans_empty();
+}
+
+TEST(impossible_requests_are_refused)
+{
+    bool zero;
+    size_t used = meta_bytes_used();
+    assert_null(large_take(&spans, MAX_REQUEST + 1, MIN_ALIGN, &zero));
+    assert_null(large_take(&spans, SIZE_MAX, MIN_ALIGN, &zero));
+    assert_null(large_take(&spans, 1, (size_t)1 << 63, &zero));
+    assert_null(large_take(&spans, SIZE_MAX, (size_t)1 << 63, &zero));
+    assert_null(large_take(&spans, MAX_REQUEST, MIN_ALIGN, &zero));
+    assert_null(large_take(&spans, MAX_REQUEST, (size_t)1 << 62, &zero));
+    assert_null(large_take(&spans, (size_t)1 << 47, MIN_ALIGN, &zero));
+    assert_null(large_take(&spans, (size_t)1 << 44, MIN_ALIGN, &zero)); /* 2^32 pages */
+    assert_int_equal(meta_bytes_used(), used);
+    assert_int_equal(fake.range_count, 0);
+    assert_spans_empty();
+}
+
+TEST(reused_pages_are_not_called_zero)
+{
+    char *wall = take(1, MIN_ALIGN);
+    char *start = take(100 * KIB, MIN_ALIGN);
+    assert_true(last_zero);
+    memset(start, 1, 100 * KIB);
+    give(start);
+    assert_ptr_equal(take(100 * KIB, MIN_ALIGN), start);
+    assert_false(last_zero);
+    give(start);
+    spans_purge(&spans, 0);
+    assert_ptr_equal(take(100 * KIB, MIN_ALIGN), start);
+    assert_true(last_zero);
+    for (size_t i = 0; i < 100 * KIB; i++)
+        ASSERT_THAT(start[i] == 0, "at %zu", i);
+    give(start);
+    give(wall);
+    assert_spans_empty();
+}
+
+/* ---- Resizing ---- */
+
+TEST(a_large_block_is_resized_in_place)
+{
+    char *start = take(20 * KIB, MIN_ALIGN);
+    strcpy(start, "kept");
+    for (size_t bytes = 24 * KIB; bytes <= LARGE_MOST; bytes += 100 * KIB) {
+        assert_ptr_equal(resize(start, bytes), start);
+        assert_int_equal(usable(start), bytes);
+    }
+    char *wall = take(PAGE_BYTES, MIN_ALIGN);
+    size_t bytes = usable(start);
+    assert_null(resize(start, bytes + 1));
+    assert_int_equal(usable(start), bytes);
+    assert_ptr_equal(resize(start, bytes - 1), start); /* the same pages */
+    assert_int_equal(usable(start), bytes);
+    assert_ptr_equal(resize(start, 50 * KIB), start);
+    assert_int_equal(usable(start), 52 * KIB);
+    assert_int_equal(spans.dirty.pages, (bytes - 52 * KIB) >> PAGE_SHIFT);
+    assert_ptr_equal(resize(start, bytes), start); /* and into what it left */
+    assert_string_equal(start, "kept");
+    assert_spans_sound();
+    give(start);
+    give(wall);
+    assert_spans_empty();
+}
+
+TEST(the_border_to_huge_is_not_crossed_without_a_copy)
+{
+    char *large = take(100 * KIB, MIN_ALIGN), *huge = take(2 * MIB, MIN_ALIGN);
+    assert_null(resize(large, LARGE_MOST + 1));
+    assert_null(resize(large, 10 * MIB));
+    assert_int_equal(usable(large), 100 * KIB);
+    assert_null(resize(huge, LARGE_MOST));
+    assert_null(resize(huge, 20 * KIB));
+    assert_int_equal(usable(huge), 2 * MIB);
+    assert_int_equal(fake.resizes, 0);
+    give(large);
+    give(huge);
+    assert_spans_empty();
+}
+
+TEST(a_huge_block_is_remapped)
+{
+    char *start = take(2 * MIB, MIN_ALIGN);
+    strcpy(start, "first");
+    strcpy(start + 2 * MIB - 8, "last");
+    static const size_t sizes[] = {3 * MIB, 64 * MIB, 65 * MIB - 100, 2 * MIB + 1, 2 * MIB};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char *before = start;
+        start = resize(start, sizes[i]);
+        assert_non_null(start);
+        assert_int_equal(usable(start), align_up(sizes[i], PAGE_BYTES));
+        assert_int_equal(spans.huge_pages, usable(start) >> PAGE_SHIFT);
+        assert_int_equal(spans.huge_count, 1);
+        assert_int_equal(fake.bytes, usable(start));
+        assert_string_equal(start, "first");
+        assert_string_equal(start + 2 * MIB - 8, "last");
+        size_t bytes;
+        if (start != before)
+            assert_int_equal(large_usable(&spans, (uintptr_t)before, &bytes).kind,
+                             MISUSE_DOUBLE_FREE);
+    }
+    assert_int_equal(fake.resizes, 5);
+    assert_ptr_equal(resize(start, 2 * MIB - 1), start); /* the same pages: nothing to do */
+    assert_int_equal(fake.resizes, 5);
+    give(start);
+    assert_spans_empty();
+}
+
+TEST(a_refused_remap_leaves_a_huge_block_as_it_was)
+{
+    char *start = take(2 * MIB, MIN_ALIGN);
+    strcpy(start, "kept");
+    fake.refuse_resize = true;
+    assert_null(resize(start, 3 * MIB));
+    assert_null(resize(start, (size_t)1 << 60));
+    assert_string_equal(start, "kept");
+    assert_int_equal(usable(start), 2 * MIB);
+    assert_int_equal(spans.huge_count, 1);
+    assert_int_equal(spans.huge_pages, 2 * MIB >> PAGE_SHIFT);
+    give(start);
+    assert_spans_empty();
+}
+
+TEST(a_huge_mapping_that_cannot_go_loses_its_contents)
+{
+    char *start = take(2 * MIB, MIN_ALIGN);
+    memset(start, 1, 2 * MIB);
+    fake.refuse_give = true;
+    give(start);
+    assert_int_equal(fake.purged_bytes, 2 * MIB);
+    assert_int_equal(start[0] + start[MIB] + start[2 * MIB - 1], 0);
+    assert_int_equal(spans.huge_count, 0);
+    assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_DOUBLE_FREE);
+}
+
+/* ---- Misuse ---- */
+
+static void assert_misuse(struct misuse misuse, int kind, const void *address, size_t bytes)
+{
+    assert_int_equal(misuse.kind, kind);
+    assert_int_equal(misuse.address, (uintptr_t)address);
+    assert_int_equal(misuse.bytes, bytes);
+}
+
+/* Every question about the address gets the same answer. */
+static void assert_wrong(const void *wrong, int kind, size_t bytes, const void *start)
+{
+    uintptr_t address = (uintptr_t)wrong;
+    size_t untouched = 12345;
+    assert_misuse(large_give(&spans, address), kind, wrong, bytes);
+    assert_misuse(large_usable(&spans, address, &untouched), kind, wrong, bytes);
+    assert_misuse(large_misuse(&spans, address), kind, wrong, bytes);
+    assert_int_equal(large_misuse(&spans, address).start, (uintptr_t)start);
+    assert_int_equal(untouched, 12345);
+    assert_spans_sound();
+}
+
+TEST(an_address_inside_a_block_is_told)
+{
+    char *large = take(100 * KIB, MIN_ALIGN), *huge = take(5 * MIB, MIN_ALIGN);
+    static const size_t offsets[] = {1, 16, 4095, 4096, 50000, 100 * KIB - 1};
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+        assert_wrong(large + offsets[i], MISUSE_INSIDE, 100 * KIB, large);
+        assert_wrong(huge + offsets[i], MISUSE_INSIDE, 5 * MIB, huge);
+    }
+    assert_wrong(huge + 5 * MIB - 1, MISUSE_INSIDE, 5 * MIB, huge);
+    give(large);
+    give(huge);
+    assert_spans_empty();
+}
+
+TEST(a_second_free_is_told)
+{
+    char *before = take(20 * KIB, MIN_ALIGN), *large = take(100 * KIB, MIN_ALIGN);
+    char *behind = take(40 * KIB, MIN_ALIGN), *huge = take(5 * MIB, MIN_ALIGN);
+    char *wall = take(1, MIN_ALIGN);
+    give(large);
+    assert_wrong(large, MISUSE_DOUBLE_FREE, 100 * KIB, NULL);
+    assert_wrong(large + 16, MISUSE_DOUBLE_FREE, 100 * KIB, NULL);
+    assert_wrong(large + 8192, MISUSE_DOUBLE_FREE, 100 * KIB, NULL);
+    give(before);
+    give(behind);
+    assert_wrong(before, MISUSE_DOUBLE_FREE, 20 * KIB, NULL);
+    assert_wrong(large, MISUSE_DOUBLE_FREE, 100 * KIB, NULL);
+    assert_wrong(behind, MISUSE_DOUBLE_FREE, 40 * KIB, NULL);
+    give(huge);
+    assert_wrong(huge, MISUSE_DOUBLE_FREE, 5 * MIB, NULL);
+    give(wall);
+    assert_spans_empty();
+}
+
+TEST(what_was_never_handed_out_is_told)
+{
+    int local;
+    static int global;
+    char *large = take(100 * KIB, MIN_ALIGN);
+    const void *wild[] = {(void *)1,
+                          (void *)16,
+                          (void *)4096,
+                          &local,
+                          &global,
+                          (void *)((uintptr_t)1 << 47),
+                          (void *)((uintptr_t)1 << 48),
+                          (void *)0xdeadbeefdeadbeef,
+                          (void *)UINTPTR_MAX,
+                          (void *)~(uintptr_t)15};
+    for (size_t i = 0; i < sizeof(wild) / sizeof(wild[0]); i++)
+        assert_wrong(wild[i], MISUSE_UNKNOWN, 0, NULL);
+    assert_wrong(large - 1, MISUSE_UNKNOWN, 0, NULL);
+    give(large);
+    assert_spans_empty();
+}
+
+TEST(many_huge_blocks_are_told_apart)
+{
+    enum { BLOCKS = 50 };
+    char *all[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++)
+        all[i] = take(MIB + (i + 1) * PAGE_BYTES, MIN_ALIGN);
+    assert_int_equal(spans.huge_count, BLOCKS);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        assert_int_equal(usable(all[i]), MIB + (i + 1) * PAGE_BYTES);
+        assert_wrong(all[i] + MIB, MISUSE_INSIDE, MIB + (i + 1) * PAGE_BYTES, all[i]);
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        give(all[(i * 7) % BLOCKS]);
+    assert_spans_empty();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(sizes_are_rounded_to_pages, spans_begin, spans_end),
+        ROW_WITH(huge_blocks_have_mappings_of_their_own, spans_begin, spans_end),
+        ROW_WITH(any_alignment_is_kept_for_any_size, spans_begin, spans_end),
+        ROW_WITH(impossible_requests_are_refused, spans_begin, spans_end),
+        ROW_WITH(reused_pages_are_not_called_zero, spans_begin, spans_end),
+        ROW_WITH(a_large_block_is_resized_in_place, spans_begin, spans_end),
+        ROW_WITH(the_border_to_huge_is_not_crossed_without_a_copy, spans_begin, spans_end),
+        ROW_WITH(a_huge_block_is_remapped, spans_begin, spans_end),
+        ROW_WITH(a_refused_remap_leaves_a_huge_block_as_it_was, spans_begin, spans_end),
+        ROW_WITH(a_huge_mapping_that_cannot_go_loses_its_contents, spans_begin, spans_end),
+        ROW_WITH(an_address_inside_a_block_is_told, spans_begin, spans_end),
+        ROW_WITH(a_second_free_is_told, spans_begin, spans_end),
+        ROW_WITH(what_was_never_handed_out_is_told, spans_begin, spans_end),
+        ROW_WITH(many_huge_blocks_are_told_apart, spans_begin, spans_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

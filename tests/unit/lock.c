@@ -1,0 +1,275 @@
+/*
+ * Tests of platform/lock.h: exclusion among threads, sleeping and waking, ranks, and what a lock
+ * does while the process forks.
+ */
+#include "support.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "platform/lock.h"
+
+static uint32_t word_of(struct lock *lock)
+{
+    return __atomic_load_n(&lock->word, __ATOMIC_RELAXED);
+}
+
+/* Waits until the lock's word is `word`; false after 20 seconds. */
+static bool wait_for_word(struct lock *lock, uint32_t word)
+{
+    for (unsigned i = 0; i < 20000; i++) {
+        if (word_of(lock) == word)
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
+
+/* ---- One thread ---- */
+
+TEST(a_lock_is_held_by_one)
+{
+    struct lock lock;
+    lock_init(&lock, RANK_BIN);
+    assert_int_equal(word_of(&lock), 0);
+    assert_true(lock_try(&lock));
+    assert_int_equal(word_of(&lock), 1);
+    assert_false(lock_try(&lock));
+    lock_release(&lock);
+    assert_int_equal(word_of(&lock), 0);
+    lock_take(&lock);
+    assert_false(lock_try(&lock));
+    lock_release(&lock);
+    assert_true(lock_try(&lock));
+    lock_release(&lock);
+}
+
+TEST(a_static_lock_is_free)
+{
+    static struct lock lock = LOCK_INIT(RANK_META);
+    assert_int_equal(lock.rank, RANK_META);
+    assert_true(lock_try(&lock));
+    lock_release(&lock);
+}
+
+TEST(locks_of_rising_rank_are_taken_together)
+{
+    struct lock locks[RANK_COUNT];
+    for (unsigned i = 0; i < RANK_COUNT; i++) {
+        lock_init(&locks[i], (enum lock_rank)i);
+        lock_take(&locks[i]);
+    }
+    for (unsigned i = 0; i < RANK_COUNT; i++)
+        lock_release(&locks[i]);
+    /* Released out of order, they leave nothing behind. */
+    lock_take(&locks[0]);
+    lock_release(&locks[0]);
+}
+
+/* ---- Several threads ---- */
+
+enum { THREADS = 4, TURNS = 20000 };
+
+static struct {
+    struct lock lock;
+    unsigned long count; /* guarded by the lock alone */
+    unsigned long other;
+} shared;
+
+static void *count_up(void *argument)
+{
+    for (unsigned i = 0; i < TURNS; i++) {
+        lock_take(&shared.lock);
+        shared.count++;
+        if (i % 512 == 0)
+            usleep(1); /* so that the others have to sleep too */
+        shared.other = shared.count;
+        lock_release(&shared.lock);
+    }
+    return argument;
+}
+
+TEST(threads_exclude_each_other)
+{
+    lock_init(&shared.lock, RANK_DEPOT);
+    shared.count = 0;
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, count_up, NULL), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(shared.count, THREADS * TURNS);
+    assert_int_equal(shared.other, THREADS * TURNS);
+    assert_int_equal(word_of(&shared.lock), 0);
+}
+
+static void *take_and_release(void *argument)
+{
+    struct lock *lock = argument;
+    lock_take(lock);
+    lock_release(lock);
+    return NULL;
+}
+
+TEST(a_waiter_sleeps_and_is_woken)
+{
+    struct lock lock;
+    lock_init(&lock, RANK_SPANS);
+    uint64_t waits = __atomic_load_n(&lock_waits, __ATOMIC_RELAXED);
+    pthread_t waiters[3];
+    lock_take(&lock);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&waiters[i], NULL, take_and_release, &lock), 0);
+    assert_true(wait_for_word(&lock, 2));
+    usleep(20000); /* past the spinning */
+    assert_int_equal(word_of(&lock), 2);
+    lock_release(&lock);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(waiters[i], NULL);
+    assert_int_equal(word_of(&lock), 0);
+    assert_true(__atomic_load_n(&lock_waits, __ATOMIC_RELAXED) - waits >= 1);
+}
+
+TEST(a_free_lock_is_not_waited_for)
+{
+    struct lock lock;
+    lock_init(&lock, RANK_SPANS);
+    uint64_t waits = __atomic_load_n(&lock_waits, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 1000; i++) {
+        lock_take(&lock);
+        lock_release(&lock);
+    }
+    assert_int_equal(__atomic_load_n(&lock_waits, __ATOMIC_RELAXED), waits);
+}
+
+/* ---- Fork ---- */
+
+TEST(the_forking_thread_holds_every_lock)
+{
+    struct lock lock;
+    lock_init(&lock, RANK_BIN);
+    assert_false(lock_is_forker());
+    lock_take(&lock);
+    lock_fork_begin();
+    assert_true(lock_is_forker());
+    /* It is its own; taking it again neither waits nor changes it, and nor does releasing it. */
+    lock_take(&lock);
+    assert_int_equal(word_of(&lock), 1);
+    lock_release(&lock);
+    assert_int_equal(word_of(&lock), 1);
+    lock_fork_end();
+    assert_false(lock_is_forker());
+    lock_release(&lock);
+    assert_int_equal(word_of(&lock), 0);
+}
+
+TEST(other_threads_wait_for_the_forking_one)
+{
+    struct lock lock;
+    lock_init(&lock, RANK_BIN);
+    pthread_t waiter;
+    lock_take(&lock);
+    lock_fork_begin();
+    assert_int_equal(pthread_create(&waiter, NULL, take_and_release, &lock), 0);
+    assert_true(wait_for_word(&lock, 2));
+    lock_take(&lock);
+    lock_release(&lock);
+    assert_int_equal(word_of(&lock), 2); /* still held, still with a sleeper */
+    lock_fork_end();
+    lock_release(&lock);
+    pthread_join(waiter, NULL);
+    assert_int_equal(word_of(&lock), 0);
+}
+
+TEST(a_reset_frees_without_waking)
+{
+    struct lock lock;
+    lock_init(&lock, RANK_BIN);
+    lock_take(&lock);
+    __atomic_store_n(&lock.word, 2, __ATOMIC_RELAXED); /* a waiter that the child does not have */
+    lock_reset(&lock);
+    assert_int_equal(word_of(&lock), 0);
+    lock_take(&lock);
+    lock_release(&lock);
+}
+
+/* ---- Ranks: planted faults, which only the debug build looks for ---- */
+
+#if defined(SNUG_DEBUG)
+
+struct pair {
+    enum lock_rank first, second;
+};
+
+static void take_pair(void *argument)
+{
+    const struct pair *pair = argument;
+    struct lock first, second;
+    lock_init(&first, pair->first);
+    lock_init(&second, pair->second);
+    lock_take(&first);
+    lock_take(&second);
+}
+
+TEST(a_wrong_order_is_found)
+{
+    for (unsigned first = 0; first < RANK_COUNT; first++)
+        for (unsigned second = 0; second < RANK_COUNT; second++) {
+            struct pair pair = {(enum lock_rank)first, (enum lock_rank)second};
+            if (second > first)
+                assert_succeeds(take_pair, &pair);
+            else
+                assert_aborts(take_pair, &pair, "held[rank] == 0 does not hold");
+        }
+}
+
+static void release_unheld(void *argument)
+{
+    (void)argument;
+    struct lock lock;
+    lock_init(&lock, RANK_BIN);
+    lock_release(&lock);
+}
+
+TEST(releasing_what_is_not_held_is_found)
+{
+    assert_aborts(release_unheld, NULL, "does not hold");
+}
+
+TEST(many_of_a_rank_are_allowed_for_fork)
+{
+    struct lock locks[3];
+    lock_rank_allow_many(true);
+    for (unsigned i = 0; i < 3; i++) {
+        lock_init(&locks[i], RANK_BIN);
+        lock_take(&locks[i]);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        lock_release(&locks[i]);
+    lock_rank_allow_many(false);
+    struct pair pair = {RANK_BIN, RANK_BIN};
+    assert_aborts(take_pair, &pair, "held[rank] == 0 does not hold");
+}
+
+#endif
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(a_lock_is_held_by_one),
+        ROW(a_static_lock_is_free),
+        ROW(locks_of_rising_rank_are_taken_together),
+        ROW(threads_exclude_each_other),
+        ROW(a_waiter_sleeps_and_is_woken),
+        ROW(a_free_lock_is_not_waited_for),
+        ROW(the_forking_thread_holds_every_lock),
+        ROW(other_threads_wait_for_the_forking_one),
+        ROW(a_reset_frees_without_waking),
+#if defined(SNUG_DEBUG)
+        ROW(a_wrong_order_is_found),
+        ROW(releasing_what_is_not_held_is_found),
+        ROW(many_of_a_rank_are_allowed_for_fork),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+/*
+ * Tests of platform/memory.h: mapping, alignment, purging and moving, seen from inside the memory
+ * and from the kernel's account of the process.
+ */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "platform/memory.h"
+
+/* The address space of the process in pages of the system, as the kernel counts it. */
+static size_t mapped_pages(void)
+{
+    char text[128] = {0};
+    int file = open("/proc/self/statm", O_RDONLY);
+    assert_true(file >= 0);
+    assert_true(read(file, text, sizeof(text) - 1) > 0);
+    close(file);
+    return strtoul(text, NULL, 10);
+}
+
+static bool all_bytes_are(const char *start, size_t bytes, char value)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (start[i] != value)
+            return false;
+    return true;
+}
+
+TEST(the_page_size_is_the_systems)
+{
+    assert_int_equal(os_page_size(), sysconf(_SC_PAGESIZE));
+    assert_int_equal(os_page_size(), os_page_size());
+    assert_true(os_page_size() % PAGE_BYTES == 0);
+}
+
+TEST(fresh_memory_is_zero_and_writable)
+{
+    size_t bytes = 5 * os_page_size();
+    char *start = os_map(bytes);
+    assert_non_null(start);
+    assert_int_equal((uintptr_t)start % os_page_size(), 0);
+    assert_true(all_bytes_are(start, bytes, 0));
+    memset(start, 0x5a, bytes);
+    assert_true(all_bytes_are(start, bytes, 0x5a));
+    assert_true(os_unmap(start, bytes));
+}
+
+TEST(unmapped_memory_is_gone)
+{
+    size_t page = os_page_size();
+    size_t before = mapped_pages();
+    char *start = os_map(8 * page);
+    assert_int_equal(mapped_pages(), before + 8);
+    assert_true(os_unmap(start + 2 * page, page)); /* a hole */
+    assert_int_equal(mapped_pages(), before + 7);
+    start[2 * page - 1] = 1;
+    start[3 * page] = 1;
+    assert_true(os_unmap(start, 2 * page));
+    assert_true(os_unmap(start + 3 * page, 5 * page));
+    assert_int_equal(mapped_pages(), before);
+}
+
+TEST(aligned_memory_leaves_no_slack)
+{
+    size_t page = os_page_size();
+    for (size_t alignment = 1; alignment <= GIB; alignment *= 2)
+        for (size_t pages = 1; pages <= 16; pages *= 4) {
+            size_t before = mapped_pages();
+            char *start = os_map_aligned(pages * page, alignment);
+            assert_non_null(start);
+            assert_int_equal((uintptr_t)start & (alignment - 1), 0);
+            assert_int_equal(mapped_pages(), before + pages);
+            start[0] = 1;
+            start[pages * page - 1] = 1;
+            assert_true(os_unmap(start, pages * page));
+            assert_int_equal(mapped_pages(), before);
+        }
+}
+
+TEST(what_the_system_refuses_is_told)
+{
+    size_t before = mapped_pages();
+    errno = 77;
+    assert_null(os_map(0));
+    assert_null(os_map((size_t)1 << 60));
+    assert_null(os_map(SIZE_MAX - os_page_size() + 1));
+    assert_null(os_map_aligned((size_t)1 << 60, 2 * MIB));
+    assert_null(os_map_aligned(os_page_size(), (size_t)1 << 62));
+    assert_null(os_map_aligned(os_page_size(), (size_t)1 << 63));
+    assert_false(os_unmap((char *)1, os_page_size()));
+    assert_int_equal(errno, 77);
+    assert_int_equal(mapped_pages(), before);
+}
+
+TEST(purged_memory_is_zero)
+{
+    size_t page = os_page_size();
+    char *start = os_map(4 * page);
+    memset(start, 1, 4 * page);
+    assert_true(os_purge(start + page, 2 * page));
+    assert_true(all_bytes_are(start, page, 1));
+    assert_true(all_bytes_are(start + page, 2 * page, 0));
+    assert_true(all_bytes_are(start + 3 * page, page, 1));
+    start[page] = 2; /* and can be used again */
+    assert_int_equal(start[page], 2);
+    assert_true(os_unmap(start, 4 * page));
+}
+
+TEST(a_refused_purge_changes_nothing)
+{
+    size_t page = os_page_size();
+    char *start = os_map(2 * page);
+    memset(start, 1, 2 * page);
+    errno = 77;
+    assert_false(os_purge(start + 16, page)); /* not at a page */
+    assert_true(all_bytes_are(start, 2 * page, 1));
+    assert_true(os_unmap(start, 2 * page));
+    assert_false(os_purge(start, page)); /* not mapped */
+    assert_int_equal(errno, 77);
+}
+
+TEST(remapping_shrinks_in_place)
+{
+    size_t page = os_page_size();
+    size_t before = mapped_pages();
+    char *start = os_map(8 * page);
+    memset(start, 3, 8 * page);
+    assert_ptr_equal(os_remap(start, 8 * page, 3 * page, false), start);
+    assert_int_equal(mapped_pages(), before + 3);
+    assert_true(all_bytes_are(start, 3 * page, 3));
+    assert_true(os_unmap(start, 3 * page));
+}
+
+TEST(remapping_moves_only_if_it_may)
+{
+    size_t page = os_page_size();
+    size_t before = mapped_pages();
+    char *start = os_map(4 * page);
+    memset(start, 3, 4 * page);
+    /* The first two pages cannot grow: the third is there. */
+    errno = 77;
+    assert_null(os_remap(start, 2 * page, 6 * page, false));
+    assert_int_equal(errno, 77);
+    assert_true(all_bytes_are(start, 4 * page, 3));
+    char *moved = os_remap(start, 2 * page, 6 * page, true);
+    assert_non_null(moved);
+    assert_ptr_not_equal(moved, start);
+    assert_true(all_bytes_are(moved, 2 * page, 3));
+    assert_true(all_bytes_are(moved + 2 * page, 4 * page, 0));
+    assert_true(all_bytes_are(start + 2 * page, 2 * page, 3));
+    assert_int_equal(mapped_pages(), before + 2 + 6);
+    assert_true(os_unmap(moved, 6 * page));
+    assert_true(os_unmap(start + 2 * page, 2 * page));
+}
+
+TEST(a_refused_remap_changes_nothing)
+{
+    size_t page = os_page_size();
+    char *start = os_map(2 * page);
+    memset(start, 3, 2 * page);
+    assert_null(os_remap(start, 2 * page, (size_t)1 << 60, true));
+    assert_true(all_bytes_are(start, 2 * page, 3));
+    assert_true(os_unmap(start, 2 * page));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(the_page_size_is_the_systems),    ROW(fresh_memory_is_zero_and_writable),
+        ROW(unmapped_memory_is_gone),         ROW(aligned_memory_leaves_no_slack),
+        ROW(what_the_system_refuses_is_told), ROW(purged_memory_is_zero),
+        ROW(a_refused_purge_changes_nothing), ROW(remapping_shrinks_in_place),
+        ROW(remapping_moves_only_if_it_may),  ROW(a_refused_remap_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

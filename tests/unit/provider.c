@@ -1,0 +1,96 @@
+/*
+ * Tests of the provider that takes from the system: what it hands out, and that it counts.
+ */
+#include "support.h"
+
+#include <string.h>
+
+#include "platform/memory.h"
+#include "provider/provider.h"
+#include "stats/stats.h"
+
+static const struct provider *const os = &provider_os;
+
+/* The counters that changed since `before`, by how much. */
+static void assert_counted(const struct counters *before, uint64_t map_calls, uint64_t map_bytes,
+                           uint64_t unmap_calls, uint64_t unmap_bytes)
+{
+    assert_int_equal(COUNTED(map_calls) - before->map_calls, map_calls);
+    assert_int_equal(COUNTED(map_bytes) - before->map_bytes, map_bytes);
+    assert_int_equal(COUNTED(unmap_calls) - before->unmap_calls, unmap_calls);
+    assert_int_equal(COUNTED(unmap_bytes) - before->unmap_bytes, unmap_bytes);
+}
+
+TEST(memory_is_taken_and_given)
+{
+    size_t bytes = 16 * os_page_size();
+    for (size_t alignment = os_page_size(); alignment <= 64 * MIB; alignment *= 8) {
+        struct counters before = counters;
+        char *start = os->take(os, bytes, alignment);
+        assert_non_null(start);
+        assert_int_equal((uintptr_t)start % alignment, 0);
+        for (size_t i = 0; i < bytes; i++)
+            ASSERT_THAT(start[i] == 0, "at %zu", i);
+        memset(start, 1, bytes);
+        assert_counted(&before, 1, bytes, 0, 0);
+        assert_true(os->give(os, start, bytes));
+        assert_counted(&before, 1, bytes, 1, bytes);
+    }
+}
+
+TEST(purges_are_counted)
+{
+    size_t page = os_page_size();
+    char *start = os->take(os, 4 * page, page);
+    struct counters before = counters;
+    memset(start, 1, 4 * page);
+    assert_true(os->purge(os, start + page, 2 * page));
+    assert_int_equal(start[page - 1], 1);
+    assert_int_equal(start[page], 0);
+    assert_int_equal(start[3 * page - 1], 0);
+    assert_int_equal(start[3 * page], 1);
+    assert_int_equal(COUNTED(purge_calls) - before.purge_calls, 1);
+    assert_int_equal(COUNTED(purge_bytes) - before.purge_bytes, 2 * page);
+    assert_true(os->give(os, start, 4 * page));
+}
+
+TEST(resizes_are_counted_as_what_comes_and_goes)
+{
+    size_t page = os_page_size();
+    char *start = os->take(os, 4 * page, page);
+    struct counters before = counters;
+    memset(start, 1, 4 * page);
+    char *grown = os->resize(os, start, 4 * page, 64 * page, true);
+    assert_non_null(grown);
+    assert_int_equal(grown[4 * page - 1], 1);
+    assert_int_equal(grown[4 * page], 0);
+    assert_counted(&before, 0, 60 * page, 0, 0);
+    char *shrunk = os->resize(os, grown, 64 * page, page, true);
+    assert_non_null(shrunk);
+    assert_counted(&before, 0, 60 * page, 0, 63 * page);
+    assert_int_equal(COUNTED(remap_calls) - before.remap_calls, 2);
+    assert_true(os->give(os, shrunk, page));
+}
+
+TEST(what_fails_is_not_counted)
+{
+    struct counters before = counters;
+    size_t page = os_page_size();
+    assert_null(os->take(os, (size_t)1 << 60, page));
+    assert_null(os->take(os, (size_t)1 << 60, 64 * MIB));
+    assert_false(os->give(os, (char *)1, page));
+    assert_false(os->purge(os, (char *)1, page));
+    assert_null(os->resize(os, (char *)1, page, 2 * page, true));
+    assert_memory_equal(&counters, &before, sizeof(counters));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(memory_is_taken_and_given),
+        ROW(purges_are_counted),
+        ROW(resizes_are_counted_as_what_comes_and_goes),
+        ROW(what_fails_is_not_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

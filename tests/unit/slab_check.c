@@ -1,0 +1,257 @@
+/*
+ * Tests of what slabs say of wrong pointers, and of bin_check: one field after the other is
+ * damaged, and each damage is found.
+ */
+#include "slab_support.h"
+
+#include <stdio.h>
+
+#include "base/bits.h"
+#include "options/options.h"
+
+static struct bin bin;
+static uintptr_t objects[3 * OBJECTS_64];
+
+static int begin(void **state)
+{
+    int result = spans_begin(state);
+    bin_begin(&bin, CLASS_64);
+    return result;
+}
+
+/* ---- Misuse ---- */
+
+static void assert_misuse(uintptr_t address, int kind, size_t bytes, uintptr_t start)
+{
+    struct misuse misuse = slab_misuse(address);
+    assert_int_equal(misuse.kind, kind);
+    assert_int_equal(misuse.address, address);
+    if (kind == MISUSE_DOUBLE_FREE || kind == MISUSE_INSIDE)
+        assert_int_equal(misuse.bytes, bytes);
+    if (kind == MISUSE_INSIDE)
+        assert_int_equal(misuse.start, start);
+}
+
+TEST(each_address_in_a_slab_has_its_answer)
+{
+    objects_take(&bin, objects, 40);
+    objects_give(objects + 20, 1);
+    for (size_t i = 0; i < 40; i++)
+        for (uintptr_t offset = 0; offset < 64; offset++) {
+            int kind = i == 20 ? MISUSE_DOUBLE_FREE : offset == 0 ? MISUSE_NONE : MISUSE_INSIDE;
+            assert_misuse(objects[i] + offset, kind, 64, objects[i]);
+        }
+    /* Behind them are objects that nobody was ever given. */
+    assert_misuse(objects[39] + 64, MISUSE_UNKNOWN, 0, 0);
+    assert_misuse(objects[0] + 4 * PAGE_BYTES - 1, MISUSE_UNKNOWN, 0, 0);
+    objects_give(objects, 20);
+    objects_give(objects + 21, 19);
+    bin_trim(&bin);
+    assert_misuse(objects[0], MISUSE_UNKNOWN, 0, 0); /* no slab is there any more */
+    assert_spans_empty();
+}
+
+TEST(what_no_object_covers_is_unknown)
+{
+    /* 208 bytes: neither the begin nor the end of a slab is on the grid. */
+    size_t class = class_of_size(208);
+    bin_begin(&bin, class);
+    static uintptr_t all[4 * SLAB_OBJECTS_MOST];
+    size_t count = 0;
+    for (size_t i = 0; i < 4; i++)
+        count += slab_take_all(&bin, all + count);
+    size_t unknown = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct slab *slab = slab_at(all[i]);
+        uintptr_t start = (uintptr_t)slab->span.start, end = (uintptr_t)span_end(&slab->span);
+        assert_misuse(all[i], MISUSE_NONE, 0, 0);
+        if (i == 0 || slab_at(all[i - 1]) != slab)
+            for (uintptr_t at = start; at < all[i]; at++, unknown++)
+                assert_misuse(at, MISUSE_UNKNOWN, 0, 0);
+        if (i == count - 1 || slab_at(all[i + 1]) != slab)
+            for (uintptr_t at = all[i] + 208; at < end; at++, unknown++)
+                assert_misuse(at, MISUSE_UNKNOWN, 0, 0);
+    }
+    assert_true(unknown > 0);
+    objects_give(all, count);
+    bin_trim(&bin);
+    assert_spans_empty();
+}
+
+/* Gives one wrong pointer among right ones; the right ones are free afterwards, and one line is
+ * said. */
+static void give_one_wrong(uintptr_t wrong, const char *call, const char *expected)
+{
+    uintptr_t batch[9];
+    objects_take(&bin, batch, 4);
+    objects_take(&bin, batch + 5, 4);
+    batch[4] = wrong;
+    size_t before = bin.free_objects;
+    stderr_capture();
+    slabs_give(batch, 9, call);
+    assert_string_equal(stderr_restore(), expected);
+    assert_int_equal(bin.free_objects, before + 8);
+    assert_bin_sound(&bin);
+}
+
+TEST(wrong_pointers_are_left_out_and_said)
+{
+    char line[128];
+    options.misuse = MISUSE_WARN;
+    objects_take(&bin, objects, 40);
+    objects_give(objects + 20, 20);
+    snprintf(line, sizeof(line), "snug: double free: %#zx, a 64-byte object\n", objects[39]);
+    give_one_wrong(objects[39], "free", line);
+    snprintf(line, sizeof(line), "snug: invalid realloc: %#zx is a 64-byte object that is free\n",
+             objects[39]);
+    give_one_wrong(objects[39], "realloc", line);
+    snprintf(line, sizeof(line),
+             "snug: invalid free: %#zx is inside a 64-byte object that starts at %#zx\n",
+             objects[3] + 16, objects[3]);
+    give_one_wrong(objects[3] + 16, "free", line);
+    snprintf(line, sizeof(line), "snug: invalid free: %#zx was not allocated by snug\n",
+             objects[39] + 640);
+    give_one_wrong(objects[39] + 640, "free", line);
+    snprintf(line, sizeof(line), "snug: invalid free: %#zx was not allocated by snug\n",
+             (uintptr_t)line);
+    give_one_wrong((uintptr_t)line, "free", line);
+}
+
+TEST(an_object_twice_in_a_batch_is_said)
+{
+    char line[128];
+    options.misuse = MISUSE_WARN;
+    objects_take(&bin, objects, 10);
+    uintptr_t batch[] = {objects[1], objects[2], objects[1]};
+    stderr_capture();
+    objects_give(batch, 3);
+    snprintf(line, sizeof(line), "snug: double free: %#zx, a 64-byte object\n", objects[1]);
+    assert_string_equal(stderr_restore(), line);
+    assert_int_equal(bin.total_objects - bin.free_objects, 8);
+    assert_bin_sound(&bin);
+}
+
+static void give_twice(void *argument)
+{
+    (void)argument;
+    objects_give(objects, 1);
+    objects_give(objects, 1);
+}
+
+TEST(by_default_the_process_aborts)
+{
+    objects_take(&bin, objects, 10);
+    assert_aborts(give_twice, NULL, "snug: double free: 0x");
+}
+
+/* ---- bin_check ---- */
+
+#define PLANT(field, damage, expected) ASSERT_FOUND(field, damage, bin_check(&bin), expected)
+
+/* Three slabs: one with few free objects, one with many, one current. */
+static struct slab *few, *many, *current;
+
+static int plant(void **state)
+{
+    int result = begin(state);
+    slab_take_all(&bin, objects);
+    slab_take_all(&bin, objects + OBJECTS_64);
+    objects_take(&bin, objects + 2 * OBJECTS_64, 100);
+    objects_give(objects, 10);
+    objects_give(objects + OBJECTS_64, 200);
+    few = slab_at(objects[0]);
+    many = slab_at(objects[OBJECTS_64]);
+    current = slab_at(objects[2 * OBJECTS_64]);
+    return result;
+}
+
+TEST(the_bin_is_as_it_is_meant_to_be)
+{
+    assert_ptr_equal(bin.current, current);
+    assert_int_equal(few->free_count, 10);
+    assert_int_equal(many->free_count, 200);
+    assert_int_equal(current->virgin, 100);
+    assert_bin_sound(&bin);
+}
+
+TEST(wrong_counts_are_found)
+{
+    struct slab *all[] = {few, many, current};
+    static const char differ[] = "a slab's bits and its count of free objects differ";
+    for (size_t i = 0; i < 3; i++) {
+        struct slab *slab = all[i];
+        PLANT(slab->free_count, slab->free_count + 1, differ);
+        PLANT(slab->free_count, slab->free_count - 1, differ);
+        PLANT(slab->free_count, OBJECTS_64 + 1, "a slab counts more objects than it has");
+        PLANT(slab->virgin, OBJECTS_64 + 1, "a slab counts more objects than it has");
+        PLANT(slab->virgin, slab->virgin - 1, "a slab");
+        PLANT(slab->capacity, slab->capacity - 1, "a slab");
+    }
+    PLANT(current->virgin, current->virgin + 1, differ);
+    PLANT(bin.free_objects, bin.free_objects + 1, "a bin's count of free objects is wrong");
+    PLANT(bin.free_objects, 0, "a bin's count of free objects is wrong");
+}
+
+TEST(damaged_bitmaps_are_found)
+{
+    static const char differ[] = "a slab's bits and its count of free objects differ";
+    for (size_t bit = 0; bit < OBJECTS_64; bit++) {
+        PLANT(few->free_bits[bit / 64], few->free_bits[bit / 64] ^ (uint64_t)1 << (bit % 64),
+              differ);
+        PLANT(many->free_bits[bit / 64], many->free_bits[bit / 64] ^ (uint64_t)1 << (bit % 64),
+              differ);
+    }
+    PLANT(few->free_bits[SLAB_WORDS - 1], (uint64_t)1 << 63, differ);
+}
+
+TEST(a_bit_beyond_what_was_handed_out_is_found)
+{
+    objects_give(objects + 2 * OBJECTS_64, 1);
+    assert_bin_sound(&bin);
+    current->free_bits[0] = 0; /* moved there, so that the count is right */
+    bitmap_set(current->free_bits, 100);
+    const char *found = bin_check(&bin);
+    bitmap_clear(current->free_bits, 100);
+    current->free_bits[0] = 1;
+    assert_said(found, "a slab has a bit for an object that was never handed out", "a bit moved");
+    assert_bin_sound(&bin);
+}
+
+TEST(slabs_in_the_wrong_place_are_found)
+{
+    static struct bin other;
+    bin_begin(&other, CLASS_64);
+    struct slab *all[] = {few, many, current};
+    for (size_t i = 0; i < 3; i++) {
+        PLANT(all[i]->span.owner, &other, "a slab stands in another bin's list");
+        PLANT(all[i]->span.class, CLASS_64 + 1, "a slab stands in another bin's list");
+    }
+    PLANT(bin.current, NULL, "a bin's count of free objects is wrong");
+    assert_null(bin_check(&bin));
+    list_remove(&few->span.link);
+    list_push(&bin.level[1], &few->span.link);
+    const char *found = bin_check(&bin);
+    list_remove(&few->span.link);
+    const char *lost = bin_check(&bin);
+    list_push(&bin.level[0], &few->span.link);
+    assert_said(found, "a slab stands in the wrong list", "a slab in another list");
+    assert_said(lost, "a bin's count of free objects is wrong", "a slab in no list");
+    assert_bin_sound(&bin);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(each_address_in_a_slab_has_its_answer, begin, spans_end),
+        ROW_WITH(what_no_object_covers_is_unknown, begin, spans_end),
+        ROW_WITH(wrong_pointers_are_left_out_and_said, begin, spans_end),
+        ROW_WITH(an_object_twice_in_a_batch_is_said, begin, spans_end),
+        ROW_WITH(by_default_the_process_aborts, begin, spans_end),
+        ROW_WITH(the_bin_is_as_it_is_meant_to_be, plant, spans_end),
+        ROW_WITH(wrong_counts_are_found, plant, spans_end),
+        ROW_WITH(damaged_bitmaps_are_found, plant, spans_end),
+        ROW_WITH(a_bit_beyond_what_was_handed_out_is_found, plant, spans_end),
+        ROW_WITH(slabs_in_the_wrong_place_are_found, plant, spans_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,331 @@
+/*
+ * Tests of span/span.h: taking and freeing runs of pages, joining, reuse, growing and shrinking.
+ * Purging and segments are in span_purge.c, failures in span_failure.c.
+ */
+#include "span_support.h"
+
+#include <string.h>
+
+#include "meta/meta.h"
+#include "meta/page_map.h"
+
+/* Every page of the span leads to it. */
+static void assert_mapped(const struct span *span)
+{
+    for (size_t i = 0; i < span->pages; i++)
+        assert_int_equal(page_map_entry((uintptr_t)span->start + (i << PAGE_SHIFT)),
+                         (uintptr_t)span);
+}
+
+TEST(a_span_is_taken_from_a_first_segment)
+{
+    struct span *span = span_new(SPAN_SLAB, 10, PAGE_BYTES);
+    assert_non_null(span);
+    assert_int_equal(span->pages, 10);
+    assert_int_equal(span->kind, SPAN_SLAB);
+    assert_int_equal(span->class, 0);
+    assert_null(span->owner);
+    assert_true(span->zero);
+    assert_false(span_is_free(span));
+    assert_ptr_equal(span->start, fake.ranges[0].start);
+    assert_ptr_equal(span->segment->start, fake.ranges[0].start);
+    assert_mapped(span);
+    assert_int_equal(fake.takes, 1);
+    assert_int_equal(spans.segment_pages, FIRST_SEGMENT_PAGES);
+    assert_int_equal(spans.used_pages, 10);
+    assert_int_equal(spans.clean.pages, FIRST_SEGMENT_PAGES - 10);
+    assert_int_equal(spans.empty_segments, 0);
+    assert_spans_sound();
+    span_put(span);
+    assert_int_equal(spans.empty_segments, 1);
+    assert_int_equal(spans.dirty.pages, 10);
+    assert_spans_empty();
+}
+
+TEST(spans_do_not_overlap)
+{
+    enum { SPANS = 200 };
+    struct span *all[SPANS];
+    uint64_t seed = 1;
+    for (size_t i = 0; i < SPANS; i++) {
+        all[i] = span_get(1 + random_below(&seed, 40));
+        memset(all[i]->start, (int)i, span_bytes_of(all[i]));
+    }
+    assert_spans_sound();
+    for (size_t i = 0; i < SPANS; i++) {
+        assert_mapped(all[i]);
+        for (size_t at = 0; at < span_bytes_of(all[i]); at += 512)
+            ASSERT_THAT(all[i]->start[at] == (char)i, "span %zu at %zu", i, at);
+    }
+    for (size_t i = 0; i < SPANS; i++)
+        span_put(all[i]);
+    assert_spans_empty();
+}
+
+/* ---- Joining ---- */
+
+enum { NEIGHBOURS = 5, PIECE = 10 };
+
+/* Frees five neighbours in the order of the digits of `order`; they must end as one run. */
+static void free_in_order(unsigned order)
+{
+    struct span *all[NEIGHBOURS];
+    struct span *behind;
+    for (size_t i = 0; i < NEIGHBOURS; i++)
+        all[i] = span_get(PIECE);
+    behind = span_get(PIECE);
+    char *start = all[0]->start;
+    for (unsigned left = NEIGHBOURS; left > 0; left--) {
+        size_t index = order % left;
+        order /= left;
+        span_put(all[index]);
+        memmove(&all[index], &all[index + 1], (left - 1 - index) * sizeof(all[0]));
+        assert_spans_sound();
+    }
+    assert_int_equal(spans.dirty.pages, NEIGHBOURS * PIECE);
+    assert_int_equal(runs_count(&spans.dirty), 1);
+    assert_int_equal(runs_count(&spans.clean), 1);
+    struct span *whole = span_get(NEIGHBOURS * PIECE);
+    assert_ptr_equal(whole->start, start);
+    span_put(whole);
+    span_put(behind);
+    assert_spans_empty();
+}
+
+TEST(neighbours_are_joined_in_every_order)
+{
+    for (unsigned order = 0; order < 120; order++)
+        free_in_order(order);
+}
+
+TEST(descriptors_are_not_lost)
+{
+    free_in_order(0);
+    size_t used = meta_bytes_used();
+    for (unsigned order = 0; order < 120; order++)
+        free_in_order(order);
+    assert_int_equal(meta_bytes_used(), used);
+}
+
+TEST(runs_in_use_keep_others_apart)
+{
+    struct span *all[5];
+    for (size_t i = 0; i < 5; i++)
+        all[i] = span_get(PIECE);
+    span_put(all[0]);
+    span_put(all[2]);
+    span_put(all[4]); /* beside the clean rest, which is of the other kind */
+    assert_int_equal(runs_count(&spans.dirty), 3);
+    assert_int_equal(runs_count(&spans.clean), 1);
+    assert_spans_sound();
+    span_put(all[3]);
+    assert_int_equal(runs_count(&spans.dirty), 2);
+    span_put(all[1]);
+    assert_int_equal(runs_count(&spans.dirty), 1);
+    assert_int_equal(spans.dirty.pages, 5 * PIECE);
+    assert_spans_empty();
+}
+
+TEST(segments_side_by_side_are_not_joined)
+{
+    struct span *first = span_get(FIRST_SEGMENT_PAGES);
+    struct span *second = span_get(FIRST_SEGMENT_PAGES); /* often just below the first */
+    struct span *last = span_get(1);
+    span_put(first);
+    span_put(second);
+    span_put(last);
+    assert_spans_empty();
+}
+
+/* ---- What is reused ---- */
+
+TEST(dirty_pages_are_used_before_clean_ones)
+{
+    struct span *first = span_get(20), *second = span_get(20), *third = span_get(20);
+    char *start = second->start;
+    span_put(second);
+    struct span *again = span_get(8);
+    assert_ptr_equal(again->start, start);
+    assert_false(again->zero);
+    assert_int_equal(spans.dirty.pages, 12);
+    /* Too long for what is dirty. */
+    struct span *longer = span_get(13);
+    assert_true(longer->zero);
+    struct span *rest = span_get(12);
+    assert_ptr_equal(rest->start, start + 8 * PAGE_BYTES);
+    assert_int_equal(spans.dirty.pages, 0);
+    span_put(again);
+    span_put(rest);
+    span_put(longer);
+    span_put(first);
+    span_put(third);
+    assert_spans_empty();
+}
+
+TEST(what_is_called_zero_is_zero)
+{
+    uint64_t seed = 4;
+    struct span *all[64] = {NULL};
+    size_t zero = 0, used = 0;
+    for (unsigned turn = 0; turn < 3000; turn++) {
+        size_t i = random_below(&seed, 64);
+        if (all[i] != NULL) {
+            span_put(all[i]);
+            all[i] = NULL;
+            if (turn % 64 == 0)
+                spans_purge(&spans, random_below(&seed, 100));
+            continue;
+        }
+        all[i] = span_get(1 + random_below(&seed, 16));
+        zero += all[i]->zero;
+        used += !all[i]->zero;
+        for (size_t at = 0; all[i]->zero && at < span_bytes_of(all[i]); at += 64)
+            ASSERT_THAT(all[i]->start[at] == 0, "turn %u at %zu", turn, at);
+        memset(all[i]->start, 0xff, span_bytes_of(all[i]));
+    }
+    assert_true(zero > 100 && used > 100); /* both were tried */
+    for (size_t i = 0; i < 64; i++)
+        if (all[i] != NULL)
+            span_put(all[i]);
+    assert_spans_empty();
+}
+
+/* ---- Alignment ---- */
+
+TEST(alignment_is_kept)
+{
+    uint64_t seed = 5;
+    struct span *all[60];
+    for (size_t i = 0; i < 60; i++) {
+        size_t alignment = PAGE_BYTES << random_below(&seed, 9);
+        all[i] = span_new(SPAN_LARGE, 1 + random_below(&seed, 30), alignment);
+        assert_non_null(all[i]);
+        assert_int_equal((uintptr_t)all[i]->start & (alignment - 1), 0);
+        assert_mapped(all[i]);
+        assert_spans_sound();
+    }
+    for (size_t i = 0; i < 60; i++)
+        span_put(all[(i * 7) % 60]);
+    assert_spans_empty();
+}
+
+TEST(what_alignment_cuts_off_stays_usable)
+{
+    struct span *one = span_get(1);
+    struct span *aligned = span_new(SPAN_LARGE, 4, 64 * PAGE_BYTES);
+    assert_int_equal(runs_count(&spans.clean), 2); /* before it and behind it */
+    struct span *before = span_get(1);
+    assert_true(before->start > one->start && before->start < aligned->start);
+    span_put(one);
+    span_put(aligned);
+    span_put(before);
+    assert_int_equal(fake.takes, 1);
+    assert_spans_empty();
+}
+
+/* ---- Growing and shrinking ---- */
+
+TEST(a_span_grows_into_what_follows)
+{
+    struct span *span = span_get(10);
+    memset(span->start, 1, span_bytes_of(span));
+    assert_true(span_extend(&spans, span, 15)); /* clean */
+    assert_int_equal(span->pages, 15);
+    assert_mapped(span);
+    assert_int_equal(spans.used_pages, 15);
+    struct span *next = span_get(20), *wall = span_get(1);
+    span_put(next);
+    assert_true(span_extend(&spans, span, 16));  /* dirty */
+    assert_false(span_extend(&spans, span, 36)); /* one too many */
+    assert_int_equal(span->pages, 16);
+    assert_true(span_extend(&spans, span, 35)); /* all there is */
+    assert_int_equal(spans.dirty.pages, 0);
+    assert_mapped(span);
+    assert_false(span_extend(&spans, span, 36)); /* in use */
+    assert_spans_sound();
+    assert_int_equal(span->start[0], 1);
+    span_put(span);
+    span_put(wall);
+    assert_spans_empty();
+}
+
+TEST(a_span_does_not_grow_beyond_its_segment)
+{
+    struct span *span = span_get(10);
+    assert_false(span_extend(&spans, span, FIRST_SEGMENT_PAGES + 1));
+    assert_true(span_extend(&spans, span, FIRST_SEGMENT_PAGES));
+    assert_false(span_extend(&spans, span, FIRST_SEGMENT_PAGES + 1));
+    assert_int_equal(spans.clean.pages, 0);
+    assert_int_equal(spans.used_pages, FIRST_SEGMENT_PAGES);
+    assert_spans_sound();
+    span_put(span);
+    assert_spans_empty();
+}
+
+TEST(a_span_shrinks_and_frees_the_rest)
+{
+    struct span *span = span_get(30), *wall = span_get(1);
+    char *start = span->start;
+    assert_true(span_shrink(&spans, span, 20));
+    assert_int_equal(span->pages, 20);
+    assert_ptr_equal(span->start, start);
+    assert_mapped(span);
+    assert_int_equal(spans.used_pages, 21);
+    assert_int_equal(spans.dirty.pages, 10);
+    assert_spans_sound();
+    assert_true(span_shrink(&spans, span, 1)); /* joins with what was freed before */
+    assert_int_equal(runs_count(&spans.dirty), 1);
+    assert_int_equal(spans.dirty.pages, 29);
+    struct span *again = span_get(29);
+    assert_ptr_equal(again->start, start + PAGE_BYTES);
+    span_put(span);
+    span_put(again);
+    span_put(wall);
+    assert_spans_empty();
+}
+
+/* ---- What freed pages remember ---- */
+
+TEST(freed_pages_tell_what_was_there)
+{
+    struct span *before = span_get(1), *span = span_get(10), *behind = span_get(1);
+    uintptr_t start = (uintptr_t)span->start;
+    span_give(&spans, span, 48);
+    for (size_t i = 1; i < 9; i++)
+        assert_int_equal(page_map_entry(start + (i << PAGE_SHIFT)), entry_freed(48));
+    /* The first and the last lead to the run. */
+    struct span *run = (struct span *)page_map_entry(start);
+    assert_true(span_is_free(run));
+    assert_int_equal(run->former_bytes, 48);
+    assert_ptr_equal(page_map_entry(start + (9 << PAGE_SHIFT)), run);
+    /* Joined with what is freed around it, it is still known. */
+    span_give(&spans, before, 16);
+    span_give(&spans, behind, 32);
+    for (size_t i = 0; i < 9; i++)
+        assert_int_equal(page_map_entry(start + (i << PAGE_SHIFT)), entry_freed(48));
+    run = (struct span *)page_map_entry(start - PAGE_BYTES);
+    assert_ptr_equal(run->start, start - PAGE_BYTES);
+    assert_int_equal(run->former_bytes, 16);
+    assert_spans_empty();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(a_span_is_taken_from_a_first_segment, spans_begin, spans_end),
+        ROW_WITH(spans_do_not_overlap, spans_begin, spans_end),
+        ROW_WITH(neighbours_are_joined_in_every_order, spans_begin, spans_end),
+        ROW_WITH(descriptors_are_not_lost, spans_begin, spans_end),
+        ROW_WITH(runs_in_use_keep_others_apart, spans_begin, spans_end),
+        ROW_WITH(segments_side_by_side_are_not_joined, spans_begin, spans_end),
+        ROW_WITH(dirty_pages_are_used_before_clean_ones, spans_begin, spans_end),
+        ROW_WITH(what_is_called_zero_is_zero, spans_begin, spans_end),
+        ROW_WITH(alignment_is_kept, spans_begin, spans_end),
+        ROW_WITH(what_alignment_cuts_off_stays_usable, spans_begin, spans_end),
+        ROW_WITH(a_span_grows_into_what_follows, spans_begin, spans_end),
+        ROW_WITH(a_span_does_not_grow_beyond_its_segment, spans_begin, spans_end),
+        ROW_WITH(a_span_shrinks_and_frees_the_rest, spans_begin, spans_end),
+        ROW_WITH(freed_pages_tell_what_was_there, spans_begin, spans_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

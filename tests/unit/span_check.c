@@ -1,0 +1,141 @@
+/*
+ * Tests of spans_check: one field after the other is damaged, and each damage is found.
+ */
+#include "span_support.h"
+
+#include "meta/page_map.h"
+
+/* A heap with something of everything: used | dirty | used | clean | used | dirty | clean. */
+static struct span *used, *wall, *last;
+static struct span *dirty, *clean;
+
+static int plant(void **state)
+{
+    int result = spans_begin(state);
+    used = span_get(8);
+    struct span *second = span_get(10);
+    wall = span_get(4);
+    struct span *third = span_get(12);
+    last = span_get(6);
+    struct span *fourth = span_get(3);
+    span_put(third);
+    spans_purge(&spans, 0);
+    span_put(second);
+    span_put(fourth);
+    dirty = second;
+    clean = third;
+    return result;
+}
+
+static int uproot(void **state)
+{
+    span_put(used);
+    span_put(wall);
+    span_put(last);
+    assert_spans_empty();
+    return spans_end(state);
+}
+
+TEST(the_heap_is_as_it_is_meant_to_be)
+{
+    assert_int_equal(dirty->kind, SPAN_DIRTY);
+    assert_int_equal(clean->kind, SPAN_CLEAN);
+    assert_int_equal(runs_count(&spans.dirty), 2);
+    assert_int_equal(runs_count(&spans.clean), 2);
+    assert_ptr_equal(span_end(used), dirty->start);
+    assert_ptr_equal(span_end(dirty), wall->start);
+    assert_ptr_equal(span_end(wall), clean->start);
+    assert_ptr_equal(span_end(clean), last->start);
+    assert_spans_sound();
+}
+
+#define PLANT(field, damage, expected) ASSERT_FOUND(field, damage, spans_check(&spans), expected)
+
+TEST(damaged_descriptors_are_found)
+{
+    struct span *all[] = {used, dirty, wall, clean, last};
+    for (size_t i = 0; i < 5; i++) {
+        struct span *span = all[i];
+        PLANT(span->start, span->start + PAGE_BYTES, "spans do not tile their segment");
+        PLANT(span->start, span->start - PAGE_BYTES, "spans do not tile their segment");
+        PLANT(span->segment, NULL, "spans do not tile their segment");
+        PLANT(span->pages, 0, "spans do not tile their segment");
+        PLANT(span->pages, span->pages + 1, "a span's last page leads elsewhere");
+    }
+    PLANT(used->pages, used->pages + dirty->pages, "a span's last page leads elsewhere");
+}
+
+TEST(wrong_kinds_are_found)
+{
+    PLANT(wall->kind, SPAN_DIRTY, "two free runs of a kind side by side");
+    PLANT(wall->kind, SPAN_CLEAN, "two free runs of a kind side by side");
+    PLANT(used->kind, SPAN_CLEAN, "a segment's count of used pages is wrong");
+    PLANT(dirty->kind, SPAN_LARGE, "a segment's count of used pages is wrong");
+    PLANT(clean->kind, SPAN_DIRTY, "the page counts of the runs are wrong");
+    PLANT(dirty->kind, SPAN_CLEAN, "the page counts of the runs are wrong");
+}
+
+/* Writes an entry of the page map, and fails unless that is found. */
+static void assert_entry_found(char *page, uintptr_t damage, const char *expected)
+{
+    assert_spans_sound();
+    uintptr_t sound = page_map_entry((uintptr_t)page);
+    page_map_set_entry(page, damage);
+    const char *found = spans_check(&spans);
+    page_map_set_entry(page, sound);
+    assert_said(found, expected, "an entry of the page map");
+    assert_spans_sound();
+}
+
+TEST(damaged_entries_of_the_page_map_are_found)
+{
+    struct span *all[] = {used, dirty, wall, clean, last};
+    for (size_t i = 0; i < 5; i++) {
+        char *start = all[i]->start, *end = span_end(all[i]) - PAGE_BYTES;
+        uintptr_t other = (uintptr_t)all[(i + 1) % 5];
+        assert_entry_found(start, 0, "a page of a segment belongs to no span");
+        assert_entry_found(start, entry_freed(64), "a page of a segment belongs to no span");
+        assert_entry_found(start, other, "spans do not tile their segment");
+        assert_entry_found(end, 0, "a span's last page leads elsewhere");
+        assert_entry_found(end, entry_freed(0), "a span's last page leads elsewhere");
+        assert_entry_found(end, other, "a span's last page leads elsewhere");
+    }
+}
+
+TEST(wrong_counts_are_found)
+{
+    struct segment *segment = used->segment;
+    PLANT(segment->used_pages, segment->used_pages + 1, "a segment's count of used pages is wrong");
+    PLANT(segment->used_pages, 0, "a segment's count of used pages is wrong");
+    PLANT(spans.used_pages, spans.used_pages - 1, "the page counts of the runs are wrong");
+    PLANT(spans.dirty.pages, spans.dirty.pages + 1, "the page counts of the runs are wrong");
+    PLANT(spans.clean.pages, spans.clean.pages - 1, "the page counts of the runs are wrong");
+    PLANT(spans.segment_pages, spans.segment_pages + 1, "are not those of the segments");
+    PLANT(spans.empty_segments, 1, "the count of empty segments is wrong");
+}
+
+TEST(a_lost_segment_is_found)
+{
+    struct span *second = span_get(FIRST_SEGMENT_PAGES);
+    struct list *link = &second->segment->link;
+    assert_spans_sound();
+    list_remove(link);
+    const char *found = spans_check(&spans);
+    list_push(&spans.segments, link);
+    assert_said(found, "the page counts of the runs are wrong", "a segment out of its list");
+    assert_spans_sound();
+    span_put(second);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(the_heap_is_as_it_is_meant_to_be, plant, uproot),
+        ROW_WITH(damaged_descriptors_are_found, plant, uproot),
+        ROW_WITH(wrong_kinds_are_found, plant, uproot),
+        ROW_WITH(damaged_entries_of_the_page_map_are_found, plant, uproot),
+        ROW_WITH(wrong_counts_are_found, plant, uproot),
+        ROW_WITH(a_lost_segment_is_found, plant, uproot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,49 @@
+/*
+ * A set of spans on a provider of its own, for the tests of what is made of spans.
+ */
+#ifndef SNUG_TESTS_UNIT_SPAN_SUPPORT_H
+#define SNUG_TESTS_UNIT_SPAN_SUPPORT_H
+
+#include "fake_provider.h"
+#include "span/span.h"
+#include "support.h"
+
+/* Segments are 4 MiB at least: the first takes of a test come from one of this many pages. */
+#define FIRST_SEGMENT_PAGES ((size_t)1024)
+
+extern struct fake_provider fake;
+extern struct spans spans;
+
+/* Setup: fresh spans on a fresh provider, and the default options. */
+int spans_begin(void **state);
+
+/* Teardown: fails if the provider was given something that it did not hand out. */
+int spans_end(void **state);
+
+/* A span with a descriptor of its own, or NULL. */
+struct span *span_new(enum span_kind kind, size_t pages, size_t alignment);
+
+/* One that must be had, at any page. */
+struct span *span_get(size_t pages);
+
+static inline void span_put(struct span *span)
+{
+    span_give(&spans, span, 0);
+}
+
+/* How many runs stand in the bins. */
+size_t runs_count(const struct runs *runs);
+
+static inline size_t span_bytes_of(const struct span *span)
+{
+    return (size_t)span->pages << PAGE_SHIFT;
+}
+
+/* Fails unless all invariants hold. */
+void assert_spans_sound(void);
+
+/* Everything was given back: fails unless the invariants hold, nothing is in use, and the provider
+ * has it all back after a purge. */
+void assert_spans_empty(void);
+
+#endif
