@@ -55,7 +55,12 @@ prepare_git_log() { make_repository 1500; }
 command_git_log() {
     is_there git && command=(git -C repository --no-pager log --all -p --stat -M --output=../log.txt)
 }
-prepare_git_repack() { make_repository 1500; }
+# Once beforehand, as what the first run finds is not what later runs find. One thread, as several
+# share the work differently in every run.
+prepare_git_repack() {
+    make_repository 1500
+    if command_git_repack >/dev/null; then "${command[@]}"; fi
+}
 command_git_repack() {
     is_there git &&
         command=(git -C repository -c pack.threads=1 repack -q -a -d -f --depth=40 --window=30)
