@@ -1,0 +1,84 @@
+/*
+ * The heap's own totals against the shadow: every object of every class is live, free in a slab,
+ * waiting in a depot or in this thread's magazines; so is every cell; every page belongs to a slab,
+ * a span of cells, a large block or a free run. What is lost or counted twice shows here long
+ * before memory runs out.
+ */
+#include "expect.h"
+#include "heap/heap.h"
+#include "shadow.h"
+
+/* What is live according to the shadow. */
+struct live {
+    size_t objects[CLASS_COUNT]; /* by size class */
+    size_t small;                /* bytes of all of them */
+    size_t cells;                /* bytes of cells, with their headers */
+    size_t large;                /* bytes of large and huge blocks */
+};
+
+static void count_block(struct live *live, const struct block *block)
+{
+    size_t class = page_map_class((uintptr_t)block->start);
+    if (class == 0) {
+        live->large += block->usable;
+    } else if (class == PAGE_MAP_CELL) {
+        live->cells += block->usable + CELL_HEADER;
+    } else {
+        EXPECT(class < CLASS_COUNT && class_bytes(class) == block->usable,
+               "block %p of class %zu has %zu usable bytes", (void *)block->start, class,
+               block->usable);
+        live->objects[class]++;
+        live->small += block->usable;
+    }
+}
+
+static void class_check(size_t class, size_t live)
+{
+    size_t cached;
+    struct arena_totals totals = heap_class_totals(class, &cached);
+    EXPECT(totals.total == live + totals.free + totals.waiting + cached,
+           "accounts of class %zu (%zu bytes): %zu objects in %zu slabs, but %zu live + %zu free + "
+           "%zu waiting + %zu cached",
+           class, class_bytes(class), totals.total, totals.slabs, live, totals.free, totals.waiting,
+           cached);
+}
+
+/* In a span of cells, one unit is no cell's: half of it before the first, half behind the last. */
+static void cells_check_bytes(const struct heap_totals *totals, size_t live)
+{
+    size_t spans = totals->cells / CELL_SPAN_BYTES;
+    EXPECT(totals->cells == live + totals->cells_free + totals->cells_cached + spans * CELL_UNIT,
+           "accounts of cells: %zu bytes in %zu spans, but %zu live + %zu free + %zu cached",
+           totals->cells, spans, live, totals->cells_free, totals->cells_cached);
+}
+
+static void whole_check(const struct live *live)
+{
+    struct heap_totals totals = heap_totals();
+    cells_check_bytes(&totals, live->cells);
+    EXPECT(totals.small_live == live->small,
+           "accounts of small objects: %zu bytes live in the heap, %zu in the shadow",
+           totals.small_live, live->small);
+    EXPECT(totals.large + totals.huge == live->large,
+           "accounts of large blocks: %zu bytes large + %zu huge in the heap, %zu in the shadow",
+           totals.large, totals.huge, live->large);
+    size_t pages = totals.slabs + totals.cells + totals.large + totals.dirty + totals.clean;
+    EXPECT(totals.segments == pages,
+           "accounts of pages: %zu bytes of segments, but %zu slabs + %zu cells + %zu large + "
+           "%zu dirty + %zu clean",
+           totals.segments, totals.slabs, totals.cells, totals.large, totals.dirty, totals.clean);
+    size_t objects =
+        totals.small_live + totals.small_free + totals.small_waiting + totals.small_cached;
+    EXPECT(totals.slabs >= objects, "accounts of slabs: %zu bytes of objects in %zu of slabs",
+           objects, totals.slabs);
+}
+
+void accounts_check(const struct shadow *shadow)
+{
+    struct live live = {0};
+    for (size_t i = 0; i < shadow->count; i++)
+        count_block(&live, shadow->blocks[i]);
+    for (size_t class = 1; class < CLASS_COUNT; class ++)
+        class_check(class, live.objects[class]);
+    whole_check(&live);
+}

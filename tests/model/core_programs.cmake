@@ -1,0 +1,42 @@
+# Programs that contain the allocator's objects, and their tests; for the model and the stress tests.
+
+set(SNUG_MODEL_DIR "${CMAKE_CURRENT_LIST_DIR}")
+
+# The functions that planted.c replaces.
+set(SNUG_PLANTED_FUNCTIONS snug_malloc snug_calloc snug_realloc snug_aligned_alloc snug_free
+                           snug_free_sized snug_free_aligned_sized cache_free heap_fork_in_child)
+
+# The limit of a test in seconds; a full run has hours.
+function(snug_core_limit name seconds)
+  if(SNUG_TEST_FULL)
+    set(seconds 14400)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+endfunction()
+
+# A program on the allocator's objects, and NAME_planted, the same with the wrong functions of
+# planted.c: snug_core_program(NAME SOURCE...)
+function(snug_core_program name)
+  foreach(target ${name} ${name}_planted)
+    add_executable(${target} ${ARGN} ${SNUG_MODEL_DIR}/expect.c ${SNUG_MODEL_DIR}/random.c)
+    target_link_libraries(${target} PRIVATE snug_core)
+    target_include_directories(${target} PRIVATE ${SNUG_MODEL_DIR})
+    set_target_properties(${target} PROPERTIES C_EXTENSIONS OFF)
+  endforeach()
+  target_sources(${name}_planted PRIVATE ${SNUG_MODEL_DIR}/planted.c)
+  list(TRANSFORM SNUG_PLANTED_FUNCTIONS PREPEND "LINKER:--wrap=" OUTPUT_VARIABLE wraps)
+  target_link_options(${name}_planted PRIVATE ${wraps})
+endfunction()
+
+# The test itself has to notice, not ThreadSanitizer before it.
+set(SNUG_PLANTED_ENVIRONMENT TSAN_OPTIONS=report_bugs=0)
+
+# Registers PROGRAM_planted with a fault that it must find, in the words of the regular expression:
+# snug_planted_core_test(NAME FAULT TEXT PROGRAM [ARGUMENT...])
+function(snug_planted_core_test name fault text program)
+  add_test(NAME ${name}.planted.${fault}
+           COMMAND ${SNUG_MODEL_DIR}/../support/must_fail.sh "${text}"
+                   $<TARGET_FILE:${program}_planted> ${ARGN})
+  set_tests_properties(${name}.planted.${fault} PROPERTIES TIMEOUT 120
+                       ENVIRONMENT "PLANTED=${fault};${SNUG_PLANTED_ENVIRONMENT}")
+endfunction()
