@@ -25,8 +25,23 @@ static NOINLINE void *malloc_slow(size_t size)
     return or_no_memory(heap_take(size));
 }
 
+/* Above the small sizes: cells, the most part of them from the thread's magazines. */
+static NOINLINE void *malloc_medium(size_t size)
+{
+    if (LIKELY(size <= CELL_MOST)) {
+        void *cell = cache_pop_cell(thread_self.cache, size);
+        if (LIKELY(cell != NULL))
+            return cell;
+    }
+    return malloc_slow(size);
+}
+
 static NOINLINE void free_slow(void *block)
 {
+    uintptr_t address = (uintptr_t)block;
+    if (LIKELY(page_map_covers(address)) && page_map_class(address) == PAGE_MAP_CELL &&
+        LIKELY(cache_push_cell(thread_self.cache, address)))
+        return;
     heap_give(block);
 }
 
@@ -34,12 +49,10 @@ static NOINLINE void free_slow(void *block)
 
 void *snug_malloc(size_t size)
 {
-    if (LIKELY(size <= SMALL_MOST)) {
-        void *object = cache_pop(thread_self.cache, class_of_size(size));
-        if (LIKELY(object != NULL))
-            return object;
-    }
-    return malloc_slow(size);
+    if (UNLIKELY(size > SMALL_MOST))
+        return malloc_medium(size);
+    void *object = cache_pop(thread_self.cache, class_of_size(size));
+    return LIKELY(object != NULL) ? object : malloc_slow(size);
 }
 
 void snug_free(void *block)

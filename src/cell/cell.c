@@ -70,10 +70,10 @@ struct misuse cell_misuse(uintptr_t block)
         misuse.kind = MISUSE_UNKNOWN;
         return misuse;
     }
-    if (cell_is_live(block))
-        return misuse;
     const struct cell *cell = cell_of(block);
     if (block % CELL_UNIT == 0 && cell_is_sound(cell)) {
+        if (cell->state == CELL_LIVE)
+            return misuse;
         misuse.kind = MISUSE_DOUBLE_FREE;
         misuse.bytes = cell_bytes(block);
         return misuse;

@@ -114,22 +114,21 @@ static inline size_t cell_units(size_t bytes)
     return (bytes + CELL_HEADER + CELL_UNIT - 1) / CELL_UNIT;
 }
 
+/* The check value's part that stays as long as the cell keeps its size. */
+static inline uint32_t cell_hash(const struct cell *cell, uint16_t units)
+{
+    uint64_t mixed = ((uintptr_t)cell ^ page_map.key) + ((uint64_t)units << 4);
+    return (uint32_t)((mixed * 0x9e3779b97f4a7c15u) >> 32);
+}
+
 static inline uint32_t cell_check_value(const struct cell *cell, uint16_t units, uint8_t state)
 {
-    uint64_t mixed = ((uintptr_t)cell ^ page_map.key) + ((uint64_t)units << 8 | state);
-    return (uint32_t)((mixed * 0x9e3779b97f4a7c15u) >> 32);
+    return cell_hash(cell, units) ^ state;
 }
 
 static inline bool cell_is_sound(const struct cell *cell)
 {
     return cell->check == cell_check_value(cell, cell->units, cell->state);
-}
-
-/* Whether `block` is a live cell's. */
-static inline bool cell_is_live(uintptr_t block)
-{
-    const struct cell *cell = cell_of(block);
-    return block % CELL_UNIT == 0 && cell->state == CELL_LIVE && cell_is_sound(cell);
 }
 
 /* By the owner of a cell; other threads may look at its size meanwhile, which stays. */
@@ -140,6 +139,18 @@ static inline void cell_set_state(uintptr_t block, enum cell_state state)
      * which only comes and goes under the lock */
     __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
     cell->check = cell_check_value(cell, cell->units, (uint8_t)state);
+}
+
+/* Changes the state of a cell from `from` to `to`, if it is sound and in the first. By its owner. */
+static inline bool cell_change_state(uintptr_t block, enum cell_state from, enum cell_state to)
+{
+    struct cell *cell = cell_of(block);
+    uint32_t hash = cell_hash(cell, cell->units);
+    if (cell->state != from || cell->check != (hash ^ from))
+        return false;
+    __atomic_store_n(&cell->state, (uint8_t)to, __ATOMIC_RELAXED); /* as in cell_set_state */
+    cell->check = hash ^ to;
+    return true;
 }
 
 static inline void cell_set(struct cell *cell, size_t units, enum cell_state state)

@@ -13,14 +13,14 @@
 static void *take_cell(size_t bytes, size_t alignment)
 {
     struct cache *cache = heap_thread_cache();
-    struct misuse misuse = {.kind = MISUSE_NONE};
     void *block = NULL;
-    if (alignment <= MIN_ALIGN && cache_exists(cache))
-        block = cache_take_cell(cache, bytes, &misuse);
-    if (UNLIKELY(misuse.kind != MISUSE_NONE))
-        misuse_report("malloc", &misuse);
+    if (alignment <= MIN_ALIGN && bytes > SMALL_MOST)
+        block = cache_pop_cell(cache, bytes);
     if (block != NULL)
         return block;
+    struct misuse misuse = cache_miss_cell(cache, bytes);
+    if (UNLIKELY(misuse.kind != MISUSE_NONE))
+        misuse_report("malloc", &misuse);
     block = arenas_take_cell(&heap_default.arenas, bytes, alignment, &misuse);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);

@@ -86,7 +86,7 @@ static size_t held_bytes_most(const struct cache *cache, size_t class)
     if (class < CACHE_CELLS)
         return options.thread_cache;
     size_t heap = spans_segment_bytes(cache->arenas->spans);
-    return size_min(options.thread_cache, size_max(heap / 16, 64 * KIB));
+    return size_min(options.thread_cache, size_max(heap / 8, 64 * KIB));
 }
 
 struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)

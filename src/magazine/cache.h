@@ -17,10 +17,13 @@
 #ifndef SNUG_MAGAZINE_CACHE_H
 #define SNUG_MAGAZINE_CACHE_H
 
+#include "base/bits.h"
 #include "magazine/arena.h"
 
 enum {
-    CACHE_CELL_RANGES = 40,        /* from 1 to 32 KiB */
+    CACHE_CELL_FIRST_LOG = 6, /* of 64 units, 1 KiB */
+    CACHE_CELL_STEPS = 8,     /* ranges in a doubling */
+    CACHE_CELL_RANGES = 40,   /* up to 32 KiB */
     CACHE_CELLS = CLASS_COUNT + 1, /* the first range of cells */
     CACHE_CLASSES = CACHE_CELLS + CACHE_CELL_RANGES
 };
@@ -106,9 +109,59 @@ void object_give(uintptr_t address);
 
 /* ---- Cells (cache_cells.c) ---- */
 
-/* A live cell of at least `bytes` (more than SMALL_MOST, at most CELL_MOST) from the magazines;
- * NULL if there is none, or it was damaged. */
-void *cache_take_cell(struct cache *cache, size_t bytes, struct misuse *misuse);
+/* The range that a size in units falls in; CACHE_CELL_RANGES or more if its cells are not cached. */
+static ALWAYS_INLINE size_t cache_cell_range(size_t units)
+{
+    unsigned log = bit_highest(units);
+    return (log - CACHE_CELL_FIRST_LOG) * CACHE_CELL_STEPS + (units >> (log - 3)) % CACHE_CELL_STEPS;
+}
+
+/* The newest cell of a class, if it has at least `units`; NULL otherwise, also if it is damaged. */
+static ALWAYS_INLINE void *cache_pop_cell_of(struct cache *cache, size_t class, size_t units)
+{
+    uintptr_t *top = cache->top[class];
+    uintptr_t block = *top;
+    if (block < MARK_LIMIT || cell_of(block)->units < units ||
+        UNLIKELY(!cell_change_state(block, CELL_CACHED, CELL_LIVE)))
+        return NULL;
+    cache->top[class] = top + 1;
+    return (void *)block;
+}
+
+/* A live cell of at least `bytes` (more than SMALL_MOST) from the magazines, or NULL. */
+static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
+{
+    size_t units = cell_units(bytes);
+    size_t class = CACHE_CELLS + cache_cell_range(units);
+    if (class >= CACHE_CLASSES - 1)
+        return NULL; /* the last range has none above it, and is not worth a test of its own */
+    void *block = cache_pop_cell_of(cache, class, units);
+    return block != NULL ? block : cache_pop_cell_of(cache, class + 1, units);
+}
+
+/* Puts a live cell into its magazine. The page of the address must be one of cells. False: nothing
+ * was done, because it is not a live cell, or there is no room. */
+static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address)
+{
+    /* At the beginning of a page the header may lie outside of the span: that is looked at with
+     * more care, and is rare. */
+    if (UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
+        return false;
+    size_t class = CACHE_CELLS + cache_cell_range(cell_of(address)->units | 1u);
+    if (UNLIKELY(class >= CACHE_CLASSES))
+        return false;
+    uintptr_t *top = cache->top[class];
+    if (UNLIKELY(top[-1] < MARK_LIMIT) ||
+        UNLIKELY(!cell_change_state(address, CELL_LIVE, CELL_CACHED)))
+        return false;
+    top[-1] = address;
+    cache->top[class] = top - 1;
+    return true;
+}
+
+/* Call when cache_pop_cell gave nothing: takes note of it for the size of magazines, and says if a
+ * damaged cell was the reason. */
+struct misuse cache_miss_cell(struct cache *cache, size_t bytes);
 
 /* Takes a live cell back, into a magazine or to where it came from. The cache may be
  * `cache_none`. */

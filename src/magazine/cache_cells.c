@@ -13,67 +13,34 @@
  */
 #include <string.h>
 
-#include "base/bits.h"
 #include "magazine/cache_magazines.h"
-
-enum { RANGE_STEPS = 8, RANGE_FIRST_LOG = 6 /* 64 units, 1 KiB */ };
-
-/* The range that `units` falls in; CACHE_CELL_RANGES or more for cells that are not cached. */
-static size_t range_of(size_t units)
-{
-    unsigned log = bit_highest(units);
-    return (log - RANGE_FIRST_LOG) * RANGE_STEPS + (units >> (log - 3)) % RANGE_STEPS;
-}
 
 size_t cache_cell_range_bytes(size_t range)
 {
-    size_t log = RANGE_FIRST_LOG + range / RANGE_STEPS;
-    return (RANGE_STEPS + range % RANGE_STEPS) << (log - 3) << 4;
-}
-
-/* The newest cell of a class, if it has at least `units`. */
-static uintptr_t pop_if_fits(struct cache *cache, size_t class, size_t units)
-{
-    uintptr_t *top = cache->top[class];
-    uintptr_t block = *top;
-    if (block < MARK_LIMIT || cell_of(block)->units < units)
-        return 0;
-    cache->top[class] = top + 1;
-    return block;
+    size_t log = CACHE_CELL_FIRST_LOG + range / CACHE_CELL_STEPS;
+    return ((CACHE_CELL_STEPS + range % CACHE_CELL_STEPS) << (log - 3)) * CELL_UNIT;
 }
 
 /* Of a loaded magazine of cells, `count` is the number of requests it could not serve since it
  * last grew. */
-static void note_miss(struct cache *cache, size_t class)
+struct misuse cache_miss_cell(struct cache *cache, size_t bytes)
 {
-    if (cache->top[class] != NO_MAGAZINE && *cache->top[class] < MARK_LIMIT)
+    size_t class = CACHE_CELLS + cache_cell_range(cell_units(bytes));
+    struct misuse misuse = {.kind = MISUSE_NONE};
+    if (class >= CACHE_CLASSES || cache->top[class] == NO_MAGAZINE)
+        return misuse;
+    uintptr_t newest = *cache->top[class];
+    if (newest < MARK_LIMIT)
         loaded_at_end(cache, class)->count++;
-}
-
-void *cache_take_cell(struct cache *cache, size_t bytes, struct misuse *misuse)
-{
-    misuse->kind = MISUSE_NONE;
-    size_t units = cell_units(bytes);
-    size_t range = range_of(units);
-    if (range >= CACHE_CELL_RANGES)
-        return NULL;
-    uintptr_t block = pop_if_fits(cache, CACHE_CELLS + range, units);
-    if (block == 0 && range + 1 < CACHE_CELL_RANGES)
-        block = pop_if_fits(cache, CACHE_CELLS + range + 1, units);
-    if (block == 0) {
-        note_miss(cache, CACHE_CELLS + range);
-        return NULL;
-    }
-    if (UNLIKELY(cell_of(block)->state != CELL_CACHED || !cell_is_sound(cell_of(block)))) {
-        *misuse = (struct misuse){.kind = MISUSE_DAMAGED, .address = block};
-        return NULL;
-    }
-    cell_set_state(block, CELL_LIVE);
-    return (void *)block;
+    else if (!cell_is_sound(cell_of(newest)))
+        misuse = (struct misuse){.kind = MISUSE_DAMAGED, .address = newest};
+    return misuse;
 }
 
 static bool make_room(struct cache *cache, size_t class)
 {
+    if (cache->top[class][-1] >= MARK_LIMIT)
+        return true;
     struct magazine *full = loaded_at_full(cache, class);
     if (full == NULL) {
         struct magazine *first = cache_magazine_new(cache, class, 0);
@@ -92,17 +59,12 @@ static bool make_room(struct cache *cache, size_t class)
 
 void cache_give_cell(struct cache *cache, uintptr_t block)
 {
-    size_t range = range_of(cell_of(block)->units);
-    cell_set_state(block, CELL_CACHED);
-    size_t class = CACHE_CELLS + range;
-    if (range >= CACHE_CELL_RANGES || !cache_exists(cache) ||
-        (cache->top[class][-1] < MARK_LIMIT && !make_room(cache, class))) {
-        cells_give(&block, 1);
+    size_t class = CACHE_CELLS + cache_cell_range(cell_of(block)->units);
+    if (class < CACHE_CLASSES && cache_exists(cache) && make_room(cache, class) &&
+        cache_push_cell(cache, block))
         return;
-    }
-    uintptr_t *top = cache->top[class] - 1;
-    *top = block;
-    cache->top[class] = top;
+    cell_set_state(block, CELL_CACHED);
+    cells_give(&block, 1);
 }
 
 void cache_flush_cells(struct cache *cache, size_t class)
