@@ -219,7 +219,7 @@ TEST(a_block_grows_into_a_free_neighbour)
     assert_int_equal(units_of(block), 200);
     assert_true(cell_resize(block, 300 * CELL_UNIT - CELL_HEADER));
     assert_int_equal(units_of(block), 300);
-    assert_true(cell_is_live(block));
+    assert_true(is_live(block));
     assert_cells_sound();
     for (size_t i = 0; i < 200 * CELL_UNIT - CELL_HEADER; i++)
         ASSERT_THAT(((char *)block)[i] == 0x11, "at %zu", i);

@@ -116,7 +116,7 @@ TEST(an_overwritten_header_is_told)
             continue; /* of the lock's holder, and not of the check */
         uint64_t damaged = header ^ (uint64_t)1 << bit;
         memcpy(cell, &damaged, sizeof(damaged));
-        assert_false(cell_is_live(block));
+        assert_false(is_live(block));
         assert_misuse(block, MISUSE_DAMAGED, 0, 0);
         *cell = sound;
     }
@@ -127,13 +127,13 @@ TEST(a_header_of_another_place_is_not_sound)
 {
     struct cell *cell = cell_of(block), sound = *cell;
     memcpy(cell, cell_of(behind), sizeof(*cell)); /* as memmove over a header does */
-    assert_false(cell_is_live(block));
+    assert_false(is_live(block));
     *cell = sound;
     uint64_t key = page_map.key;
     page_map.key ^= (uint64_t)1 << 20;
-    assert_false(cell_is_live(block)); /* it takes the secret */
+    assert_false(is_live(block)); /* it takes the secret */
     page_map.key = key;
-    assert_true(cell_is_live(block));
+    assert_true(is_live(block));
 }
 
 TEST(a_block_with_a_wrong_header_is_not_taken_back)

@@ -40,7 +40,7 @@ uintptr_t cell_get(size_t bytes)
     assert_int_equal(misuse.kind, MISUSE_NONE);
     assert_true(block != 0);
     assert_int_equal(block % MIN_ALIGN, 0);
-    assert_true(cell_is_live(block));
+    assert_true(is_live(block));
     assert_true(cell_bytes(block) >= bytes);
     memset((void *)block, 0xa5, cell_bytes(block));
     return block;

@@ -1,0 +1,81 @@
+/*
+ * Arenas for tests. See arena_support.h.
+ */
+#include "arena_support.h"
+
+#include <string.h>
+
+struct arenas arenas;
+static struct arena first, second;
+
+static int begin(void **state, unsigned count)
+{
+    int result = spans_begin(state);
+    memset(&arenas, 0, sizeof(arenas));
+    memset(&first, 0, sizeof(first));
+    memset(&second, 0, sizeof(second));
+    arenas_init(&arenas, &spans, &first, count);
+    if (count == 2)
+        arenas.list[1] = &second;
+    return result;
+}
+
+int arenas_begin(void **state)
+{
+    return begin(state, 1);
+}
+
+int two_arenas_begin(void **state)
+{
+    return begin(state, 2);
+}
+
+void arenas_swap(void)
+{
+    struct arena *arena = arenas.list[0];
+    arenas.list[0] = arenas.list[1];
+    arenas.list[1] = arena;
+}
+
+void assert_arenas_sound(void)
+{
+    const char *wrong = arenas_check(&arenas);
+    if (wrong != NULL)
+        fail_msg("%s", wrong);
+    assert_spans_sound();
+}
+
+void assert_arenas_empty(void)
+{
+    assert_arenas_sound();
+    arenas_trim(&arenas);
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        struct arena_totals totals = arenas_totals(&arenas, class);
+        ASSERT_THAT(totals.slabs + totals.total + totals.free + totals.waiting == 0, "class %zu",
+                    class);
+    }
+    assert_int_equal(arenas_cell_totals(&arenas).bytes, 0);
+    assert_int_equal(arenas_cell_totals(&arenas).free, 0);
+    assert_int_equal(arenas.magazine_bytes, 0);
+    assert_spans_empty();
+}
+
+struct magazine *magazine_filled(size_t class)
+{
+    struct magazine *magazine = magazine_new(size_classes[class].magazine_log);
+    assert_non_null(magazine);
+    size_t capacity = magazine_capacity(magazine->log);
+    for (size_t count = 0; count < capacity;) {
+        size_t got = arenas_take(&arenas, class, magazine_begin(magazine) + count, capacity - count);
+        assert_in_range(got, 1, capacity - count);
+        count += got;
+    }
+    magazine->count = (uint32_t)capacity;
+    return magazine;
+}
+
+void magazine_drain(struct magazine *magazine)
+{
+    slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
+    magazine_free(magazine);
+}

@@ -1,0 +1,266 @@
+/*
+ * Tests of magazine/cache.h: what threads may hold, what happens without memory, and what goes
+ * back when a cache is flushed or freed. Objects without any cache, too.
+ */
+#include "cache_support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "meta/meta.h"
+#include "options/options.h"
+#include "stats/stats.h"
+
+enum { LIVE = 6000 };
+static uintptr_t live[LIVE];
+static size_t live_count;
+
+/* Takes and gives objects of many classes, up to LIVE. */
+static void use_many_classes(uint64_t seed, unsigned turns, void (*check)(void))
+{
+    for (unsigned turn = 0; turn < turns; turn++) {
+        bool grows = turn / 1500 % 2 == 0;
+        if (grows && live_count < LIVE) {
+            size_t class = 1 + random_below(&seed, CLASS_COUNT - 1);
+            live[live_count] = object_get(cache, class);
+            assert_true(live[live_count] != 0);
+            memset((void *)live[live_count], 0, class_bytes(class));
+            live_count++;
+        } else if (!grows && live_count > 0) {
+            object_put(cache, live[--live_count]);
+        }
+        if (turn % 16 == 0)
+            check();
+    }
+}
+
+static void put_all(void)
+{
+    while (live_count > 0)
+        object_put(cache, live[--live_count]);
+}
+
+/* ---- Limits ---- */
+
+static void check_held(void)
+{
+    ASSERT_THAT(cache->held_bytes <= options.thread_cache, "%zu bytes", cache->held_bytes);
+    assert_int_equal(arenas.magazine_bytes, cache->held_bytes);
+}
+
+TEST(a_thread_holds_no_more_than_the_option_says)
+{
+    static const size_t limits[] = {0, 64, 1000, 10 * KIB, 100 * KIB, MIB};
+    options.depot = 0;
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        options.thread_cache = limits[i];
+        use_many_classes(1 + i, 6000, check_held);
+        assert_held(cache);
+        assert_arenas_sound();
+        put_all();
+        cache_flush(cache);
+        assert_int_equal(cache->held_bytes, 0);
+        assert_int_equal(arenas.magazine_bytes, 0);
+    }
+}
+
+TEST(without_room_there_is_no_magazine_but_all_else)
+{
+    options.thread_cache = 0;
+    uintptr_t object = object_get(cache, CLASS_64);
+    assert_true(object != 0);
+    assert_int_equal(*object_key_word(object), 0);
+    assert_null(loaded_of(cache, CLASS_64));
+    assert_false(cache_make_room(cache, CLASS_64));
+    object_put(cache, object);
+    assert_int_equal(arenas_totals(&arenas, CLASS_64).free, OBJECTS_64);
+    assert_int_equal(*object_key_word(object), object_key(object));
+}
+
+TEST(all_threads_together_are_bounded_too)
+{
+    arenas.magazine_bytes = 64 * MIB;
+    uintptr_t object = object_get(cache, CLASS_64);
+    assert_null(loaded_of(cache, CLASS_64));
+    object_put(cache, object);
+    assert_null(loaded_of(cache, CLASS_64));
+    arenas.magazine_bytes = 64 * MIB - 4 * 64;
+    object_put(cache, object_get(cache, CLASS_64));
+    assert_int_equal(loaded_of(cache, CLASS_64)->log, 0);
+    assert_int_equal(arenas.magazine_bytes, 64 * MIB);
+    for (size_t i = 0; i < 20; i++)
+        live[i] = object_get(cache, CLASS_64);
+    assert_int_equal(loaded_of(cache, CLASS_64)->log, 0);
+    for (size_t i = 0; i < 20; i++)
+        object_put(cache, live[i]);
+    cache_flush(cache);
+    arenas.magazine_bytes = 0;
+}
+
+TEST(a_full_magazine_that_may_not_grow_gives_its_older_half)
+{
+    options.thread_cache = magazine_capacity(1) * 64 + magazine_capacity(0) * 64;
+    size_t capacity = magazine_capacity(1);
+    for (size_t i = 0; i < 2 * capacity; i++)
+        live[i] = object_get(cache, CLASS_64);
+    cache_flush(cache);
+    for (size_t i = 0; i < capacity; i++)
+        object_put(cache, live[i]);
+    assert_int_equal(cache_count(cache, CLASS_64), capacity);
+    object_put(cache, live[capacity]);
+    assert_int_equal(cache_count(cache, CLASS_64), capacity / 2 + 1);
+    assert_int_equal((uintptr_t)cache_pop(cache, CLASS_64), live[capacity]);
+    for (size_t i = capacity; i-- > capacity / 2;)
+        assert_int_equal((uintptr_t)cache_pop(cache, CLASS_64), live[i]);
+    assert_null(cache_pop(cache, CLASS_64));
+    for (size_t i = capacity / 2; i < 2 * capacity; i++)
+        object_put(cache, live[i]);
+}
+
+/* ---- Nothing is lost ---- */
+
+static void check_sum(void)
+{
+    size_t total = 0, idle = 0;
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        struct arena_totals totals = arenas_totals(&arenas, class);
+        total += totals.total;
+        idle += totals.free + totals.waiting + cache_count(cache, class);
+    }
+    assert_int_equal(total, idle + live_count);
+}
+
+TEST(every_object_is_somewhere)
+{
+    use_many_classes(7, 9000, check_sum);
+    assert_held(cache);
+    assert_arenas_sound();
+    put_all();
+    check_sum();
+}
+
+TEST(a_flush_gives_everything_back)
+{
+    use_many_classes(8, 8000, check_sum);
+    cache_flush(cache);
+    check_sum();
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        assert_int_equal(cache_count(cache, class), 0);
+        assert_null(loaded_of(cache, class));
+    }
+    assert_int_equal(cache->held_bytes, 0);
+    put_all(); /* it can be used as before */
+    check_sum();
+}
+
+TEST(a_freed_cache_leaves_nothing_behind)
+{
+    size_t used = meta_bytes_used();
+    struct cache *first = cache;
+    uint64_t threads = COUNTED(thread_caches);
+    cache = cache_new(&arenas);
+    assert_int_equal(COUNTED(thread_caches), threads + 1);
+    use_many_classes(9, 5000, check_sum);
+    put_all();
+    cache_free(cache);
+    cache = first;
+    assert_int_equal(arenas.threads, 1);
+    assert_int_equal(arenas.magazine_bytes, 0);
+    arenas_trim(&arenas);
+    spans_purge(&spans, 0);
+    assert_int_equal(meta_bytes_used(), used);
+}
+
+/* ---- Without memory ---- */
+
+TEST(without_memory_nothing_is_had_and_nothing_is_lost)
+{
+    fake.refuse_take = true;
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        assert_int_equal(object_get(cache, class), 0);
+        assert_int_equal(object_get(cache, class), 0);
+        assert_null(object_take(&arenas, class));
+    }
+    assert_held(cache);
+    assert_arenas_sound();
+    fake.refuse_take = false;
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        uintptr_t object = object_get(cache, class);
+        assert_true(object != 0);
+        object_put(cache, object);
+    }
+}
+
+TEST(when_memory_ends_all_of_it_was_handed_out)
+{
+    static uintptr_t all[4 * MIB / 64];
+    fake.most = 4 * MIB;
+    live_count = 0;
+    size_t count = 0;
+    while (true) {
+        uintptr_t object = object_get(cache, CLASS_64);
+        if (object == 0)
+            break;
+        all[count++] = object;
+        if (count == 1)
+            fake.refuse_take = true;
+    }
+    assert_int_equal(count, 4 * MIB / 64);
+    assert_int_equal(object_get(cache, CLASS_64), 0);
+    object_put(cache, all[5]);
+    assert_int_equal(object_get(cache, CLASS_64), all[5]);
+    while (count > 0)
+        object_put(cache, all[--count]);
+    check_sum();
+}
+
+/* ---- Objects without a cache ---- */
+
+TEST(objects_are_taken_and_given_singly)
+{
+    uintptr_t object = (uintptr_t)object_take(&arenas, CLASS_64);
+    assert_int_equal(*object_key_word(object), 0);
+    object_give(object);
+    assert_int_equal(*object_key_word(object), object_key(object));
+    assert_int_equal((uintptr_t)object_take(&arenas, CLASS_64), object); /* the lowest */
+    object_give(object);
+}
+
+TEST(wrong_single_objects_are_said_and_not_written)
+{
+    char line[128], before[64];
+    options.misuse = MISUSE_WARN;
+    uintptr_t object = (uintptr_t)object_take(&arenas, CLASS_64);
+    memset((void *)object, 0x33, 64);
+    memcpy(before, (void *)object, 64);
+    stderr_capture();
+    object_give(object + 8);
+    snprintf(line, sizeof(line),
+             "snug: invalid free: %#zx is inside a 64-byte object that starts at %#zx\n", object + 8,
+             object);
+    assert_string_equal(stderr_restore(), line);
+    assert_memory_equal((void *)object, before, 64);
+    object_give(object);
+    stderr_capture();
+    object_give(object);
+    snprintf(line, sizeof(line), "snug: double free: %#zx, a 64-byte object\n", object);
+    assert_string_equal(stderr_restore(), line);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(a_thread_holds_no_more_than_the_option_says, cache_begin, cache_end),
+        ROW_WITH(without_room_there_is_no_magazine_but_all_else, cache_begin, cache_end),
+        ROW_WITH(all_threads_together_are_bounded_too, cache_begin, cache_end),
+        ROW_WITH(a_full_magazine_that_may_not_grow_gives_its_older_half, cache_begin, cache_end),
+        ROW_WITH(every_object_is_somewhere, cache_begin, cache_end),
+        ROW_WITH(a_flush_gives_everything_back, cache_begin, cache_end),
+        ROW_WITH(a_freed_cache_leaves_nothing_behind, cache_begin, cache_end),
+        ROW_WITH(without_memory_nothing_is_had_and_nothing_is_lost, cache_begin, cache_end),
+        ROW_WITH(when_memory_ends_all_of_it_was_handed_out, cache_begin, cache_end),
+        ROW_WITH(objects_are_taken_and_given_singly, cache_begin, cache_end),
+        ROW_WITH(wrong_single_objects_are_said_and_not_written, cache_begin, cache_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/*
+ * Tests of the depots of magazine/arena.h: handing over, bounds, decay; and planted faults for
+ * arenas_check.
+ */
+#include "arena_support.h"
+
+#include "options/options.h"
+#include "stats/stats.h"
+
+static struct depot *depot_of(size_t class)
+{
+    return &class_in(0, class)->depot;
+}
+
+/* Puts so many full magazines into the depot. */
+static void fill_depot(size_t class, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_true(arenas_give_full(&arenas, class, magazine_filled(class)));
+}
+
+/* ---- Handing over ---- */
+
+TEST(magazines_are_handed_over_whole)
+{
+    struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
+    assert_null(arenas_take_full(&arenas, CLASS_64));
+    assert_true(arenas_give_full(&arenas, CLASS_64, first));
+    assert_true(arenas_give_full(&arenas, CLASS_64, second));
+    assert_int_equal(depot_of(CLASS_64)->count, 2);
+    assert_arenas_sound();
+    assert_null(arenas_take_full(&arenas, class_of_size(80)));
+    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), second); /* the newest is the warmest */
+    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), first);
+    assert_null(arenas_take_full(&arenas, CLASS_64));
+    assert_int_equal(depot_of(CLASS_64)->count, 0);
+    magazine_drain(first);
+    magazine_drain(second);
+    assert_arenas_empty();
+}
+
+TEST(the_depots_of_other_arenas_are_looked_into)
+{
+    struct magazine *magazine = magazine_filled(CLASS_64);
+    assert_true(arenas_give_full(&arenas, CLASS_64, magazine));
+    arenas_swap();
+    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), magazine);
+    assert_null(arenas_take_full(&arenas, CLASS_64));
+    magazine_drain(magazine);
+    assert_arenas_empty();
+}
+
+/* ---- Bounds ---- */
+
+TEST(a_depot_is_bounded_in_bytes)
+{
+    static const size_t sizes[] = {16, 64, 128, 256, 512, 1024};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t class = class_of_size(sizes[i]);
+        size_t bytes = magazine_capacity(size_classes[class].magazine_log) * sizes[i];
+        options.depot = 10 * bytes + bytes / 2;
+        fill_depot(class, 10);
+        struct magazine *magazine = magazine_filled(class);
+        assert_false(arenas_give_full(&arenas, class, magazine));
+        assert_int_equal(depot_of(class)->count, 10);
+        magazine_drain(magazine); /* it is still ours */
+        assert_arenas_sound();
+    }
+    options.depot = 0;
+    struct magazine *magazine = magazine_filled(class_of_size(32));
+    assert_false(arenas_give_full(&arenas, class_of_size(32), magazine));
+    magazine_drain(magazine);
+    assert_arenas_empty();
+}
+
+TEST(a_depot_is_bounded_in_magazines)
+{
+    enum { MOST = 160, MORE = 10 };
+    static struct magazine *magazines[MOST + MORE];
+    options.depot = GIB;
+    for (size_t i = 0; i < MOST + MORE; i++) /* all first: making slabs lets depots decay */
+        magazines[i] = magazine_filled(1);
+    for (size_t i = 0; i < MOST + MORE; i++)
+        assert_int_equal(arenas_give_full(&arenas, 1, magazines[i]), i < MOST);
+    for (size_t i = MOST; i < MOST + MORE; i++)
+        magazine_drain(magazines[i]);
+    assert_arenas_empty();
+}
+
+/* ---- Decay ---- */
+
+/* Makes slabs until the depots have been looked at. */
+static void pass_look(void)
+{
+    static uintptr_t objects[64 * OBJECTS_64];
+    size_t count = 0;
+    uint32_t look = arenas.list[0]->growths / 16;
+    while (arenas.list[0]->growths / 16 == look)
+        count += arenas_take(&arenas, CLASS_64, objects + count, 64);
+    objects_give(objects, count);
+}
+
+TEST(what_nobody_takes_goes_back)
+{
+    size_t class = class_of_size(128);
+    fill_depot(class, 8);
+    pass_look();
+    assert_int_equal(depot_of(class)->count, 8); /* the first look only takes note */
+    pass_look();
+    assert_int_equal(depot_of(class)->count, 0);
+    assert_int_equal(arenas_totals(&arenas, class).waiting, 0);
+    assert_arenas_empty();
+}
+
+TEST(what_is_needed_between_looks_stays)
+{
+    size_t class = class_of_size(128);
+    fill_depot(class, 8);
+    pass_look();
+    for (unsigned round = 0; round < 3; round++) {
+        /* Down to three, and up again. */
+        struct magazine *taken[5];
+        for (size_t i = 0; i < 5; i++)
+            assert_non_null(taken[i] = arenas_take_full(&arenas, class));
+        for (size_t i = 0; i < 5; i++)
+            assert_true(arenas_give_full(&arenas, class, taken[i]));
+        pass_look();
+        assert_int_equal(depot_of(class)->count, 5); /* three were idle; five are worked with */
+        if (round == 0)
+            continue;
+        assert_arenas_sound();
+    }
+    arenas_trim(&arenas);
+    assert_int_equal(depot_of(class)->count, 0);
+    assert_arenas_empty();
+}
+
+TEST(a_trim_empties_all_depots)
+{
+    for (size_t class = 1; class < CLASS_COUNT; class += 9)
+        fill_depot(class, 2);
+    arenas_swap();
+    fill_depot(CLASS_64, 2);
+    assert_arenas_sound();
+    arenas_trim(&arenas);
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        assert_int_equal(arenas_totals(&arenas, class).total, 0);
+    assert_arenas_empty();
+}
+
+/* ---- arenas_check ---- */
+
+#define PLANT(field, damage, expected) ASSERT_FOUND(field, damage, arenas_check(&arenas), expected)
+
+TEST(damaged_depots_are_found)
+{
+    size_t class = class_of_size(128);
+    fill_depot(class, 3);
+    uintptr_t other;
+    assert_int_equal(arenas_take(&arenas, CLASS_64, &other, 1), 1);
+    struct depot *depot = depot_of(class);
+    PLANT(depot->count, 2, "a depot's count of magazines is wrong");
+    PLANT(depot->count, 4, "a depot's count of magazines is wrong");
+    PLANT(depot->full, depot->full->link, "a depot's count of magazines is wrong");
+    size_t capacity = magazine_capacity(depot->full->log);
+    struct magazine *last = depot->full->link->link;
+    static const char foreign[] = "a magazine in a depot holds an object of another class";
+    for (size_t i = 0; i < capacity; i += 13) {
+        PLANT(magazine_begin(depot->full)[i], other, foreign);
+        PLANT(magazine_begin(last)[i], 0x10000, foreign);
+    }
+    objects_give(&other, 1);
+    assert_arenas_empty();
+}
+
+TEST(faults_of_any_arena_are_found)
+{
+    uintptr_t object;
+    struct misuse misuse;
+    fill_depot(CLASS_64, 1);
+    arenas_swap();
+    assert_int_equal(arenas_take(&arenas, CLASS_64, &object, 1), 1);
+    uintptr_t cell = (uintptr_t)arenas_take_cell(&arenas, 5000, 16, &misuse);
+    for (unsigned i = 0; i < 2; i++) {
+        struct arena *arena = arenas.list[i];
+        struct bin *bin = &arena->classes[CLASS_64].bin;
+        if (bin->spans != NULL)
+            PLANT(bin->free_objects, bin->free_objects + 1, "a bin's count of free objects");
+        if (arena->cells.spans != NULL)
+            PLANT(arena->cells.free_units, 0, "the count of free cell units is wrong");
+    }
+    objects_give(&object, 1);
+    cell_set_state(cell, CELL_CACHED);
+    cells_give(&cell, 1);
+    assert_arenas_empty();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(magazines_are_handed_over_whole, arenas_begin, spans_end),
+        ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, spans_end),
+        ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, spans_end),
+        ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, spans_end),
+        ROW_WITH(what_nobody_takes_goes_back, arenas_begin, spans_end),
+        ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, spans_end),
+        ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, spans_end),
+        ROW_WITH(damaged_depots_are_found, arenas_begin, spans_end),
+        ROW_WITH(faults_of_any_arena_are_found, two_arenas_begin, spans_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

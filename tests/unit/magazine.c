@@ -1,0 +1,66 @@
+/*
+ * Tests of magazine/magazine.h: the layout on which the fast path relies.
+ */
+#include "support.h"
+
+#include "magazine/magazine.h"
+#include "meta/meta.h"
+
+TEST(a_magazine_fills_its_block)
+{
+    size_t expected = 4;
+    for (unsigned log = 0; log <= MAGAZINE_LOG_MOST; log++) {
+        size_t capacity = magazine_capacity(log);
+        assert_int_equal(capacity, expected);
+        assert_true(capacity <= MAGAZINE_SLOTS_MOST);
+        /* header, mark, slots, mark */
+        size_t bytes = sizeof(struct magazine) + (capacity + 2) * sizeof(uintptr_t);
+        assert_int_equal(bytes, META_LEAST << log);
+        assert_true(capacity < MARK_LIMIT);
+        expected = 2 * expected + 4;
+    }
+    assert_int_equal(magazine_capacity(MAGAZINE_LOG_MOST), MAGAZINE_SLOTS_MOST);
+}
+
+TEST(a_new_magazine_is_empty_between_its_marks)
+{
+    for (unsigned log = 0; log <= MAGAZINE_LOG_MOST; log++) {
+        size_t used = meta_bytes_used();
+        struct magazine *magazine = magazine_new(log);
+        size_t capacity = magazine_capacity(log);
+        assert_int_equal(meta_bytes_used() - used, META_LEAST << log);
+        assert_int_equal(magazine->log, log);
+        assert_int_equal(magazine->count, 0);
+        assert_null(magazine->link);
+        assert_int_equal(magazine->slots[0], capacity);
+        assert_int_equal(magazine->slots[capacity + 1], capacity);
+        for (size_t i = 1; i <= capacity; i++)
+            assert_true(magazine->slots[i] >= MARK_LIMIT);
+        magazine_free(magazine);
+        assert_int_equal(meta_bytes_used(), used);
+    }
+}
+
+TEST(both_ends_lead_back_to_the_magazine)
+{
+    for (unsigned log = 0; log <= MAGAZINE_LOG_MOST; log++) {
+        struct magazine *magazine = magazine_new(log);
+        uintptr_t *begin = magazine_begin(magazine), *end = magazine_end(magazine);
+        assert_int_equal(end - begin, magazine_capacity(log));
+        assert_true(begin[-1] < MARK_LIMIT);
+        assert_true(*end < MARK_LIMIT);
+        assert_ptr_equal(magazine_of_end(end), magazine);
+        assert_ptr_equal(magazine_of_full(begin), magazine);
+        magazine_free(magazine);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(a_magazine_fills_its_block),
+        ROW(a_new_magazine_is_empty_between_its_marks),
+        ROW(both_ends_lead_back_to_the_magazine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
