@@ -19,7 +19,7 @@
 enum { GIVES_PER_TICK = 4096 };
 
 /* A remainder must be able to serve the smallest request that is a cell. */
-enum { SPLIT_LEAST_UNITS = 65 };
+enum { SPLIT_LEAST_UNITS = 16 };
 
 void cells_init(struct cells *cells, struct spans *spans)
 {

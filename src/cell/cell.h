@@ -1,5 +1,5 @@
 /*
- * Cells: medium objects, cut to their size from spans of 512 KiB by best fit.
+ * Cells: medium objects, cut to their size from spans of 1 MiB by best fit.
  *
  * The idea (boundary tags): a header of 8 bytes stands before every cell, and a free cell repeats
  * its size in its last 8 bytes. So both neighbours of a cell are found by arithmetic, and a cell
@@ -32,7 +32,7 @@
 
 #define CELL_UNIT ((size_t)16)
 #define CELL_HEADER ((size_t)8)
-#define CELL_SPAN_BYTES (512 * KIB)
+#define CELL_SPAN_BYTES (1024 * KIB)
 
 /* The largest block that is a cell, in usable bytes. */
 #define CELL_MOST (128 * KIB - CELL_HEADER)

@@ -18,9 +18,8 @@ static void *take_cell(size_t bytes, size_t alignment)
         block = cache_pop_cell(cache, bytes);
     if (block != NULL)
         return block;
-    struct misuse misuse = cache_miss_cell(cache, bytes);
-    if (UNLIKELY(misuse.kind != MISUSE_NONE))
-        misuse_report("malloc", &misuse);
+    cache_miss_cell(cache, bytes);
+    struct misuse misuse;
     block = arenas_take_cell(&heap_default.arenas, bytes, alignment, &misuse);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);

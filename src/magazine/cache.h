@@ -116,28 +116,24 @@ static ALWAYS_INLINE size_t cache_cell_range(size_t units)
     return (log - CACHE_CELL_FIRST_LOG) * CACHE_CELL_STEPS + (units >> (log - 3)) % CACHE_CELL_STEPS;
 }
 
-/* The newest cell of a class, if it has at least `units`; NULL otherwise, also if it is damaged. */
-static ALWAYS_INLINE void *cache_pop_cell_of(struct cache *cache, size_t class, size_t units)
+/* A slot of a magazine of cells holds the cell's size too, in the upper 16 bits, where addresses
+ * have none: cells are chosen without looking at them, they may be long out of the processor's
+ * cache. */
+enum { SLOT_UNITS_SHIFT = 48 };
+
+static inline uintptr_t slot_block(uintptr_t slot)
 {
-    uintptr_t *top = cache->top[class];
-    uintptr_t block = *top;
-    if (block < MARK_LIMIT || cell_of(block)->units < units ||
-        UNLIKELY(!cell_change_state(block, CELL_CACHED, CELL_LIVE)))
-        return NULL;
-    cache->top[class] = top + 1;
-    return (void *)block;
+    return slot & (((uintptr_t)1 << SLOT_UNITS_SHIFT) - 1);
 }
 
-/* A live cell of at least `bytes` (more than SMALL_MOST) from the magazines, or NULL. */
-static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
+static inline size_t slot_units(uintptr_t slot)
 {
-    size_t units = cell_units(bytes);
-    size_t class = CACHE_CELLS + cache_cell_range(units);
-    if (class >= CACHE_CLASSES - 1)
-        return NULL; /* the last range has none above it, and is not worth a test of its own */
-    void *block = cache_pop_cell_of(cache, class, units);
-    return block != NULL ? block : cache_pop_cell_of(cache, class + 1, units);
+    return slot >> SLOT_UNITS_SHIFT;
 }
+
+/* A live cell of at least `bytes` (more than SMALL_MOST) from the magazines, the best fit among
+ * those of its range and the next, and at most an eighth too large; or NULL. */
+void *cache_pop_cell(struct cache *cache, size_t bytes);
 
 /* Puts a live cell into its magazine. The page of the address must be one of cells. False: nothing
  * was done, because it is not a live cell, or there is no room. */
@@ -147,21 +143,21 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
      * more care, and is rare. */
     if (UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
         return false;
-    size_t class = CACHE_CELLS + cache_cell_range(cell_of(address)->units | 1u);
+    size_t units = cell_of(address)->units | 1u; /* no more than a guess until it is checked */
+    size_t class = CACHE_CELLS + cache_cell_range(units);
     if (UNLIKELY(class >= CACHE_CLASSES))
         return false;
     uintptr_t *top = cache->top[class];
     if (UNLIKELY(top[-1] < MARK_LIMIT) ||
         UNLIKELY(!cell_change_state(address, CELL_LIVE, CELL_CACHED)))
         return false;
-    top[-1] = address;
+    top[-1] = (uintptr_t)cell_of(address)->units << SLOT_UNITS_SHIFT | address;
     cache->top[class] = top - 1;
     return true;
 }
 
-/* Call when cache_pop_cell gave nothing: takes note of it for the size of magazines, and says if a
- * damaged cell was the reason. */
-struct misuse cache_miss_cell(struct cache *cache, size_t bytes);
+/* Call when cache_pop_cell gave nothing: takes note of it for the size of magazines. */
+void cache_miss_cell(struct cache *cache, size_t bytes);
 
 /* Takes a live cell back, into a magazine or to where it came from. The cache may be
  * `cache_none`. */
