@@ -139,7 +139,7 @@ TEST(a_thread_on_another_processor_uses_another_arena)
 
 TEST(a_class_is_cold_for_its_first_requests)
 {
-    for (size_t class = 1; class < CLASS_COUNT; class++) {
+    for (size_t class = 1; class < CLASS_COUNT; class ++) {
         unsigned cold = 0;
         while (cold < 1000 && arenas_class_is_cold(&arenas, class))
             cold++;
@@ -179,8 +179,9 @@ TEST(cells_come_from_the_arena_of_the_thread)
     assert_int_equal(arenas.list[0]->cells.span_count, 1);
     struct cell_totals totals = arenas_cell_totals(&arenas);
     assert_int_equal(totals.bytes, 2 * CELL_SPAN_BYTES);
-    assert_int_equal(totals.free, (arenas.list[0]->cells.free_units + arenas.list[1]->cells.free_units) *
-                                      CELL_UNIT);
+    assert_int_equal(totals.free,
+                     (arenas.list[0]->cells.free_units + arenas.list[1]->cells.free_units) *
+                         CELL_UNIT);
     assert_arenas_sound();
     give_cell(first);
     give_cell(second);

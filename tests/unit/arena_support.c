@@ -49,7 +49,7 @@ void assert_arenas_empty(void)
 {
     assert_arenas_sound();
     arenas_trim(&arenas);
-    for (size_t class = 1; class < CLASS_COUNT; class++) {
+    for (size_t class = 1; class < CLASS_COUNT; class ++) {
         struct arena_totals totals = arenas_totals(&arenas, class);
         ASSERT_THAT(totals.slabs + totals.total + totals.free + totals.waiting == 0, "class %zu",
                     class);
@@ -66,7 +66,8 @@ struct magazine *magazine_filled(size_t class)
     assert_non_null(magazine);
     size_t capacity = magazine_capacity(magazine->log);
     for (size_t count = 0; count < capacity;) {
-        size_t got = arenas_take(&arenas, class, magazine_begin(magazine) + count, capacity - count);
+        size_t got =
+            arenas_take(&arenas, class, magazine_begin(magazine) + count, capacity - count);
         assert_in_range(got, 1, capacity - count);
         count += got;
     }

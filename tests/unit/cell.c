@@ -61,15 +61,14 @@ TEST(every_size_gets_what_it_needs_and_no_more)
 
 TEST(a_span_can_be_used_up)
 {
-    uintptr_t blocks[4];
-    for (size_t i = 0; i < 3; i++)
-        blocks[i] = cell_get_units(8192);
-    blocks[3] = cell_get_units(SPAN_UNITS - 3 * 8192);
+    uintptr_t blocks[1 + REST_MOST];
+    blocks[0] = cell_get_units(100);
+    size_t count = 1 + cells_take_rest(blocks + 1);
     assert_int_equal(cells.free_units, 0);
     assert_int_equal(cells.span_count, 1);
     assert_int_equal(take(1, MIN_ALIGN, false), 0);
     assert_cells_sound();
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < count; i++)
         cell_put(blocks[i]);
     assert_cells_empty();
 }
@@ -106,7 +105,8 @@ TEST(the_best_fit_is_found)
         size_t units = cell_units(bytes), best = units;
         while (best < CELL_UNITS && cells.free[best] == NULL)
             best++;
-        uintptr_t expected = (uintptr_t)cells.free[best];
+        uintptr_t top = (uintptr_t)cells.top + CELL_HEADER; /* the last resort */
+        uintptr_t expected = best < CELL_UNITS ? (uintptr_t)cells.free[best] : top;
         uintptr_t block = take(bytes, MIN_ALIGN, false);
         assert_int_equal(block, expected);
         cell_put(block);
@@ -163,20 +163,22 @@ TEST(neighbours_are_joined_in_every_order)
         free_in_order(order);
 }
 
+/* Two blocks at the begin of a span and one that ends it, freed in any order. */
 TEST(blocks_at_the_ends_of_a_span_are_joined_too)
 {
     for (unsigned order = 0; order < 6; order++) {
-        uintptr_t all[3] = {cell_get_units(8000), cell_get_units(8000), cell_get_units(8000)};
-        uintptr_t last = cell_get_units(SPAN_UNITS - 24000);
-        unsigned left = 3, rest = order;
-        cell_put(last);
-        for (; left > 0; rest /= left, left--) {
-            size_t index = rest % left;
+        uintptr_t all[3] = {cell_get_units(8000), cell_get_units(8000)}, rest[REST_MOST];
+        size_t count = cells_take_rest(rest);
+        all[2] = rest[--count];
+        unsigned digits = order;
+        for (unsigned left = 3; left > 0; digits /= left, left--) {
+            size_t index = digits % left;
             cell_put(all[index]);
             memmove(&all[index], &all[index + 1], (left - 1 - index) * sizeof(all[0]));
-            if (left > 1)
-                assert_cells_sound();
+            assert_cells_sound();
         }
+        while (count > 0)
+            cell_put(rest[--count]);
         assert_cells_empty();
     }
 }
@@ -224,7 +226,8 @@ TEST(a_block_grows_into_a_free_neighbour)
     for (size_t i = 0; i < 200 * CELL_UNIT - CELL_HEADER; i++)
         ASSERT_THAT(((char *)block)[i] == 0x11, "at %zu", i);
     memset((void *)block, 0x22, cell_bytes(block));
-    assert_true(cell_resize(block, 450 * CELL_UNIT)); /* what would be left is of no use */
+    /* What would be left is of no use. */
+    assert_true(cell_resize(block, (501 - cells.split_least) * CELL_UNIT - CELL_HEADER));
     assert_int_equal(units_of(block), 500);
     assert_cells_sound();
     cell_put(block);
@@ -255,22 +258,23 @@ TEST(a_block_shrinks_if_that_frees_something_useful)
 
 TEST(the_last_block_of_a_span_is_resized)
 {
-    uintptr_t block = cell_get_units(100);
+    uintptr_t block = cell_get_units(100), rest[REST_MOST];
     assert_true(cell_resize(block, CELL_MOST));
-    assert_int_equal(units_of(block), 8192);
-    uintptr_t second = cell_get_units(8192), third = cell_get_units(8192);
-    uintptr_t last = cell_get_units(100);
-    size_t rest = SPAN_UNITS - 3 * 8192;
-    assert_false(cell_resize(last, rest * CELL_UNIT));
-    assert_true(cell_resize(last, rest * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(cell_bytes(block), CELL_MOST);
+    size_t count = cells_take_rest(rest);
+    uintptr_t last = rest[count - 1];
+    size_t units = units_of(last);
+    assert_true(cell_resize(last, 100 * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(units_of(last), 100);
+    assert_int_equal(cells.free_units, units - 100);
+    assert_cells_sound();
+    assert_false(cell_resize(last, units * CELL_UNIT));
+    assert_true(cell_resize(last, units * CELL_UNIT - CELL_HEADER));
     assert_int_equal(cells.free_units, 0);
     assert_cells_sound();
-    assert_true(cell_resize(last, 1500));
-    assert_cells_sound();
-    cell_put(second);
-    cell_put(last);
+    for (size_t i = 0; i < count; i++)
+        cell_put(rest[i]);
     cell_put(block);
-    cell_put(third);
     assert_cells_empty();
 }
 

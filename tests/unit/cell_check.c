@@ -64,7 +64,8 @@ TEST(damaged_headers_of_live_cells_are_found)
     for (size_t i = 0; i < 5; i++) {
         assert_header_found(live[i], 0, CELL_LIVE, "cells do not tile their span");
         assert_header_found(live[i], 1, CELL_LIVE, "cells do not tile their span");
-        assert_header_found(live[i], UINT16_MAX, CELL_LIVE, "cells do not tile their span");
+        if (i != 0) /* all of the span would fit */
+            assert_header_found(live[i], UINT16_MAX, CELL_LIVE, "cells do not tile their span");
         assert_header_found(live[i], 100, (enum cell_state)7, "a");
         PLANT(cell_of(live[i])->state, 7, "a cell's header is damaged");
         PLANT(cell_of(live[i])->prev_free, i == 0, "a cell is wrong about the one before it");

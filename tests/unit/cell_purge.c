@@ -96,16 +96,14 @@ TEST(small_cells_keep_their_pages)
 {
     size_t units = AGED_BYTES / CELL_UNIT;
     struct hole hole = hole_make(units - 1), large = hole_make(units);
-    uintptr_t fill = cell_get_units(8192), more = cell_get_units(8192), most = cell_get_units(8192);
-    uintptr_t rest = cell_get_units(SPAN_UNITS - 3 * 8192 - 2 * units - 399);
+    uintptr_t rest[REST_MOST];
+    size_t count = cells_take_rest(rest);
     cell_put(hole.block);
     cell_put(large.block);
     assert_true(cells_purge(&cells, true) > 0);
     assert_int_equal(fake.purges, 1);
-    cell_put(fill);
-    cell_put(more);
-    cell_put(most);
-    cell_put(rest);
+    while (count > 0)
+        cell_put(rest[--count]);
     hole_end(&hole);
     hole_end(&large);
     assert_cells_empty();

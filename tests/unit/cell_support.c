@@ -53,6 +53,19 @@ uintptr_t cell_get_units(size_t units)
     return block;
 }
 
+size_t cells_take_rest(uintptr_t *blocks)
+{
+    size_t count = 0, most = (CELL_MOST + CELL_HEADER) / CELL_UNIT;
+    while (cells.top != NULL) {
+        assert_in_range(count, 0, REST_MOST - 1);
+        size_t units = cells.top->units;
+        /* Half of what would leave too little behind. */
+        units = units > 2 * most ? most : units > most ? units / 2 : units;
+        blocks[count++] = cell_get_units(units);
+    }
+    return count;
+}
+
 void cell_put(uintptr_t block)
 {
     cell_set_state(block, CELL_CACHED);

@@ -28,6 +28,11 @@ uintptr_t cell_get(size_t bytes);
 /* The same, of a cell with exactly so many units. */
 uintptr_t cell_get_units(size_t units);
 
+/* Takes what is free at the end of the first span, in cells of the largest size. Returns how many.
+ */
+enum { REST_MOST = 16 };
+size_t cells_take_rest(uintptr_t *blocks);
+
 /* Gives a live block back. */
 void cell_put(uintptr_t block);
 

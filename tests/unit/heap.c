@@ -1,0 +1,394 @@
+/*
+ * Tests of heap/heap.h: blocks of every size and alignment, zeroing, resizing, trimming, and the
+ * totals. Misuse is in heap_misuse.c.
+ */
+#include "heap_support.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "meta/meta.h"
+#include "options/options.h"
+
+/* ---- Taking ---- */
+
+static void take_every_size(void)
+{
+    for (size_t bytes = 0; bytes < 32 * MIB; bytes += 1 + (bytes < 3000 ? 0 : bytes / 17)) {
+        char *block = block_get(bytes);
+        size_t usable = heap_usable(block, "test");
+        assert_true(usable >= bytes && usable > 0);
+        block[0] = 1;
+        block[usable - 1] = 1;
+        heap_give(block);
+    }
+    for (const size_t *bytes = border_sizes; *bytes != 0; bytes++) {
+        char *block = block_get(*bytes);
+        assert_true(heap_usable(block, "test") >= *bytes);
+        /* No more than an eighth, or a page, is wasted. */
+        assert_true(heap_usable(block, "test") <= *bytes + size_max(*bytes / 8, PAGE_BYTES));
+        memset(block, 1, heap_usable(block, "test"));
+        heap_give(block);
+    }
+}
+
+TEST(every_size_is_had)
+{
+    with_and_without_cache(take_every_size);
+}
+
+static void keep_blocks_apart(void)
+{
+    enum { BLOCKS = 400 };
+    static char *blocks[BLOCKS];
+    static size_t sizes[BLOCKS];
+    uint64_t seed = 1;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        sizes[i] = random_below(&seed, (size_t)1 << random_below(&seed, 19));
+        blocks[i] = block_get(sizes[i]);
+        sizes[i] = heap_usable(blocks[i], "test"); /* all of which is ours */
+        pattern_fill(blocks[i], sizes[i], i);
+    }
+    assert_heap_sound();
+    for (size_t i = 0; i < BLOCKS; i++) {
+        assert_true(pattern_holds(blocks[i], sizes[i], i));
+        heap_give(blocks[i]);
+    }
+    assert_heap_sound();
+}
+
+TEST(blocks_do_not_overlap)
+{
+    with_and_without_cache(keep_blocks_apart);
+}
+
+static void take_every_alignment(void)
+{
+    for (size_t alignment = 1; alignment <= 64 * MIB; alignment *= 2)
+        for (const size_t *bytes = border_sizes;; bytes++) {
+            char *block = heap_take_aligned(alignment, *bytes);
+            ASSERT_THAT(block != NULL, "%zu at a multiple of %zu", *bytes, alignment);
+            ASSERT_THAT(((uintptr_t)block & (size_max(alignment, MIN_ALIGN) - 1)) == 0,
+                        "%zu at a multiple of %zu", *bytes, alignment);
+            size_t usable = heap_usable(block, "test");
+            assert_true(usable >= *bytes && usable > 0);
+            block[0] = 1;
+            block[usable - 1] = 1;
+            heap_give(block);
+            if (*bytes == 0)
+                break;
+        }
+}
+
+TEST(every_alignment_is_had_for_every_size)
+{
+    with_and_without_cache(take_every_alignment);
+}
+
+TEST(impossible_requests_are_refused_at_once)
+{
+    static const size_t sizes[] = {MAX_REQUEST + 1, PTRDIFF_MAX, SIZE_MAX - 4096, SIZE_MAX};
+    struct heap_totals before = heap_totals();
+    for (size_t i = 0; i < 4; i++) {
+        assert_null(heap_take(sizes[i]));
+        assert_null(heap_take_zero(sizes[i]));
+        for (size_t alignment = 1; alignment != 0; alignment *= 2)
+            assert_null(heap_take_aligned(alignment, sizes[i]));
+    }
+    assert_null(heap_take_aligned((size_t)1 << 63, 1));
+    assert_null(heap_take(MAX_REQUEST));
+    struct heap_totals after = heap_totals();
+    assert_int_equal(after.huge, before.huge);
+    assert_int_equal(after.segments, before.segments);
+    assert_heap_sound();
+}
+
+static void take_zero_of_every_size(void)
+{
+    for (unsigned round = 0; round < 3; round++)
+        for (const size_t *bytes = border_sizes; *bytes != 0; bytes++) {
+            /* Dirty memory first, so that it is likely to be had again. */
+            char *dirty[3];
+            for (size_t i = 0; i < 3; i++)
+                memset(dirty[i] = block_get(*bytes), 0xff, *bytes);
+            for (size_t i = 0; i < 3; i++)
+                heap_give(dirty[i]);
+            char *block = heap_take_zero(*bytes);
+            assert_non_null(block);
+            ASSERT_THAT(all_zero(block, *bytes), "%zu bytes", *bytes);
+            memset(block, 0xff, *bytes);
+            heap_give(block);
+        }
+    char *none = heap_take_zero(0);
+    assert_non_null(none);
+    heap_give(none);
+}
+
+TEST(zeroed_blocks_are_zero)
+{
+    with_and_without_cache(take_zero_of_every_size);
+}
+
+/* ---- Resizing ---- */
+
+static void resize_between_all_borders(void)
+{
+    for (const size_t *from = border_sizes; *from != 0; from++)
+        for (const size_t *to = border_sizes; *to != 0; to++) {
+            char *block = block_get(*from);
+            pattern_fill(block, *from, *to);
+            char *resized = heap_resize(block, *to);
+            assert_non_null(resized);
+            ASSERT_THAT(pattern_holds(resized, size_min(*from, *to), *to), "%zu to %zu", *from,
+                        *to);
+            assert_true(heap_usable(resized, "test") >= *to);
+            memset(resized, 1, *to);
+            heap_give(resized);
+        }
+}
+
+TEST(resizing_keeps_the_contents)
+{
+    with_and_without_cache(resize_between_all_borders);
+}
+
+static void resize_at_random(void)
+{
+    enum { BLOCKS = 40 };
+    char *blocks[BLOCKS] = {NULL};
+    size_t sizes[BLOCKS] = {0};
+    uint64_t seed = 2;
+    for (unsigned turn = 0; turn < 3000; turn++) {
+        size_t i = random_below(&seed, BLOCKS);
+        size_t bytes = 1 + random_below(&seed, (size_t)1 << random_below(&seed, 21));
+        blocks[i] = blocks[i] == NULL ? block_get(bytes) : heap_resize(blocks[i], bytes);
+        assert_non_null(blocks[i]);
+        ASSERT_THAT(pattern_holds(blocks[i], size_min(bytes, sizes[i]), i), "turn %u", turn);
+        pattern_fill(blocks[i], bytes, i);
+        sizes[i] = bytes;
+        if (turn % 200 == 0)
+            assert_heap_sound();
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        heap_give(blocks[i]);
+}
+
+TEST(resizing_at_random_keeps_the_contents)
+{
+    with_and_without_cache(resize_at_random);
+}
+
+/* Where a block is after it was resized from `from` to `to`. */
+static bool stays(size_t from, size_t to)
+{
+    char *block = block_get(from);
+    uintptr_t start = (uintptr_t)block;
+    block = heap_resize(block, to);
+    assert_non_null(block);
+    bool same = (uintptr_t)block == start;
+    heap_give(block);
+    return same;
+}
+
+/* Objects of a class for which the heap uses slabs, whatever it does for the first requests. */
+static void warm_up(size_t bytes)
+{
+    char *blocks[64];
+    for (size_t i = 0; i < 64; i++)
+        blocks[i] = block_get(bytes);
+    for (size_t i = 0; i < 64; i++)
+        heap_give(blocks[i]);
+}
+
+TEST(small_blocks_move_only_if_it_is_worth_it)
+{
+    warm_up(256);
+    warm_up(512);
+    assert_true(stays(512, 512));
+    assert_true(stays(500, 512));  /* within its class */
+    assert_true(stays(512, 300));  /* a little smaller */
+    assert_false(stays(512, 256)); /* half as large */
+    assert_false(stays(512, 513));
+    assert_true(stays(64, 1)); /* too small for moving to save anything */
+    assert_false(stays(80, 1));
+}
+
+TEST(medium_blocks_grow_in_place_where_there_is_room)
+{
+    char *wall = block_get(60000), *block = block_get(20000), *next = block_get(20000);
+    char *behind = block_get(60000);
+    heap_give(next);
+    heap_trim(0);
+    assert_ptr_equal(heap_resize(block, 35000), block);
+    assert_ptr_equal(heap_resize(block, 2000), block);
+    heap_give(block);
+    heap_give(wall);
+    heap_give(behind);
+}
+
+TEST(large_blocks_are_resized_without_a_copy)
+{
+    char *block = block_get(200 * KIB);
+    assert_ptr_equal(heap_resize(block, 150 * KIB), block);
+    assert_ptr_equal(heap_resize(block, 200 * KIB), block);
+    heap_give(block);
+    block = block_get(3 * MIB);
+    strcpy(block, "huge");
+    block = heap_resize(block, 300 * MIB); /* which would take long to copy */
+    assert_string_equal(block, "huge");
+    assert_int_equal(heap_usable(block, "test"), 300 * MIB);
+    block = heap_resize(block, 2 * MIB);
+    assert_int_equal(heap_usable(block, "test"), 2 * MIB);
+    assert_string_equal(block, "huge");
+    heap_give(block);
+}
+
+TEST(a_refused_resize_leaves_the_block)
+{
+    for (const size_t *bytes = border_sizes; *bytes != 0; bytes++) {
+        char *block = block_get(*bytes);
+        pattern_fill(block, *bytes, 5);
+        assert_null(heap_resize(block, MAX_REQUEST + 1));
+        assert_null(heap_resize(block, SIZE_MAX));
+        assert_null(heap_resize(block, MAX_REQUEST));
+        assert_null(heap_resize(block, (size_t)1 << 50));
+        assert_true(pattern_holds(block, *bytes, 5));
+        assert_true(heap_usable(block, "test") >= *bytes);
+        heap_give(block);
+    }
+}
+
+/* ---- errno ---- */
+
+TEST(errno_is_kept_by_frees)
+{
+    for (const size_t *bytes = border_sizes; *bytes != 0; bytes++) {
+        char *block = block_get(*bytes);
+        errno = 77;
+        heap_give(block);
+        assert_int_equal(errno, 77);
+    }
+    heap_give(NULL);
+    assert_int_equal(errno, 77);
+}
+
+/* ---- Trimming and totals ---- */
+
+static size_t idle_of(const struct heap_totals *totals)
+{
+    return totals->small_free + totals->small_waiting + totals->small_cached;
+}
+
+static void assert_totals_add_up(void)
+{
+    struct heap_totals totals = heap_totals();
+    assert_int_equal(totals.segments,
+                     totals.slabs + totals.cells + totals.large + totals.dirty + totals.clean);
+    assert_true(totals.slabs >= totals.small_live + idle_of(&totals));
+    assert_true(totals.cells >= totals.cells_free + totals.cells_cached);
+    assert_true(totals.meta_mapped > 0 && totals.meta_used > 0);
+    assert_true((totals.huge == 0) == (totals.huge_count == 0));
+}
+
+TEST(totals_follow_what_is_taken)
+{
+    heap_trim(0);
+    struct heap_totals before = heap_totals();
+    char *small[1000], *cells[20], *large[3], *huge[2];
+    for (size_t i = 0; i < 1000; i++)
+        small[i] = block_get(64);
+    for (size_t i = 0; i < 20; i++)
+        cells[i] = block_get(100000);
+    for (size_t i = 0; i < 3; i++)
+        large[i] = block_get(500 * KIB);
+    for (size_t i = 0; i < 2; i++)
+        huge[i] = block_get(5 * MIB);
+    struct heap_totals totals = heap_totals();
+    assert_totals_add_up();
+    assert_int_equal(totals.small_live - before.small_live, 64000);
+    assert_in_range(heap_cells_live(&totals) - heap_cells_live(&before), 2000000, 2010000);
+    assert_int_equal(totals.large - before.large, 1500 * KIB);
+    assert_int_equal(totals.huge - before.huge, 10 * MIB);
+    assert_int_equal(totals.huge_count - before.huge_count, 2);
+    for (size_t i = 0; i < 1000; i++)
+        heap_give(small[i]);
+    for (size_t i = 0; i < 20; i++)
+        heap_give(cells[i]);
+    for (size_t i = 0; i < 3; i++)
+        heap_give(large[i]);
+    for (size_t i = 0; i < 2; i++)
+        heap_give(huge[i]);
+    assert_totals_add_up();
+    totals = heap_totals();
+    assert_int_equal(totals.small_live, before.small_live);
+    assert_int_equal(heap_cells_live(&totals), heap_cells_live(&before));
+    assert_int_equal(totals.large, before.large);
+    assert_int_equal(totals.huge, before.huge);
+    assert_heap_sound();
+}
+
+TEST(a_trim_gives_free_memory_back)
+{
+    enum { BLOCKS = 3000 };
+    static char *blocks[BLOCKS];
+    uint64_t seed = 4;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        size_t bytes = 1 + random_below(&seed, i % 100 == 0 ? 300000 : 2000);
+        memset(blocks[i] = block_get(bytes), 1, bytes);
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        heap_give(blocks[i]);
+    assert_true(heap_totals().dirty > 0);
+    size_t kept = 512 * KIB;
+    heap_trim(kept);
+    assert_true(heap_totals().dirty <= kept);
+    assert_totals_add_up();
+    assert_true(heap_trim(0) > 0);
+    struct heap_totals totals = heap_totals();
+    assert_int_equal(totals.dirty, 0);
+    assert_int_equal(totals.small_cached + totals.small_waiting + totals.cells_cached, 0);
+    assert_int_equal(totals.small_live, 0);
+    assert_int_equal(totals.slabs + totals.cells + totals.large, 0);
+    assert_int_equal(totals.segments, 0);
+    assert_int_equal(heap_trim(0), 0); /* nothing is left to give */
+    assert_heap_sound();
+}
+
+TEST(classes_are_counted_one_by_one)
+{
+    size_t cached, class = class_of_size(48);
+    struct arena_totals before = heap_class_totals(class, &cached);
+    size_t live = before.total - before.free - before.waiting - cached;
+    char *blocks[100];
+    for (size_t i = 0; i < 100; i++)
+        blocks[i] = block_get(48);
+    struct arena_totals totals = heap_class_totals(class, &cached);
+    assert_int_equal(totals.total - totals.free - totals.waiting - cached, live + 100);
+    for (size_t i = 0; i < 100; i++)
+        heap_give(blocks[i]);
+    totals = heap_class_totals(class, &cached);
+    assert_int_equal(totals.total - totals.free - totals.waiting - cached, live);
+    assert_true(cached > 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(every_size_is_had),
+        ROW(blocks_do_not_overlap),
+        ROW(every_alignment_is_had_for_every_size),
+        ROW(impossible_requests_are_refused_at_once),
+        ROW(zeroed_blocks_are_zero),
+        ROW(resizing_keeps_the_contents),
+        ROW(resizing_at_random_keeps_the_contents),
+        ROW(small_blocks_move_only_if_it_is_worth_it),
+        ROW(medium_blocks_grow_in_place_where_there_is_room),
+        ROW(large_blocks_are_resized_without_a_copy),
+        ROW(a_refused_resize_leaves_the_block),
+        ROW(errno_is_kept_by_frees),
+        ROW(totals_follow_what_is_taken),
+        ROW(a_trim_gives_free_memory_back),
+        ROW(classes_are_counted_one_by_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

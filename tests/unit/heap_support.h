@@ -1,0 +1,28 @@
+/*
+ * The process's own heap, for the tests of what stands above it.
+ */
+#ifndef SNUG_TESTS_UNIT_HEAP_SUPPORT_H
+#define SNUG_TESTS_UNIT_HEAP_SUPPORT_H
+
+#include "heap/heap.h"
+#include "support.h"
+
+/* Fails unless heap_check is content. */
+void assert_heap_sound(void);
+
+/* A block that must be had. */
+char *block_get(size_t bytes);
+
+/* Runs a test once with magazines and once without. */
+void with_and_without_cache(void (*test)(void));
+
+/* The bytes of a pattern that depends on the place and on `seed`. */
+void pattern_fill(char *block, size_t bytes, uint64_t seed);
+bool pattern_holds(const char *block, size_t bytes, uint64_t seed);
+
+bool all_zero(const char *block, size_t bytes);
+
+/* Sizes around all borders of the heap, ending with 0. */
+extern const size_t border_sizes[];
+
+#endif
