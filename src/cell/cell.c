@@ -70,12 +70,13 @@ struct misuse cell_misuse(uintptr_t block)
         misuse.kind = MISUSE_UNKNOWN;
         return misuse;
     }
-    const struct cell *cell = cell_of(block);
+    struct cell *cell = cell_of(block);
     if (block % CELL_UNIT == 0 && cell_is_sound(cell)) {
         if (cell->state == CELL_LIVE)
             return misuse;
+        size_t units = cell->state == CELL_FREE ? cell_former_units(cell) : cell->units;
         misuse.kind = MISUSE_DOUBLE_FREE;
-        misuse.bytes = cell_bytes(block);
+        misuse.bytes = units == 0 ? 0 : units * CELL_UNIT - CELL_HEADER;
         return misuse;
     }
     struct cells *cells = cells_of(span);
@@ -87,14 +88,25 @@ struct misuse cell_misuse(uintptr_t block)
 
 /* ---- Free cells ---- */
 
+/* Makes the range from `cell` on free, with no free cell before it; not listed yet. `former` is the
+ * units of the block that was at its beginning, 0 if there was none. */
+static void cell_clear(const struct cells *cells, struct cell *cell, size_t units, size_t former)
+{
+    cell_set(cell, units, CELL_FREE);
+    cell->prev_free = 0;
+    if (units > CELL_LEAST_UNITS)
+        cell_past(cell)->units = (uint16_t)former;
+    if (units >= CELL_AGED_UNITS) {
+        cell_past(cell)->purged = false;
+        cell_past(cell)->since = cells->ticks;
+    }
+}
+
 /* Makes the range from `cell` on a free cell, which has no free neighbours, and lists it. */
 static void cell_make_free(struct cells *cells, const struct span *span, struct cell *cell,
-                           size_t units, uint8_t prev_free)
+                           size_t units, size_t former)
 {
-    if (units >= CELL_AGED_UNITS)
-        *cell_age(cell) = (struct cell_age){.since = cells->ticks, .purged = false};
-    cell_set(cell, units, CELL_FREE);
-    cell->prev_free = prev_free;
+    cell_clear(cells, cell, units, former);
     struct cell *next = next_cell(cell);
     if (!is_end(span, next)) {
         *trailer_before(next) = units;
@@ -104,13 +116,10 @@ static void cell_make_free(struct cells *cells, const struct span *span, struct 
 }
 
 /* Makes the rest of a span from `cell` on, which has no free neighbour, the top. */
-static void cell_make_top(struct cells *cells, struct cell *cell, size_t units)
+static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, size_t former)
 {
     CHECK(cells->top == NULL);
-    if (units >= CELL_AGED_UNITS)
-        *cell_age(cell) = (struct cell_age){.since = cells->ticks, .purged = false};
-    cell_set(cell, units, CELL_FREE);
-    cell->prev_free = 0;
+    cell_clear(cells, cell, units, former);
     cells->top = cell;
     cells_count_free(cells, units, 0);
 }
@@ -146,6 +155,12 @@ static struct cell *free_before(const struct cells *cells, const struct span *sp
 
 /* ---- Spans ---- */
 
+/* Atomic because cells_used_bytes reads without the lock; relaxed: what it sees is a hint. */
+static void cells_count_span(struct cells *cells, size_t change)
+{
+    __atomic_store_n(&cells->span_count, cells->span_count + change, __ATOMIC_RELAXED);
+}
+
 static bool span_new(struct cells *cells)
 {
     struct span *span = meta_take(sizeof(*span));
@@ -159,21 +174,21 @@ static bool span_new(struct cells *cells)
     /* release: see cells_of */
     __atomic_store_n(&span->owner, cells, __ATOMIC_RELEASE);
     page_map_fill_classes(span->start, span->pages, PAGE_MAP_CELL);
-    cells->span_count++;
+    cells_count_span(cells, 1);
     /* What is left of the old top was too small for what is asked now; it waits in its list. */
     struct cell *old = cells->top;
     if (old != NULL) {
         cell_unlist(cells, old);
-        cell_make_free(cells, span_of((uintptr_t)old), old, old->units, 0);
+        cell_make_free(cells, span_of((uintptr_t)old), old, old->units, cell_former_units(old));
     }
-    cell_make_top(cells, first_cell(span), CELL_UNITS - 1);
+    cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
     COUNT(cell_spans_made, 1);
     return true;
 }
 
 static void span_release(struct cells *cells, struct span *span)
 {
-    cells->span_count--;
+    cells_count_span(cells, (size_t)-1);
     page_map_fill_classes(span->start, span->pages, 0);
     span_give(cells->spans, span, 0);
     COUNT(cell_spans_released, 1);
@@ -202,7 +217,7 @@ static struct cell *cell_cut(struct cells *cells, const struct span *span, struc
     cell_set(cell, units, CELL_LIVE);
     struct cell *next = next_cell(cell);
     if (back != 0 && was_top)
-        cell_make_top(cells, next, back);
+        cell_make_top(cells, next, back, 0);
     else if (back != 0)
         cell_make_free(cells, span, next, back, 0);
     else if (!is_end(span, next))
@@ -261,6 +276,7 @@ static struct misuse give_locked(struct cells *cells, struct span *span, struct 
 {
     struct cell *whole = cell;
     size_t units = cell->units;
+    size_t former = units;
     struct cell *next = next_cell(cell);
     struct cell *before = NULL;
     if (cell->prev_free) {
@@ -278,17 +294,18 @@ static struct misuse give_locked(struct cells *cells, struct span *span, struct 
     }
     if (before != NULL) {
         /* The header stays behind, inside of the free cell: a second free finds it free. */
-        cell_set(cell, cell->units, CELL_FREE);
+        cell_clear(cells, cell, units, cell->units);
         cell_list_remove(cells, before);
         units += before->units;
+        former = cell_former_units(before);
         whole = before;
     }
     if (units == CELL_UNITS - 1)
         span_release(cells, span);
     else if (joins_top)
-        cell_make_top(cells, whole, units);
+        cell_make_top(cells, whole, units, former);
     else
-        cell_make_free(cells, span, whole, units, 0);
+        cell_make_free(cells, span, whole, units, former);
     return (struct misuse){.kind = MISUSE_NONE};
 }
 

@@ -96,6 +96,14 @@ size_t cells_purge_locked(struct cells *cells, bool all);
 
 const char *cells_check(struct cells *cells);
 
+/* Bytes of cells that are not free, read without the lock: a hint. */
+static inline size_t cells_used_bytes(const struct cells *cells)
+{
+    size_t spans = __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
+    size_t idle = __atomic_load_n(&cells->free_units, __ATOMIC_RELAXED) * CELL_UNIT;
+    return spans > idle ? spans - idle : 0;
+}
+
 /* ---- One block, by its owner; no lock ---- */
 
 static inline struct cell *cell_of(uintptr_t block)

@@ -13,17 +13,24 @@ struct free_links {
     struct free_links *prev; /* NULL for the first */
 };
 
-/* Behind the links, in cells that have whole pages to give back. */
-struct cell_age {
+/* Behind the links, in free cells of more than the least size. */
+struct cell_past {
+    uint16_t units; /* of the block that was here, for what is said about a second free; 0: none */
+    bool purged;    /* the whole pages are not there; this and below: from CELL_AGED_UNITS on */
     uint32_t since; /* the tick at which it became free */
-    bool purged;    /* its whole pages are not there */
 };
 
 enum { CELL_AGED_UNITS = (int)(32 * KIB / CELL_UNIT) };
 
-static inline struct cell_age *cell_age(struct cell *cell)
+static inline struct cell_past *cell_past(struct cell *cell)
 {
-    return (struct cell_age *)((char *)cell + CELL_HEADER + sizeof(struct free_links));
+    return (struct cell_past *)((char *)cell + CELL_HEADER + sizeof(struct free_links));
+}
+
+/* The units of the block that a free cell was, as far as it is known. */
+static inline uint16_t cell_former_units(struct cell *cell)
+{
+    return cell->units > CELL_LEAST_UNITS ? cell_past(cell)->units : cell->units;
 }
 
 static inline struct free_links *cell_links(struct cell *cell)

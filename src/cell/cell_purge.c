@@ -12,7 +12,7 @@
 
 static size_t cell_purge(struct cells *cells, struct cell *cell)
 {
-    uintptr_t start = (uintptr_t)(cell_age(cell) + 1);
+    uintptr_t start = (uintptr_t)(cell_past(cell) + 1);
     uintptr_t end = (uintptr_t)cell + cell->units * CELL_UNIT - sizeof(uint64_t); /* the trailer */
     start = align_up(start, os_page_size());
     end = align_down(end, os_page_size());
@@ -21,14 +21,14 @@ static size_t cell_purge(struct cells *cells, struct cell *cell)
     const struct provider *provider = cells->spans->provider;
     if (!provider->purge(provider, (void *)start, end - start))
         return 0;
-    cell_age(cell)->purged = true;
+    cell_past(cell)->purged = true;
     return end - start;
 }
 
 static size_t purge_if_idle(struct cells *cells, struct cell *cell, bool all)
 {
-    const struct cell_age *age = cell_age(cell);
-    if (age->purged || !(all || cells->ticks - age->since >= 2))
+    const struct cell_past *past = cell_past(cell);
+    if (past->purged || !(all || cells->ticks - past->since >= 2))
         return 0;
     return cell_purge(cells, cell);
 }

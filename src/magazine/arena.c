@@ -294,6 +294,17 @@ struct cell_totals arenas_cell_totals(const struct arenas *arenas)
     return totals;
 }
 
+size_t arenas_cells_used(const struct arenas *arenas)
+{
+    size_t used = 0;
+    for (unsigned i = 0; i < arenas->count; i++) {
+        const struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells != NULL)
+            used += cells_used_bytes(cells);
+    }
+    return used;
+}
+
 /* ---- All of them ---- */
 
 size_t arenas_trim(struct arenas *arenas)

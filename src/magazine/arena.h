@@ -87,6 +87,9 @@ struct cell_totals {
 
 struct cell_totals arenas_cell_totals(const struct arenas *arenas);
 
+/* Bytes of cells that are not free, read without locks: a hint. */
+size_t arenas_cells_used(const struct arenas *arenas);
+
 /* The totals of one class over all arenas. */
 struct arena_totals arenas_totals(const struct arenas *arenas, size_t class);
 

@@ -80,13 +80,13 @@ void cache_unhold(struct cache *cache, size_t bytes)
     __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Cells are large: a small heap must not wait in magazines for the most part. */
+/* Cells are large: a program that uses few of them must not have most of them wait in magazines. */
 static size_t held_bytes_most(const struct cache *cache, size_t class)
 {
     if (class < CACHE_CELLS)
         return options.thread_cache;
-    size_t heap = spans_segment_bytes(cache->arenas->spans);
-    return size_min(options.thread_cache, size_max(heap / 8, 64 * KIB));
+    size_t used = arenas_cells_used(cache->arenas);
+    return size_min(options.thread_cache, size_max(used / 8, 64 * KIB));
 }
 
 struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)

@@ -93,12 +93,6 @@ static void run_settle(struct spans *spans, struct span *run)
 
 /* ---- Segments ---- */
 
-/* Atomic because spans_segment_bytes reads without the lock; relaxed: what it sees is a hint. */
-static void spans_count_segment(struct spans *spans, size_t more, size_t fewer)
-{
-    __atomic_store_n(&spans->segment_pages, spans->segment_pages + more - fewer, __ATOMIC_RELAXED);
-}
-
 static bool segment_add(struct spans *spans, size_t pages)
 {
     struct span *run = meta_take(sizeof(*run));
@@ -110,7 +104,7 @@ static bool segment_add(struct spans *spans, size_t pages)
         return false;
     }
     list_push(&spans->segments, &segment->link);
-    spans_count_segment(spans, segment->pages, 0);
+    spans->segment_pages += segment->pages;
     spans->empty_segments++;
     *run = (struct span){.start = segment->start,
                          .segment = segment,
@@ -152,7 +146,7 @@ static bool segment_drop(struct spans *spans, struct segment *segment)
     page_map_fill_entries(start, pages, entry_freed(0));
     if (segment_free(spans->provider, segment)) {
         descriptor_give(kept);
-        spans_count_segment(spans, 0, pages);
+        spans->segment_pages -= pages;
         spans->empty_segments--;
         return true;
     }

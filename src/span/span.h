@@ -93,12 +93,6 @@ bool span_shrink(struct spans *spans, struct span *span, size_t pages);
  * back. Returns the bytes that went to the system. */
 size_t spans_purge(struct spans *spans, size_t keep_pages);
 
-/* Bytes of all segments, read without the lock: a hint. */
-static inline size_t spans_segment_bytes(const struct spans *spans)
-{
-    return __atomic_load_n(&spans->segment_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
-}
-
 /* Walks all of it. NULL if every invariant holds, otherwise what does not. */
 const char *spans_check(struct spans *spans);
 
