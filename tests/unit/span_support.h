@@ -5,7 +5,7 @@
 #define SNUG_TESTS_UNIT_SPAN_SUPPORT_H
 
 #include "fake_provider.h"
-#include "span/span.h"
+#include "heap/heap.h" /* all headers, before names of ours that parameters in them have too */
 #include "support.h"
 
 /* Segments are 4 MiB at least: the first takes of a test come from one of this many pages. */
