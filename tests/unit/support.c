@@ -151,3 +151,14 @@ void assert_said(const char *found, const char *expected, const char *planted)
     if (strstr(found, expected) == NULL)
         fail_msg("with %s it says \"%s\", not \"%s\"", planted, found, expected);
 }
+
+void assert_that_failed(const char *file, int line, const char *condition, const char *format, ...)
+{
+    char detail[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof(detail), format, arguments);
+    va_end(arguments);
+    print_error("%s: %s\n", condition, detail);
+    _fail(file, line);
+}

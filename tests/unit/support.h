@@ -108,7 +108,9 @@ static inline size_t random_below(uint64_t *state, size_t limit)
 #define ASSERT_THAT(condition, ...) \
     do { \
         if (!(condition)) \
-            fail_msg(#condition ": " __VA_ARGS__); \
+            assert_that_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
     } while (0)
+__attribute__((format(printf, 4, 5))) void
+assert_that_failed(const char *file, int line, const char *condition, const char *format, ...);
 
 #endif
