@@ -21,12 +21,18 @@ enum { GIVES_PER_TICK = 4096 };
 /* A remainder must be able to serve the smallest request that is a cell. */
 enum { SPLIT_LEAST_UNITS = 16 };
 
-void cells_init(struct cells *cells, struct spans *spans)
+bool cells_init(struct cells *cells, struct spans *spans)
 {
+    /* Half a MiB of address space, of which only the pages for sizes that are freed are touched. */
+    if (cells->free == NULL)
+        cells->free = meta_map(CELL_UNITS * sizeof(*cells->free));
+    if (cells->free == NULL)
+        return false;
     lock_init(&cells->lock, RANK_CELLS);
     cells->split_least = SPLIT_LEAST_UNITS;
     /* release: who sees the cells in use sees them whole */
     __atomic_store_n(&cells->spans, spans, __ATOMIC_RELEASE);
+    return true;
 }
 
 /* ---- Misuse ---- */

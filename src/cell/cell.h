@@ -67,10 +67,11 @@ struct cells {
     struct cell *top;  /* the free rest of the newest span, in no list; NULL if there is none */
     uint64_t summary[CELL_WORDS / 64];  /* bit w == bitmap[w] is not 0 */
     uint64_t bitmap[CELL_WORDS];        /* bit u == free[u] is not empty */
-    struct free_links *free[CELL_UNITS]; /* cells of u units */
+    struct free_links **free;           /* CELL_UNITS lists, of cells of u units */
 };
 
-void cells_init(struct cells *cells, struct spans *spans);
+/* `cells` must be zero, but may have its table of lists already. False: no memory for that. */
+bool cells_init(struct cells *cells, struct spans *spans);
 
 /* A block of at least `bytes` (at most CELL_MOST) at a multiple of `alignment` (a power of two, at
  * most PAGE_BYTES), or NULL. Takes a new span only if `may_grow`. If free cells turn out to be

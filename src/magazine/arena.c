@@ -92,15 +92,16 @@ static struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned i
     return __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : &arena->cells;
 }
 
+/* The cells of an arena, made ready if this is their first use; NULL if there is no memory for it. */
 static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
 {
-    if (UNLIKELY(__atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) == NULL)) {
+    bool ready = __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) != NULL;
+    if (UNLIKELY(!ready)) {
         lock_take(&arenas->lock);
-        if (arena->cells.spans == NULL)
-            cells_init(&arena->cells, arenas->spans);
+        ready = arena->cells.spans != NULL || cells_init(&arena->cells, arenas->spans);
         lock_release(&arenas->lock);
     }
-    return &arena->cells;
+    return ready ? &arena->cells : NULL;
 }
 
 /* A program uses many sizes a few times only. A page for each of them is what makes small programs
@@ -263,7 +264,10 @@ static void *take_cell_from_others(struct arenas *arenas, const struct cells *he
 void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment,
                        struct misuse *misuse)
 {
+    misuse->kind = MISUSE_NONE;
     struct cells *here = arena_cells(arenas, arena_here(arenas));
+    if (UNLIKELY(here == NULL))
+        return take_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse);
     void *block = cells_take(here, bytes, alignment, false, misuse);
     if (block == NULL)
         block = take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse);

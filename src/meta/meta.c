@@ -43,11 +43,11 @@ static bool chunk_new(void)
 {
     bool first = meta.chunk == NULL;
     size_t bytes = first ? FIRST_CHUNK : CHUNK;
-    char *chunk = first ? first_chunk : os_map(bytes);
+    char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL);
     if (chunk == NULL) {
         /* A limit may be near: a smaller chunk may still go. */
         bytes = size_max(os_page_size(), 16 * KIB);
-        chunk = os_map(bytes);
+        chunk = os_map(bytes, OS_PAGES_SMALL);
         if (chunk == NULL)
             return false;
     }
@@ -115,7 +115,7 @@ void meta_give(void *block, size_t bytes)
 void *meta_map(size_t bytes)
 {
     bytes = align_up(bytes, os_page_size());
-    void *table = os_map(bytes);
+    void *table = os_map(bytes, OS_PAGES_SMALL);
     if (table != NULL)
         count(&meta.mapped, bytes);
     return table;

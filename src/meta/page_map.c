@@ -9,11 +9,22 @@
 
 struct page_map page_map;
 
+/* The leaves of the slower map, in a table of PAGE_MAP_ROOT; NULL until the first is made. */
+static uintptr_t **span_root;
+
 /* Both leaves of a root entry, in one mapping. */
 #define LEAF_BYTES (PAGE_MAP_LEAF * (sizeof(uintptr_t) + sizeof(uint8_t)))
 
+/* The lock of meta must be held. */
 static bool leaf_new(size_t root)
 {
+    if (span_root == NULL) {
+        uintptr_t **table = meta_map(PAGE_MAP_ROOT * sizeof(*table));
+        if (table == NULL)
+            return false;
+        /* release: a reader that finds the table finds it zero */
+        __atomic_store_n(&span_root, table, __ATOMIC_RELEASE);
+    }
     uintptr_t *spans = meta_map(LEAF_BYTES);
     if (spans == NULL)
         return false;
@@ -21,8 +32,16 @@ static bool leaf_new(size_t root)
     size_t distance = (size_t)((uintptr_t)classes - (uintptr_t)page_map.no_class);
     page_map.class_root[root] = distance;
     /* release: a reader that finds the leaf finds it zero */
-    __atomic_store_n(&page_map.span_root[root], spans, __ATOMIC_RELEASE);
+    __atomic_store_n(&span_root[root], spans, __ATOMIC_RELEASE);
     return true;
+}
+
+/* The leaf for a root entry, or NULL. */
+static uintptr_t *leaf_of(size_t root)
+{
+    /* acquire, both: pair with the releases in leaf_new */
+    uintptr_t **table = __atomic_load_n(&span_root, __ATOMIC_ACQUIRE);
+    return table == NULL ? NULL : __atomic_load_n(&table[root], __ATOMIC_ACQUIRE);
 }
 
 bool page_map_reserve(const void *start, size_t bytes)
@@ -33,11 +52,10 @@ bool page_map_reserve(const void *start, size_t bytes)
         return false;
     bool done = true;
     for (size_t root = first >> 32; done && root <= last >> 32; root++) {
-        /* acquire: pairs with the release in leaf_new */
-        if (__atomic_load_n(&page_map.span_root[root], __ATOMIC_ACQUIRE) != NULL)
+        if (leaf_of(root) != NULL)
             continue;
         lock_take(meta_lock());
-        if (page_map.span_root[root] == NULL)
+        if (leaf_of(root) == NULL)
             done = leaf_new(root);
         lock_release(meta_lock());
     }
@@ -46,8 +64,7 @@ bool page_map_reserve(const void *start, size_t bytes)
 
 static uintptr_t *entry_at(uintptr_t address)
 {
-    /* acquire: pairs with the release in leaf_new */
-    uintptr_t *leaf = __atomic_load_n(&page_map.span_root[address >> 32], __ATOMIC_ACQUIRE);
+    uintptr_t *leaf = leaf_of(address >> 32);
     return leaf == NULL ? NULL : &leaf[(uint32_t)address >> PAGE_SHIFT];
 }
 

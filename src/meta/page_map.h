@@ -13,7 +13,8 @@
  * nothing to initialise and no NULL to test for. Reading that leaf maps the system's one zero
  * page: it costs no memory.
  *
- * Cost: 1 + 8 bytes for every page in use, 9 MiB of address space per 4 GiB touched.
+ * Cost: 1 + 8 bytes for every page in use, 9 MiB of address space per 4 GiB touched. The part in the
+ * library's image stays below 2 MiB, so that no huge page can be made of it.
  *
  * Readers take no lock: what the map says of memory that the program was given was written before
  * it was given, stays until it is freed, and is ordered before any reader by whatever handed the
@@ -44,7 +45,6 @@ struct page_map {
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
     uint8_t no_class[PAGE_MAP_LEAF];
-    uintptr_t *span_root[PAGE_MAP_ROOT];
 };
 
 extern struct page_map page_map;

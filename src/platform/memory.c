@@ -27,22 +27,26 @@ size_t os_page_size(void)
     return bytes;
 }
 
-void *os_map(size_t bytes)
+void *os_map(size_t bytes, enum os_pages pages)
 {
-    long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    /* Since Linux 6.7 a "stack" is a mapping without huge pages. Before, the flag does nothing;
+     * madvise would, by a system call for each mapping, and one that a sandbox may forbid. */
+    if (pages == OS_PAGES_SMALL)
+        flags |= MAP_STACK;
+    long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     return is_error(result) ? NULL : (void *)result;
 }
 
-void *os_map_aligned(size_t bytes, size_t alignment)
+void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages)
 {
-    char *start = os_map(bytes);
+    char *start = os_map(bytes, pages);
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0)
         return start;
     os_unmap(start, bytes);
     if (bytes + alignment < bytes)
         return NULL;
-    start = os_map(bytes + alignment);
+    start = os_map(bytes + alignment, pages);
     if (start == NULL)
         return NULL;
     char *aligned = (char *)align_up((uintptr_t)start, alignment);

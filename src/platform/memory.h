@@ -12,11 +12,14 @@
 /* The system's page size in bytes: 4, 16 or 64 KiB. */
 size_t os_page_size(void);
 
+/* Whether the system may serve a mapping by huge pages of its own accord, where it does so. */
+enum os_pages { OS_PAGES_SMALL, OS_PAGES_ANY };
+
 /* `bytes` of fresh, zero, private memory, or NULL. */
-void *os_map(size_t bytes);
+void *os_map(size_t bytes, enum os_pages pages);
 
 /* As os_map, at a multiple of `alignment` (a power of two). */
-void *os_map_aligned(size_t bytes, size_t alignment);
+void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages);
 
 /* Unmaps. Returns false if the system refuses (too many mappings, for one): then the memory is
  * still there, and still the caller's. */

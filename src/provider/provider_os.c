@@ -5,10 +5,22 @@
 #include "provider/provider.h"
 #include "stats/stats.h"
 
+/* Huge pages are for heaps that have grown; in a small one they are mostly memory that nobody
+ * asked for. */
+#define HUGE_PAGES_FROM (64 * MIB)
+
+static enum os_pages pages_for(size_t bytes)
+{
+    size_t mapped = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    return mapped + bytes < HUGE_PAGES_FROM ? OS_PAGES_SMALL : OS_PAGES_ANY;
+}
+
 static void *take(const struct provider *provider, size_t bytes, size_t alignment)
 {
     (void)provider;
-    void *start = alignment <= os_page_size() ? os_map(bytes) : os_map_aligned(bytes, alignment);
+    enum os_pages pages = pages_for(bytes);
+    void *start = alignment <= os_page_size() ? os_map(bytes, pages)
+                                              : os_map_aligned(bytes, alignment, pages);
     if (start != NULL) {
         COUNT(map_calls, 1);
         COUNT(map_bytes, bytes);

@@ -39,7 +39,7 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
         return NULL;
     if (fake->range_count == FAKE_RANGES)
         return NULL;
-    char *start = os_map_aligned(bytes, alignment);
+    char *start = os_map_aligned(bytes, alignment, OS_PAGES_SMALL);
     if (start == NULL)
         return NULL;
     fake->ranges[fake->range_count++] = (struct fake_range){start, bytes};

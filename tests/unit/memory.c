@@ -41,7 +41,7 @@ TEST(the_page_size_is_the_systems)
 TEST(fresh_memory_is_zero_and_writable)
 {
     size_t bytes = 5 * os_page_size();
-    char *start = os_map(bytes);
+    char *start = os_map(bytes, OS_PAGES_SMALL);
     assert_non_null(start);
     assert_int_equal((uintptr_t)start % os_page_size(), 0);
     assert_true(all_bytes_are(start, bytes, 0));
@@ -54,7 +54,7 @@ TEST(unmapped_memory_is_gone)
 {
     size_t page = os_page_size();
     size_t before = mapped_pages();
-    char *start = os_map(8 * page);
+    char *start = os_map(8 * page, OS_PAGES_SMALL);
     assert_int_equal(mapped_pages(), before + 8);
     assert_true(os_unmap(start + 2 * page, page)); /* a hole */
     assert_int_equal(mapped_pages(), before + 7);
@@ -71,7 +71,7 @@ TEST(aligned_memory_leaves_no_slack)
     for (size_t alignment = 1; alignment <= GIB; alignment *= 2)
         for (size_t pages = 1; pages <= 16; pages *= 4) {
             size_t before = mapped_pages();
-            char *start = os_map_aligned(pages * page, alignment);
+            char *start = os_map_aligned(pages * page, alignment, OS_PAGES_SMALL);
             assert_non_null(start);
             assert_int_equal((uintptr_t)start & (alignment - 1), 0);
             assert_int_equal(mapped_pages(), before + pages);
@@ -86,12 +86,12 @@ TEST(what_the_system_refuses_is_told)
 {
     size_t before = mapped_pages();
     errno = 77;
-    assert_null(os_map(0));
-    assert_null(os_map((size_t)1 << 60));
-    assert_null(os_map(SIZE_MAX - os_page_size() + 1));
-    assert_null(os_map_aligned((size_t)1 << 60, 2 * MIB));
-    assert_null(os_map_aligned(os_page_size(), (size_t)1 << 62));
-    assert_null(os_map_aligned(os_page_size(), (size_t)1 << 63));
+    assert_null(os_map(0, OS_PAGES_SMALL));
+    assert_null(os_map((size_t)1 << 60, OS_PAGES_SMALL));
+    assert_null(os_map(SIZE_MAX - os_page_size() + 1, OS_PAGES_SMALL));
+    assert_null(os_map_aligned((size_t)1 << 60, 2 * MIB, OS_PAGES_SMALL));
+    assert_null(os_map_aligned(os_page_size(), (size_t)1 << 62, OS_PAGES_SMALL));
+    assert_null(os_map_aligned(os_page_size(), (size_t)1 << 63, OS_PAGES_SMALL));
     assert_false(os_unmap((char *)1, os_page_size()));
     assert_int_equal(errno, 77);
     assert_int_equal(mapped_pages(), before);
@@ -100,7 +100,7 @@ TEST(what_the_system_refuses_is_told)
 TEST(purged_memory_is_zero)
 {
     size_t page = os_page_size();
-    char *start = os_map(4 * page);
+    char *start = os_map(4 * page, OS_PAGES_SMALL);
     memset(start, 1, 4 * page);
     assert_true(os_purge(start + page, 2 * page));
     assert_true(all_bytes_are(start, page, 1));
@@ -114,7 +114,7 @@ TEST(purged_memory_is_zero)
 TEST(a_refused_purge_changes_nothing)
 {
     size_t page = os_page_size();
-    char *start = os_map(2 * page);
+    char *start = os_map(2 * page, OS_PAGES_SMALL);
     memset(start, 1, 2 * page);
     errno = 77;
     assert_false(os_purge(start + 16, page)); /* not at a page */
@@ -128,7 +128,7 @@ TEST(remapping_shrinks_in_place)
 {
     size_t page = os_page_size();
     size_t before = mapped_pages();
-    char *start = os_map(8 * page);
+    char *start = os_map(8 * page, OS_PAGES_SMALL);
     memset(start, 3, 8 * page);
     assert_ptr_equal(os_remap(start, 8 * page, 3 * page, false), start);
     assert_int_equal(mapped_pages(), before + 3);
@@ -140,7 +140,7 @@ TEST(remapping_moves_only_if_it_may)
 {
     size_t page = os_page_size();
     size_t before = mapped_pages();
-    char *start = os_map(4 * page);
+    char *start = os_map(4 * page, OS_PAGES_SMALL);
     memset(start, 3, 4 * page);
     /* The first two pages cannot grow: the third is there. */
     errno = 77;
@@ -161,7 +161,7 @@ TEST(remapping_moves_only_if_it_may)
 TEST(a_refused_remap_changes_nothing)
 {
     size_t page = os_page_size();
-    char *start = os_map(2 * page);
+    char *start = os_map(2 * page, OS_PAGES_SMALL);
     memset(start, 3, 2 * page);
     assert_null(os_remap(start, 2 * page, (size_t)1 << 60, true));
     assert_true(all_bytes_are(start, 2 * page, 3));
