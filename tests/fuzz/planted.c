@@ -1,0 +1,73 @@
+/*
+ * Planted faults, to show that the harness can fail: a second cell.c for the program, in which some
+ * of the functions it calls now and then do something wrong, and wrong versions of functions of
+ * other files (the linker's --wrap). PLANTED in the environment says which; without it, none is.
+ *
+ *   no_join      a freed cell is not joined with a large free one behind it
+ *   not_best     the second best free cell is taken
+ *   free_bit     the bitmap keeps the bit of a list that is empty
+ *   lost_object  one object of a batch that comes back is dropped
+ *   dirty_zero   pages count as purged, and are not
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cell/cell_list.h"
+#include "cell/cell_span.h"
+#include "platform/memory.h"
+#include "slab/slab.h"
+
+static bool planted(const char *fault)
+{
+    static const char *value;
+    if (value == NULL)
+        value = getenv("PLANTED");
+    return value != NULL && strcmp(value, fault) == 0;
+}
+
+/* ---- In cell.c ---- */
+
+static bool wrong_is_free(const struct cell *cell, const char *caller)
+{
+    if (planted("no_join") && strcmp(caller, "give_locked") == 0 && cell->units > 128)
+        return false;
+    return cell_is_free(cell);
+}
+
+static struct cell *wrong_list_best(const struct cells *cells, size_t units)
+{
+    struct cell *best = cell_list_best(cells, units);
+    if (!planted("not_best") || best == NULL || best->units == units)
+        return best;
+    struct cell *second = cell_list_best(cells, best->units + 1u);
+    return second != NULL ? second : best;
+}
+
+static void wrong_list_remove(struct cells *cells, struct cell *cell)
+{
+    size_t units = cell->units;
+    cell_list_remove(cells, cell);
+    if (planted("free_bit") && units % 8 == 0 && units < CELL_AGED_UNITS)
+        bitmap_set(cells->bitmap, units);
+}
+
+#define cell_is_free(cell) wrong_is_free(cell, __func__)
+#define cell_list_best wrong_list_best
+#define cell_list_remove wrong_list_remove
+#include "cell/cell.c"
+
+/* ---- Elsewhere ---- */
+
+void __real_slabs_give(const uintptr_t *objects, size_t count, const char *call);
+void __wrap_slabs_give(const uintptr_t *objects, size_t count, const char *call);
+void __wrap_slabs_give(const uintptr_t *objects, size_t count, const char *call)
+{
+    __real_slabs_give(objects, count - (planted("lost_object") && count > 8), call);
+}
+
+bool __real_os_purge(void *start, size_t bytes);
+bool __wrap_os_purge(void *start, size_t bytes);
+bool __wrap_os_purge(void *start, size_t bytes)
+{
+    return (planted("dirty_zero") && bytes < 256 * KIB) || __real_os_purge(start, bytes);
+}
