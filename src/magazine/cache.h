@@ -109,7 +109,8 @@ void object_give(uintptr_t address);
 
 /* ---- Cells (cache_cells.c) ---- */
 
-/* The range that a size in units falls in; CACHE_CELL_RANGES or more if its cells are not cached. */
+/* The range that a size in units, 8 at least, falls in; CACHE_CELL_RANGES or more if its cells are
+ * not cached. */
 static ALWAYS_INLINE size_t cache_cell_range(size_t units)
 {
     unsigned log = bit_highest(units);
@@ -143,7 +144,7 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
      * more care, and is rare. */
     if (UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
         return false;
-    size_t units = cell_of(address)->units | 1u; /* no more than a guess until it is checked */
+    size_t units = cell_of(address)->units | 8u; /* no more than a guess until it is checked */
     size_t class = CACHE_CELLS + cache_cell_range(units);
     if (UNLIKELY(class >= CACHE_CLASSES))
         return false;
