@@ -199,6 +199,28 @@ TEST(threads_exchange_whole_magazines)
     cache_free(other);
 }
 
+TEST(a_thread_that_only_takes_gets_each_object_once)
+{
+    enum { MAGAZINES = 5 };
+    static uintptr_t taken[MAGAZINES * MAGAZINE_SLOTS_MOST];
+    struct magazine *full[MAGAZINES];
+    size_t capacity = magazine_capacity(size_classes[CLASS_64].magazine_log);
+    for (size_t i = 0; i < MAGAZINES; i++)
+        full[i] = magazine_filled(CLASS_64);
+    for (size_t i = 0; i < MAGAZINES; i++)
+        assert_true(arenas_give_full(&arenas, CLASS_64, full[i]));
+    uint64_t refills = COUNTED(refills_depot);
+    for (size_t i = 0; i < MAGAZINES * capacity; i++) {
+        taken[i] = object_get(cache, CLASS_64);
+        for (size_t j = 0; j < i; j++)
+            ASSERT_THAT(taken[i] != taken[j], "%zu and %zu", i, j);
+        assert_held(cache);
+    }
+    assert_int_equal(COUNTED(refills_depot) - refills, MAGAZINES);
+    for (size_t i = 0; i < MAGAZINES * capacity; i++)
+        object_put(cache, taken[i]);
+}
+
 TEST(a_magazine_from_the_depot_makes_no_object_twice)
 {
     /* Loaded magazines that came from the depot become spares and are reused; no object may be
@@ -244,6 +266,7 @@ int main(void)
         ROW_WITH(magazines_grow_when_they_run_full, cache_begin, cache_end),
         ROW_WITH(going_up_and_down_leaves_slabs_and_depots_alone, cache_begin, cache_end),
         ROW_WITH(threads_exchange_whole_magazines, cache_begin, cache_end),
+        ROW_WITH(a_thread_that_only_takes_gets_each_object_once, cache_begin, cache_end),
         ROW_WITH(a_magazine_from_the_depot_makes_no_object_twice, cache_begin, cache_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

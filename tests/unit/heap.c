@@ -282,6 +282,17 @@ static size_t idle_of(const struct heap_totals *totals)
 static void assert_totals_add_up(void)
 {
     struct heap_totals totals = heap_totals();
+    size_t free = 0, waiting = 0, cached = 0;
+    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+        size_t in_cache;
+        struct arena_totals objects = heap_class_totals(class, &in_cache);
+        free += objects.free * class_bytes(class);
+        waiting += objects.waiting * class_bytes(class);
+        cached += in_cache * class_bytes(class);
+    }
+    assert_int_equal(totals.small_free, free);
+    assert_int_equal(totals.small_waiting, waiting);
+    assert_int_equal(totals.small_cached, cached);
     assert_int_equal(totals.segments,
                      totals.slabs + totals.cells + totals.large + totals.dirty + totals.clean);
     assert_true(totals.slabs >= totals.small_live + idle_of(&totals));
@@ -320,6 +331,7 @@ TEST(totals_follow_what_is_taken)
         heap_give(huge[i]);
     assert_totals_add_up();
     totals = heap_totals();
+    assert_true(totals.small_waiting > 0);
     assert_int_equal(totals.small_live, before.small_live);
     assert_int_equal(heap_cells_live(&totals), heap_cells_live(&before));
     assert_int_equal(totals.large, before.large);

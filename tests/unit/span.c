@@ -309,6 +309,22 @@ TEST(freed_pages_tell_what_was_there)
     assert_spans_empty();
 }
 
+TEST(what_is_left_of_freed_pages_claims_nothing)
+{
+    struct span *span = span_get(10), *wall = span_get(1);
+    char *start = span->start;
+    span_give(&spans, span, 48);
+    struct span *again = span_get(4);
+    assert_ptr_equal(again->start, start);
+    const struct span *rest = (const struct span *)page_map_entry((uintptr_t)span_end(again));
+    assert_int_equal(rest->kind, SPAN_DIRTY);
+    assert_int_equal(rest->pages, 6);
+    assert_int_equal(rest->former_bytes, 0);
+    span_put(again);
+    span_put(wall);
+    assert_spans_empty();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -326,6 +342,7 @@ int main(void)
         ROW_WITH(a_span_does_not_grow_beyond_its_segment, spans_begin, spans_end),
         ROW_WITH(a_span_shrinks_and_frees_the_rest, spans_begin, spans_end),
         ROW_WITH(freed_pages_tell_what_was_there, spans_begin, spans_end),
+        ROW_WITH(what_is_left_of_freed_pages_claims_nothing, spans_begin, spans_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,11 +235,13 @@ TEST(a_segment_that_cannot_go_is_used_again)
     struct span *third = span_get(1);
     memset(first->start, 1, PAGE_BYTES);
     memset(second->start, 1, PAGE_BYTES);
+    options.dirty = GIB;
     fake.refuse_give = true;
     span_put(first);
     span_put(second);
     assert_int_equal(segment_count(), 3);
     assert_int_equal(spans.empty_segments, 2);
+    assert_int_equal(spans.dirty.pages, 2 * FIRST_SEGMENT_PAGES); /* what was in it still is */
     assert_spans_sound();
     spans_purge(&spans, 0);
     assert_int_equal(segment_count(), 3);
