@@ -121,6 +121,9 @@ static void *take_loaded(struct cache *cache, size_t class)
 /* Takes a full magazine from the depot; the empty one becomes the spare or goes. */
 static void *refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
 {
+    size_t most = cache_magazine_bytes(class, magazine_log_most(class));
+    if (cache->held_bytes + most > options.thread_cache)
+        return NULL;
     struct magazine *full = arenas_take_full(cache->arenas, class);
     if (full == NULL)
         return NULL;

@@ -144,7 +144,9 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
      * more care, and is rare. */
     if (UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
         return false;
-    size_t units = cell_of(address)->units | 8u; /* no more than a guess until it is checked */
+    size_t units = cell_of(address)->units; /* no more than a guess until it is checked */
+    if (UNLIKELY(units < 8))
+        return false;
     size_t class = CACHE_CELLS + cache_cell_range(units);
     if (UNLIKELY(class >= CACHE_CLASSES))
         return false;
@@ -152,7 +154,7 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
     if (UNLIKELY(top[-1] < MARK_LIMIT) ||
         UNLIKELY(!cell_change_state(address, CELL_LIVE, CELL_CACHED)))
         return false;
-    top[-1] = (uintptr_t)cell_of(address)->units << SLOT_UNITS_SHIFT | address;
+    top[-1] = (uintptr_t)units << SLOT_UNITS_SHIFT | address;
     cache->top[class] = top - 1;
     return true;
 }

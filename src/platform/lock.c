@@ -34,9 +34,6 @@ bool lock_is_forker(void)
 
 COLD void lock_wait(struct lock *lock)
 {
-    /* acquire: a thread that sees the mark of its own fork wrote it itself; nobody else's matters */
-    if (__atomic_load_n(&lock_forking, __ATOMIC_ACQUIRE) != 0 && lock_is_forker())
-        return;
     __atomic_fetch_add(&lock_waits, 1, __ATOMIC_RELAXED);
     unsigned spins = os_cpu_count() > 1 ? SPINS : 0;
     for (unsigned i = 0; i < spins; i++) {

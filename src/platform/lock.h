@@ -71,15 +71,27 @@ static inline void lock_rank_leave(const struct lock *lock)
 }
 #endif
 
+/* Whether the calling thread is forking, and so holds every lock. */
+static inline bool lock_all_held(void)
+{
+    /* relaxed: only the forking thread itself has to see its own mark */
+    return UNLIKELY(__atomic_load_n(&lock_forking, __ATOMIC_RELAXED) != 0) && lock_is_forker();
+}
+
 static inline void lock_init(struct lock *lock, enum lock_rank rank)
 {
-    lock->word = 0;
     lock->rank = rank;
+    /* One that is made while this thread forks is held by it, as all others are. */
+    lock->word = lock_all_held() ? 1 : 0;
+    if (UNLIKELY(lock->word != 0))
+        lock_rank_enter(lock);
 }
 
 /* Takes the lock if that needs no waiting. */
 static inline bool lock_try(struct lock *lock)
 {
+    if (lock_all_held())
+        return true;
     uint32_t expected = 0;
     /* acquire: what the last holder wrote is seen */
     bool taken = __atomic_compare_exchange_n(&lock->word, &expected, 1, false, __ATOMIC_ACQUIRE,
@@ -97,8 +109,7 @@ static inline void lock_take(struct lock *lock)
 
 static inline void lock_release(struct lock *lock)
 {
-    /* relaxed: only the forking thread itself has to see its own mark */
-    if (UNLIKELY(__atomic_load_n(&lock_forking, __ATOMIC_RELAXED) != 0) && lock_is_forker())
+    if (lock_all_held())
         return;
     lock_rank_leave(lock);
     /* release: the next holder sees what was written under the lock */
