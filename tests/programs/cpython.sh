@@ -29,7 +29,7 @@ scenario() {
     local objects modules
     modules=$(scaled "$quick" "$quick $long")
     for objects in malloc default; do
-        PYTHONMALLOC=$objects on "$python" "$input/rewrite_json.py" "$(scaled 8000 400000)" \
+        PYTHONMALLOC=$objects on "$python" "$input/rewrite_json.py" "$(scaled 8000 100000)" \
             >"json-$objects.txt"
     done
     mkdir scratch
