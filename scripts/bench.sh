@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # Measures snug beside other allocators, and brings those in. Sourced by ./dev.
 
-# Alternatives, separated by |, are names of one library in different releases of Debian; where the
-# number in the name is the version of the library, the newest comes first.
 peer_packages=(
     libjemalloc2
     'libmimalloc3|libmimalloc2.0'
@@ -10,26 +8,6 @@ peer_packages=(
     libtbbmalloc2
 )
 peer_wheel=cmeel-mimalloc # mimalloc 3 from PyPI
-
-# Installs the other allocators that can be had; says which cannot.
-install_peers() {
-    local alternatives name chosen
-    local -a packages=()
-    if may_install; then apt_get update || say "the package lists could not be renewed"; fi
-    for alternatives in "${peer_packages[@]}"; do
-        chosen=
-        for name in ${alternatives//|/ }; do
-            if [[ ! $chosen && $(apt_candidate "$name") ]]; then chosen=$name; fi
-        done
-        if [[ $chosen ]]; then
-            packages+=("$chosen")
-        else
-            say "there is no package ${alternatives//|/ or }"
-        fi
-    done
-    if ((${#packages[@]} > 0)); then want_packages "${packages[@]}"; fi
-    install_wheel
-}
 
 # Unpacks mimalloc from PyPI into build/peers.
 install_wheel() {
@@ -51,7 +29,8 @@ install_wheel() {
 
 cmd_bench() {
     if [[ ${1-} == --install-peers ]]; then
-        install_peers
+        want_packages "${peer_packages[@]}"
+        install_wheel
         return
     fi
     need_packages "${build_needs[@]}"

@@ -79,23 +79,51 @@ package_is_installed() {
     [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
-# Usage: want_packages PACKAGE...: installs what can be had; whoever uses the rest does without.
-want_packages() {
-    local package
-    local -a missing=()
-    for package in "$@"; do
-        package_is_installed "$package" || missing+=("$package")
+# The version of a package that apt would install, or nothing.
+apt_candidate() {
+    LC_ALL=C apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
+}
+
+# Usage: choose_packages NAME...: leaves in `chosen` the packages that are not installed but can be,
+# and in `unknown` the names that are no package here. A name may be alternatives, `one|other`:
+# what one library is called in different releases of Debian; the first that there is counts.
+choose_packages() {
+    local alternatives name
+    chosen=() unknown=()
+    for alternatives in "$@"; do
+        for name in ${alternatives//|/ }; do
+            if package_is_installed "$name"; then continue 2; fi
+        done
+        for name in ${alternatives//|/ }; do
+            if [[ $(apt_candidate "$name") ]]; then
+                chosen+=("$name")
+                continue 2
+            fi
+        done
+        unknown+=("$alternatives")
     done
-    ((${#missing[@]} > 0)) || return 0
+}
+
+# Usage: want_packages NAME...: installs what can be had; whoever uses the rest does without. Names
+# are as for choose_packages.
+want_packages() {
+    local name
+    local -a chosen unknown
+    choose_packages "$@"
+    if ((${#unknown[@]} > 0)) && may_install && apt_get update; then choose_packages "$@"; fi
+    for name in "${unknown[@]}"; do
+        say "there is no package ${name//|/ or }; what needs it will be skipped"
+    done
+    ((${#chosen[@]} > 0)) || return 0
     if ! may_install; then
         say "what needs these packages will be skipped; install them with"
-        say "    $(install_command "${missing[@]}")"
+        say "    $(install_command "${chosen[@]}")"
         return 0
     fi
-    install_packages "${missing[@]}" && return
-    for package in "${missing[@]}"; do
-        package_is_installed "$package" || apt_get install --yes --no-install-recommends "$package" ||
-            say "could not install $package; what needs it will be skipped"
+    install_packages "${chosen[@]}" && return
+    for name in "${chosen[@]}"; do
+        package_is_installed "$name" || apt_get install --yes --no-install-recommends "$name" ||
+            say "could not install $name; what needs it will be skipped"
     done
 }
 
@@ -114,11 +142,6 @@ rust_is_there() {
     command -v cargo >/dev/null || return 1
     version=$(rustc --version 2>/dev/null | cut -d ' ' -f 2) && [[ $version ]] &&
         version_at_least "$version" "$rust_needed"
-}
-
-# The version of a package that apt would install, or nothing.
-apt_candidate() {
-    LC_ALL=C apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
 # Usage: need_rust: fails, with the reason said, if there is no Rust that is new enough.

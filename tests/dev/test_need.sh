@@ -40,10 +40,19 @@ expect "what is missing and cannot be installed ends the command" 1 "$status"
 expect "and the command that installs it is printed" "yes" \
     "$(yes_or_no grep -q 'apt-get install first second$' <<<"$output")"
 expect "with nothing missing it goes on" "" "$(need_packages bash:bash 2>&1)"
+
+# What apt knows and what is installed, instead of asking it.
+apt_candidate() { if [[ $1 == new || $1 == known ]]; then echo 1.0; fi; }
+package_is_installed() { [[ $1 == installed ]]; }
+choose_packages known installed 'old|new|known' 'other|installed' 'no|none'
+expect "what is not installed is chosen, the first alternative that there is" "known new" "${chosen[*]}"
+expect "what is no package is named" "no|none" "${unknown[*]}"
 status=0
-output=$(want_packages no-such-package-of-snug 2>&1) || status=$?
+output=$(want_packages known nowhere 2>&1) || status=$?
 expect "what is only wanted does not end the command" 0 "$status"
-expect "and the command is printed too" "yes" \
-    "$(yes_or_no grep -q 'apt-get install no-such-package-of-snug$' <<<"$output")"
+expect "the command that installs it is printed" "yes" \
+    "$(yes_or_no grep -q 'apt-get install known$' <<<"$output")"
+expect "and what there is not" "yes" \
+    "$(yes_or_no grep -q 'there is no package nowhere' <<<"$output")"
 
 exit $((failures > 0))
