@@ -20,21 +20,16 @@
 
 #if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
 #define SLOWER 10
-#define CHILD_CAN_THREAD false
-#define DISTORTED true
+#define SANITIZED true
 #elif defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
 #define SLOWER 5
-#define DISTORTED true
+#define SANITIZED true
 #elif defined(SNUG_DEBUG)
 #define SLOWER 4
-#define DISTORTED false
+#define SANITIZED false
 #else
 #define SLOWER 1
-#define DISTORTED false
-#endif
-
-#if !defined(CHILD_CAN_THREAD)
-#define CHILD_CAN_THREAD true
+#define SANITIZED false
 #endif
 
 /* How much longer a full run is. */
@@ -99,14 +94,9 @@ size_t scaled(size_t count)
     return count == 0 ? 1 : count;
 }
 
-bool memory_is_distorted(void)
+bool sanitized(void)
 {
-    return DISTORTED;
-}
-
-bool child_can_thread(void)
-{
-    return CHILD_CAN_THREAD;
+    return SANITIZED;
 }
 
 size_t resident_bytes(void)

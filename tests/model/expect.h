@@ -42,11 +42,10 @@ bool test_full(void);
  * in a full run, less often where checks and sanitizers make it slow. At least once. */
 size_t scaled(size_t count);
 
-/* Whether a sanitizer adds memory of its own, so that the process's size says nothing. */
-bool memory_is_distorted(void);
-
-/* Whether a child of a threaded process can start threads: ThreadSanitizer's can not. */
-bool child_can_thread(void);
+/* Whether this is a build with a sanitizer. Its memory distorts the size of the process, and a
+ * child of a threaded process can not start threads: ThreadSanitizer forbids it, AddressSanitizer
+ * may find its own locks held. */
+bool sanitized(void);
 
 /* Resident memory of this process in bytes, counted by the kernel from its page tables. */
 size_t resident_bytes(void);

@@ -15,7 +15,7 @@ struct bounds bounds_now(void)
     return (struct bounds){
         .segments = totals.segments + totals.huge,
         .meta = totals.meta_used,
-        .resident = memory_is_distorted() ? 0 : resident_bytes(),
+        .resident = sanitized() ? 0 : resident_bytes(),
     };
 }
 

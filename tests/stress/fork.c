@@ -81,7 +81,7 @@ static void *work_in_child(void *argument)
 static void start_a_thread(struct random *random)
 {
     pthread_t thread;
-    if (!child_can_thread()) {
+    if (sanitized()) {
         work_in_child(random);
         return;
     }
@@ -108,7 +108,7 @@ static void child_begin(void)
 _Noreturn static void child_end(void)
 {
     /* Under a sanitizer the end of a process looks at threads that a child does not have. */
-    if (memory_is_distorted())
+    if (sanitized())
         _exit(0);
     exit(0);
 }
@@ -166,7 +166,7 @@ int main(int count, char **arguments)
     static struct place places[THREADS + 2]; /* the last two are those that fork */
     stress_begin(count, arguments, SECONDS);
     slots_init(&slots, SLOTS);
-    forks_of_each = scaled(40);
+    forks_of_each = scaled(30);
     double begun = seconds_now();
     for (size_t i = 0; i < THREADS + 2; i++)
         place_init(&places[i], i);
