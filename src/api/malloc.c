@@ -36,13 +36,16 @@ static NOINLINE void *malloc_medium(size_t size)
     return malloc_slow(size);
 }
 
+/* Cells, small objects far from home, and whatever the cache does not take. */
 static NOINLINE void free_slow(void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    if (LIKELY(page_map_covers(address)) && page_map_class(address) == PAGE_MAP_CELL &&
-        LIKELY(cache_push_cell(thread_self.cache, address)))
-        return;
-    heap_give(block);
+    struct cache *cache = thread_self.cache;
+    size_t class = page_map_covers(address) ? page_map_class(address) : 0;
+    bool taken = class == PAGE_MAP_CELL ? cache_push_cell(cache, address)
+                                        : cache_push_of(cache, address, class);
+    if (UNLIKELY(!taken))
+        heap_give(block);
 }
 
 /* ---- malloc and free ---- */
@@ -57,7 +60,7 @@ void *snug_malloc(size_t size)
 
 void snug_free(void *block)
 {
-    if (UNLIKELY(!cache_push(thread_self.cache, (uintptr_t)block)))
+    if (UNLIKELY(!cache_push_home(thread_self.cache, (uintptr_t)block)))
         free_slow(block);
 }
 

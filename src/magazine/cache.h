@@ -65,13 +65,11 @@ static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
     return (void *)object;
 }
 
-/* Puts the object at `address` into its magazine. False: nothing was done, because it is no small
- * object, is not the beginning of one, is free already, or there is no room. */
-static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
+/* Puts the object at `address`, whose page has this class, into its magazine. False: nothing was
+ * done, because it is no small object, is not the beginning of one, is free already, or there is no
+ * room. */
+static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, size_t class)
 {
-    if (UNLIKELY(!page_map_covers(address)))
-        return false;
-    size_t class = page_map_class(address);
     uintptr_t *top = cache->top[class];
     if (UNLIKELY(top[-1] < MARK_LIMIT))
         return false;
@@ -85,6 +83,19 @@ static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
     top[-1] = address;
     cache->top[class] = top - 1;
     return true;
+}
+
+/* The same for any address. */
+static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
+{
+    return page_map_covers(address) && cache_push_of(cache, address, page_map_class(address));
+}
+
+/* The same, but false also for addresses outside of the page map's home. */
+static ALWAYS_INLINE bool cache_push_home(struct cache *cache, uintptr_t address)
+{
+    return LIKELY(page_map_is_home(address)) &&
+           cache_push_of(cache, address, page_map_home_class(address));
 }
 
 /* Makes a cache for the calling thread, or NULL. */

@@ -95,3 +95,10 @@ void page_map_fill_classes(const void *start, size_t pages, size_t class)
     for (size_t i = 0; i < pages; i++)
         *page_map_class_byte((uintptr_t)start + (i << PAGE_SHIFT)) = (uint8_t)class;
 }
+
+void page_map_settle(const void *address)
+{
+    uintptr_t region = (uintptr_t)address >> 32;
+    page_map.home_distance = page_map.class_root[region];
+    page_map.home = region;
+}

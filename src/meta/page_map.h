@@ -38,6 +38,13 @@ enum {
 };
 
 struct page_map {
+    /* The home: the 4 GiB in which the first segment lies, and with it nearly every small heap. Where
+     * its leaf is does not depend on the pointer that is looked up, so the processor need not wait
+     * for one load before it begins the other. Written once, by page_map_settle, when the library is
+     * loaded, before the program has a second thread. Until then it is the lowest 4 GiB, of which
+     * nothing is known. */
+    uintptr_t home;       /* address >> 32 */
+    size_t home_distance; /* == class_root[home] */
     size_t class_root[PAGE_MAP_ROOT]; /* leaf - no_class, as a wrapping number */
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs both
      * and one base address then serves for all. */
@@ -69,6 +76,21 @@ static ALWAYS_INLINE size_t page_map_class(uintptr_t address)
 {
     return *page_map_class_byte(address);
 }
+
+static ALWAYS_INLINE bool page_map_is_home(uintptr_t address)
+{
+    return address >> 32 == page_map.home;
+}
+
+/* As page_map_class, of an address for which page_map_is_home. */
+static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
+{
+    size_t distance = page_map.home_distance + ((uint32_t)address >> PAGE_SHIFT);
+    return *(const uint8_t *)((uintptr_t)&page_map + distance + offsetof(struct page_map, no_class));
+}
+
+/* Makes the 4 GiB around `address`, whose leaf is there, the home. */
+void page_map_settle(const void *address);
 
 /* An entry of the slower map is NULL, the span that the page belongs to, or an odd word: the page
  * lies within free memory, and an object of entry >> 1 bytes that began in it was freed. */

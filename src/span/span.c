@@ -124,6 +124,14 @@ static bool spans_grow(struct spans *spans, size_t pages)
     return segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST));
 }
 
+const void *spans_prepare(struct spans *spans)
+{
+    lock_take(&spans->lock);
+    bool done = spans_grow(spans, 1);
+    lock_release(&spans->lock);
+    return done ? CONTAINER_OF(spans->segments.next, struct segment, link)->start : NULL;
+}
+
 /* Gives an empty segment back: all runs in it, then itself. */
 static bool segment_drop(struct spans *spans, struct segment *segment)
 {

@@ -70,6 +70,9 @@ struct spans {
 
 void spans_init(struct spans *spans, const struct provider *provider);
 
+/* Makes the first segment, and returns its start; NULL if there is no memory yet. */
+const void *spans_prepare(struct spans *spans);
+
 /* Takes `pages` pages at a multiple of `alignment` bytes (a power of two, at least PAGE_BYTES).
  * `span`, which the caller brings with `units` filled in, becomes their descriptor, and every page
  * leads to it. False: no memory, and nothing has changed. */
