@@ -50,6 +50,11 @@ on() {
     env LD_PRELOAD="$preload" WITNESS_LOG="$witness_log" "$@"
 }
 
+# become CMD ARGS... : the same, in place of this shell: `become CMD &` makes $! the program's own.
+become() {
+    exec env LD_PRELOAD="$preload" WITNESS_LOG="$witness_log" "$@"
+}
+
 # scaled SMALL LARGE: a size, by whether the short or the full tests run.
 scaled() {
     if [ "${SNUG_TEST_FULL:-0}" = 1 ]; then echo "$2"; else echo "$1"; fi

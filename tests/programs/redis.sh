@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# redis.sh - redis-server under load: mass insertion, a benchmark with many clients, expiry,
+# redis.sh - redis-server under load: mass insertion, a benchmark with many clients,
 # deletion, a save in a forked child, a restart from that file. Then all values are read back.
 . "$(dirname "$0")/common.sh"
 need redis-server redis-cli redis-benchmark awk
@@ -8,13 +8,13 @@ ask() { on redis-cli -s ./redis.sock "$@"; }
 
 start_server() {
     # Should the script be killed, the server must not stay.
-    on timeout "$(scaled 250 7000)" redis-server --port 0 --unixsocket ./redis.sock --save '' \
+    become timeout "$(scaled 250 7000)" redis-server --port 0 --unixsocket ./redis.sock --save '' \
         --dir . --logfile server.log --io-threads 2 --hash-max-listpack-entries 16 --activedefrag no &
     server=$!
     trap 'kill $server 2>/dev/null || true' EXIT # not left behind if a step fails
-    for _ in $(seq 200); do
-        if ask ping >/dev/null 2>&1; then return 0; fi
-        sleep 0.05
+    for _ in $(seq 600); do
+        if [ "$(ask ping 2>/dev/null)" = PONG ]; then return 0; fi # and not that it is loading
+        sleep 0.1
     done
     echo "redis-server did not answer"
     return 1
