@@ -10,13 +10,27 @@ our_files() {
         -name target -prune -o -type f \( "${test[@]}" \) -print0
 }
 
+# One version everywhere, from PyPI, since each formats a little differently.
+clang_format_version=21.1.8
+clang_format=$build/lint/clang_format/data/bin/clang-format
+
+need_clang_format() {
+    if [[ $("$clang_format" --version 2>/dev/null) == *" $clang_format_version"* ]]; then return; fi
+    say "installing clang-format $clang_format_version from PyPI into build/lint"
+    python3 -m pip --version >/dev/null 2>&1 || want_packages python3-pip
+    rm -rf "$build/lint"
+    python3 -m pip install --quiet --root-user-action=ignore --target "$build/lint" \
+        "clang-format==$clang_format_version"
+}
+
 lint_format() {
-    our_files .c .h .cc .cpp .hpp | xargs -0 -r clang-format --dry-run -Werror
+    need_clang_format && our_files .c .h .cc .cpp .hpp |
+        xargs -0 -r "$clang_format" --dry-run -Werror
 }
 
 # Lets the formatters rewrite what they would complain about.
 fix_format() {
-    our_files .c .h .cc .cpp .hpp | xargs -0 -r clang-format -i
+    need_clang_format && our_files .c .h .cc .cpp .hpp | xargs -0 -r "$clang_format" -i
     if rust_is_there; then tool_cargo fmt; fi
 }
 

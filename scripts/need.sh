@@ -8,7 +8,7 @@
 build_needs=(gcc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build)
 run_needs=(python3:python3)
 test_needs=(g++:g++ python3:python3 /usr/include/cmocka.h:libcmocka-dev git:git)
-lint_needs=(clang-format:clang-format clang-tidy:clang-tidy shellcheck:shellcheck python3:python3)
+lint_needs=(clang-tidy:clang-tidy shellcheck:shellcheck python3:python3)
 rust_needed=1.85
 
 # Prints the packages of those needs that are not met.
