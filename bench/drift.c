@@ -22,7 +22,7 @@ static const double LEAST_MIDDLE = 256, MOST_MIDDLE = 16384;
 static struct slot {
     void *block;
     size_t size;
-} * slots;
+} *slots;
 static size_t live_bytes;
 
 /* Resident bytes, from a file that is kept open. */

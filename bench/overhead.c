@@ -21,7 +21,7 @@ enum { MOST_LIVE = 10000000 };
 static struct slot {
     void *block;
     size_t size;
-} * slots;
+} *slots;
 static size_t live_bytes;
 static size_t most_bytes;
 

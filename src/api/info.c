@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "platform/output.h"
 #include "report/report.h"
 #include "snug/snug.h"
-#include "platform/output.h"
 
 int snug_malloc_trim(size_t keep)
 {
@@ -93,16 +93,16 @@ struct mallinfo_int mallinfo_of_ints(void);
 struct mallinfo_int mallinfo_of_ints(void)
 {
     struct snug_mallinfo info = snug_mallinfo2();
-    return (struct mallinfo_int){
-        clip(info.arena),   clip(info.ordblks),  clip(info.smblks),   clip(info.hblks),
-        clip(info.hblkhd),  clip(info.usmblks),  clip(info.fsmblks),  clip(info.uordblks),
-        clip(info.fordblks), clip(info.keepcost)};
+    return (struct mallinfo_int){clip(info.arena),   clip(info.ordblks),  clip(info.smblks),
+                                 clip(info.hblks),   clip(info.hblkhd),   clip(info.usmblks),
+                                 clip(info.fsmblks), clip(info.uordblks), clip(info.fordblks),
+                                 clip(info.keepcost)};
 }
 
 /* Each name is made by the assembler, not declared: malloc.h has declared some of them with its
  * own structures, which have the same layout. */
 #define OVERRIDE_ALLOC(name, function)
-#define OVERRIDE_INFO(name, function)                     \
+#define OVERRIDE_INFO(name, function) \
     extern __typeof(function) override_##name __asm__(#name) \
         __attribute__((alias(#function), visibility("default")));
 #include "api/overrides.def"

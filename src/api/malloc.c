@@ -166,11 +166,12 @@ size_t snug_malloc_usable_size(void *block)
 
 #if defined(SNUG_OVERRIDE)
 /* The names are made by the assembler, not declared: the compiler has its own idea of some. */
-#define OVERRIDE_ALLOC(name, function)                    \
+#define OVERRIDE_ALLOC(name, function) \
     extern __typeof(function) override_##name __asm__(#name) \
         __attribute__((alias(#function), visibility("default")));
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmissing-attributes" /* there are none to miss: nobody calls them */
+#pragma GCC diagnostic ignored \
+    "-Wmissing-attributes" /* there are none to miss: nobody calls them */
 #endif
 #define OVERRIDE_INFO(name, function)
 #include "api/overrides.def"

@@ -90,16 +90,16 @@ static inline void *new_block(size_t size, size_t alignment)
 }
 
 /* Each also as new[], which is the same. */
-#define NEW(suffix, PARAMETERS, RESULT)       \
-    OPERATOR void *_Znw##suffix PARAMETERS;   \
-    OPERATOR void *_Znw##suffix PARAMETERS    \
-    {                                         \
-        return RESULT;                        \
-    }                                         \
-    OPERATOR void *_Zna##suffix PARAMETERS;   \
-    OPERATOR void *_Zna##suffix PARAMETERS    \
-    {                                         \
-        return RESULT;                        \
+#define NEW(suffix, PARAMETERS, RESULT) \
+    OPERATOR void *_Znw##suffix PARAMETERS; \
+    OPERATOR void *_Znw##suffix PARAMETERS \
+    { \
+        return RESULT; \
+    } \
+    OPERATOR void *_Zna##suffix PARAMETERS; \
+    OPERATOR void *_Zna##suffix PARAMETERS \
+    { \
+        return RESULT; \
     }
 
 NEW(m, (size_t size), new_block(size, 0))

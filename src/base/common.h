@@ -64,6 +64,6 @@ static inline size_t size_max(size_t a, size_t b)
 }
 
 /* The structure of type `type` whose field `field` is at `address`. */
-#define CONTAINER_OF(address, type, field) ((type *)((char *)(address)-offsetof(type, field)))
+#define CONTAINER_OF(address, type, field) ((type *)((char *)(address) - offsetof(type, field)))
 
 #endif

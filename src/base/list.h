@@ -39,6 +39,7 @@ static inline void list_remove(struct list *node)
     node->prev = node;
 }
 
-#define LIST_EACH(node, head) for (struct list *node = (head)->next; node != (head); node = node->next)
+#define LIST_EACH(node, head) \
+    for (struct list *node = (head)->next; node != (head); node = node->next)
 
 #endif

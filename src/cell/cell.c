@@ -51,7 +51,8 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
     while (!is_end(span, cell)) {
         uintptr_t start = (uintptr_t)cell + CELL_HEADER;
         bool is_free = cell_is_free(cell);
-        if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end || (is_free && !cell_is_sound(cell)))
+        if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end ||
+            (is_free && !cell_is_sound(cell)))
             return damaged(cell);
         if (block < start)
             return misuse; /* a header */
@@ -156,7 +157,8 @@ static struct cell *free_before(const struct cells *cells, const struct span *sp
     if (units > (size_t)((const char *)cell - (const char *)first_cell(span)) / CELL_UNIT)
         return NULL;
     struct cell *before = (struct cell *)((char *)cell - units * CELL_UNIT);
-    return units != 0 && before->units == units && cell_free_is_sound(cells, before) ? before : NULL;
+    return units != 0 && before->units == units && cell_free_is_sound(cells, before) ? before
+                                                                                     : NULL;
 }
 
 /* ---- Spans ---- */
@@ -384,7 +386,8 @@ bool cell_resize(uintptr_t block, size_t bytes)
     struct span *span = span_of(block);
     struct cells *cells = cells_of(span);
     lock_take(&cells->lock);
-    bool done = resize_locked(cells, span, cell_of(block), size_max(cell_units(bytes), CELL_LEAST_UNITS));
+    bool done =
+        resize_locked(cells, span, cell_of(block), size_max(cell_units(bytes), CELL_LEAST_UNITS));
     lock_release(&cells->lock);
     return done;
 }

@@ -4,8 +4,8 @@
  * The idea (boundary tags): a header of 8 bytes stands before every cell, and a free cell repeats
  * its size in its last 8 bytes. So both neighbours of a cell are found by arithmetic, and a cell
  * that becomes free is joined with free neighbours at once: never do two free cells lie side by
- * side. Free cells stand in lists by size, one list for each multiple of 16 bytes, under a bitmap of
- * two levels; the smallest cell that is large enough, the best fit, is found by looking at a few
+ * side. Free cells stand in lists by size, one list for each multiple of 16 bytes, under a bitmap
+ * of two levels; the smallest cell that is large enough, the best fit, is found by looking at a few
  * words, however many cells are free.
  *
  * The rest of the newest span, the top, is in no list. It is used when no free cell fits, as it
@@ -60,14 +60,14 @@ struct cells {
     struct lock lock;
     uint32_t split_least; /* units, at least 2: smaller remainders are not split off */
     struct spans *spans;
-    uint32_t ticks;  /* of purging */
-    uint32_t gives;  /* since the last tick */
+    uint32_t ticks; /* of purging */
+    uint32_t gives; /* since the last tick */
     size_t span_count;
     size_t free_units; /* == sum over the lists, and the units of top */
     struct cell *top;  /* the free rest of the newest span, in no list; NULL if there is none */
-    uint64_t summary[CELL_WORDS / 64];  /* bit w == bitmap[w] is not 0 */
-    uint64_t bitmap[CELL_WORDS];        /* bit u == free[u] is not empty */
-    struct free_links **free;           /* CELL_UNITS lists, of cells of u units */
+    uint64_t summary[CELL_WORDS / 64]; /* bit w == bitmap[w] is not 0 */
+    uint64_t bitmap[CELL_WORDS];       /* bit u == free[u] is not empty */
+    struct free_links **free;          /* CELL_UNITS lists, of cells of u units */
 };
 
 /* `cells` must be zero, but may have its table of lists already. False: no memory for that. */
@@ -150,7 +150,8 @@ static inline void cell_set_state(uintptr_t block, enum cell_state state)
     cell->check = cell_check_value(cell, cell->units, (uint8_t)state);
 }
 
-/* Changes the state of a cell from `from` to `to`, if it is sound and in the first. By its owner. */
+/* Changes the state of a cell from `from` to `to`, if it is sound and in the first. By its owner.
+ */
 static inline bool cell_change_state(uintptr_t block, enum cell_state from, enum cell_state to)
 {
     struct cell *cell = cell_of(block);

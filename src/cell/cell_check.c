@@ -15,7 +15,8 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
     uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
     if (state != CELL_LIVE && state != CELL_CACHED && (state != CELL_FREE || !cell_is_sound(cell)))
         return "a cell's header is damaged";
-    if (cell->units < CELL_LEAST_UNITS || (const char *)next_cell(cell) > span_end(span) - CELL_HEADER)
+    if (cell->units < CELL_LEAST_UNITS ||
+        (const char *)next_cell(cell) > span_end(span) - CELL_HEADER)
         return "cells do not tile their span";
     if ((cell->prev_free != 0) != before_free)
         return "a cell is wrong about the one before it";
@@ -85,7 +86,8 @@ static const char *cell_spans_check(struct cells *cells)
     size_t count = 0;
     struct spans *spans = cells->spans;
     lock_take(&spans->lock);
-    LIST_EACH (node, &spans->segments) {
+    LIST_EACH(node, &spans->segments)
+    {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         for (char *at = segment->start; at < segment_end(segment) && wrong == NULL;) {
             const struct span *span = (const struct span *)page_map_entry((uintptr_t)at);

@@ -92,7 +92,8 @@ static struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned i
     return __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : &arena->cells;
 }
 
-/* The cells of an arena, made ready if this is their first use; NULL if there is no memory for it. */
+/* The cells of an arena, made ready if this is their first use; NULL if there is no memory for it.
+ */
 static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
 {
     bool ready = __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) != NULL;
@@ -209,7 +210,8 @@ static size_t take_from_others(struct arenas *arenas, const struct arena_class *
                                uintptr_t *objects, size_t count, bool all)
 {
     size_t class = here->bin.class;
-    size_t spare = all ? 0 : ((size_t)size_classes[class].slab_pages << PAGE_SHIFT) / class_bytes(class);
+    size_t spare =
+        all ? 0 : ((size_t)size_classes[class].slab_pages << PAGE_SHIFT) / class_bytes(class);
     for (unsigned i = 0; i < arenas->count; i++) {
         struct arena_class *other = arena_class_if_used(arenas, i, class);
         if (other == NULL || other == here || bin_free_objects(&other->bin) <= spare)
@@ -261,8 +263,7 @@ static void *take_cell_from_others(struct arenas *arenas, const struct cells *he
     return block;
 }
 
-void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment,
-                       struct misuse *misuse)
+void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse)
 {
     misuse->kind = MISUSE_NONE;
     struct cells *here = arena_cells(arenas, arena_here(arenas));

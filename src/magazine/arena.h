@@ -40,9 +40,9 @@ struct arenas {
     struct lock lock; /* making a class ready for use */
     struct spans *spans;
     unsigned count;
-    uint32_t threads;              /* with a cache */
-    size_t magazine_bytes;         /* that all magazines of threads may hold */
-    uint8_t cold[CLASS_COUNT];     /* requests of a class so far, until it is warm */
+    uint32_t threads;                /* with a cache */
+    size_t magazine_bytes;           /* that all magazines of threads may hold */
+    uint8_t cold[CLASS_COUNT];       /* requests of a class so far, until it is warm */
     struct arena *list[ARENAS_MOST]; /* NULL until first used */
 };
 

@@ -52,8 +52,8 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
 
 size_t cache_magazine_bytes(size_t class, unsigned log)
 {
-    size_t bytes = class < CACHE_CELLS ? class_bytes(class)
-                                       : cache_cell_range_bytes(class - CACHE_CELLS);
+    size_t bytes =
+        class < CACHE_CELLS ? class_bytes(class) : cache_cell_range_bytes(class - CACHE_CELLS);
     return magazine_capacity(log) * bytes;
 }
 
@@ -93,7 +93,8 @@ struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned 
 {
     size_t bytes = cache_magazine_bytes(class, log);
     size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-    if (cache->held_bytes + bytes > held_bytes_most(cache, class) || total + bytes > HELD_BYTES_MOST)
+    if (cache->held_bytes + bytes > held_bytes_most(cache, class) ||
+        total + bytes > HELD_BYTES_MOST)
         return NULL;
     struct magazine *magazine = magazine_new(log);
     if (magazine != NULL)

@@ -21,9 +21,9 @@
 #include "magazine/arena.h"
 
 enum {
-    CACHE_CELL_FIRST_LOG = 6, /* of 64 units, 1 KiB */
-    CACHE_CELL_STEPS = 8,     /* ranges in a doubling */
-    CACHE_CELL_RANGES = 40,   /* up to 32 KiB */
+    CACHE_CELL_FIRST_LOG = 6,      /* of 64 units, 1 KiB */
+    CACHE_CELL_STEPS = 8,          /* ranges in a doubling */
+    CACHE_CELL_RANGES = 40,        /* up to 32 KiB */
     CACHE_CELLS = CLASS_COUNT + 1, /* the first range of cells */
     CACHE_CLASSES = CACHE_CELLS + CACHE_CELL_RANGES
 };
@@ -125,7 +125,8 @@ void object_give(uintptr_t address);
 static ALWAYS_INLINE size_t cache_cell_range(size_t units)
 {
     unsigned log = bit_highest(units);
-    return (log - CACHE_CELL_FIRST_LOG) * CACHE_CELL_STEPS + (units >> (log - 3)) % CACHE_CELL_STEPS;
+    return (log - CACHE_CELL_FIRST_LOG) * CACHE_CELL_STEPS +
+           (units >> (log - 3)) % CACHE_CELL_STEPS;
 }
 
 /* A slot of a magazine of cells holds the cell's size too, in the upper 16 bits, where addresses

@@ -52,8 +52,8 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
     char buffer[256];
     struct text text;
     text_init(&text, buffer, sizeof(buffer));
-    bool twice = misuse->kind == MISUSE_DOUBLE_FREE && misuse->bytes != 0 &&
-                 strcmp(call, "free") == 0;
+    bool twice =
+        misuse->kind == MISUSE_DOUBLE_FREE && misuse->bytes != 0 && strcmp(call, "free") == 0;
     text_add(&text, twice ? "snug: double " : "snug: invalid ");
     text_add(&text, call);
     text_add(&text, misuse->kind == MISUSE_DAMAGED ? ": the header of the object at " : ": ");

@@ -11,7 +11,8 @@
 #include "base/common.h"
 
 /* Something wrong with a pointer, found under a lock and reported once that is released. */
-/* MISUSE_DAMAGED means that what snug keeps just before the object at `address` was written over. */
+/* MISUSE_DAMAGED means that what snug keeps just before the object at `address` was written over.
+ */
 struct misuse {
     enum { MISUSE_NONE, MISUSE_DOUBLE_FREE, MISUSE_INSIDE, MISUSE_UNKNOWN, MISUSE_DAMAGED } kind;
     uintptr_t address;

@@ -13,8 +13,8 @@
  * nothing to initialise and no NULL to test for. Reading that leaf maps the system's one zero
  * page: it costs no memory.
  *
- * Cost: 1 + 8 bytes for every page in use, 9 MiB of address space per 4 GiB touched. The part in the
- * library's image stays below 2 MiB, so that no huge page can be made of it.
+ * Cost: 1 + 8 bytes for every page in use, 9 MiB of address space per 4 GiB touched. The part in
+ * the library's image stays below 2 MiB, so that no huge page can be made of it.
  *
  * Readers take no lock: what the map says of memory that the program was given was written before
  * it was given, stays until it is freed, and is ordered before any reader by whatever handed the
@@ -38,13 +38,13 @@ enum {
 };
 
 struct page_map {
-    /* The home: the 4 GiB in which the first segment lies, and with it nearly every small heap. Where
-     * its leaf is does not depend on the pointer that is looked up, so the processor need not wait
-     * for one load before it begins the other. Written once, by page_map_settle, when the library is
-     * loaded, before the program has a second thread. Until then it is the lowest 4 GiB, of which
-     * nothing is known. */
-    uintptr_t home;       /* address >> 32 */
-    size_t home_distance; /* == class_root[home] */
+    /* The home: the 4 GiB in which the first segment lies, and with it nearly every small heap.
+     * Where its leaf is does not depend on the pointer that is looked up, so the processor need not
+     * wait for one load before it begins the other. Written once, by page_map_settle, when the
+     * library is loaded, before the program has a second thread. Until then it is the lowest 4 GiB,
+     * of which nothing is known. */
+    uintptr_t home;                   /* address >> 32 */
+    size_t home_distance;             /* == class_root[home] */
     size_t class_root[PAGE_MAP_ROOT]; /* leaf - no_class, as a wrapping number */
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs both
      * and one base address then serves for all. */
@@ -86,7 +86,8 @@ static ALWAYS_INLINE bool page_map_is_home(uintptr_t address)
 static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
 {
     size_t distance = page_map.home_distance + ((uint32_t)address >> PAGE_SHIFT);
-    return *(const uint8_t *)((uintptr_t)&page_map + distance + offsetof(struct page_map, no_class));
+    return *(const uint8_t *)((uintptr_t)&page_map + distance +
+                              offsetof(struct page_map, no_class));
 }
 
 /* Makes the 4 GiB around `address`, whose leaf is there, the home. */

@@ -94,8 +94,8 @@ static bool parse_size(const char *at, size_t *bytes)
         at++;
     if (*at != 0 || __builtin_mul_overflow(number, unit, bytes))
         return false;
-    return !__builtin_add_overflow(*bytes, unit / 1000 * thousandths + unit % 1000 * thousandths / 1000,
-                                   bytes);
+    return !__builtin_add_overflow(
+        *bytes, unit / 1000 * thousandths + unit % 1000 * thousandths / 1000, bytes);
 }
 
 static bool parse_choice(const char *value, const char *choices, unsigned *number)

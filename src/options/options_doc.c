@@ -31,27 +31,28 @@ static void print_choices(const char *choices, unsigned in_force)
 
 int main(void)
 {
-    printf("# Options\n\n"
-           "Options are environment variables, read once, at the program's first allocation. A name "
-           "that does\nnot exist and a value that cannot be used are reported by one line on stderr, "
-           "and the default\nholds. Sizes take `k`, `MiB`, `1.5G` and the like, in powers of 1024. "
-           "Names that begin with\n`SNUG_TEST_` are left to the project's own tests.\n\n"
-           "This page is made from `src/options/options.def`.\n\n"
-           "| variable | values (default) | what it does |\n| --- | --- | --- |\n");
+    printf(
+        "# Options\n\n"
+        "Options are environment variables, read once, at the program's first allocation. A name "
+        "that does\nnot exist and a value that cannot be used are reported by one line on stderr, "
+        "and the default\nholds. Sizes take `k`, `MiB`, `1.5G` and the like, in powers of 1024. "
+        "Names that begin with\n`SNUG_TEST_` are left to the project's own tests.\n\n"
+        "This page is made from `src/options/options.def`.\n\n"
+        "| variable | values (default) | what it does |\n| --- | --- | --- |\n");
 #define OPTION_CHOICE(name, field, default_, choices, text) \
-    printf("| `SNUG_%s` | ", #name);                        \
-    print_choices(choices, default_);                       \
+    printf("| `SNUG_%s` | ", #name); \
+    print_choices(choices, default_); \
     printf(" | %s |\n", text);
-#define OPTION_NUMBER(name, field, default_, least, most, text)                                  \
+#define OPTION_NUMBER(name, field, default_, least, most, text) \
     printf("| `SNUG_%s` | %zu to %zu (%zu) | %s |\n", #name, (size_t)(least), (size_t)(most), \
            (size_t)(default_), text);
 #define OPTION_SIZE(name, field, default_, least, most, text) \
-    printf("| `SNUG_%s` | ", #name);                          \
-    print_size(least);                                        \
-    printf(" to ");                                           \
-    print_size(most);                                         \
-    printf(" (");                                             \
-    print_size(default_);                                     \
+    printf("| `SNUG_%s` | ", #name); \
+    print_size(least); \
+    printf(" to "); \
+    print_size(most); \
+    printf(" ("); \
+    print_size(default_); \
     printf(") | %s |\n", text);
 #define OPTION_PATH(name, field, text) printf("| `SNUG_%s` | a path (none) | %s |\n", #name, text);
 #include "options/options.def"

@@ -11,8 +11,7 @@
 _Noreturn COLD void check_failed(const char *condition, const char *file, int line);
 
 #if defined(SNUG_DEBUG)
-#define CHECK(condition) \
-    ((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
+#define CHECK(condition) ((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
 #else
 #define CHECK(condition) ((void)sizeof((condition) ? 1 : 0))
 #endif

@@ -21,13 +21,13 @@
 #include "base/common.h"
 
 enum lock_rank {
-    RANK_INIT,    /* first use */
-    RANK_ARENAS,  /* which classes are in use in which arena */
-    RANK_DEPOT,   /* one class's full magazines in one arena */
-    RANK_BIN,     /* one class's slabs in one arena */
-    RANK_CELLS,   /* one arena's cells */
-    RANK_SPANS,   /* page runs and segments of a heap */
-    RANK_META,    /* snug's own structures, and growing the page map */
+    RANK_INIT,   /* first use */
+    RANK_ARENAS, /* which classes are in use in which arena */
+    RANK_DEPOT,  /* one class's full magazines in one arena */
+    RANK_BIN,    /* one class's slabs in one arena */
+    RANK_CELLS,  /* one arena's cells */
+    RANK_SPANS,  /* page runs and segments of a heap */
+    RANK_META,   /* snug's own structures, and growing the page map */
     RANK_COUNT
 };
 
@@ -36,10 +36,7 @@ struct lock {
     uint32_t rank;
 };
 
-#define LOCK_INIT(rank_) \
-    {                    \
-        0, (rank_)       \
-    }
+#define LOCK_INIT(rank_) {0, (rank_)}
 
 /* How many times a lock had to be waited for, in this process. */
 extern uint64_t lock_waits;

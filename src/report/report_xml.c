@@ -29,8 +29,8 @@ void report_xml(FILE *stream)
             "<aspace type=\"total\" size=\"%zu\"/>\n"
             "<aspace type=\"mprotect\" size=\"%zu\"/>\n"
             "</heap>\n",
-            totals.small_free_count, resting, totals.free_runs, rest,
-            totals.huge_count, totals.huge, mapped, mapped, mapped, mapped);
+            totals.small_free_count, resting, totals.free_runs, rest, totals.huge_count,
+            totals.huge, mapped, mapped, mapped, mapped);
     fprintf(stream,
             "<total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n"
             "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
@@ -40,6 +40,6 @@ void report_xml(FILE *stream)
             "<aspace type=\"total\" size=\"%zu\"/>\n"
             "<aspace type=\"mprotect\" size=\"%zu\"/>\n"
             "</malloc>\n",
-            totals.small_free_count, resting, totals.free_runs, rest,
-            totals.huge_count, totals.huge, mapped, mapped, mapped, mapped);
+            totals.small_free_count, resting, totals.free_runs, rest, totals.huge_count,
+            totals.huge, mapped, mapped, mapped, mapped);
 }

@@ -7,11 +7,14 @@
  */
 #include "slab/size_class.h"
 
-#define CLASS(bytes)                                              \
-    {                                                             \
-        (bytes), (bytes) <= 16 ? 2 : (bytes) <= 256 ? 4 : 8,      \
-            (bytes) <= 128 ? 4 : (bytes) <= 256 ? 3 : 2           \
-    }
+#define CLASS(bytes) \
+    {(bytes), \
+     (bytes) <= 16    ? 2 \
+     : (bytes) <= 256 ? 4 \
+                      : 8, \
+     (bytes) <= 128   ? 4 \
+     : (bytes) <= 256 ? 3 \
+                      : 2}
 #define CLASS4(bytes) CLASS(bytes), CLASS((bytes) + 16), CLASS((bytes) + 32), CLASS((bytes) + 48)
 #define CLASS16(bytes) \
     CLASS4(bytes), CLASS4((bytes) + 64), CLASS4((bytes) + 128), CLASS4((bytes) + 192)

@@ -28,8 +28,8 @@ enum {
 _Static_assert((int)CLASS_COUNT == (int)PAGE_MAP_CELL, "no class has the number of cells");
 
 struct size_class {
-    uint32_t bytes;       /* of an object */
-    uint16_t slab_pages;  /* of a slab; a power of two, a slab is aligned to it */
+    uint32_t bytes;        /* of an object */
+    uint16_t slab_pages;   /* of a slab; a power of two, a slab is aligned to it */
     uint16_t magazine_log; /* a magazine of the class has at most 64 << magazine_log bytes */
 };
 

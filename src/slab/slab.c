@@ -252,8 +252,9 @@ void slabs_give(const uintptr_t *objects, size_t count, const char *call)
     struct bin *locked = NULL;
     for (size_t i = 0; i < count; i++) {
         struct slab *slab = slab_of(objects[i]);
-        struct bin *bin =
-            slab == NULL ? NULL : (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
+        struct bin *bin = slab == NULL
+                              ? NULL
+                              : (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
         if (bin != locked) {
             if (locked != NULL)
                 lock_release(&locked->lock);
@@ -324,7 +325,8 @@ const char *bin_check(struct bin *bin)
         free_objects = bin->current->free_count;
     }
     for (unsigned i = 0; i < BIN_LEVELS; i++)
-        LIST_EACH (node, &bin->level[i]) {
+        LIST_EACH(node, &bin->level[i])
+        {
             const struct slab *slab = CONTAINER_OF(node, struct slab, span.link);
             if (wrong == NULL)
                 wrong = slab_check(bin, slab);

@@ -39,10 +39,10 @@ struct bin {
     struct lock lock;
     uint32_t class;
     uint32_t slab_count;
-    struct spans *spans;   /* NULL until first used */
-    struct slab *current;  /* objects are taken from it until it has none; it is in no list */
-    size_t free_objects;   /* == sum of free_count over all slabs */
-    size_t total_objects;  /* == sum of capacity */
+    struct spans *spans;  /* NULL until first used */
+    struct slab *current; /* objects are taken from it until it has none; it is in no list */
+    size_t free_objects;  /* == sum of free_count over all slabs */
+    size_t total_objects; /* == sum of capacity */
     struct list level[BIN_LEVELS]; /* the other slabs with free objects: in level[l] those with
                                       free_count * BIN_LEVELS / capacity == l (the last: or 4) */
 };

@@ -33,7 +33,8 @@ static void huge_map_entry(const char *start, uintptr_t entry)
 /* The huge span that `address` is in. The lock must be held. */
 static struct span *huge_around(struct spans *spans, uintptr_t address)
 {
-    LIST_EACH (node, &spans->huge) {
+    LIST_EACH(node, &spans->huge)
+    {
         struct span *span = CONTAINER_OF(node, struct span, link);
         if (address - (uintptr_t)span->start < span_bytes(span))
             return span;
@@ -105,7 +106,8 @@ static void *huge_resize(struct spans *spans, struct span *span, size_t bytes)
     lock_take(&spans->lock);
     huge_unlist(spans, span);
     lock_release(&spans->lock);
-    char *moved = spans->provider->resize(spans->provider, span->start, span_bytes(span), bytes, true);
+    char *moved =
+        spans->provider->resize(spans->provider, span->start, span_bytes(span), bytes, true);
     if (moved != NULL) {
         span->start = moved;
         span->pages = (uint32_t)(bytes >> PAGE_SHIFT);

@@ -62,7 +62,8 @@ struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment)
     size_t bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin_of(pages));
     while (bin < RUN_BINS) {
         unsigned tries = TRIES;
-        LIST_EACH (node, &runs->bins[bin]) {
+        LIST_EACH(node, &runs->bins[bin])
+        {
             struct span *run = CONTAINER_OF(node, struct span, link);
             if (run_fits(run, pages, alignment))
                 return run;

@@ -390,7 +390,8 @@ const char *spans_check(struct spans *spans)
     size_t pages[3] = {0, 0, 0};
     const char *wrong = NULL;
     size_t empty = 0;
-    LIST_EACH (node, &spans->segments) {
+    LIST_EACH(node, &spans->segments)
+    {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         empty += segment->used_pages == 0;
         if (wrong == NULL)

@@ -76,8 +76,8 @@ void every_operator()
     ::operator delete[](nullptr);
     ::operator delete(nullptr, 10);
     ::operator delete(nullptr, std::nothrow);
-    ::operator delete (nullptr, std::align_val_t{64});
-    ::operator delete (nullptr, 10, std::align_val_t{64});
+    ::operator delete(nullptr, std::align_val_t{64});
+    ::operator delete(nullptr, 10, std::align_val_t{64});
 }
 
 // malloc and new are one heap.
@@ -85,7 +85,7 @@ void mixed_with_malloc()
 {
     std::free(filled(::operator new(100), 100, 16));
     ::operator delete(filled(std::malloc(100), 100, 16));
-    ::operator delete (filled(std::aligned_alloc(64, 128), 128, 64), std::align_val_t{64});
+    ::operator delete(filled(std::aligned_alloc(64, 128), 128, 64), std::align_val_t{64});
 }
 
 void zero_is_unique()

@@ -78,7 +78,7 @@ void accounts_check(const struct shadow *shadow)
     struct live live = {0};
     for (size_t i = 0; i < shadow->count; i++)
         count_block(&live, shadow->blocks[i]);
-    for (size_t class = 1; class < CLASS_COUNT; class ++)
+    for (size_t class = 1; class < CLASS_COUNT; class++)
         class_check(class, live.objects[class]);
     whole_check(&live);
 }

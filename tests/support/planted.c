@@ -218,7 +218,7 @@ EXPORT size_t malloc_usable_size(void *block)
 {
     static size_t (*next)(void *);
     if (next == NULL)
-        next = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+        next = (size_t (*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     if (block == NULL)
         return 0;
     if (fault() == MISALIGNED)

@@ -22,7 +22,7 @@ static void open_use_close(uint64_t value)
 {
     void *plugin = dlopen(plugin_path, RTLD_NOW | RTLD_LOCAL);
     CHECK_MSG(plugin != NULL, "%s", dlerror());
-    uint64_t (*touch)(uint64_t) = (uint64_t(*)(uint64_t))dlsym(plugin, "plugin_touch");
+    uint64_t (*touch)(uint64_t) = (uint64_t (*)(uint64_t))dlsym(plugin, "plugin_touch");
     CHECK(touch != NULL);
     /* The count goes on from where it was if another thread has the object open as well. */
     uint64_t first = touch(value);
@@ -58,7 +58,7 @@ static void *churn(void *argument)
 /* Threads that start and end while the object is open get their own copies, and lose them. */
 static void *short_lived(void *touch)
 {
-    CHECK(((uint64_t(*)(uint64_t))touch)(5) == 6);
+    CHECK(((uint64_t (*)(uint64_t))touch)(5) == 6);
     free(opaque(malloc(100)));
     return NULL;
 }

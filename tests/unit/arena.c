@@ -139,7 +139,7 @@ TEST(a_thread_on_another_processor_uses_another_arena)
 
 TEST(a_class_is_cold_for_its_first_requests)
 {
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         unsigned cold = 0;
         while (cold < 1000 && arenas_class_is_cold(&arenas, class))
             cold++;

@@ -49,7 +49,7 @@ void assert_arenas_empty(void)
 {
     assert_arenas_sound();
     arenas_trim(&arenas);
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct arena_totals totals = arenas_totals(&arenas, class);
         ASSERT_THAT(totals.slabs + totals.total + totals.free + totals.waiting == 0, "class %zu",
                     class);

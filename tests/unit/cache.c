@@ -17,7 +17,7 @@ TEST(without_a_cache_every_call_is_slow)
     struct cache *none = (struct cache *)&cache_none;
     assert_false(cache_exists(none));
     assert_true(cache_exists(cache));
-    for (size_t class = 0; class < CACHE_CLASSES; class ++) {
+    for (size_t class = 0; class < CACHE_CLASSES; class++) {
         assert_null(cache_pop(none, class));
         assert_true(none->top[class][-1] < MARK_LIMIT);
     }
@@ -30,9 +30,9 @@ TEST(a_new_cache_is_empty)
 {
     assert_int_equal(arenas.threads, 1);
     assert_int_equal(cache->held_bytes, 0);
-    for (size_t class = 0; class < CACHE_CLASSES; class ++)
+    for (size_t class = 0; class < CACHE_CLASSES; class++)
         assert_null(cache_pop(cache, class));
-    for (size_t class = 1; class < CLASS_COUNT; class ++)
+    for (size_t class = 1; class < CLASS_COUNT; class++)
         assert_int_equal(cache_count(cache, class), 0);
     size_t used = meta_bytes_used();
     struct cache *other = cache_new(&arenas);

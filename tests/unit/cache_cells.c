@@ -49,7 +49,7 @@ static uintptr_t block_get_cached(size_t bytes)
 /* The class that a block of a cache is in, after it was given to it. */
 static size_t class_of_block(uintptr_t block)
 {
-    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class ++)
+    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class++)
         if (slot_block(*cache->top[class]) == block)
             return class;
     return 0;
@@ -247,7 +247,7 @@ TEST(a_flush_gives_all_cells_back)
     }
     assert_true(cache_cell_bytes(cache) > 0);
     cache_flush(cache);
-    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class ++)
+    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class++)
         assert_null(loaded_of(cache, class));
     size_t units = 0;
     for (size_t i = 0; i < IN_USE; i++)

@@ -122,7 +122,7 @@ TEST(a_full_magazine_that_may_not_grow_gives_its_older_half)
 static void check_sum(void)
 {
     size_t total = 0, idle = 0;
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct arena_totals totals = arenas_totals(&arenas, class);
         total += totals.total;
         idle += totals.free + totals.waiting + cache_count(cache, class);
@@ -144,7 +144,7 @@ TEST(a_flush_gives_everything_back)
     use_many_classes(8, 8000, check_sum);
     cache_flush(cache);
     check_sum();
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         assert_int_equal(cache_count(cache, class), 0);
         assert_null(loaded_of(cache, class));
     }
@@ -176,7 +176,7 @@ TEST(a_freed_cache_leaves_nothing_behind)
 TEST(without_memory_nothing_is_had_and_nothing_is_lost)
 {
     fake.refuse_take = true;
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         assert_int_equal(object_get(cache, class), 0);
         assert_int_equal(object_get(cache, class), 0);
         assert_null(object_take(&arenas, class));
@@ -184,7 +184,7 @@ TEST(without_memory_nothing_is_had_and_nothing_is_lost)
     assert_held(cache);
     assert_arenas_sound();
     fake.refuse_take = false;
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         uintptr_t object = object_get(cache, class);
         assert_true(object != 0);
         object_put(cache, object);

@@ -143,7 +143,7 @@ TEST(a_trim_empties_all_depots)
     fill_depot(CLASS_64, 2);
     assert_arenas_sound();
     arenas_trim(&arenas);
-    for (size_t class = 1; class < CLASS_COUNT; class ++)
+    for (size_t class = 1; class < CLASS_COUNT; class++)
         assert_int_equal(arenas_totals(&arenas, class).total, 0);
     assert_arenas_empty();
 }

@@ -283,7 +283,7 @@ static void assert_totals_add_up(void)
 {
     struct heap_totals totals = heap_totals();
     size_t free = 0, waiting = 0, cached = 0;
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t in_cache;
         struct arena_totals objects = heap_class_totals(class, &in_cache);
         free += objects.free * class_bytes(class);

@@ -143,7 +143,7 @@ TEST(every_class_number_fits)
 {
     uintptr_t page = 0x200900000000;
     assert_true(page_map_reserve((void *)page, PAGE_BYTES));
-    for (size_t class = 0; class < PAGE_MAP_CLASSES; class ++) {
+    for (size_t class = 0; class < PAGE_MAP_CLASSES; class++) {
         page_map_fill_classes((void *)page, 1, class);
         assert_int_equal(page_map_class(page), class);
     }

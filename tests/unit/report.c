@@ -102,7 +102,7 @@ TEST(the_text_has_a_row_for_each_size_in_use)
     assert_non_null(at);
     at = strchr(strchr(at + 1, '\n') + 1, '\n') + 1;
     size_t rows = 0;
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t cached, row[6];
         struct arena_totals totals = heap_class_totals(class, &cached);
         if (totals.slabs == 0)

@@ -10,7 +10,7 @@
 TEST(classes_rise_in_steps_of_the_least_alignment)
 {
     assert_int_equal(class_bytes(0), 0);
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         assert_true(class_bytes(class) > class_bytes(class - 1));
         assert_int_equal(class_bytes(class) % MIN_ALIGN, 0);
     }
@@ -41,7 +41,7 @@ TEST(multiples_of_an_alignment_have_classes_of_that_alignment)
 
 TEST(slabs_fit_their_descriptors)
 {
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         const struct size_class *row = &size_classes[class];
         size_t bytes = (size_t)row->slab_pages << PAGE_SHIFT;
         assert_true(is_power_of_two(row->slab_pages));
@@ -55,7 +55,7 @@ TEST(slabs_fit_their_descriptors)
 TEST(the_grid_agrees_with_division)
 {
     static const uintptr_t bases[] = {0, 0x7f1234560000, 0xffffffff0000};
-    for (size_t class = 1; class < CLASS_COUNT; class ++)
+    for (size_t class = 1; class < CLASS_COUNT; class++)
         for (size_t base = 0; base < 3; base++)
             for (size_t offset = 0; offset < GRID_BYTES; offset++) {
                 uintptr_t address = bases[base] + offset;

@@ -45,7 +45,7 @@ static void take_by_pages(size_t class)
 
 TEST(new_objects_come_page_by_page)
 {
-    for (size_t class = 1; class < CLASS_COUNT; class ++)
+    for (size_t class = 1; class < CLASS_COUNT; class++)
         take_by_pages(class);
     assert_spans_empty();
 }
@@ -74,7 +74,7 @@ static void assert_cut(size_t class)
 TEST(slabs_are_full_of_objects_on_the_grid)
 {
     static uintptr_t first[SLAB_OBJECTS_MOST];
-    for (size_t class = 1; class < CLASS_COUNT; class ++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         bin_begin(&bin, class);
         assert_cut(class);
         size_t capacity = bin.total_objects;

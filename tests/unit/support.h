@@ -16,15 +16,9 @@
 
 /* A test function, and its row in the list of them: each starts with the same options. */
 #define TEST(name) static void name(void **state __attribute__((unused)))
-#define ROW(name) \
-    { \
-#name, name, options_reset, options_reset, NULL \
-    }
+#define ROW(name) {#name, name, options_reset, options_reset, NULL}
 /* A test with functions of its own before and after. */
-#define ROW_WITH(name, before, after) \
-    { \
-#name, name, before, after, NULL \
-    }
+#define ROW_WITH(name, before, after) {#name, name, before, after, NULL}
 
 enum { TEST_SKIPPED = 77, TEXT_MOST = 16384 };
 
