@@ -4,8 +4,8 @@
  * Magazines of cells are by ranges of size, eight to a doubling, up to 32 KiB. A request takes the
  * best fit among the cells of its own range, or else of the next one. A cell that is more than an
  * eighth too large is left alone: what is lost that way stays lost as long as the block lives. (To
- * take the newest cell, whatever its size in the range, was a third faster on random sizes, and
- * cost a tenth of the heap.)
+ * take the newest cell, whatever its size in the range, was faster, and cost up to a tenth of the
+ * heap.)
  *
  * A magazine grows only if, since it last did, it has both run over and had nothing for a request:
  * a program that first takes and then frees gains nothing by a larger one, it would only keep
