@@ -107,8 +107,9 @@ compare_outputs() {
 compare_runs() { # LIBRARY WITNESS
     [ $# = 2 ] || { echo "usage: $0 LIBRARY WITNESS"; exit 2; }
     local library witness
-    library=$(realpath -e "$1") || exit 2
-    witness=$(realpath -e "$2") || exit 2
+    # Symbolic links stay: one may be there to avoid a blank, which LD_PRELOAD cannot hold.
+    library=$(realpath -es "$1") || exit 2
+    witness=$(realpath -es "$2") || exit 2
     work=$(mktemp -d "${TMPDIR:-/tmp}/snug-programs-$test_name.XXXXXX")
     run_once system "$witness"
     run_once library "$witness:$library"

@@ -9,6 +9,7 @@ while IFS= read -r line; do
     esac
     probe=${line%:*}
     case $probe in
+    /*) [ -e "$probe" ] ;;
     *' '*) bash -c "$probe" >/dev/null 2>&1 ;;
     *) command -v "$probe" >/dev/null ;;
     esac || echo "${line##*:}"
