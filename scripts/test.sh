@@ -5,13 +5,15 @@
 # a step that could not even begin a line `name: why` in broken.txt. scripts/test_summary.py counts.
 
 test_presets=(release debug asan tsan)
+test_wants=('libclang-rt-19-dev|libclang-rt-14-dev') # clang's fuzzer
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
 
-# Packages of the real programs that are run on snug. A program that cannot be had is skipped.
+# Installs the real programs that are run on snug, and what else single tests need. What cannot be
+# had is skipped.
 want_test_programs() {
     local -a packages
     mapfile -t packages < <(bash "$root/tests/programs/missing_packages.sh")
-    if ((${#packages[@]} > 0)); then want_packages "${packages[@]}"; fi
+    want_packages "${packages[@]}" "${test_wants[@]}"
 }
 
 broken() {
@@ -74,7 +76,8 @@ cmd_test() {
     local filter='' preset
     while (($# > 0)); do
         case $1 in
-            --full) export SNUG_TEST_FULL=1 && test_seconds=36000 ;;
+            --full) export SNUG_TEST_FULL=1 && test_wants=('libclang-rt-19-dev|libclang-rt-14-dev') # clang's fuzzer
+test_seconds=36000 ;;
             -R) ;;
             -*) usage_error "test does not know '$1'" ;;
             *) filter=$1 ;;
