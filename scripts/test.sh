@@ -76,8 +76,7 @@ cmd_test() {
     local filter='' preset
     while (($# > 0)); do
         case $1 in
-            --full) export SNUG_TEST_FULL=1 && test_wants=('libclang-rt-19-dev|libclang-rt-14-dev') # clang's fuzzer
-test_seconds=36000 ;;
+            --full) export SNUG_TEST_FULL=1 && test_seconds=36000 ;;
             -R) ;;
             -*) usage_error "test does not know '$1'" ;;
             *) filter=$1 ;;
