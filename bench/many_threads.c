@@ -5,9 +5,11 @@
  *
  * It imitates a server with a thread for each connection, or a runtime with large pools. Each
  * thread allocates OBJECTS blocks of 16 to 512 bytes, writes all of them, and waits until all
- * threads have; then each frees its blocks and ends. Prints one line:
- *     threads=N objects=N payload_kib=N before_kib=N waiting_kib=N after_join_kib=N
- * payload_kib is what the threads asked for; the others are resident memory before the first
+ * threads have; then each frees its blocks and ends. An operation is a block: its part of the time
+ * from the start of the first thread until all wait. Prints one line:
+ *     threads=N objects=N payload_bytes=N before_kib=N waiting_kib=N after_join_kib=N
+ *     ops=N ns_per_op=F peak_rss_kib=N
+ * payload_bytes is what the threads asked for; the next three are resident memory before the first
  * thread starts, while all wait, and after the last has ended. Thread stacks are part of it (small
  * and the same under every allocator).
  */
@@ -42,6 +44,7 @@ static void *live(void *number)
         list = block;
         bytes += size;
     }
+    meter_add((unsigned)(uintptr_t)number, (int64_t)bytes);
     pthread_barrier_wait(&all_have);
     pthread_barrier_wait(&may_end);
     while (list != NULL) {
@@ -49,6 +52,7 @@ static void *live(void *number)
         free(list);
         list = next;
     }
+    meter_add((unsigned)(uintptr_t)number, -(int64_t)bytes);
     return (void *)(uintptr_t)bytes;
 }
 
@@ -66,10 +70,12 @@ int main(int argc, char **argv)
     pthread_barrier_init(&may_end, NULL, (unsigned)threads + 1);
 
     long before = rss_kib();
+    uint64_t start = now_ns();
     for (long i = 0; i < threads; i++)
         if (pthread_create(&thread[i], &attributes, live, (void *)(i + 1)) != 0)
             die("pthread_create");
     pthread_barrier_wait(&all_have);
+    uint64_t end = now_ns();
     long waiting = rss_kib();
     pthread_barrier_wait(&may_end);
 
@@ -80,8 +86,10 @@ int main(int argc, char **argv)
         payload += (uintptr_t)bytes;
     }
     long after = rss_kib();
-    printf("threads=%ld objects=%ld payload_kib=%llu before_kib=%ld waiting_kib=%ld "
-           "after_join_kib=%ld\n",
-           threads, objects, (unsigned long long)(payload / 1024), before, waiting, after);
+    printf("threads=%ld objects=%ld payload_bytes=%llu before_kib=%ld waiting_kib=%ld "
+           "after_join_kib=%ld ",
+           threads, objects, (unsigned long long)payload, before, waiting, after);
+    uint64_t blocks = (uint64_t)threads * (uint64_t)objects;
+    print_figures(blocks, (double)(end - start) / (double)(blocks != 0 ? blocks : 1));
     return 0;
 }

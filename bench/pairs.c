@@ -2,12 +2,12 @@
  * pairs.c - nanoseconds for a malloc and the free that goes with it, in several patterns of use.
  *
  * usage: pairs ROW [ROUNDS]    runs the row and prints one line:
- *            row=NAME ops=N ns_per_op_min=F ns_per_op_median=F peak_rss_kib=N
+ *            row=NAME ns_per_op_median=F ops=N ns_per_op=F peak_rss_kib=N
  *        pairs --list          prints the names of the rows
  *
- * An op is one pair. A round takes from a few milliseconds to a tenth of a second; the smallest and
- * the median time of ROUNDS rounds (24 unless given) are printed, after one round that does not
- * count. Everything that is random was drawn before the clock starts. Each row wants a process of
+ * An op is one pair. A round takes from a few milliseconds to a tenth of a second; the smallest
+ * (ns_per_op) and the median time of ROUNDS rounds (24 unless given) are printed, after one round
+ * that does not count. Everything that is random was drawn before the clock starts. Each row wants a process of
  * its own: what a row leaves behind in the allocator would change the next.
  *
  * What the rows imitate stands beside them, in pairs_one_thread.c and pairs_two_threads.c. They
@@ -53,15 +53,14 @@ static void run(const struct row *row, unsigned rounds)
         row->round();
         ns[i] = now_ns() - start;
     }
-    long peak = peak_rss_kib();
     if (row->finish != NULL)
         row->finish();
 
     qsort(ns, rounds, sizeof ns[0], by_value);
     double ops = (double)row->ops;
     double median = ((double)ns[(rounds - 1) / 2] + (double)ns[rounds / 2]) / 2;
-    printf("row=%s ops=%llu ns_per_op_min=%.3f ns_per_op_median=%.3f peak_rss_kib=%ld\n", row->name,
-           (unsigned long long)(row->ops * rounds), (double)ns[0] / ops, median / ops, peak);
+    printf("row=%s ns_per_op_median=%.3f ", row->name, median / ops);
+    print_figures(row->ops * rounds, (double)ns[0] / ops);
 }
 
 int main(int argc, char **argv)

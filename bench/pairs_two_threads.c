@@ -125,16 +125,20 @@ static void finish_consumer(void)
 static pthread_barrier_t barrier;
 static uint64_t **blocks_of[2];
 
-static void fill_and_free(uint64_t **blocks)
+static void fill_and_free(unsigned thread)
 {
+    uint64_t **blocks = blocks_of[thread];
     for (size_t i = 0; i < FILLED; i++) {
         blocks[i] = malloc(BLOCK);
         if (blocks[i] == NULL)
             die("malloc");
         *blocks[i] = i;
+        meter_set(thread, (int64_t)(i + 1) * BLOCK);
     }
-    for (size_t i = 0; i < FILLED; i++)
+    for (size_t i = 0; i < FILLED; i++) {
         free(blocks[i]);
+        meter_set(thread, (int64_t)(FILLED - i - 1) * BLOCK);
+    }
 }
 
 static void *fill_beside(void *unused)
@@ -143,7 +147,7 @@ static void *fill_beside(void *unused)
         pthread_barrier_wait(&barrier);
         if (atomic_load(&stopping))
             return unused;
-        fill_and_free(blocks_of[1]);
+        fill_and_free(1);
         pthread_barrier_wait(&barrier);
     }
 }
@@ -159,7 +163,7 @@ static void prepare_fill(void)
 static void fill(void)
 {
     pthread_barrier_wait(&barrier);
-    fill_and_free(blocks_of[0]);
+    fill_and_free(0);
     pthread_barrier_wait(&barrier);
 }
 

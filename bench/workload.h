@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "meter.h"
+
 static inline void die(const char *what)
 {
     perror(what);
@@ -52,6 +54,7 @@ static inline void *memory_of_our_own(size_t size)
     if (memory == MAP_FAILED)
         die("mmap");
     memset(memory, 0, size);
+    meter_own(size);
     return memory;
 }
 
@@ -95,6 +98,17 @@ static inline long rss_kib(void)
 {
     long kib = kib_from_proc("/proc/self/smaps_rollup", "Rss:");
     return kib >= 0 ? kib : kib_from_proc("/proc/self/status", "VmRSS:");
+}
+
+/*
+ * Ends the line of figures that a workload prints, in which `name=value` words may stand already:
+ * operations, nanoseconds for each, and the peak of resident memory. Figures of other kinds end in
+ * _ns, _us, _kib or _ratio.
+ */
+static inline void print_figures(uint64_t operations, double ns_per_operation)
+{
+    printf("ops=%llu ns_per_op=%.3f peak_rss_kib=%ld\n", (unsigned long long)operations,
+           ns_per_operation, peak_rss_kib());
 }
 
 #endif

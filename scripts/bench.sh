@@ -35,5 +35,5 @@ cmd_bench() {
     fi
     need_packages "${build_needs[@]}"
     build_all require_tool >&2
-    exec "$build/bin/snug" bench pairs "$@"
+    exec "$build/bin/snug" bench "$@"
 }

@@ -2,10 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::bench::BenchArgs;
 use crate::STATUS_OWN_FAILURE;
 
 /// The tool's own variable. It is not passed on: to the library it would be an option that does not exist.
@@ -66,42 +66,6 @@ pub struct CompareArgs {
     /// The command and its arguments; SNUG_NAME=value words may stand before it
     #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
     pub words: Vec<OsString>,
-}
-
-/// Measure allocators beside each other
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    #[command(subcommand)]
-    pub bench: Bench,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Bench {
-    Pairs(PairsArgs),
-}
-
-/// Nanoseconds per malloc and free of the workload program `pairs`, on every allocator found
-#[derive(Debug, Args)]
-pub struct PairsArgs {
-    /// Rounds; in each, every row runs once on every allocator
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub rounds: u32,
-
-    /// Only this row; may be given several times (`pairs --list` names them)
-    #[arg(long, value_name = "ROW")]
-    pub only: Vec<String>,
-
-    /// One more allocator: a name for it and its shared library
-    #[arg(long = "peer", value_name = "NAME=PATH.so")]
-    pub peers: Vec<String>,
-
-    /// Write every measured value to FILE
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-
-    /// Where the workload programs are [default: ../bench beside the folder of the snug binary]
-    #[arg(long, value_name = "DIR", env = WORKLOADS_VARIABLE)]
-    pub workloads: Option<PathBuf>,
 }
 
 impl Cli {

@@ -1,7 +1,8 @@
-//! One run of a program, with what it cost.
+//! One run of a program, with what it cost; looked at while it runs, if that is wanted.
 
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
@@ -29,15 +30,82 @@ pub fn run(command: &mut Command) -> io::Result<Sample> {
     let start = Instant::now();
     let child = command.spawn()?;
     let (status, usage) = wait(child.id() as libc::pid_t)?;
-    let wall = start.elapsed().as_secs_f64();
-    Ok(Sample {
-        wall,
+    Ok(sample(start.elapsed(), status, &usage))
+}
+
+/// What is to happen to a program that is being watched.
+pub enum Next {
+    /// It goes on; look at it again after this time.
+    LookAgainIn(Duration),
+    /// It and the processes of its group are killed.
+    Kill,
+}
+
+/// As `run`, but `look` is called at the start and then whenever it wants, with the process's number and the time since
+/// the start; also when a signal arrives meanwhile. The command must be made the leader of a process group.
+pub fn run_watched(command: &mut Command, look: &mut dyn FnMut(u32, Duration) -> Next) -> io::Result<Sample> {
+    let start = Instant::now();
+    let child = command.spawn()?;
+    let watched = watch(child.id(), start, look);
+    if watched.is_err() {
+        kill_group(child.id());
+    }
+    let wall = start.elapsed();
+    let (status, usage) = wait(child.id() as libc::pid_t)?;
+    watched.map(|()| sample(wall, status, &usage))
+}
+
+/// Returns when the process has ended, not yet waited for, or was killed.
+fn watch(pid: u32, start: Instant, look: &mut dyn FnMut(u32, Duration) -> Next) -> io::Result<()> {
+    let ended = open_process(pid)?;
+    loop {
+        let pause = match look(pid, start.elapsed()) {
+            Next::LookAgainIn(pause) => pause,
+            Next::Kill => {
+                kill_group(pid);
+                return Ok(());
+            }
+        };
+        let mut poll = libc::pollfd { fd: ended.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: poll gets one valid entry, and writes only to it.
+        let ready = unsafe { libc::poll(&mut poll, 1, pause.as_millis().max(1) as libc::c_int) };
+        if ready > 0 {
+            return Ok(());
+        }
+        if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Err(io::Error::last_os_error());
+        }
+    }
+}
+
+/// A descriptor that becomes readable when the process ends (Linux 5.3).
+fn open_process(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the call makes a new descriptor, which is owned from here on.
+    unsafe {
+        match libc::syscall(libc::SYS_pidfd_open, pid, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor as RawFd)),
+        }
+    }
+}
+
+fn kill_group(pid: u32) {
+    // SAFETY: the child was not waited for yet, so the number is still its own, and that of its group.
+    unsafe {
+        libc::kill(-(pid as libc::pid_t), libc::SIGKILL);
+        libc::kill(pid as libc::pid_t, libc::SIGKILL);
+    }
+}
+
+fn sample(wall: Duration, status: ExitStatus, usage: &libc::rusage) -> Sample {
+    Sample {
+        wall: wall.as_secs_f64(),
         cpu: seconds(usage.ru_utime) + seconds(usage.ru_stime),
         peak_kib: usage.ru_maxrss as u64,
         minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
         status,
-    })
+    }
 }
 
 fn wait(pid: libc::pid_t) -> io::Result<(ExitStatus, libc::rusage)> {
@@ -84,5 +152,36 @@ impl Input {
             Input::File(path) => Ok(File::open(path)?.into()),
             Input::Empty => Ok(Stdio::null()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+
+    fn sleeper(seconds: &str) -> Command {
+        let mut command = Command::new("sleep");
+        command.arg(seconds).process_group(0);
+        command
+    }
+
+    #[test]
+    fn a_program_is_looked_at_until_it_ends() {
+        let mut looks = Vec::new();
+        let look = &mut |_, since| {
+            looks.push(since);
+            Next::LookAgainIn(Duration::from_millis(5))
+        };
+        let sample = run_watched(&mut sleeper("0.1"), look).unwrap();
+        assert!(sample.status.success() && sample.wall >= 0.1);
+        assert!(looks.len() >= 2 && looks.windows(2).all(|pair| pair[0] < pair[1]), "{looks:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_killed() {
+        let sample = run_watched(&mut sleeper("100"), &mut |_, _| Next::Kill).unwrap();
+        assert_eq!(sample.status.signal(), Some(libc::SIGKILL));
+        assert!(sample.wall < 50.0);
     }
 }

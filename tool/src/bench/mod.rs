@@ -1,65 +1,148 @@
-//! `snug bench`: allocators beside each other, on workloads that live in programs of their own (bench/ in the
-//! repository), with each allocator preloaded in turn.
+//! `snug bench`: allocators beside each other, on workloads and programs, with each allocator preloaded in turn.
 //!
-//!     peers   which allocators there are, and that they really load
-//!     runner  runs a workload once and reads its figures; the interleaving
-//!     stats   medians and paired ratios
-//!     table   what is printed, and the JSON file
+//!     allocators  which there are, and that they really load      versions  of their libraries
+//!     catalog     the workloads of bench/, with their arguments
+//!     child       one run, measured                                meter     its memory through the run
+//!     runner      the interleaving, until the end or Ctrl-C        progress  the bar
+//!     results     what was found, and the JSON file                machine   where
+//!     stats       medians, ratios of pairs, bootstrap intervals    behind    where snug is not the best
+//!     report      terminal, JSON, CSV, Markdown, HTML              changes   between two JSON files
+//!
+//! For another command that measures: make jobs (child::Job, a row and the words to run), find allocators
+//! (AllocatorArgs, or an Allocator with settings of its own), then `runner::measure`, `assemble` and `report::publish`.
 
-mod peers;
-mod runner;
+pub mod allocators;
+mod behind;
+mod catalog;
+mod changes;
+pub mod child;
+pub mod machine;
+pub mod meter;
+mod progress;
+pub mod report;
+pub mod results;
+pub mod runner;
 pub mod stats;
-mod table;
+mod versions;
 
 use std::env;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
 
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{ensure, Context, Result};
+use clap::Args;
 
-use crate::cli::{Bench, BenchArgs, PairsArgs};
+use crate::carried;
+use allocators::{Allocator, AllocatorArgs};
+use report::ReportArgs;
+use results::{Lab, Settings};
+use runner::{Measured, Plan};
 
-pub fn run(args: &BenchArgs) -> Result<ExitCode> {
-    match &args.bench {
-        Bench::Pairs(args) => pairs(args),
-    }
+/// Rounds unless said otherwise.
+const ROUNDS: u32 = 10;
+/// Of --quick: as many rounds as fit in this time, up to so many.
+const QUICK_TIME: Duration = Duration::from_secs(100);
+const QUICK_ROUNDS: u32 = 5;
+
+/// Measure allocators beside each other: time, memory, page faults, system calls
+///
+/// Every workload runs under the system's malloc, snug, and each other allocator that is found, interleaved round by
+/// round. Ctrl-C prints what there is.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Small sizes, and as many rounds as fit into two minutes
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Rounds; in each, every row runs once on every allocator [default: 10, or up to 5 if quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: Option<u32>,
+
+    /// Only these rows: names, families or patterns with *; may be given several times
+    #[arg(long, value_name = "ROWS", value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// Numbers of threads for the workloads that have a choice [default: by workload]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Vec<u32>,
+
+    #[command(flatten)]
+    pub allocators: AllocatorArgs,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+
+    /// List the rows and what they imitate
+    #[arg(long)]
+    pub list: bool,
+
+    /// Measure nothing: say what became slower or larger, beyond noise, from one --json file to another; the exit
+    /// status is 1 if snug did
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
+    pub compare: Vec<PathBuf>,
+
+    /// Where the workload programs are [default: ../bench beside the folder of the snug binary]
+    #[arg(long, value_name = "DIR", env = crate::cli::WORKLOADS_VARIABLE)]
+    pub workloads: Option<PathBuf>,
 }
 
-fn pairs(args: &PairsArgs) -> Result<ExitCode> {
-    let workload = workload("pairs", args.workloads.as_deref())?;
-    let rows = choose_rows(runner::list_rows(&workload)?, &args.only)?;
-    let found = peers::find(&args.peers)?;
+pub fn run(args: &BenchArgs) -> Result<ExitCode> {
+    if let [old, new] = args.compare.as_slice() {
+        return changes::run(&Lab::read(old)?, &Lab::read(new)?);
+    }
+    let folder = workload_folder(args.workloads.as_deref())?;
+    let chosen = catalog::choose(catalog::rows(args.quick, &args.threads), &args.only)?;
+    if args.list {
+        print!("{}", catalog::list(&chosen));
+        return Ok(ExitCode::SUCCESS);
+    }
+    args.report.ensure_writable()?;
+    let jobs = catalog::jobs(&chosen, &folder)?;
+    let found = allocators::find(&args.allocators)?;
     for allocator in &found.allocators {
-        peers::ensure_loads(allocator, &workload)?;
+        allocators::ensure_loads(allocator, Path::new(&jobs[0].words[0]))?;
     }
-
-    let lab = runner::measure(&workload, rows, found.allocators, args.rounds)?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", table::render(&lab))?;
-    for missing in &found.missing {
-        writeln!(out, "Not here: {missing}")?;
-    }
-    if let Some(path) = &args.json {
-        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        let mut file = BufWriter::new(file);
-        serde_json::to_writer_pretty(&mut file, &lab)?;
-        file.flush()?;
-    }
+    let stop = runner::stop_at_signals()?;
+    let measured = runner::measure(&jobs, &found.allocators, plan(args), &stop)?;
+    let mut lab = assemble("snug bench", found.allocators, measured, args.quick);
+    lab.missing = found.missing;
+    report::publish(&lab, &args.report)?;
     Ok(if lab.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The workload program `name`: in the folder that was asked for, else where `./dev build` leaves it.
-fn workload(name: &str, folder: Option<&Path>) -> Result<PathBuf> {
+fn plan(args: &BenchArgs) -> Plan {
+    match (args.quick, args.rounds) {
+        (true, None) => Plan { rounds: QUICK_ROUNDS, most_time: Some(QUICK_TIME) },
+        (_, rounds) => Plan { rounds: rounds.unwrap_or(ROUNDS), most_time: None },
+    }
+}
+
+/// The results with where and when they were found.
+pub fn assemble(title: &str, allocators: Vec<Allocator>, measured: Measured, quick: bool) -> Lab {
+    Lab {
+        format: results::FORMAT,
+        title: title.into(),
+        version: format!("{}, library {}", env!("CARGO_PKG_VERSION"), carried::ID),
+        date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        machine: machine::Machine::describe_this(),
+        settings: Settings { rounds: measured.rounds, quick },
+        allocators,
+        missing: Vec::new(),
+        rows: measured.rows,
+        ended_early: measured.ended_early,
+    }
+}
+
+/// Where the workload programs are: in the folder that was asked for, else where `./dev build` leaves them.
+fn workload_folder(folder: Option<&Path>) -> Result<PathBuf> {
     let folder = match folder {
         Some(folder) => folder.to_path_buf(),
         None => build_folder()?.join("bench"),
     };
-    let path = folder.join(name);
-    let shown = path.display();
-    ensure!(path.is_file(), "there is no workload {shown}: build it with ./dev build, or say where with --workloads");
-    Ok(std::path::absolute(&path)?)
+    let shown = folder.display();
+    ensure!(folder.is_dir(), "there are no workloads in {shown}: build them with ./dev build, or give --workloads");
+    Ok(std::path::absolute(&folder)?)
 }
 
 /// The folder above the one that holds this program.
@@ -67,24 +150,4 @@ fn build_folder() -> Result<PathBuf> {
     let own = env::current_exe().context("cannot tell where this program is")?;
     let folder = own.parent().and_then(Path::parent).context("this program is in no folder")?;
     Ok(folder.to_path_buf())
-}
-
-fn choose_rows(all: Vec<String>, only: &[String]) -> Result<Vec<String>> {
-    if let Some(unknown) = only.iter().find(|row| !all.contains(row)) {
-        bail!("there is no row {unknown}; the rows are: {}", all.join(", "));
-    }
-    Ok(all.into_iter().filter(|row| only.is_empty() || only.contains(row)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_chosen_by_name() {
-        let all = || vec!["a".to_string(), "b".to_string()];
-        assert_eq!(choose_rows(all(), &[]).unwrap(), ["a", "b"]);
-        assert_eq!(choose_rows(all(), &["b".into()]).unwrap(), ["b"]);
-        assert!(choose_rows(all(), &["c".into()]).unwrap_err().to_string().contains("a, b"));
-    }
 }

@@ -1,83 +1,103 @@
-//! Runs the rows of a workload on every allocator, interleaved.
+//! Runs jobs on every allocator, interleaved.
 //!
-//! In each round every row runs once on each allocator, one straight after the other, and the one that begins moves on
+//! In each round every job runs once on each allocator, one straight after the other, and the one that begins moves on
 //! by one from round to round. So what slows the machine down for a while hits all of them, and none is always first.
+//!
+//! It ends when all rounds are done, when the time is over, or at Ctrl-C; what was measured until then is kept.
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::process::Command;
-use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure, Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use anyhow::{Context, Result};
 
-use super::peers::Allocator;
-use crate::launch;
+use super::allocators::Allocator;
+use super::child::{self, Failure, Job};
+use super::progress::Progress;
+use super::results::{RowResult, Series};
 
-/// How often a workload repeats its row within one process; it reports the best and the median of these.
-const REPEATS: u32 = 3;
-
-/// What one process reported.
-#[derive(Debug, Clone, Serialize, PartialEq)]
-pub struct Figures {
-    pub ops: u64,
-    pub ns_per_op_min: f64,
-    pub ns_per_op_median: f64,
-    pub peak_rss_kib: u64,
-}
-
-/// One row on one allocator: figures by round, or why there are none.
-#[derive(Debug, Default, Serialize)]
-pub struct Series {
-    pub figures: Vec<Figures>,
-    pub failure: Option<String>,
-}
-
-/// All that was measured: `series[row][allocator]`.
-#[derive(Debug, Serialize)]
-pub struct Lab {
-    pub workload: String,
+/// How much is to be measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// At most.
     pub rounds: u32,
-    pub rows: Vec<String>,
-    pub allocators: Vec<Allocator>,
-    pub series: Vec<Vec<Series>>,
+    /// No run begins, and no run goes on, after this time; there is no limit unless it is given.
+    pub most_time: Option<Duration>,
 }
 
-impl Lab {
-    pub fn has_failures(&self) -> bool {
-        self.series.iter().flatten().any(|series| series.failure.is_some())
+/// What was measured, and why not all of it, if so.
+pub struct Measured {
+    pub rows: Vec<RowResult>,
+    pub rounds: u32,
+    pub ended_early: Option<String>,
+}
+
+/// Ctrl-C and a request to end set it, once; a second one has its usual effect.
+pub fn stop_at_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            .context("cannot handle signals")?;
     }
+    Ok(stop)
 }
 
-/// The rows that a workload offers.
-pub fn list_rows(workload: &Path) -> Result<Vec<String>> {
-    let mut command = Command::new(workload);
-    let text = output_of(command.arg("--list").env_remove("LD_PRELOAD"))?;
-    let rows: Vec<String> = text.lines().map(str::to_string).collect();
-    ensure!(!rows.is_empty(), "{} --list names no rows", workload.display());
-    Ok(rows)
+/// Measures all jobs on all allocators. `stop` ends it, as the plan's time does.
+pub fn measure(jobs: &[Job], allocators: &[Allocator], plan: Plan, stop: &AtomicBool) -> Result<Measured> {
+    let mut lab = Lab { jobs, allocators, rows: empty_rows(jobs, allocators), stop, start: Instant::now(), plan };
+    let mut progress = Progress::new(jobs.len(), allocators.len(), plan);
+    let mut rounds = 0;
+    let mut ended_early = None;
+    while rounds < plan.rounds && ended_early.is_none() {
+        // A round that could not be finished is not begun: its first rows would have figures that the others lack.
+        if rounds > 0 && lab.time_left().is_some_and(|left| left < progress.round()) {
+            break;
+        }
+        ended_early = lab.run_round(rounds, &mut progress)?;
+        rounds += 1;
+    }
+    progress.finish();
+    Ok(Measured { rows: lab.rows, rounds, ended_early })
 }
 
-pub fn measure(workload: &Path, rows: Vec<String>, allocators: Vec<Allocator>, rounds: u32) -> Result<Lab> {
-    let steps = u64::from(rounds) * rows.len() as u64 * allocators.len() as u64;
-    let style = ProgressStyle::with_template("{wide_bar} {percent}%, {eta} left: {msg}")?;
-    let progress = ProgressBar::new(steps).with_style(style);
-    let mut series: Vec<Vec<Series>> = Vec::new();
-    series.resize_with(rows.len(), || allocators.iter().map(|_| Series::default()).collect());
+fn empty_rows(jobs: &[Job], allocators: &[Allocator]) -> Vec<RowResult> {
+    let series = || allocators.iter().map(|_| Series::default()).collect();
+    jobs.iter().map(|job| RowResult { row: job.row.clone(), series: series() }).collect()
+}
 
-    for round in 0..rounds {
-        for (row, of_row) in rows.iter().zip(&mut series) {
-            for place in turns(round, allocators.len()) {
-                progress.set_message(format!("{row} on {}", allocators[place].name));
-                run_into(&mut of_row[place], workload, row, &allocators[place]);
-                progress.inc(1);
+struct Lab<'a> {
+    jobs: &'a [Job],
+    allocators: &'a [Allocator],
+    rows: Vec<RowResult>,
+    stop: &'a AtomicBool,
+    start: Instant,
+    plan: Plan,
+}
+
+impl Lab<'_> {
+    fn time_left(&self) -> Option<Duration> {
+        self.plan.most_time.map(|most| most.saturating_sub(self.start.elapsed()))
+    }
+
+    /// Returns why it is not complete, if so.
+    fn run_round(&mut self, round: u32, progress: &mut Progress) -> Result<Option<String>> {
+        for (place, job) in self.jobs.iter().enumerate() {
+            for turn in turns(round, self.allocators.len()) {
+                if self.time_left().is_some_and(|left| left.is_zero()) {
+                    return Ok(Some(format!("the time was over in round {}, at {}", round + 1, job.row.name)));
+                }
+                let allocator = &self.allocators[turn];
+                progress.begin(&format!("{} on {}", job.row.name, allocator.name));
+                let start = Instant::now();
+                if !run_into(&mut self.rows[place].series[turn], job, allocator, round, self.stop) {
+                    return Ok(Some(format!("stopped in round {}, at {}", round + 1, job.row.name)));
+                }
+                progress.end(place, start.elapsed());
             }
         }
+        Ok(None)
     }
-    progress.finish_and_clear();
-    let workload = workload.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Lab { workload, rounds, rows, allocators, series })
 }
 
 /// The order of `count` contenders in a round.
@@ -85,80 +105,97 @@ fn turns(round: u32, count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |turn| (turn + round as usize) % count)
 }
 
-/// A failed series is not continued: it has no values to pair with those of others.
-fn run_into(series: &mut Series, workload: &Path, row: &str, allocator: &Allocator) {
+/// A series that failed is not continued. False: it was stopped.
+fn run_into(series: &mut Series, job: &Job, allocator: &Allocator, round: u32, stop: &AtomicBool) -> bool {
     if series.failure.is_some() {
-        return;
+        return true;
     }
-    match run_once(workload, row, allocator) {
-        Ok(figures) => series.figures.push(figures),
-        Err(error) => series.failure = Some(format!("{error:#}")),
+    if stop.load(Ordering::Relaxed) {
+        return false;
     }
-}
-
-fn run_once(workload: &Path, row: &str, allocator: &Allocator) -> Result<Figures> {
-    let mut command = launch::command_for(&[workload.into(), row.into(), REPEATS.to_string().into()])?;
-    match &allocator.library {
-        None => command.env_remove("LD_PRELOAD"),
-        Some(library) => command.env("LD_PRELOAD", library),
-    };
-    parse(&output_of(&mut command)?, row)
-}
-
-fn output_of(command: &mut Command) -> Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("cannot run {program}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}; {}", output.status, said.trim());
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-/// Reads `row=NAME ops=N ns_per_op_min=F ns_per_op_median=F peak_rss_kib=N`; more fields may follow.
-fn parse(text: &str, row: &str) -> Result<Figures> {
-    let fields: HashMap<&str, &str> = text.split_whitespace().filter_map(|field| field.split_once('=')).collect();
-    ensure!(fields.get("row") == Some(&row), "no figures for {row} in what it printed: {}", text.trim());
-    let figures = Figures {
-        ops: number(&fields, "ops")?,
-        ns_per_op_min: number(&fields, "ns_per_op_min")?,
-        ns_per_op_median: number(&fields, "ns_per_op_median")?,
-        peak_rss_kib: number(&fields, "peak_rss_kib")?,
-    };
-    let sound = |time: f64| time.is_finite() && time > 0.0;
-    if !sound(figures.ns_per_op_min) || !sound(figures.ns_per_op_median) {
-        bail!("a time that cannot be: {}", text.trim());
+    match child::run(job, allocator, round, stop) {
+        Ok(outcome) => {
+            series.figures.push(outcome.figures);
+            series.curve = outcome.reading.curve;
+        }
+        Err(Failure::Stopped) => return false,
+        Err(Failure::Broken(why)) => series.failure = Some(why),
     }
-    Ok(figures)
-}
-
-fn number<T: FromStr>(fields: &HashMap<&str, &str>, name: &str) -> Result<T> {
-    let text = fields.get(name).with_context(|| format!("it did not print {name}="))?;
-    text.parse().ok().with_context(|| format!("{name}={text} is not a number"))
+    true
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::results::{Row, Unit};
     use super::*;
 
-    const LINE: &str = "row=lifo ops=1000 ns_per_op_min=5.25 ns_per_op_median=6.5 peak_rss_kib=2048\n";
-
-    #[test]
-    fn figures_are_read() {
-        let expected = Figures { ops: 1000, ns_per_op_min: 5.25, ns_per_op_median: 6.5, peak_rss_kib: 2048 };
-        assert_eq!(parse(LINE, "lifo").unwrap(), expected);
+    fn job(script: &str) -> Job {
+        let row = Row {
+            name: "family/row".into(),
+            family: "family".into(),
+            about: String::new(),
+            threads: 1,
+            unit: Unit::NsPerOperation,
+        };
+        let words = ["sh", "-c", script].map(Into::into).to_vec();
+        Job { row, words, folder: None, variables: Vec::new(), doubled: None }
     }
 
-    #[test]
-    fn figures_that_are_not_are_refused() {
-        assert!(parse(LINE, "fifo").is_err());
-        assert!(parse("", "lifo").is_err());
-        for (from, to) in [("5.25", "x"), ("5.25", "NaN"), ("6.5", "0"), ("peak_rss_kib", "peak"), ("1000", "-1")] {
-            assert!(parse(&LINE.replace(from, to), "lifo").is_err(), "{from} -> {to}");
-        }
+    fn system() -> Vec<Allocator> {
+        vec![Allocator { name: "system".into(), ..Allocator::default() }]
     }
 
     #[test]
     fn everyone_is_first_in_turn() {
         let order = |round| turns(round, 3).collect::<Vec<_>>();
         assert_eq!([order(0), order(1), order(2), order(3)], [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
+    }
+
+    #[test]
+    fn figures_by_round() {
+        let plan = Plan { rounds: 2, most_time: None };
+        let measured = measure(&[job("echo ns_per_op=3")], &system(), plan, &AtomicBool::new(false)).unwrap();
+        let series = &measured.rows[0].series[0];
+        assert_eq!((series.times(), series.figures[1].round), (vec![3.0, 3.0], 1));
+        assert_eq!((measured.rounds, measured.ended_early), (2, None));
+    }
+
+    #[test]
+    fn a_failure_is_kept_and_not_repeated() {
+        let plan = Plan { rounds: 3, most_time: None };
+        let jobs = [job("echo bad >&2; exit 3"), job("echo ns_per_op=3")];
+        let measured = measure(&jobs, &system(), plan, &AtomicBool::new(false)).unwrap();
+        assert_eq!(measured.rows[0].series[0].failure.as_deref(), Some("exit status: 3; bad"));
+        assert_eq!(measured.rows[1].series[0].figures.len(), 3);
+    }
+
+    #[test]
+    fn what_was_measured_before_the_stop_is_kept() {
+        let plan = Plan { rounds: 3, most_time: None };
+        let stopped = measure(&[job("echo ns_per_op=3")], &system(), plan, &AtomicBool::new(true)).unwrap();
+        assert!(stopped.ended_early.unwrap().contains("stopped in round 1"));
+
+        // The second job never ends by itself; the first has its figures.
+        let plan = Plan { rounds: 1, most_time: None };
+        let stop = AtomicBool::new(false);
+        let jobs = [job("echo ns_per_op=3"), job("sleep 1000")];
+        let measured = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(300));
+                stop.store(true, Ordering::Relaxed);
+            });
+            measure(&jobs, &system(), plan, &stop).unwrap()
+        });
+        assert_eq!(measured.rows[0].series[0].figures.len(), 1);
+        assert!(measured.ended_early.is_some() && measured.rows[1].series[0].figures.is_empty());
+        assert!(measured.rows[1].series[0].failure.is_none(), "stopping is no failure");
+    }
+
+    #[test]
+    fn no_round_is_begun_that_the_time_does_not_allow() {
+        let plan = Plan { rounds: 1000, most_time: Some(Duration::from_millis(700)) };
+        let job = job("sleep 0.2; echo ns_per_op=3");
+        let measured = measure(&[job], &system(), plan, &AtomicBool::new(false)).unwrap();
+        assert!((1..=3).contains(&measured.rounds), "{}", measured.rounds);
     }
 }

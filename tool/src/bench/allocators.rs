@@ -1,0 +1,241 @@
+//! The allocators that snug is measured beside: the system's, and those whose libraries are found.
+//!
+//! An allocator is a name, a library to preload, and variables that are set with it: so a preset of snug, or any choice
+//! of its options, is an allocator of its own.
+
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, ensure, Context, Result};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::build_folder;
+use super::versions;
+use crate::{cache, carried};
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Allocator {
+    pub name: String,
+    /// What is preloaded; nothing for the system's malloc.
+    pub library: Option<PathBuf>,
+    /// As far as it can be told.
+    pub version: String,
+    /// Variables of the environment, such as options of snug.
+    pub settings: Vec<(String, String)>,
+}
+
+pub const SYSTEM: &str = "system";
+pub const SNUG: &str = "snug";
+
+/// The values of SNUG_PRESET that are measured beside the default.
+const PRESETS: [&str; 2] = ["lean", "fast"];
+
+/// Which allocators are wanted; part of the arguments of every command that measures.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AllocatorArgs {
+    /// Only these besides the system's malloc and snug: names with commas between, or none
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub peers: Option<Vec<String>>,
+
+    /// One more allocator: a name for it and its shared library; may be given several times
+    #[arg(long, value_name = "NAME=PATH.so")]
+    pub peer: Vec<String>,
+}
+
+/// An allocator that can be installed: the start of its library's file name, and the command that does it.
+struct Known {
+    name: &'static str,
+    file: &'static str,
+    install: &'static str,
+}
+
+const KNOWN: [Known; 7] = [
+    Known { name: "jemalloc", file: "libjemalloc.so.2", install: "apt-get install libjemalloc2" },
+    Known { name: "mimalloc2", file: "libmimalloc.so.2", install: "apt-get install libmimalloc2.0" },
+    Known { name: "mimalloc3", file: "libmimalloc.so.3", install: "./dev bench --install-peers" },
+    Known { name: "tcmalloc", file: "libtcmalloc_minimal.so.4", install: "apt-get install libtcmalloc-minimal4" },
+    Known { name: "tbbmalloc", file: "libtbbmalloc_proxy.so.2", install: "apt-get install libtbbmalloc2" },
+    Known { name: "snmalloc", file: "libpeer_snmalloc.so", install: "./dev bench --install-peers" },
+    Known { name: "rpmalloc", file: "libpeer_rpmalloc.so", install: "./dev bench --install-peers" },
+];
+
+pub struct Found {
+    /// The system's malloc first, snug second, then its presets, then the others.
+    pub allocators: Vec<Allocator>,
+    /// One line for each that is known and not here.
+    pub missing: Vec<String>,
+}
+
+/// The allocators that are wanted and there.
+pub fn find(args: &AllocatorArgs) -> Result<Found> {
+    let wanted = Wanted::new(args.peers.as_deref())?;
+    let snug = cache::library()?;
+    let mut allocators = vec![system(), own(&snug, None)];
+    for preset in PRESETS.into_iter().filter(|preset| wanted.has(&preset_name(preset))) {
+        if knows_presets(&snug) {
+            allocators.push(own(&snug, Some(preset)));
+        }
+    }
+    let mut missing = Vec::new();
+    let files = library_files()?;
+    for known in KNOWN.iter().filter(|known| wanted.has(known.name)) {
+        match files.iter().find(|file| is_version_of(file, known.file)) {
+            Some(file) => allocators.push(installed(known.name, file)),
+            None => missing.push(format!("{} ({})", known.name, known.install)),
+        }
+    }
+    for word in &args.peer {
+        let peer = parse_named(word)?;
+        ensure!(allocators.iter().all(|other| other.name != peer.name), "--peer {word}: {} is taken", peer.name);
+        allocators.push(peer);
+    }
+    Ok(Found { allocators, missing })
+}
+
+/// The names of --peers, all of them known.
+struct Wanted<'a>(Option<&'a [String]>);
+
+impl Wanted<'_> {
+    fn new(names: Option<&[String]>) -> Result<Wanted<'_>> {
+        let presets: Vec<String> = PRESETS.iter().map(|preset| preset_name(preset)).collect();
+        let known = || KNOWN.iter().map(|known| known.name).chain(presets.iter().map(String::as_str));
+        for name in names.unwrap_or_default() {
+            if !known().chain([SYSTEM, SNUG, "none"]).any(|other| other == name) {
+                let all: Vec<&str> = known().collect();
+                bail!("--peers: there is no {name}; known are {}, and --peer NAME=PATH.so adds any", all.join(", "));
+            }
+        }
+        Ok(Wanted(names))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.is_none_or(|names| names.iter().any(|wanted| wanted == name))
+    }
+}
+
+fn system() -> Allocator {
+    let version = super::machine::Machine::describe_this().libc;
+    Allocator { name: SYSTEM.into(), version, ..Allocator::default() }
+}
+
+/// snug, as it is or with a preset.
+fn own(library: &Path, preset: Option<&str>) -> Allocator {
+    Allocator {
+        name: preset.map_or(SNUG.to_string(), preset_name),
+        library: Some(library.to_path_buf()),
+        version: format!("{} ({})", env!("CARGO_PKG_VERSION"), carried::ID),
+        settings: preset.map(|preset| ("SNUG_PRESET".to_string(), preset.to_string())).into_iter().collect(),
+    }
+}
+
+fn preset_name(preset: &str) -> String {
+    format!("{SNUG}-{preset}")
+}
+
+/// The library says so on stderr when it does not know an option.
+fn knows_presets(library: &Path) -> bool {
+    let mut command = Command::new("true");
+    command.env("LD_PRELOAD", library).env("SNUG_PRESET", PRESETS[0]);
+    command.output().is_ok_and(|output| output.status.success() && output.stderr.is_empty())
+}
+
+fn installed(name: &str, library: &Path) -> Allocator {
+    let version = versions::of_library(library);
+    Allocator { name: name.into(), library: Some(library.to_path_buf()), version, settings: Vec::new() }
+}
+
+fn parse_named(word: &str) -> Result<Allocator> {
+    let (name, path) = word.split_once('=').with_context(|| format!("--peer {word} is not NAME=PATH"))?;
+    ensure!(!name.is_empty() && name != SYSTEM && name != SNUG, "--peer {word} needs a name of its own");
+    let path = fs::canonicalize(path).with_context(|| format!("--peer {name}: cannot find {path}"))?;
+    Ok(installed(name, &path))
+}
+
+/// `libx.so.2` and `libx.so.2.0` are versions of `libx.so.2`; `libx.so.20` is not.
+fn is_version_of(file: &Path, start: &str) -> bool {
+    let rest = file.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(start));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        && file.extension().is_none_or(|extension| extension != versions::NOTE)
+}
+
+/// All files in the folders where libraries of distributions are, and anywhere in build/peers.
+fn library_files() -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for folder in
+        ["/usr/local/lib", "/usr/local/lib64", &format!("/usr/lib/{ARCH}-linux-gnu"), "/usr/lib64", "/usr/lib"]
+    {
+        files.extend(entries(Path::new(folder)));
+    }
+    let mut folders = vec![build_folder()?.join("peers")];
+    while let Some(folder) = folders.pop() {
+        let (inner, other): (Vec<_>, Vec<_>) =
+            entries(&folder).into_iter().partition(|entry| entry.is_dir() && !entry.is_symlink());
+        folders.extend(inner);
+        files.extend(other);
+    }
+    Ok(files)
+}
+
+/// What is in a folder, in order; nothing if it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let read = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
+}
+
+/// The loader only warns about a library that it cannot preload, and goes on with the system's malloc: then the figures
+/// would not be those of the allocator they are shown for. So it is asked beforehand what it loads.
+pub fn ensure_loads(allocator: &Allocator, workload: &Path) -> Result<()> {
+    let Some(library) = &allocator.library else { return Ok(()) };
+    let mut command = Command::new(workload);
+    let output = command.env("LD_PRELOAD", library).env("LD_TRACE_LOADED_OBJECTS", "1").output()?;
+    let (loaded, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let path = library.display().to_string();
+    let is_there = loaded.lines().any(|line| line.trim_start().starts_with(&path));
+    ensure!(is_there && said.is_empty(), "{} cannot be preloaded: {}", allocator.name, said.trim());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_a_library() {
+        for (file, expected) in [
+            ("/l/libx.so.2", true),
+            ("/l/libx.so.2.0", true),
+            ("/l/libx.so.20", false),
+            ("/l/libx.so.2.version", false),
+        ] {
+            assert_eq!(is_version_of(Path::new(file), "libx.so.2"), expected, "{file}");
+        }
+        assert!(!is_version_of(Path::new("/l/liby.so.2"), "libx.so.2"));
+    }
+
+    #[test]
+    fn named_peers() {
+        let peer = parse_named("mine=/bin/sh").unwrap();
+        assert_eq!(peer.name, "mine");
+        for wrong in ["mine", "=/bin/sh", "snug=/bin/sh", "mine=/no/such/file"] {
+            assert!(parse_named(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn wanted_peers() {
+        let names = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+        assert!(Wanted::new(None).unwrap().has("jemalloc"));
+        let some = names(&["jemalloc", "snug-lean"]);
+        let wanted = Wanted::new(Some(&some)).unwrap();
+        assert!(wanted.has("jemalloc") && wanted.has("snug-lean") && !wanted.has("tcmalloc"));
+        assert!(!Wanted::new(Some(&names(&["none"]))).unwrap().has("jemalloc"));
+        let unknown = names(&["jmalloc"]);
+        let error = Wanted::new(Some(&unknown)).err().unwrap().to_string();
+        assert!(error.contains("no jmalloc") && error.contains("tcmalloc"), "{error}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Reports of a lab: on the terminal, as JSON (all of it, to be read again), as CSV (a line for each run), as Markdown,
+//! and as one HTML page with plots.
+
+mod csv_file;
+#[cfg(test)]
+pub mod samples;
+pub mod tables;
+pub mod terminal;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::results::Lab;
+
+/// Where reports go; part of the arguments of every command that measures.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ReportArgs {
+    /// Write every measured value to FILE, for --compare
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write a line for each run to FILE
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// That all files can be written is known before hours are spent.
+    pub fn ensure_writable(&self) -> Result<()> {
+        for path in [&self.json, &self.csv].into_iter().flatten() {
+            let probe = File::options().create(true).append(true).open(path);
+            probe.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints the report and writes all files that are wanted.
+pub fn publish(lab: &Lab, args: &ReportArgs) -> Result<()> {
+    write!(std::io::stdout().lock(), "{}", terminal::render(lab))?;
+    write_to(args.json.as_deref(), |file| Ok(serde_json::to_writer_pretty(file, lab)?))?;
+    write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))
+}
+
+fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    file.flush().with_context(|| format!("cannot write {}", path.display()))
+}

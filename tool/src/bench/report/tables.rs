@@ -1,0 +1,305 @@
+//! The tables of a report, the same for the terminal, Markdown and HTML: a line for each row of the lab, a column for
+//! each allocator.
+
+use std::collections::BTreeSet;
+
+use crate::bench::behind;
+use crate::bench::results::{Figures, Lab, Row, RowResult, Series, Unit};
+use crate::bench::stats::{self, Estimate};
+
+pub struct Table {
+    pub title: String,
+    /// How its figures are to be read, in a sentence or two.
+    pub note: String,
+    pub columns: Vec<String>,
+    pub lines: Vec<Line>,
+}
+
+pub struct Line {
+    pub name: String,
+    /// What the row imitates.
+    pub about: String,
+    pub cells: Vec<Cell>,
+}
+
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Cell {
+    pub text: String,
+    /// All that is known: spread, interval, rounds.
+    pub detail: String,
+    /// The least of its line.
+    pub best: bool,
+}
+
+const NOTHING: &str = "-";
+
+/// All tables that have something to show.
+pub fn all(lab: &Lab) -> Vec<Table> {
+    let mut tables =
+        vec![time(lab), peak(lab), overhead(lab), page_faults(lab), system_calls(lab), instructions(lab), further(lab)];
+    tables.retain(|table| !table.lines.is_empty());
+    tables
+}
+
+/// The rows where another allocator is ahead of snug.
+pub fn behind(lab: &Lab) -> Table {
+    let found = behind::find(lab);
+    let line = |gap: &behind::Gap| {
+        let ratio = with_interval(&gap.ratio);
+        let cell = |text: String| Cell { text, ..Cell::default() };
+        Line {
+            name: gap.row.clone(),
+            about: String::new(),
+            cells: vec![
+                cell(gap.what.into()),
+                cell(gap.ours.clone()),
+                cell(gap.best.clone()),
+                cell(gap.theirs.clone()),
+                cell(ratio),
+            ],
+        }
+    };
+    Table {
+        title: "Where snug is behind".into(),
+        note: format!(
+            "Every row in which the best other allocator is faster than snug beyond chance, or its peak or overhead at \
+             least {:.0} % smaller. The ratio is theirs over snug's: the median over the rounds, with its 95 % interval.",
+            (1.0 - behind::MEMORY_LIMIT) * 100.0
+        ),
+        columns: ["in", "snug", "best", "has", "ratio"].map(str::to_string).to_vec(),
+        lines: found.iter().map(line).collect(),
+    }
+}
+
+fn time(lab: &Lab) -> Table {
+    let reference = lab.reference();
+    let ours = &lab.allocators[reference].name;
+    let lines = lab.rows.iter().map(|result| {
+        let cells = (0..lab.allocators.len()).map(|place| time_cell(result, place, reference));
+        line(&result.row, mark_best(cells, result.series.iter().map(Series::time)))
+    });
+    Table {
+        title: "Time".into(),
+        note: format!(
+            "{ours}: the median, in ns for each operation or in seconds of a whole program, with the spread (the \
+             distance between the quartiles). The others: their time over {ours}'s in the same round, the median over \
+             the rounds, ± half of its 95 % interval; above 1, {ours} is faster. * is the fastest."
+        ),
+        columns: names(lab),
+        lines: lines.collect(),
+    }
+}
+
+fn time_cell(result: &RowResult, place: usize, reference: usize) -> Cell {
+    let (series, ours) = (&result.series[place], &result.series[reference]);
+    let Some(time) = series.time() else { return without_figures(series) };
+    let times = series.times();
+    let spread = stats::spread(&times) * 100.0;
+    let shown = show_time(time, result.row.unit);
+    let detail = format!(
+        "{shown}, {} to {} in {} rounds, spread {spread:.1} %",
+        show_time(stats::min(&times), result.row.unit),
+        show_time(stats::max(&times), result.row.unit),
+        times.len()
+    );
+    if place == reference {
+        return Cell { text: format!("{shown} ±{spread:.0}%"), detail, best: false };
+    }
+    match series.time_ratio(ours) {
+        Some(ratio) => {
+            let detail = format!("{detail}; ratio {}", with_interval(&ratio));
+            Cell { text: with_half_width(&ratio), detail, best: false }
+        }
+        None => Cell { text: shown, detail, best: false },
+    }
+}
+
+fn peak(lab: &Lab) -> Table {
+    of_medians(
+        lab,
+        "Peak memory, MiB",
+        "Resident memory of the process (of the largest one, for programs) at its peak: the median. * is the least.",
+        |series| series.peak_bytes(),
+        |bytes| format!("{:.1}", bytes / 1048576.0),
+    )
+}
+
+fn overhead(lab: &Lab) -> Table {
+    of_medians(
+        lab,
+        "Memory overhead",
+        "Resident bytes over the bytes that the program had asked for, sampled through the run and averaged over the \
+         time in which at least 1 MiB was live; the program's own tables are left out. * is the least.",
+        |series| series.overhead(),
+        |ratio| format!("{ratio:.2}"),
+    )
+}
+
+fn page_faults(lab: &Lab) -> Table {
+    let value = |series: &Series| series.page_faults();
+    of_medians(lab, "Page faults", "Of the whole process and its children: the median.", value, show_count)
+}
+
+fn system_calls(lab: &Lab) -> Table {
+    let value = |series: &Series| series.system_call_count().map(|count| count as f64);
+    let note = "mmap, munmap, mremap, madvise, mprotect and brk of the whole process and its children, start \
+                included, counted by strace in one more run that is not timed.";
+    of_medians(lab, "System calls for memory", note, value, show_count)
+}
+
+fn instructions(lab: &Lab) -> Table {
+    let note = "Executed for each operation, the workload's own included, counted by callgrind: the difference of two \
+                runs of which one has twice the operations. They repeat exactly, unlike times.";
+    of_medians(lab, "Instructions per operation", note, |series| series.instructions, |count| format!("{count:.1}"))
+}
+
+/// What workloads measured besides, a line for each row and figure.
+fn further(lab: &Lab) -> Table {
+    let mut lines = Vec::new();
+    for result in &lab.rows {
+        let figures = result.series.iter().flat_map(|series| &series.figures);
+        let names: BTreeSet<&String> = figures.flat_map(|figures| figures.further.keys()).collect();
+        for (name, (title, divisor)) in names.into_iter().filter_map(|name| Some((name, title_of(name)?))) {
+            let value = |series: &Series| series.median_of(|figures: &Figures| figures.further.get(name).copied());
+            let cell = |series: &Series| match value(series) {
+                Some(number) => Cell { text: show_number(number / divisor), ..Cell::default() },
+                None => without_figures(series),
+            };
+            let cells = mark_best(result.series.iter().map(cell), result.series.iter().map(value));
+            lines.push(Line { name: format!("{}: {title}", result.row.name), ..line(&result.row, cells) });
+        }
+    }
+    Table {
+        title: "Further figures".into(),
+        note: "Measured by the workloads themselves: the median over the rounds. * is the least.".into(),
+        columns: names(lab),
+        lines,
+    }
+}
+
+/// How a workload's figure is shown, and what it is divided by. Its ending tells what it is in; others are not shown.
+fn title_of(name: &str) -> Option<(String, f64)> {
+    let (what, unit) = name.rsplit_once('_')?;
+    let what = what.replace('_', " ");
+    match unit {
+        "ns" | "us" => Some((format!("{what}, {unit}"), 1.0)),
+        "kib" => Some((format!("{what}, MiB"), 1024.0)),
+        "ratio" => Some((what, 1.0)),
+        _ => None,
+    }
+}
+
+fn of_medians(
+    lab: &Lab,
+    title: &str,
+    note: &str,
+    value: impl Fn(&Series) -> Option<f64>,
+    show: impl Fn(f64) -> String,
+) -> Table {
+    let with_any = lab.rows.iter().filter(|result| result.series.iter().any(|series| value(series).is_some()));
+    let lines = with_any.map(|result| {
+        let cell = |series: &Series| match value(series) {
+            Some(number) => Cell { text: show(number), ..Cell::default() },
+            None => without_figures(series),
+        };
+        line(&result.row, mark_best(result.series.iter().map(cell), result.series.iter().map(&value)))
+    });
+    Table { title: title.into(), note: note.into(), columns: names(lab), lines: lines.collect() }
+}
+
+fn names(lab: &Lab) -> Vec<String> {
+    lab.allocators.iter().map(|allocator| allocator.name.clone()).collect()
+}
+
+fn line(row: &Row, cells: Vec<Cell>) -> Line {
+    Line { name: row.name.clone(), about: row.about.clone(), cells }
+}
+
+fn without_figures(series: &Series) -> Cell {
+    match &series.failure {
+        Some(why) => Cell { text: "failed".into(), detail: why.clone(), best: false },
+        None => Cell { text: NOTHING.into(), ..Cell::default() },
+    }
+}
+
+/// Marks the cell with the least value, if there are several.
+fn mark_best(cells: impl Iterator<Item = Cell>, values: impl Iterator<Item = Option<f64>>) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = cells.collect();
+    let values: Vec<Option<f64>> = values.collect();
+    let least = stats::min(&values.iter().flatten().copied().collect::<Vec<_>>());
+    if values.iter().flatten().count() > 1 {
+        for (cell, value) in cells.iter_mut().zip(&values) {
+            cell.best = *value == Some(least);
+        }
+    }
+    cells
+}
+
+pub fn show_time(time: f64, unit: Unit) -> String {
+    match unit {
+        Unit::NsPerOperation => show_number(time),
+        Unit::Seconds => format!("{time:.3} s"),
+    }
+}
+
+/// Three digits or more.
+fn show_number(number: f64) -> String {
+    match number {
+        number if number < 10.0 => format!("{number:.2}"),
+        number if number < 100.0 => format!("{number:.1}"),
+        number => format!("{number:.0}"),
+    }
+}
+
+fn show_count(number: f64) -> String {
+    format!("{number:.0}")
+}
+
+fn with_half_width(ratio: &Estimate) -> String {
+    match ratio.interval {
+        Some(interval) => format!("{:.2} ±{:.2}", ratio.median, (interval.high - interval.low) / 2.0),
+        None => format!("{:.2}", ratio.median),
+    }
+}
+
+pub fn with_interval(ratio: &Estimate) -> String {
+    match ratio.interval {
+        Some(interval) => format!("{:.2} ({:.2}..{:.2})", ratio.median, interval.low, interval.high),
+        None => format!("{:.2}", ratio.median),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::lab;
+    use super::*;
+
+    #[test]
+    fn times_are_ratios_to_snug() {
+        let table = time(&lab());
+        let cells = &table.lines[0].cells;
+        assert_eq!(cells[0].text, "2.00 ±0.00");
+        assert!(cells[1].text.starts_with("3.00 ±"), "{cells:?}");
+        assert!(cells[1].best && !cells[0].best);
+        assert!(cells[0].detail.contains("ratio 2.00 (2.00..2.00)"), "{cells:?}");
+    }
+
+    #[test]
+    fn what_failed_is_shown_and_never_best() {
+        let table = time(&lab());
+        let cell = &table.lines[1].cells[2];
+        assert_eq!((cell.text.as_str(), cell.detail.as_str(), cell.best), ("failed", "signal: 6", false));
+    }
+
+    #[test]
+    fn only_tables_with_something_to_show() {
+        let titles: Vec<String> = all(&lab()).into_iter().map(|table| table.title).collect();
+        assert_eq!(titles, ["Time", "Peak memory, MiB", "Memory overhead", "Page faults", "Further figures"]);
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!([1.234, 12.34, 123.4].map(show_number), ["1.23", "12.3", "123"]);
+        assert_eq!(show_time(1.5, Unit::Seconds), "1.500 s");
+    }
+}

@@ -1,0 +1,97 @@
+//! A report for the terminal.
+
+use std::fmt::Write;
+
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::CellAlignment;
+
+use super::tables::{self, Table};
+use crate::bench::results::Lab;
+
+const BEST: &str = "*";
+/// The least and the most of n values hold the median between them with a probability of 1 - 2 / 2^n; of fewer values
+/// than these, nothing can be said with 95 %.
+const SURE_FROM: u32 = 6;
+
+pub fn render(lab: &Lab) -> String {
+    let mut text = String::new();
+    for table in tables::all(lab) {
+        render_table(&mut text, &table);
+    }
+    let behind = tables::behind(lab);
+    if !behind.lines.is_empty() {
+        render_table(&mut text, &behind);
+    }
+    let _ = writeln!(text, "{}", summary(lab));
+    for failure in failures(lab) {
+        let _ = writeln!(text, "FAILED: {failure}");
+    }
+    for missing in &lab.missing {
+        let _ = writeln!(text, "Not here: {missing}");
+    }
+    text
+}
+
+fn render_table(text: &mut String, table: &Table) {
+    let mut grid = comfy_table::Table::new();
+    grid.load_preset(UTF8_FULL_CONDENSED);
+    grid.set_header(std::iter::once("row").chain(table.columns.iter().map(String::as_str)));
+    for line in &table.lines {
+        let cells = line.cells.iter().map(|cell| format!("{}{}", cell.text, if cell.best { BEST } else { "" }));
+        grid.add_row(std::iter::once(line.name.clone()).chain(cells));
+    }
+    for column in grid.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let _ = writeln!(text, "{}\n{grid}\n{}\n", table.title, table.note);
+}
+
+/// The rounds, and whether they are all.
+pub fn summary(lab: &Lab) -> String {
+    let shown = format!("Rounds: {}, interleaved.", lab.settings.rounds);
+    let rounds = match lab.settings.rounds {
+        rounds if rounds < SURE_FROM => {
+            format!("{shown} Intervals of so few rounds hold the truth less often than 95 %.")
+        }
+        _ => shown,
+    };
+    match &lab.ended_early {
+        Some(why) => format!("{rounds} NOT COMPLETE: {why}."),
+        None => rounds,
+    }
+}
+
+/// A line for each row and allocator that failed.
+pub fn failures(lab: &Lab) -> Vec<String> {
+    let of_row = |result: &crate::bench::results::RowResult| {
+        let failed = result.series.iter().zip(&lab.allocators).filter_map(|(series, allocator)| {
+            Some(format!("{} on {}: {}", result.row.name, allocator.name, series.failure.as_ref()?))
+        });
+        failed.collect::<Vec<_>>()
+    };
+    lab.rows.iter().flat_map(of_row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::lab;
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_row() {
+        let text = render(&lab());
+        let line = text.lines().find(|line| line.contains("pairs/lifo")).unwrap();
+        for part in ["2.00 ±0.00", "3.00 ±33%*"] {
+            assert!(line.contains(part), "{part} is not in\n{text}");
+        }
+        assert!(text.contains("FAILED: larson/2 on mine: signal: 6") && text.contains("Not here: other (get it)"));
+        assert!(text.contains("Where snug is behind") && text.contains("Rounds: 3, interleaved. Intervals of so few"));
+    }
+
+    #[test]
+    fn an_early_end_is_said() {
+        let mut lab = lab();
+        lab.ended_early = Some("stopped in round 2, at x".into());
+        assert!(render(&lab).contains("NOT COMPLETE: stopped in round 2, at x."));
+    }
+}

@@ -1,0 +1,185 @@
+//! What a lab found: the figures of every run, by row and allocator, and where they come from. It is what the JSON file
+//! holds, and all that reports are made of.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{ensure, Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::allocators::{Allocator, SNUG, SYSTEM};
+use super::machine::Machine;
+use super::stats::{self, Estimate};
+
+/// Raised when a reader of older files could misunderstand one.
+pub const FORMAT: u32 = 1;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Lab {
+    pub format: u32,
+    /// The command that made it, as its title.
+    pub title: String,
+    /// The tool and the library inside it.
+    pub version: String,
+    /// UTC, RFC 3339.
+    pub date: String,
+    pub machine: Machine,
+    pub settings: Settings,
+    pub allocators: Vec<Allocator>,
+    /// One line for each allocator, program or measure that is not here, and how to get it.
+    pub missing: Vec<String>,
+    pub rows: Vec<RowResult>,
+    /// Why not all rounds are complete, if so.
+    pub ended_early: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Settings {
+    /// The rounds that were begun.
+    pub rounds: u32,
+    pub quick: bool,
+}
+
+/// One workload with its arguments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// `family/variant`
+    pub name: String,
+    pub family: String,
+    /// What it imitates, in a line.
+    pub about: String,
+    pub threads: u32,
+    pub unit: Unit,
+}
+
+/// What `Figures::time` is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds for each operation, by the workload's own clock.
+    NsPerOperation,
+    /// Seconds of the whole program.
+    Seconds,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RowResult {
+    pub row: Row,
+    /// One for each allocator, in their order.
+    pub series: Vec<Series>,
+}
+
+/// One row on one allocator.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Series {
+    pub figures: Vec<Figures>,
+    /// Of the last run.
+    pub curve: Vec<Point>,
+    /// From a run of its own, under strace: calls by name.
+    pub system_calls: Option<BTreeMap<String, u64>>,
+    /// For each operation, from runs of their own under callgrind.
+    pub instructions: Option<f64>,
+    pub failure: Option<String>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    pub round: u32,
+    /// In the row's unit.
+    pub time: f64,
+    /// Of user and system together, in seconds, of the whole process.
+    pub cpu_seconds: f64,
+    /// Resident memory of the (largest) process.
+    pub peak_bytes: u64,
+    pub page_faults: u64,
+    /// Resident bytes over requested ones, over the whole run; where at least MiB were requested.
+    pub overhead: Option<f64>,
+    /// What the workload measured besides, by name.
+    pub further: BTreeMap<String, f64>,
+}
+
+/// Memory at a moment of a run. Without the program's own tables.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub ms: f64,
+    pub resident_bytes: u64,
+    /// What the program had asked for and not given back.
+    pub live_bytes: u64,
+}
+
+impl Lab {
+    pub fn has_failures(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.series).any(|series| series.failure.is_some())
+    }
+
+    pub fn place_of(&self, name: &str) -> Option<usize> {
+        self.allocators.iter().position(|allocator| allocator.name == name)
+    }
+
+    /// The allocator that others are compared with: snug, else the system's, else the first.
+    pub fn reference(&self) -> usize {
+        self.place_of(SNUG).or_else(|| self.place_of(SYSTEM)).unwrap_or(0)
+    }
+
+    pub fn read(path: &Path) -> Result<Lab> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+        let lab: Lab =
+            serde_json::from_str(&text).with_context(|| format!("{shown} is no results of snug bench --json"))?;
+        ensure!(lab.format == FORMAT, "{shown} has format {}; this snug reads {FORMAT}", lab.format);
+        let whole = lab.rows.iter().all(|row| row.series.len() == lab.allocators.len());
+        ensure!(whole, "{shown} is damaged: a row has another number of series than there are allocators");
+        Ok(lab)
+    }
+}
+
+impl Series {
+    pub fn times(&self) -> Vec<f64> {
+        self.figures.iter().map(|figures| figures.time).collect()
+    }
+
+    /// The median of a figure over the rounds, if there is one.
+    pub fn median_of(&self, value: impl Fn(&Figures) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.figures.iter().filter_map(value).collect();
+        (!values.is_empty()).then(|| stats::median(&values))
+    }
+
+    pub fn time(&self) -> Option<f64> {
+        self.median_of(|figures| Some(figures.time))
+    }
+
+    pub fn peak_bytes(&self) -> Option<f64> {
+        self.median_of(|figures| Some(figures.peak_bytes as f64))
+    }
+
+    pub fn overhead(&self) -> Option<f64> {
+        self.median_of(|figures| figures.overhead)
+    }
+
+    pub fn page_faults(&self) -> Option<f64> {
+        self.median_of(|figures| Some(figures.page_faults as f64))
+    }
+
+    /// A figure of this series over that of `ours` in the same round; nothing if they share no round.
+    pub fn ratio_to(&self, ours: &Series, value: impl Fn(&Figures) -> Option<f64>) -> Option<Estimate> {
+        let mut pairs = (Vec::new(), Vec::new());
+        for their in &self.figures {
+            let Some(our) = ours.figures.iter().find(|our| our.round == their.round) else { continue };
+            if let (Some(their), Some(our)) = (value(their), value(our)) {
+                pairs.0.push(their);
+                pairs.1.push(our);
+            }
+        }
+        let sound = !pairs.0.is_empty() && pairs.1.iter().all(|&value| value > 0.0);
+        sound.then(|| stats::estimate(&stats::ratios(&pairs.0, &pairs.1)))
+    }
+
+    pub fn time_ratio(&self, ours: &Series) -> Option<Estimate> {
+        self.ratio_to(ours, |figures| Some(figures.time))
+    }
+
+    pub fn system_call_count(&self) -> Option<u64> {
+        Some(self.system_calls.as_ref()?.values().sum())
+    }
+}
