@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "heap/heap.h"
+#include "heap/heaps.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
 
@@ -42,8 +42,9 @@ static NOINLINE void free_slow(void *block)
     uintptr_t address = (uintptr_t)block;
     struct cache *cache = thread_self.cache;
     size_t class = page_map_covers(address) ? page_map_class(address) : 0;
-    bool taken = class == PAGE_MAP_CELL ? cache_push_cell(cache, address)
-                                        : cache_push_of(cache, address, class);
+    bool taken = class == PAGE_MAP_CELL  ? cache_push_cell(cache, address)
+                 : class < PAGE_MAP_CELL ? cache_push_of(cache, address, class)
+                                         : heap_push_other(address, class);
     if (UNLIKELY(!taken))
         heap_give(block);
 }

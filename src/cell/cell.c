@@ -7,6 +7,8 @@
  */
 #include "cell/cell.h"
 
+#include <string.h>
+
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
 #include "meta/meta.h"
@@ -33,6 +35,19 @@ bool cells_init(struct cells *cells, struct spans *spans)
     /* release: who sees the cells in use sees them whole */
     __atomic_store_n(&cells->spans, spans, __ATOMIC_RELEASE);
     return true;
+}
+
+void cells_clear(struct cells *cells)
+{
+    for (size_t units = bitmap_next(cells->bitmap, CELL_WORDS, 0); units < CELL_UNITS;
+         units = bitmap_next(cells->bitmap, CELL_WORDS, units + 1))
+        cells->free[units] = NULL;
+    memset(cells->bitmap, 0, sizeof(cells->bitmap));
+    memset(cells->summary, 0, sizeof(cells->summary));
+    cells->top = NULL;
+    cells->span_count = 0;
+    cells->free_units = 0;
+    cells->gives = 0;
 }
 
 /* ---- Misuse ---- */
@@ -171,17 +186,18 @@ static void cells_count_span(struct cells *cells, size_t change)
 
 static bool span_new(struct cells *cells)
 {
-    struct span *span = meta_take(sizeof(*span));
+    struct span *span = meta_take_from(cells->spans->meta, sizeof(*span));
     if (span == NULL)
         return false;
     span->units = 1;
     if (!span_take(cells->spans, span, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES)) {
-        meta_give(span, sizeof(*span));
+        meta_give_to(cells->spans->meta, span, sizeof(*span));
         return false;
     }
     /* release: see cells_of */
     __atomic_store_n(&span->owner, cells, __ATOMIC_RELEASE);
-    page_map_fill_classes(span->start, span->pages, PAGE_MAP_CELL);
+    page_map_fill_classes(span->start, span->pages,
+                          cells->spans->other ? PAGE_MAP_OTHER_CELL : PAGE_MAP_CELL);
     cells_count_span(cells, 1);
     /* What is left of the old top was too small for what is asked now; it waits in its list. */
     struct cell *old = cells->top;

@@ -95,6 +95,9 @@ struct misuse cell_misuse(uintptr_t block);
 size_t cells_purge(struct cells *cells, bool all);
 size_t cells_purge_locked(struct cells *cells, bool all);
 
+/* Forgets all cells; for a heap that is cleared, whose spans go by other means. */
+void cells_clear(struct cells *cells);
+
 const char *cells_check(struct cells *cells);
 
 /* Bytes of cells that are not free, read without the lock: a hint. */

@@ -66,8 +66,10 @@ static inline void cell_list_add(struct cells *cells, struct cell *cell)
 static inline bool is_in_cells(const struct free_links *links)
 {
     uintptr_t address = (uintptr_t)links;
-    return address % CELL_UNIT == 0 && page_map_covers(address) &&
-           page_map_class(address) == PAGE_MAP_CELL;
+    if (address % CELL_UNIT != 0 || !page_map_covers(address))
+        return false;
+    size_t class = page_map_class(address);
+    return class == PAGE_MAP_CELL || class == PAGE_MAP_OTHER_CELL;
 }
 
 /* Whether the links of a free cell lead to cells that lead back: a program that writes to memory it

@@ -13,22 +13,29 @@
  * loader to be initialised first for that reason. Handlers that run in between all the same may
  * allocate; see platform/lock.h.
  */
-#include "heap/heap.h"
+#include "heap/heaps.h"
 #include "meta/meta.h"
 
-/* All but the two that say which others there are: those are taken first and released last. */
+/* All but those that say which others there are: they are taken first and released last. */
 static void each_lock(void (*act)(struct lock *lock))
 {
-    arenas_each_lock(&heap_default.arenas, act);
+    static const enum lock_rank ranks[] = {RANK_DEPOT, RANK_BIN, RANK_CELLS};
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        arenas_each_lock_of(&heap_default.arenas, ranks[i], act);
+        heaps_each_lock_of(ranks[i], act);
+    }
     act(&heap_default.spans.lock);
-    act(meta_lock());
+    heaps_each_lock_of(RANK_SPANS, act);
+    act(&meta_system.lock);
 }
 
 void heap_fork_before(void)
 {
     lock_rank_allow_many(true);
     lock_take(heap_init_lock());
+    heaps_each_lock_of(RANK_HEAPS, lock_take);
     lock_take(&heap_default.arenas.lock);
+    heaps_each_lock_of(RANK_ARENAS, lock_take);
     each_lock(lock_take);
     lock_fork_begin();
 }
@@ -37,7 +44,9 @@ static void fork_after(void (*release)(struct lock *lock))
 {
     lock_fork_end();
     each_lock(release);
+    heaps_each_lock_of(RANK_ARENAS, release);
     release(&heap_default.arenas.lock);
+    heaps_each_lock_of(RANK_HEAPS, release);
     release(heap_init_lock());
     lock_rank_allow_many(false);
 }

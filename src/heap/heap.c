@@ -1,18 +1,19 @@
 /*
- * Taking, freeing and resizing blocks of any size: the slow paths. See heap.h.
+ * Taking, freeing and resizing blocks of any size, in any heap: the slow paths. See heap.h.
  */
 #include "heap/heap.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "heap/heaps.h"
 #include "platform/check.h"
 
 /* ---- Taking ---- */
 
-static void *take_cell(size_t bytes, size_t alignment)
+static void *take_cell(struct heap *heap, size_t bytes, size_t alignment)
 {
-    struct cache *cache = heap_thread_cache();
+    struct cache *cache = heap_cache(heap);
     void *block = NULL;
     if (alignment <= MIN_ALIGN && bytes > SMALL_MOST)
         block = cache_pop_cell(cache, bytes);
@@ -20,66 +21,68 @@ static void *take_cell(size_t bytes, size_t alignment)
         return block;
     cache_miss_cell(cache, bytes);
     struct misuse misuse;
-    block = arenas_take_cell(&heap_default.arenas, bytes, alignment, &misuse);
+    block = arenas_take_cell(&heap->arenas, bytes, alignment, &misuse);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);
     return block;
 }
 
-static void *take_object(size_t class)
+static void *take_object(struct heap *heap, size_t class)
 {
-    struct cache *cache = heap_thread_cache();
+    struct cache *cache = heap_cache(heap);
     if (!cache_exists(cache))
-        return object_take(&heap_default.arenas, class);
+        return object_take(&heap->arenas, class);
     void *object = cache_pop(cache, class);
     return object != NULL ? object : cache_refill(cache, class);
 }
 
-static void *take_small(size_t class)
+static void *take_small(struct heap *heap, size_t class)
 {
-    bool waiting = *thread_self.cache->top[class] >= MARK_LIMIT;
-    if (!waiting && arenas_class_is_cold(&heap_default.arenas, class)) {
-        void *cell = take_cell(class_bytes(class), MIN_ALIGN);
+    const struct cache *cache = heap == &heap_default ? thread_self.cache : heap_cache_fast(heap);
+    bool waiting = *cache->top[class] >= MARK_LIMIT;
+    if (!waiting && arenas_class_is_cold(&heap->arenas, class)) {
+        void *cell = take_cell(heap, class_bytes(class), MIN_ALIGN);
         if (cell != NULL)
             return cell;
     }
-    return take_object(class);
+    return take_object(heap, class);
 }
 
-static void *take_large(size_t bytes, size_t alignment, bool *zero)
+static void *take_large(struct heap *heap, size_t bytes, size_t alignment, bool *zero)
 {
-    heap_thread_cache(); /* makes the heap ready */
-    void *block = large_take(&heap_default.spans, bytes, alignment, zero);
+    heap_thread_cache(); /* makes malloc's heap ready */
+    void *block = large_take(&heap->spans, bytes, alignment, zero);
     /* What is cached goes back before a program is told that there is nothing. A request that no
      * amount of memory could serve does not cost it its caches. */
-    if (block == NULL && bytes < MAX_REQUEST / 2 && heap_trim(0) != 0)
-        block = large_take(&heap_default.spans, bytes, alignment, zero);
+    if (block == NULL && bytes < MAX_REQUEST / 2 && heap_trim_of(heap, 0) != 0)
+        block = large_take(&heap->spans, bytes, alignment, zero);
     return block;
 }
 
-void *heap_take(size_t bytes)
+void *heap_take_in(struct heap *heap, size_t bytes)
 {
     bool zero;
     if (bytes <= SMALL_MOST)
-        return take_small(class_of_size(bytes + (bytes == 0)));
+        return take_small(heap, class_of_size(bytes + (bytes == 0)));
     if (bytes <= CELL_MOST)
-        return take_cell(bytes, MIN_ALIGN);
-    return take_large(bytes, MIN_ALIGN, &zero);
+        return take_cell(heap, bytes, MIN_ALIGN);
+    return take_large(heap, bytes, MIN_ALIGN, &zero);
 }
 
-void *heap_take_zero(size_t bytes)
+void *heap_take_zero_in(struct heap *heap, size_t bytes)
 {
     bool zero = false;
-    void *block = bytes <= CELL_MOST ? heap_take(bytes) : take_large(bytes, MIN_ALIGN, &zero);
+    void *block =
+        bytes <= CELL_MOST ? heap_take_in(heap, bytes) : take_large(heap, bytes, MIN_ALIGN, &zero);
     if (block != NULL && !zero)
         memset(block, 0, bytes);
     return block;
 }
 
-void *heap_take_aligned(size_t alignment, size_t bytes)
+void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
     if (alignment <= MIN_ALIGN)
-        return heap_take(bytes);
+        return heap_take_in(heap, bytes);
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     bytes += bytes == 0;
@@ -87,11 +90,26 @@ void *heap_take_aligned(size_t alignment, size_t bytes)
     /* All multiples of the size are multiples of the alignment, counted from a 64 KiB boundary: the
      * grid does the rest. */
     if (rounded <= SMALL_MOST)
-        return take_object(class_of_size(rounded));
+        return take_object(heap, class_of_size(rounded));
     if (alignment < PAGE_BYTES && bytes + alignment <= CELL_MOST)
-        return take_cell(size_max(bytes, SMALL_MOST + 1), alignment);
+        return take_cell(heap, size_max(bytes, SMALL_MOST + 1), alignment);
     bool zero;
-    return take_large(bytes, alignment, &zero);
+    return take_large(heap, bytes, alignment, &zero);
+}
+
+void *heap_take(size_t bytes)
+{
+    return heap_take_in(&heap_default, bytes);
+}
+
+void *heap_take_zero(size_t bytes)
+{
+    return heap_take_zero_in(&heap_default, bytes);
+}
+
+void *heap_take_aligned(size_t alignment, size_t bytes)
+{
+    return heap_take_aligned_in(&heap_default, alignment, bytes);
 }
 
 /* ---- What a pointer is ---- */
@@ -111,9 +129,48 @@ static struct misuse small_misuse(uintptr_t address, size_t class)
     return (struct misuse){MISUSE_DOUBLE_FREE, address, class_bytes(class), 0};
 }
 
-static size_t class_at(uintptr_t address)
+/* Where an address is: in which heap, and among its small objects (the class), its cells
+ * (PAGE_MAP_CELL) or neither (0). */
+struct place {
+    struct heap *heap;
+    size_t class;
+};
+
+static bool has_huge(struct heap *heap, void *context)
 {
-    return page_map_covers(address) ? page_map_class(address) : 0;
+    return large_has_huge(&heap->spans, *(uintptr_t *)context);
+}
+
+static struct place place_elsewhere(uintptr_t address, size_t byte)
+{
+    uintptr_t entry = page_map_entry(address);
+    struct place place = {&heap_default, 0};
+    if (entry_is_span(entry)) {
+        const struct span *span = (const struct span *)entry;
+        place.heap = heap_of_spans(span_home(span));
+        place.class = byte == PAGE_MAP_OTHER ? span->class : 0;
+        if (byte == PAGE_MAP_OTHER_CELL)
+            place.class = PAGE_MAP_CELL;
+    } else if (entry == 0 && address != 0) {
+        /* Foreign; or huge, and there was no memory for its leaf of the page map. */
+        struct heap *heap = heaps_find(has_huge, &address);
+        if (heap != NULL)
+            place.heap = heap;
+    }
+    return place;
+}
+
+static inline struct place place_of(uintptr_t address)
+{
+    size_t byte = page_map_covers(address) ? page_map_class(address) : 0;
+    if (byte != 0 && byte <= PAGE_MAP_CELL)
+        return (struct place){&heap_default, byte};
+    return place_elsewhere(address, byte);
+}
+
+struct heap *heap_of(const void *block)
+{
+    return place_of((uintptr_t)block).heap;
 }
 
 static struct misuse cell_usable(uintptr_t address, size_t *bytes)
@@ -124,47 +181,62 @@ static struct misuse cell_usable(uintptr_t address, size_t *bytes)
     return misuse;
 }
 
-size_t heap_usable(const void *block, const char *call)
+static size_t usable_at(struct place place, uintptr_t address, const char *call)
 {
-    uintptr_t address = (uintptr_t)block;
-    size_t class = class_at(address);
     struct misuse misuse;
     size_t bytes = 0;
     heap_thread_cache();
-    if (class == 0)
-        misuse = large_usable(&heap_default.spans, address, &bytes);
-    else if (class == PAGE_MAP_CELL)
+    if (place.class == 0)
+        misuse = large_usable(&place.heap->spans, address, &bytes);
+    else if (place.class == PAGE_MAP_CELL)
         misuse = cell_usable(address, &bytes);
-    else if (small_is_sound(address, class))
-        return class_bytes(class);
+    else if (small_is_sound(address, place.class))
+        return class_bytes(place.class);
     else
-        misuse = small_misuse(address, class);
+        misuse = small_misuse(address, place.class);
     misuse_report(call, &misuse);
     return bytes;
 }
 
+size_t heap_usable(const void *block, const char *call)
+{
+    return usable_at(place_of((uintptr_t)block), (uintptr_t)block, call);
+}
+
 /* ---- Freeing ---- */
 
-static void give_small(uintptr_t address, size_t class)
+static void give_small(struct cache *cache, uintptr_t address, size_t class)
 {
-    struct cache *cache = heap_thread_cache();
     bool room = cache_exists(cache) &&
                 (cache->top[class][-1] >= MARK_LIMIT || cache_make_room(cache, class));
     if (!room) {
         object_give(address);
-    } else if (!cache_push(cache, address)) {
+    } else if (!cache_push_of(cache, address, class)) {
         struct misuse misuse = small_misuse(address, class);
         misuse_report("free", &misuse);
     }
 }
 
-static void give_cell(uintptr_t address)
+static void give_cell(struct cache *cache, uintptr_t address)
 {
     struct misuse misuse = cell_misuse(address);
     if (LIKELY(misuse.kind == MISUSE_NONE))
-        cache_give_cell(heap_thread_cache(), address);
+        cache_give_cell(cache, address);
     else
         misuse_report("free", &misuse);
+}
+
+static void give_at(struct place place, uintptr_t address)
+{
+    struct cache *cache = heap_cache(place.heap);
+    if (place.class == PAGE_MAP_CELL) {
+        give_cell(cache, address);
+    } else if (place.class != 0) {
+        give_small(cache, address, place.class);
+    } else {
+        struct misuse misuse = large_give(&place.heap->spans, address);
+        misuse_report("free", &misuse);
+    }
 }
 
 void heap_give(void *block)
@@ -172,25 +244,15 @@ void heap_give(void *block)
     if (block == NULL)
         return;
     int error = errno; /* of the program; libc may write it when a thread gets its cache */
-    uintptr_t address = (uintptr_t)block;
-    size_t class = class_at(address);
-    if (class == PAGE_MAP_CELL) {
-        give_cell(address);
-    } else if (class != 0) {
-        give_small(address, class);
-    } else {
-        heap_thread_cache();
-        struct misuse misuse = large_give(&heap_default.spans, address);
-        misuse_report("free", &misuse);
-    }
+    give_at(place_of((uintptr_t)block), (uintptr_t)block);
     errno = error;
 }
 
 /* ---- Resizing ---- */
 
-static void *resize_by_copy(void *block, size_t old_bytes, size_t bytes)
+static void *resize_by_copy(struct heap *heap, void *block, size_t old_bytes, size_t bytes)
 {
-    void *moved = heap_take(bytes);
+    void *moved = heap_take_in(heap, bytes);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
@@ -200,39 +262,58 @@ static void *resize_by_copy(void *block, size_t old_bytes, size_t bytes)
 
 void *heap_resize(void *block, size_t bytes)
 {
-    size_t old_bytes = heap_usable(block, "realloc");
+    struct place place = place_of((uintptr_t)block);
+    size_t old_bytes = usable_at(place, (uintptr_t)block, "realloc");
     if (old_bytes == 0 || bytes > MAX_REQUEST)
         return NULL;
-    size_t class = class_at((uintptr_t)block);
-    if (class == PAGE_MAP_CELL) {
+    if (place.class == PAGE_MAP_CELL) {
         if (bytes > SMALL_MOST && bytes <= CELL_MOST && cell_resize((uintptr_t)block, bytes))
             return block;
-    } else if (class != 0) {
+    } else if (place.class != 0) {
         /* A block that becomes a little smaller stays; moving it would cost more than it frees. */
         if (bytes <= old_bytes && (bytes > old_bytes / 2 || old_bytes <= 64))
             return block;
     } else if (bytes > CELL_MOST) {
-        void *resized = large_resize(&heap_default.spans, (uintptr_t)block, bytes);
+        void *resized = large_resize(&place.heap->spans, (uintptr_t)block, bytes);
         if (resized != NULL)
             return resized;
     }
-    return resize_by_copy(block, old_bytes, bytes);
+    return resize_by_copy(place.heap, block, old_bytes, bytes);
 }
 
 /* ---- The whole heap ---- */
 
-size_t heap_trim(size_t keep)
+size_t heap_trim_of(struct heap *heap, size_t keep)
 {
-    struct cache *cache = heap_thread_cache();
+    struct cache *cache = heap_cache(heap);
     if (cache_exists(cache))
         cache_flush(cache);
-    size_t purged = arenas_trim(&heap_default.arenas);
-    return purged + spans_purge(&heap_default.spans, keep >> PAGE_SHIFT);
+    size_t purged = arenas_trim(&heap->arenas);
+    return purged + spans_purge(&heap->spans, keep >> PAGE_SHIFT);
+}
+
+size_t heap_trim(size_t keep)
+{
+    return heap_trim_of(&heap_default, keep);
+}
+
+const char *heap_check_of(struct heap *heap)
+{
+    const char *wrong = arenas_check(&heap->arenas);
+    return wrong != NULL ? wrong : spans_check(&heap->spans);
+}
+
+static bool check_next(struct heap *heap, void *wrong)
+{
+    *(const char **)wrong = heap_check_of(heap);
+    return *(const char **)wrong != NULL;
 }
 
 const char *heap_check(void)
 {
     heap_thread_cache();
-    const char *wrong = arenas_check(&heap_default.arenas);
-    return wrong != NULL ? wrong : spans_check(&heap_default.spans);
+    const char *wrong = heap_check_of(&heap_default);
+    if (wrong == NULL)
+        heaps_find(check_next, &wrong);
+    return wrong;
 }

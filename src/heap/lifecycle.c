@@ -12,7 +12,7 @@
  */
 #include <unistd.h>
 
-#include "heap/heap.h"
+#include "heap/heaps.h"
 #include "options/options.h"
 #include "platform/thread.h"
 
@@ -72,6 +72,11 @@ static COLD struct cache *thread_begin(void)
     return thread_self.cache;
 }
 
+bool heap_thread_may_cache(void)
+{
+    return !thread_self.ended && options.thread_cache != 0 && options.check != CHECK_FULL;
+}
+
 struct cache *heap_thread_cache(void)
 {
     struct cache *cache = thread_self.cache;
@@ -80,7 +85,7 @@ struct cache *heap_thread_cache(void)
     /* acquire: pairs with heap_init */
     if (UNLIKELY(!__atomic_load_n(&init_done, __ATOMIC_ACQUIRE)))
         heap_init();
-    if (thread_self.ended || options.thread_cache == 0 || options.check == CHECK_FULL)
+    if (!heap_thread_may_cache())
         return cache;
     if (++thread_self.slow_calls < CALLS_BEFORE_CACHE)
         return cache;
@@ -89,12 +94,13 @@ struct cache *heap_thread_cache(void)
 
 static void thread_end(void *argument)
 {
-    struct cache *cache = argument;
-    if (cache != thread_self.cache)
-        return;
+    (void)argument; /* some word that is not NULL, or this would not be called */
+    struct cache *cache = thread_self.cache;
     thread_self.cache = (struct cache *)&cache_none;
     thread_self.ended = true;
-    cache_free(cache);
+    heaps_thread_end();
+    if (cache_exists(cache))
+        cache_free(cache);
 }
 
 void heap_start(char **environment)

@@ -2,20 +2,25 @@
  * Adding up what a heap consists of. Each part is read under its own lock, one after the other; in
  * a busy program they are moments apart.
  */
-#include "heap/heap.h"
+#include "heap/heaps.h"
 #include "meta/meta.h"
+
+struct arena_totals heap_class_totals_of(struct heap *heap, size_t class, size_t *cached)
+{
+    struct cache *cache = heap_cache(heap);
+    *cached = cache_exists(cache) ? cache_count(cache, class) : 0;
+    return arenas_totals(&heap->arenas, class);
+}
 
 struct arena_totals heap_class_totals(size_t class, size_t *cached)
 {
-    struct cache *cache = heap_thread_cache();
-    *cached = cache_exists(cache) ? cache_count(cache, class) : 0;
-    return arenas_totals(&heap_default.arenas, class);
+    return heap_class_totals_of(&heap_default, class, cached);
 }
 
-static void add_class(struct heap_totals *totals, size_t class)
+static void add_class(struct heap *heap, struct heap_totals *totals, size_t class)
 {
     size_t cached;
-    struct arena_totals objects = heap_class_totals(class, &cached);
+    struct arena_totals objects = heap_class_totals_of(heap, class, &cached);
     size_t bytes = class_bytes(class);
     totals->slabs += objects.slabs * size_classes[class].slab_pages << PAGE_SHIFT;
     totals->small_free += objects.free * bytes;
@@ -44,15 +49,21 @@ size_t heap_cells_live(const struct heap_totals *totals)
 
 struct heap_totals heap_totals(void)
 {
+    return heap_totals_of(&heap_default);
+}
+
+struct heap_totals heap_totals_of(struct heap *heap)
+{
     struct heap_totals totals = {0};
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        add_class(&totals, class);
-    struct cell_totals cells = arenas_cell_totals(&heap_default.arenas);
+        add_class(heap, &totals, class);
+    struct cell_totals cells = arenas_cell_totals(&heap->arenas);
     totals.cells = cells.bytes;
     totals.cells_free = cells.free;
-    if (cache_exists(thread_self.cache))
-        totals.cells_cached = cache_cell_bytes(thread_self.cache);
-    struct spans *spans = &heap_default.spans;
+    struct cache *cache = heap_cache(heap);
+    if (cache_exists(cache))
+        totals.cells_cached = cache_cell_bytes(cache);
+    struct spans *spans = &heap->spans;
     lock_take(&spans->lock);
     totals.segments = spans->segment_pages << PAGE_SHIFT;
     totals.dirty = spans->dirty.pages << PAGE_SHIFT;

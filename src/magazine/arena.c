@@ -355,14 +355,14 @@ struct arena_totals arenas_totals(const struct arenas *arenas, size_t class)
     return totals;
 }
 
-static const char *depot_check(struct depot *depot, size_t class)
+static const char *depot_check(struct depot *depot, size_t byte)
 {
     const char *wrong = NULL;
     uint32_t count = 0;
     lock_take(&depot->lock);
     for (struct magazine *m = depot->full; m != NULL; m = m->link, count++)
         for (size_t i = 0; i < magazine_capacity(m->log); i++)
-            if (page_map_class(m->slots[1 + i]) != class)
+            if (page_map_class(m->slots[1 + i]) != byte)
                 wrong = "a magazine in a depot holds an object of another class";
     if (count != depot->count)
         wrong = "a depot's count of magazines is wrong";
@@ -379,7 +379,7 @@ const char *arenas_check(struct arenas *arenas)
             if (at != NULL)
                 wrong = bin_check(&at->bin);
             if (at != NULL && wrong == NULL)
-                wrong = depot_check(&at->depot, class);
+                wrong = depot_check(&at->depot, class_byte(arenas->spans, class));
         }
     for (unsigned i = 0; i < arenas->count && wrong == NULL; i++) {
         struct cells *cells = arena_cells_if_used(arenas, i);
@@ -389,23 +389,57 @@ const char *arenas_check(struct arenas *arenas)
     return wrong;
 }
 
-void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock))
+static void depot_clear(struct depot *depot)
+{
+    for (struct magazine *next, *magazine = depot->full; magazine != NULL; magazine = next) {
+        next = magazine->link;
+        magazine_free(magazine);
+    }
+    depot->full = NULL;
+    depot->low = 0;
+    depot_set_count(depot, 0);
+}
+
+void arenas_clear(struct arenas *arenas)
+{
+    for (unsigned i = 0; i < arenas->count; i++) {
+        for (size_t class = 1; class < CLASS_COUNT; class++) {
+            struct arena_class *at = arena_class_if_used(arenas, i, class);
+            if (at == NULL)
+                continue;
+            depot_clear(&at->depot);
+            bin_clear(&at->bin);
+        }
+        struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells != NULL)
+            cells_clear(cells);
+    }
+}
+
+static void each_class_lock(struct arenas *arenas, bool bins, void (*act)(struct lock *lock))
 {
     for (unsigned i = 0; i < arenas->count; i++)
         for (size_t class = 1; class < CLASS_COUNT; class++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
             if (at != NULL)
-                act(&at->depot.lock);
+                act(bins ? &at->bin.lock : &at->depot.lock);
         }
-    for (unsigned i = 0; i < arenas->count; i++)
-        for (size_t class = 1; class < CLASS_COUNT; class++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at != NULL)
-                act(&at->bin.lock);
-        }
-    for (unsigned i = 0; i < arenas->count; i++) {
+}
+
+void arenas_each_lock_of(struct arenas *arenas, enum lock_rank rank, void (*act)(struct lock *lock))
+{
+    if (rank == RANK_DEPOT || rank == RANK_BIN)
+        each_class_lock(arenas, rank == RANK_BIN, act);
+    for (unsigned i = 0; rank == RANK_CELLS && i < arenas->count; i++) {
         struct cells *cells = arena_cells_if_used(arenas, i);
         if (cells != NULL)
             act(&cells->lock);
     }
+}
+
+void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock))
+{
+    arenas_each_lock_of(arenas, RANK_DEPOT, act);
+    arenas_each_lock_of(arenas, RANK_BIN, act);
+    arenas_each_lock_of(arenas, RANK_CELLS, act);
 }

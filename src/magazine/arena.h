@@ -93,10 +93,18 @@ size_t arenas_cells_used(const struct arenas *arenas);
 /* The totals of one class over all arenas. */
 struct arena_totals arenas_totals(const struct arenas *arenas, size_t class);
 
+/* Forgets all slabs, cells and what waits in depots; for a heap that is cleared. Nobody else may
+ * use it meanwhile. */
+void arenas_clear(struct arenas *arenas);
+
 const char *arenas_check(struct arenas *arenas);
 
 /* Calls `act` with every lock of the bins and depots in use, in the order in which they may be
  * taken. While arenas->lock is held no others come into use. */
 void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock));
+
+/* The same for those of one rank, RANK_DEPOT, RANK_BIN or RANK_CELLS. */
+void arenas_each_lock_of(struct arenas *arenas, enum lock_rank rank,
+                         void (*act)(struct lock *lock));
 
 #endif

@@ -23,17 +23,23 @@
 /* What the magazines of all threads together may hold. */
 #define HELD_BYTES_MOST (64 * MIB)
 
+/* What one thread's magazines of a heap other than malloc's may hold. */
+#define OTHER_HELD_BYTES_MOST (256 * KIB)
+
 const uintptr_t cache_no_slots[2] = {0, 0};
 
 #define TOP1 NO_MAGAZINE
 #define TOP4 TOP1, TOP1, TOP1, TOP1
 #define TOP16 TOP4, TOP4, TOP4, TOP4
-_Static_assert(CACHE_CLASSES == 106, "the row below has one entry for each class");
+_Static_assert(CACHE_CLASSES == 108, "the row below has one entry for each class");
 const struct cache cache_none = {
-    .top = {TOP16, TOP16, TOP16, TOP16, TOP16, TOP16, TOP4, TOP4, TOP1, TOP1},
+    .top = {TOP16, TOP16, TOP16, TOP16, TOP16, TOP16, TOP4, TOP4, TOP4},
 };
 
-__thread struct thread thread_self = {(struct cache *)&cache_none, 0, false};
+const struct heap_slot heap_slots_none[HEAP_SLOTS];
+
+__thread struct thread thread_self = {(struct cache *)&cache_none, 0, false,
+                                      (struct heap_slot *)heap_slots_none};
 
 /* ---- Magazines of a cache ---- */
 
@@ -83,10 +89,13 @@ void cache_unhold(struct cache *cache, size_t bytes)
 /* Cells are large: a program that uses few of them must not have most of them wait in magazines. */
 static size_t held_bytes_most(const struct cache *cache, size_t class)
 {
+    size_t most = options.thread_cache;
+    if (cache->arenas->spans->other) /* of which a thread may have many */
+        most = size_min(most, OTHER_HELD_BYTES_MOST);
     if (class < CACHE_CELLS)
-        return options.thread_cache;
+        return most;
     size_t used = arenas_cells_used(cache->arenas);
-    return size_min(options.thread_cache, size_max(used / 8, 64 * KIB));
+    return size_min(most, size_max(used / 8, 64 * KIB));
 }
 
 struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
@@ -123,7 +132,7 @@ static void *take_loaded(struct cache *cache, size_t class)
 static void *refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
 {
     size_t most = cache_magazine_bytes(class, magazine_log_most(class));
-    if (cache->held_bytes + most > options.thread_cache)
+    if (cache->held_bytes + most > held_bytes_most(cache, class))
         return NULL;
     struct magazine *full = arenas_take_full(cache->arenas, class);
     if (full == NULL)
@@ -303,12 +312,30 @@ struct cache *cache_new(struct arenas *arenas)
     struct cache *cache = meta_take(sizeof(*cache));
     if (cache == NULL)
         return NULL;
+    cache_init(cache, arenas);
+    COUNT(thread_caches, 1);
+    return cache;
+}
+
+void cache_init(struct cache *cache, struct arenas *arenas)
+{
     memcpy(cache->top, cache_none.top, sizeof(cache->top));
     cache->arenas = arenas;
     cache->held_bytes = 0;
     __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
-    COUNT(thread_caches, 1);
-    return cache;
+}
+
+void cache_clear(struct cache *cache)
+{
+    for (size_t class = 1; class < CACHE_CLASSES; class++) {
+        size_t count;
+        struct magazine *loaded = loaded_anywhere(cache, class, &count);
+        if (loaded == NULL)
+            continue;
+        cache->top[class] = NO_MAGAZINE;
+        cache_magazine_free(cache, class, loaded->link);
+        cache_magazine_free(cache, class, loaded);
+    }
 }
 
 static void class_flush(struct cache *cache, size_t class)

@@ -21,27 +21,40 @@
 #include "magazine/arena.h"
 
 enum {
-    CACHE_CELL_FIRST_LOG = 6,      /* of 64 units, 1 KiB */
-    CACHE_CELL_STEPS = 8,          /* ranges in a doubling */
-    CACHE_CELL_RANGES = 40,        /* up to 32 KiB */
-    CACHE_CELLS = CLASS_COUNT + 1, /* the first range of cells */
+    CACHE_CELL_FIRST_LOG = 6,              /* of 64 units, 1 KiB */
+    CACHE_CELL_STEPS = 8,                  /* ranges in a doubling */
+    CACHE_CELL_RANGES = 40,                /* up to 32 KiB */
+    CACHE_CELLS = PAGE_MAP_OTHER_CELL + 1, /* the first range of cells */
     CACHE_CLASSES = CACHE_CELLS + CACHE_CELL_RANGES
 };
 
 struct cache {
-    /* Small classes, then ranges of cells. [0] and [PAGE_MAP_CELL], the bytes in the page map of
-     * what is not small, stay those of an empty, full magazine of no slots. */
+    /* Small classes, then ranges of cells. [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER_CELL], the
+     * bytes in the page map of what is not small or not malloc's, stay those of an empty, full
+     * magazine of no slots. */
     uintptr_t *top[CACHE_CLASSES];
     struct arenas *arenas;
     size_t held_bytes; /* that the magazines may hold: sum of capacity * size */
 };
 
-/* What a thread knows of itself. 16 bytes: a library that is loaded at run time has to find room
+/* Where a thread has its cache of one heap other than malloc's. */
+struct heap_slot {
+    uint64_t id;         /* of the heap; 0: of none. No two heaps of a process have the same. */
+    struct cache *cache; /* `cache_none` until it is worth having one */
+    uint32_t calls;      /* made without one */
+};
+
+enum { HEAP_SLOTS = 64 };
+
+extern const struct heap_slot heap_slots_none[HEAP_SLOTS];
+
+/* What a thread knows of itself. 24 bytes: a library that is loaded at run time has to find room
  * for it in what little static thread storage the loader keeps in reserve. */
 struct thread {
     struct cache *cache;
-    uint32_t slow_calls; /* made without a cache */
-    bool ended;          /* its cache is gone and stays gone */
+    uint32_t slow_calls;     /* made without a cache */
+    bool ended;              /* its cache is gone and stays gone */
+    struct heap_slot *slots; /* HEAP_SLOTS of them: its caches of heaps other than malloc's */
 };
 
 extern __thread struct thread thread_self __attribute__((tls_model("initial-exec")));
@@ -100,6 +113,12 @@ static ALWAYS_INLINE bool cache_push_home(struct cache *cache, uintptr_t address
 
 /* Makes a cache for the calling thread, or NULL. */
 struct cache *cache_new(struct arenas *arenas);
+
+/* The same in memory that the caller brings. */
+void cache_init(struct cache *cache, struct arenas *arenas);
+
+/* Forgets everything in it; for a heap that is cleared. */
+void cache_clear(struct cache *cache);
 
 /* Gives everything in it back, then the cache itself. */
 void cache_free(struct cache *cache);

@@ -11,20 +11,11 @@
 #define FIRST_CHUNK (64 * KIB)
 #define CHUNK (512 * KIB)
 
-enum { SIZES = 7 }; /* 64, 128, ... 4096 */
-
-struct free_block {
-    struct free_block *next;
+struct meta_block {
+    struct meta_block *next;
 };
 
-static struct {
-    struct lock lock;
-    struct free_block *free[SIZES];
-    char *chunk;     /* what is left of the newest chunk */
-    char *chunk_end; /* chunk <= chunk_end; both multiples of META_LEAST */
-    size_t used;     /* bytes handed out now */
-    size_t mapped;   /* bytes of all chunks and tables */
-} meta = {.lock = LOCK_INIT(RANK_META)};
+struct meta meta_system = {.lock = LOCK_INIT(RANK_META), .grows = true};
 
 static char first_chunk[FIRST_CHUNK] __attribute__((aligned(4096)));
 
@@ -39,9 +30,17 @@ static void count(size_t *total, size_t change)
     __atomic_fetch_add(total, change, __ATOMIC_RELAXED);
 }
 
-static bool chunk_new(void)
+void meta_init(struct meta *meta, void *start, size_t bytes)
 {
-    bool first = meta.chunk == NULL;
+    *meta = (struct meta){.chunk = start, .chunk_end = (char *)start + bytes, .mapped = bytes};
+    lock_init(&meta->lock, RANK_META);
+}
+
+static bool chunk_new(struct meta *meta)
+{
+    if (!meta->grows)
+        return false;
+    bool first = meta->chunk == NULL;
     size_t bytes = first ? FIRST_CHUNK : CHUNK;
     char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL);
     if (chunk == NULL) {
@@ -51,65 +50,65 @@ static bool chunk_new(void)
         if (chunk == NULL)
             return false;
     }
-    meta.chunk = chunk;
-    meta.chunk_end = chunk + bytes;
-    count(&meta.mapped, bytes);
+    meta->chunk = chunk;
+    meta->chunk_end = chunk + bytes;
+    count(&meta->mapped, bytes);
     return true;
 }
 
 /* Puts the rest of the chunk up to `end` into the lists, so that aligning wastes nothing. */
-static void chunk_skip_to(char *end)
+static void chunk_skip_to(struct meta *meta, char *end)
 {
-    while (meta.chunk < end) {
-        size_t bytes = (uintptr_t)meta.chunk & -(uintptr_t)meta.chunk;
-        struct free_block *block = (struct free_block *)meta.chunk;
+    while (meta->chunk < end) {
+        size_t bytes = (uintptr_t)meta->chunk & -(uintptr_t)meta->chunk;
+        struct meta_block *block = (struct meta_block *)meta->chunk;
         unsigned index = size_index(size_min(bytes, META_MOST));
-        block->next = meta.free[index];
-        meta.free[index] = block;
-        meta.chunk += META_LEAST << index;
+        block->next = meta->free[index];
+        meta->free[index] = block;
+        meta->chunk += META_LEAST << index;
     }
 }
 
-static void *chunk_cut(size_t bytes)
+static void *chunk_cut(struct meta *meta, size_t bytes)
 {
     for (;;) {
-        char *start = (char *)align_up((uintptr_t)meta.chunk, bytes);
-        if (meta.chunk != NULL && start + bytes <= meta.chunk_end) {
-            chunk_skip_to(start);
-            meta.chunk = start + bytes;
+        char *start = (char *)align_up((uintptr_t)meta->chunk, bytes);
+        if (meta->chunk != NULL && start + bytes <= meta->chunk_end) {
+            chunk_skip_to(meta, start);
+            meta->chunk = start + bytes;
             return start;
         }
         /* The rest, less than `bytes`, stays unused: at most 4 KiB of 512, never touched. */
-        if (!chunk_new())
+        if (!chunk_new(meta))
             return NULL;
     }
 }
 
-void *meta_take(size_t bytes)
+void *meta_take_from(struct meta *meta, size_t bytes)
 {
     CHECK(bytes <= META_MOST);
     unsigned index = size_index(bytes);
-    lock_take(&meta.lock);
-    void *block = meta.free[index];
+    lock_take(&meta->lock);
+    void *block = meta->free[index];
     if (block != NULL)
-        meta.free[index] = meta.free[index]->next;
+        meta->free[index] = meta->free[index]->next;
     else
-        block = chunk_cut(META_LEAST << index);
+        block = chunk_cut(meta, META_LEAST << index);
     if (block != NULL)
-        count(&meta.used, META_LEAST << index);
-    lock_release(&meta.lock);
+        count(&meta->used, META_LEAST << index);
+    lock_release(&meta->lock);
     return block;
 }
 
-void meta_give(void *block, size_t bytes)
+void meta_give_to(struct meta *meta, void *block, size_t bytes)
 {
     unsigned index = size_index(bytes);
-    struct free_block *freed = block;
-    lock_take(&meta.lock);
-    freed->next = meta.free[index];
-    meta.free[index] = freed;
-    count(&meta.used, -(META_LEAST << index));
-    lock_release(&meta.lock);
+    struct meta_block *freed = block;
+    lock_take(&meta->lock);
+    freed->next = meta->free[index];
+    meta->free[index] = freed;
+    count(&meta->used, -(META_LEAST << index));
+    lock_release(&meta->lock);
 }
 
 void *meta_map(size_t bytes)
@@ -117,21 +116,16 @@ void *meta_map(size_t bytes)
     bytes = align_up(bytes, os_page_size());
     void *table = os_map(bytes, OS_PAGES_SMALL);
     if (table != NULL)
-        count(&meta.mapped, bytes);
+        count(&meta_system.mapped, bytes);
     return table;
 }
 
 size_t meta_bytes_used(void)
 {
-    return __atomic_load_n(&meta.used, __ATOMIC_RELAXED);
+    return __atomic_load_n(&meta_system.used, __ATOMIC_RELAXED);
 }
 
 size_t meta_bytes_mapped(void)
 {
-    return __atomic_load_n(&meta.mapped, __ATOMIC_RELAXED);
-}
-
-struct lock *meta_lock(void)
-{
-    return &meta.lock;
+    return __atomic_load_n(&meta_system.mapped, __ATOMIC_RELAXED);
 }

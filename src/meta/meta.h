@@ -12,17 +12,46 @@
 #ifndef SNUG_META_META_H
 #define SNUG_META_META_H
 
-#include "base/common.h"
+#include "platform/lock.h"
 
 #define META_LEAST ((size_t)64)
 #define META_MOST ((size_t)4096)
 
+enum { META_SIZES = 7 }; /* 64, 128, ... 4096 */
+
+/* An area of such memory. Nearly everything lies in the one that grows by the system's memory; a
+ * heap that may take nothing from the system has one of its own, of a fixed size. */
+struct meta {
+    struct lock lock;
+    bool grows;
+    struct meta_block *free[META_SIZES];
+    char *chunk;     /* what is left of the newest chunk */
+    char *chunk_end; /* chunk <= chunk_end; both multiples of META_LEAST */
+    size_t used;     /* bytes handed out now */
+    size_t mapped;   /* bytes of all chunks and tables */
+};
+
+extern struct meta meta_system;
+
+/* Makes an area of the `bytes` at `start`, which are zero and aligned to META_LEAST. */
+void meta_init(struct meta *meta, void *start, size_t bytes);
+
 /* `bytes` (at most META_MOST) of memory with undefined contents, rounded up to the next power of
  * two and aligned to it. NULL if there is none. */
-void *meta_take(size_t bytes);
+void *meta_take_from(struct meta *meta, size_t bytes);
 
-/* Takes back what meta_take gave for the same `bytes`. */
-void meta_give(void *block, size_t bytes);
+/* Takes back what meta_take_from gave for the same `bytes`. */
+void meta_give_to(struct meta *meta, void *block, size_t bytes);
+
+static inline void *meta_take(size_t bytes)
+{
+    return meta_take_from(&meta_system, bytes);
+}
+
+static inline void meta_give(void *block, size_t bytes)
+{
+    meta_give_to(&meta_system, block, bytes);
+}
 
 /* `bytes` of zero memory in pages of its own, for tables; never given back. NULL if there is
  * none. */
@@ -32,8 +61,5 @@ void *meta_map(size_t bytes);
  * what was touched occupies memory. */
 size_t meta_bytes_used(void);
 size_t meta_bytes_mapped(void);
-
-/* For fork: see heap/fork.c. */
-struct lock *meta_lock(void);
 
 #endif

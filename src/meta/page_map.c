@@ -54,10 +54,10 @@ bool page_map_reserve(const void *start, size_t bytes)
     for (size_t root = first >> 32; done && root <= last >> 32; root++) {
         if (leaf_of(root) != NULL)
             continue;
-        lock_take(meta_lock());
+        lock_take(&meta_system.lock);
         if (leaf_of(root) == NULL)
             done = leaf_new(root);
-        lock_release(meta_lock());
+        lock_release(&meta_system.lock);
     }
     return done;
 }

@@ -34,6 +34,11 @@ enum {
     PAGE_MAP_LEAF = 1 << (32 - PAGE_SHIFT), /* pages in a leaf */
     PAGE_MAP_CLASSES = 128,
     PAGE_MAP_CELL = 65, /* the class byte of pages with cells; small classes are below */
+    /* Those of small objects and of cells of any heap but malloc's. What class they are of, and of
+     * which heap, their span says: thread caches have no magazine for these bytes, so malloc's fast
+     * path needs no test to leave them alone. */
+    PAGE_MAP_OTHER = 66,
+    PAGE_MAP_OTHER_CELL = 67,
     PAGE_MAP_BYTES_PER_PAGE = 1 + 8
 };
 

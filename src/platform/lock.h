@@ -22,6 +22,7 @@
 
 enum lock_rank {
     RANK_INIT,   /* first use */
+    RANK_HEAPS,  /* which heaps there are, and the threads' caches of them */
     RANK_ARENAS, /* which classes are in use in which arena */
     RANK_DEPOT,  /* one class's full magazines in one arena */
     RANK_BIN,    /* one class's slabs in one arena */

@@ -15,16 +15,21 @@
 
 _Static_assert(sizeof(struct slab) <= 2 * META_LEAST, "a slab's descriptor is 128 bytes");
 
-void bin_init(struct bin *bin, struct spans *spans, size_t class)
+void bin_clear(struct bin *bin)
 {
     bin->slab_count = 0;
     bin->current = NULL;
     bin->free_objects = 0;
     bin->total_objects = 0;
-    lock_init(&bin->lock, RANK_BIN);
-    bin->class = (uint32_t)class;
     for (unsigned i = 0; i < BIN_LEVELS; i++)
         list_init(&bin->level[i]);
+}
+
+void bin_init(struct bin *bin, struct spans *spans, size_t class)
+{
+    lock_init(&bin->lock, RANK_BIN);
+    bin->class = (uint32_t)class;
+    bin_clear(bin);
     /* release: who sees the bin in use sees it whole */
     __atomic_store_n(&bin->spans, spans, __ATOMIC_RELEASE);
 }
@@ -65,13 +70,13 @@ static void slab_list(struct bin *bin, struct slab *slab)
 static struct slab *slab_new(struct bin *bin)
 {
     const struct size_class *class = &size_classes[bin->class];
-    struct slab *slab = meta_take(sizeof(*slab));
+    struct slab *slab = meta_take_from(bin->spans->meta, sizeof(*slab));
     if (slab == NULL)
         return NULL;
     size_t bytes = (size_t)class->slab_pages << PAGE_SHIFT;
     slab->span.units = sizeof(*slab) / META_LEAST + (sizeof(*slab) % META_LEAST != 0);
     if (!span_take(bin->spans, &slab->span, SPAN_SLAB, class->slab_pages, bytes)) {
-        meta_give(slab, sizeof(*slab));
+        meta_give_to(bin->spans->meta, slab, sizeof(*slab));
         return NULL;
     }
     size_t offset = (uintptr_t)slab->span.start & (GRID_BYTES - 1);
@@ -84,7 +89,7 @@ static struct slab *slab_new(struct bin *bin)
     CHECK(slab->capacity <= SLAB_OBJECTS_MOST);
     /* release: a thread that finds the slab by the page map finds its bin */
     __atomic_store_n(&slab->span.owner, bin, __ATOMIC_RELEASE);
-    page_map_fill_classes(slab->span.start, class->slab_pages, bin->class);
+    page_map_fill_classes(slab->span.start, class->slab_pages, class_byte(bin->spans, bin->class));
     bin->slab_count++;
     bin_count_free(bin, slab->capacity, 0);
     bin->total_objects += slab->capacity;

@@ -70,7 +70,16 @@ void bin_trim(struct bin *bin);
  * out, or waits in a magazine. */
 struct misuse slab_misuse(uintptr_t address);
 
+/* Forgets all slabs; for a heap that is cleared, whose spans go by other means. */
+void bin_clear(struct bin *bin);
+
 const char *bin_check(struct bin *bin);
+
+/* The byte that the page map has for pages with objects of `class`. */
+static inline size_t class_byte(const struct spans *spans, size_t class)
+{
+    return spans->other ? PAGE_MAP_OTHER : class;
+}
 
 /* The word that a free object at `address` carries. It depends on the address, so that a program
  * that copies bytes it never wrote cannot make another object look free. */

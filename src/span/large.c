@@ -12,12 +12,17 @@ static size_t span_bytes(const struct span *span)
     return (size_t)span->pages << PAGE_SHIFT;
 }
 
-static struct span *descriptor_take(void)
+static struct span *descriptor_take(struct spans *spans)
 {
-    struct span *span = meta_take(sizeof(*span));
+    struct span *span = meta_take_from(spans->meta, sizeof(*span));
     if (span != NULL)
         span->units = 1;
     return span;
+}
+
+static void descriptor_give(struct spans *spans, struct span *span)
+{
+    meta_give_to(spans->meta, span, sizeof(*span));
 }
 
 /* ---- Huge: mappings of their own ---- */
@@ -66,15 +71,16 @@ static void *huge_take(struct spans *spans, size_t bytes, size_t alignment, bool
     bytes = align_up(bytes, os_page_size());
     if (bytes >> PAGE_SHIFT > UINT32_MAX)
         return NULL;
-    struct span *span = descriptor_take();
+    struct span *span = descriptor_take(spans);
     if (span == NULL)
         return NULL;
     char *start = spans->provider->take(spans->provider, bytes, alignment);
     if (start == NULL) {
-        meta_give(span, sizeof(*span));
+        descriptor_give(spans, span);
         return NULL;
     }
     *span = (struct span){.start = start,
+                          .owner = spans,
                           .pages = (uint32_t)(bytes >> PAGE_SHIFT),
                           .kind = SPAN_HUGE,
                           .zero = true,
@@ -93,7 +99,7 @@ static void huge_drop(struct spans *spans, struct span *span)
          * lost, until the process ends. */
         spans->provider->purge(spans->provider, span->start, bytes);
     }
-    meta_give(span, sizeof(*span));
+    descriptor_give(spans, span);
 }
 
 static void *huge_resize(struct spans *spans, struct span *span, size_t bytes)
@@ -127,11 +133,11 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
     bytes = size_max(bytes, 1);
     if (bytes + alignment - PAGE_BYTES > LARGE_MOST)
         return huge_take(spans, bytes, alignment, zero);
-    struct span *span = descriptor_take();
+    struct span *span = descriptor_take(spans);
     if (span == NULL)
         return NULL;
     if (!span_take(spans, span, SPAN_LARGE, bytes_to_pages(bytes), alignment)) {
-        meta_give(span, sizeof(*span));
+        descriptor_give(spans, span);
         return NULL;
     }
     *zero = span->zero;
@@ -195,6 +201,23 @@ void *large_resize(struct spans *spans, uintptr_t address, size_t bytes)
     else if (pages < span->pages)
         done = span_shrink(spans, span, pages);
     return done ? span->start : NULL;
+}
+
+void large_clear_locked(struct spans *spans)
+{
+    while (!list_empty(&spans->huge)) {
+        struct span *span = CONTAINER_OF(spans->huge.next, struct span, link);
+        huge_unlist(spans, span);
+        huge_drop(spans, span);
+    }
+}
+
+bool large_has_huge(struct spans *spans, uintptr_t address)
+{
+    lock_take(&spans->lock);
+    bool found = huge_around(spans, address) != NULL;
+    lock_release(&spans->lock);
+    return found;
 }
 
 /* ---- Misuse ---- */

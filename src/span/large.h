@@ -26,6 +26,12 @@ struct misuse large_usable(struct spans *spans, uintptr_t address, size_t *bytes
  * is as before. The address must be one for which large_usable finds a block. */
 void *large_resize(struct spans *spans, uintptr_t address, size_t bytes);
 
+/* Frees all huge blocks; for spans_clear. The lock must be held. */
+void large_clear_locked(struct spans *spans);
+
+/* Whether an address lies in a huge block, also one of which the page map knows nothing. */
+bool large_has_huge(struct spans *spans, uintptr_t address);
+
 /* What is wrong with an address that no slab and no large object begins at. */
 struct misuse large_misuse(struct spans *spans, uintptr_t address);
 

@@ -27,6 +27,7 @@ void spans_init(struct spans *spans, const struct provider *provider)
     memset(spans, 0, sizeof(*spans));
     lock_init(&spans->lock, RANK_SPANS);
     spans->provider = provider;
+    spans->meta = &meta_system;
     list_init(&spans->segments);
     list_init(&spans->huge);
     runs_init(&spans->dirty);
@@ -38,9 +39,14 @@ static struct runs *runs_of(struct spans *spans, const struct span *run)
     return run->kind == SPAN_DIRTY ? &spans->dirty : &spans->clean;
 }
 
-static void descriptor_give(struct span *span)
+static struct span *descriptor_take(struct spans *spans)
 {
-    meta_give(span, span->units * META_LEAST);
+    return meta_take_from(spans->meta, sizeof(struct span));
+}
+
+static void descriptor_give(struct spans *spans, struct span *span)
+{
+    meta_give_to(spans->meta, span, span->units * META_LEAST);
 }
 
 /* ---- Free runs in the page map and the bins ---- */
@@ -76,7 +82,7 @@ static void run_absorb(struct spans *spans, struct span *run, struct span *neigh
         run->former_bytes = neighbour->former_bytes;
     }
     run->pages += neighbour->pages;
-    descriptor_give(neighbour);
+    descriptor_give(spans, neighbour);
 }
 
 /* Puts a free run, which is in no bin, where it belongs. */
@@ -95,12 +101,12 @@ static void run_settle(struct spans *spans, struct span *run)
 
 static bool segment_add(struct spans *spans, size_t pages)
 {
-    struct span *run = meta_take(sizeof(*run));
+    struct span *run = descriptor_take(spans);
     if (run == NULL)
         return false;
-    struct segment *segment = segment_new(spans->provider, pages);
+    struct segment *segment = segment_new(spans, spans->provider, spans->meta, pages);
     if (segment == NULL) {
-        meta_give(run, sizeof(*run));
+        meta_give_to(spans->meta, run, sizeof(*run));
         return false;
     }
     list_push(&spans->segments, &segment->link);
@@ -147,13 +153,13 @@ static bool segment_drop(struct spans *spans, struct segment *segment)
     for (char *at = span_end(kept); at < end;) {
         struct span *run = (struct span *)page_map_entry((uintptr_t)at);
         at = span_end(run);
-        descriptor_give(run);
+        descriptor_give(spans, run);
     }
     list_remove(&segment->link);
     /* Before it is unmapped: another thread may be given the same addresses at once. */
     page_map_fill_entries(start, pages, entry_freed(0));
-    if (segment_free(spans->provider, segment)) {
-        descriptor_give(kept);
+    if (segment_free(spans->provider, spans->meta, segment)) {
+        descriptor_give(spans, kept);
         spans->segment_pages -= pages;
         spans->empty_segments--;
         return true;
@@ -191,7 +197,7 @@ static bool run_cut(struct spans *spans, struct span *run, char *start, size_t p
     size_t back = run->pages - front - pages;
     struct span *rest = run;
     if (front != 0 && back != 0) {
-        rest = meta_take(sizeof(*rest));
+        rest = descriptor_take(spans);
         if (rest == NULL)
             return false;
     }
@@ -211,7 +217,7 @@ static bool run_cut(struct spans *spans, struct span *run, char *start, size_t p
         run_insert(spans, rest);
     }
     if (front == 0 && back == 0)
-        descriptor_give(run);
+        descriptor_give(spans, run);
     return true;
 }
 
@@ -330,7 +336,7 @@ void span_give(struct spans *spans, struct span *span, size_t object_bytes)
 
 bool span_shrink(struct spans *spans, struct span *span, size_t pages)
 {
-    struct span *rest = meta_take(sizeof(*rest));
+    struct span *rest = descriptor_take(spans);
     if (rest == NULL)
         return false;
     lock_take(&spans->lock);

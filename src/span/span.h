@@ -17,6 +17,7 @@
 #define SNUG_SPAN_SPAN_H
 
 #include "base/list.h"
+#include "meta/meta.h"
 #include "platform/lock.h"
 #include "segment/segment.h"
 
@@ -35,7 +36,7 @@ struct span {
     char *start;
     struct segment *segment; /* NULL for huge spans */
     union {
-        void *owner;         /* of a slab */
+        void *owner;         /* slab: its bin; cells: their struct cells; huge: its struct spans */
         size_t former_bytes; /* free: the size of the objects that were at `start`, 0 if unknown */
     };
     uint32_t pages;
@@ -56,7 +57,9 @@ struct runs {
 
 struct spans {
     struct lock lock;
+    bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
     const struct provider *provider;
+    struct meta *meta; /* where descriptors lie */
     struct list segments;
     size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* == sum of segment->used_pages */
@@ -96,6 +99,10 @@ bool span_shrink(struct spans *spans, struct span *span, size_t pages);
  * back. Returns the bytes that went to the system. */
 size_t spans_purge(struct spans *spans, size_t keep_pages);
 
+/* Frees every span at once, huge ones included, and gives segments back but for up to `keep_pages`
+ * pages. Slabs and cells that lay in them must be forgotten too. (spans_clear.c) */
+void spans_clear(struct spans *spans, size_t keep_pages);
+
 /* Walks all of it. NULL if every invariant holds, otherwise what does not. */
 const char *spans_check(struct spans *spans);
 
@@ -114,6 +121,12 @@ static inline char *span_end(const struct span *span)
 static inline bool span_is_free(const struct span *span)
 {
     return span->kind <= SPAN_CLEAN;
+}
+
+/* The spans that a span is one of; so every pointer leads to its heap. */
+static inline struct spans *span_home(const struct span *span)
+{
+    return span->segment != NULL ? span->segment->spans : (struct spans *)span->owner;
 }
 
 #endif

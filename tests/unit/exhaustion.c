@@ -160,7 +160,7 @@ static void take_descriptors_away(void *argument)
     CHILD_CHECK(arenas_take_cell(&few, 5000, 16, &misuse) == NULL);
     CHILD_CHECK(magazine_new(0) == NULL);
     CHILD_CHECK(cache_new(&few) == NULL);
-    CHILD_CHECK(segment_new(&fake.provider, 16) == NULL);
+    CHILD_CHECK(segment_new(NULL, &fake.provider, &meta_system, 16) == NULL);
     CHILD_CHECK(meta_map(1) == NULL);
     CHILD_CHECK(spans_check(&spans) == NULL && arenas_check(&few) == NULL);
     /* What needs no descriptor works, and what is freed serves again. */
@@ -211,7 +211,7 @@ static void take_the_map_away(void *argument)
     map_far_memory();
     limit_memory(0);
     CHILD_CHECK(!page_map_reserve(FAR, PAGE_BYTES));
-    CHILD_CHECK(segment_new(&far, 1024) == NULL);
+    CHILD_CHECK(segment_new(NULL, &far, &meta_system, 1024) == NULL);
 }
 
 /* Huge blocks do without: they are found in their list. */

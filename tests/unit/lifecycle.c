@@ -186,7 +186,7 @@ static size_t held_now(void)
     count_held(&heap_default.arenas.lock);
     arenas_each_lock(&heap_default.arenas, count_held);
     count_held(&heap_default.spans.lock);
-    count_held(meta_lock());
+    count_held(&meta_system.lock);
     return locks_held;
 }
 

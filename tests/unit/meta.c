@@ -176,9 +176,9 @@ TEST(a_table_that_cannot_be_had_is_null)
 
 TEST(the_lock_is_free_between_calls)
 {
-    assert_int_equal(meta_lock()->rank, RANK_META);
-    assert_true(lock_try(meta_lock()));
-    lock_release(meta_lock());
+    assert_int_equal(meta_system.lock.rank, RANK_META);
+    assert_true(lock_try(&meta_system.lock));
+    lock_release(&meta_system.lock);
 }
 
 #if defined(SNUG_DEBUG)

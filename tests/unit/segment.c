@@ -29,7 +29,7 @@ static int end(void **state)
 TEST(a_segment_is_taken_and_given)
 {
     size_t used = meta_bytes_used();
-    struct segment *segment = segment_new(&fake.provider, 1024);
+    struct segment *segment = segment_new(NULL, &fake.provider, &meta_system, 1024);
     assert_non_null(segment);
     assert_int_equal(segment->pages, 1024);
     assert_int_equal(segment->used_pages, 0);
@@ -43,7 +43,7 @@ TEST(a_segment_is_taken_and_given)
     assert_int_equal(page_map_entry((uintptr_t)segment->start), 0x1230);
     assert_int_equal(page_map_entry((uintptr_t)segment_end(segment) - 1), 0x4560);
     page_map_fill_entries(segment->start, segment->pages, 0);
-    assert_true(segment_free(&fake.provider, segment));
+    assert_true(segment_free(&fake.provider, &meta_system, segment));
     assert_int_equal(fake.range_count, 0);
     assert_int_equal(meta_bytes_used(), used);
 }
@@ -51,11 +51,11 @@ TEST(a_segment_is_taken_and_given)
 TEST(odd_sizes_are_rounded_to_the_systems_pages)
 {
     for (size_t pages = 1; pages < 70; pages += 7) {
-        struct segment *segment = segment_new(&fake.provider, pages);
+        struct segment *segment = segment_new(NULL, &fake.provider, &meta_system, pages);
         assert_non_null(segment);
         assert_int_equal(segment->pages << PAGE_SHIFT,
                          align_up(pages << PAGE_SHIFT, os_page_size()));
-        assert_true(segment_free(&fake.provider, segment));
+        assert_true(segment_free(&fake.provider, &meta_system, segment));
     }
 }
 
@@ -63,7 +63,7 @@ TEST(a_refusal_leaves_nothing_behind)
 {
     size_t used = meta_bytes_used();
     fake.refuse_take = true;
-    assert_null(segment_new(&fake.provider, 1024));
+    assert_null(segment_new(NULL, &fake.provider, &meta_system, 1024));
     assert_int_equal(meta_bytes_used(), used);
     assert_int_equal(fake.range_count, 0);
 }
@@ -71,16 +71,16 @@ TEST(a_refusal_leaves_nothing_behind)
 TEST(a_segment_that_cannot_go_stays_as_it_was)
 {
     size_t used = meta_bytes_used();
-    struct segment *segment = segment_new(&fake.provider, 16);
+    struct segment *segment = segment_new(NULL, &fake.provider, &meta_system, 16);
     char *start = segment->start;
     segment->start[0] = 1;
     fake.refuse_give = true;
-    assert_false(segment_free(&fake.provider, segment));
+    assert_false(segment_free(&fake.provider, &meta_system, segment));
     assert_ptr_equal(segment->start, start);
     assert_int_equal(segment->pages, 16);
     assert_int_equal(segment->start[0], 1);
     fake.refuse_give = false;
-    assert_true(segment_free(&fake.provider, segment));
+    assert_true(segment_free(&fake.provider, &meta_system, segment));
     assert_int_equal(meta_bytes_used(), used);
 }
 
@@ -110,7 +110,7 @@ TEST(a_range_beyond_the_page_map_goes_back)
     static const struct provider far = {.take = far_take, .give = far_give};
     size_t used = meta_bytes_used();
     far_given = 0;
-    assert_null(segment_new(&far, 256));
+    assert_null(segment_new(NULL, &far, &meta_system, 256));
     assert_int_equal(far_given, 1);
     assert_int_equal(meta_bytes_used(), used);
 }

@@ -1,0 +1,271 @@
+/*
+ * Tests of heaps beside malloc's: that every pointer finds its heap, that clearing and destroying
+ * free everything and nothing of other heaps, and what becomes of threads' caches of them.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "fake_provider.h"
+#include "heap/heaps.h"
+#include "heap_support.h"
+#include "options/options.h"
+
+static struct fake_provider fake;
+static struct heap *heap;
+static size_t lost; /* bytes that the provider would not take back */
+
+static int begin(void **state)
+{
+    fake_provider_init(&fake);
+    options_reset(state);
+    lost = 0;
+    heap = heap_create(&fake.provider);
+    return heap == NULL ? -1 : 0;
+}
+
+static int end(void **state)
+{
+    if (heap != NULL)
+        heap_destroy(heap);
+    bool bad = fake.unknown_range || fake.bytes != lost;
+    fake_provider_end(&fake);
+    options_reset(state);
+    return bad ? -1 : 0;
+}
+
+static char *get(size_t bytes)
+{
+    char *block = heap_take_in(heap, bytes);
+    assert_non_null(block);
+    assert_true(heap_of(block) == heap);
+    assert_in_range(heap_usable(block, "test"), bytes, SIZE_MAX);
+    return block;
+}
+
+static struct cache *make_cache(void)
+{
+    for (unsigned i = 0; i < 100; i++)
+        heap_give(heap_take_in(heap, 16));
+    struct cache *cache = heap_cache(heap);
+    assert_true(cache_exists(cache));
+    return cache;
+}
+
+static void take_and_give_all_sizes(void)
+{
+    char *blocks[32];
+    size_t count = 0;
+    for (const size_t *size = border_sizes; *size != 0; size++) {
+        blocks[count] = get(*size);
+        pattern_fill(blocks[count++], *size, *size);
+    }
+    char *aligned = heap_take_aligned_in(heap, 8192, 100);
+    assert_true(heap_of(aligned) == heap);
+    for (size_t i = 0; i < count; i++)
+        assert_true(pattern_holds(blocks[i], border_sizes[i], border_sizes[i]));
+    assert_heap_sound();
+    for (size_t i = 0; i < count; i++)
+        heap_give(blocks[i]);
+    heap_give(aligned);
+    assert_heap_sound();
+}
+
+TEST(every_size_is_of_its_heap)
+{
+    take_and_give_all_sizes();
+    make_cache();
+    take_and_give_all_sizes();
+    heap_trim_of(heap, 0);
+    assert_int_equal(fake.bytes, 0);
+}
+
+TEST(the_fast_paths_serve_a_heap)
+{
+    struct cache *cache = make_cache();
+    void *small = heap_take_in(heap, 16);
+    assert_int_equal(page_map_class((uintptr_t)small), PAGE_MAP_OTHER);
+    assert_false(cache_push(thread_self.cache, (uintptr_t)small));
+    assert_true(heap_push_other((uintptr_t)small, PAGE_MAP_OTHER));
+    assert_ptr_equal(cache_pop(cache, 1), small);
+    assert_true(heap_push_other((uintptr_t)small, PAGE_MAP_OTHER));
+    char *medium = get(2000);
+    heap_give(medium);
+    assert_ptr_equal(get(2000), medium);
+    assert_int_equal(page_map_class((uintptr_t)medium), PAGE_MAP_OTHER_CELL);
+    assert_true(heap_push_other((uintptr_t)medium, PAGE_MAP_OTHER_CELL));
+    assert_false(heap_push_other((uintptr_t)medium, PAGE_MAP_OTHER_CELL)); /* twice */
+}
+
+TEST(blocks_are_resized_in_their_heap)
+{
+    for (const size_t *size = border_sizes; *size != 0; size++) {
+        char *block = get(*size);
+        pattern_fill(block, *size, 1);
+        for (const size_t *to = border_sizes; *to != 0; to++) {
+            size_t kept = size_min(heap_usable(block, "test"), size_min(*size, *to));
+            block = heap_resize(block, *to);
+            assert_non_null(block);
+            assert_true(heap_of(block) == heap);
+            assert_true(pattern_holds(block, kept, 1));
+            pattern_fill(block, *size < *to ? *size : *to, 1);
+            if (*to < *size)
+                break;
+        }
+        heap_give(block);
+    }
+}
+
+static void fill(void)
+{
+    for (unsigned round = 0; round < 20; round++)
+        for (const size_t *size = border_sizes; *size != 0; size++)
+            memset(get(*size), 0x5a, *size);
+    for (unsigned i = 0; i < 5000; i++)
+        get(i % 1500);
+}
+
+TEST(clearing_frees_everything_and_nothing_else)
+{
+    char *others = block_get(1000), *medium = block_get(20000);
+    pattern_fill(others, 1000, 3);
+    pattern_fill(medium, 20000, 4);
+    for (unsigned round = 0; round < 3; round++) {
+        fill();
+        heap_clear(heap);
+        assert_heap_sound();
+        struct heap_totals totals = heap_totals_of(heap);
+        assert_int_equal(totals.slabs + totals.cells + totals.large + totals.huge, 0);
+        assert_in_range(fake.bytes, 0, options.dirty);
+        take_and_give_all_sizes();
+    }
+    assert_true(pattern_holds(others, 1000, 3));
+    assert_true(pattern_holds(medium, 20000, 4));
+    heap_give(others);
+    heap_give(medium);
+}
+
+TEST(a_block_of_a_cleared_heap_is_free)
+{
+    char *small = get(100), *large = get(300000);
+    heap_clear(heap);
+    options.misuse = MISUSE_WARN;
+    stderr_capture();
+    heap_give(small);
+    heap_give(large);
+    assert_int_equal(count_of(stderr_restore(), "is in free memory"), 2);
+}
+
+TEST(destroying_gives_all_back)
+{
+    uint64_t id = heap->id;
+    fill();
+    heap_destroy(heap);
+    assert_int_equal(fake.bytes, 0);
+    heap = heap_create(&fake.provider);
+    assert_true(heap->id > id);
+    assert_false(cache_exists(heap_cache_fast(heap)));
+    take_and_give_all_sizes();
+}
+
+TEST(what_the_provider_will_not_take_back_stays_usable)
+{
+    fill();
+    fake.refuse_give = true;
+    heap_clear(heap);
+    assert_true(fake.bytes > options.dirty);
+    assert_heap_sound();
+    lost = fake.bytes - (heap->spans.segment_pages << PAGE_SHIFT); /* huge blocks are not reused */
+    fake.refuse_give = false;
+    take_and_give_all_sizes();
+}
+
+/* ---- Threads ---- */
+
+static void *use_and_leave(void *argument)
+{
+    void **left = argument;
+    make_cache();
+    *left = heap_take_in(heap, 48);
+    return NULL;
+}
+
+TEST(a_thread_that_ends_gives_its_cache_back)
+{
+    void *left;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, use_and_leave, &left), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(heap->arenas.threads, 0);
+    assert_int_equal(heap->arenas.magazine_bytes, 0);
+    heap_give(left);
+    heap_trim_of(heap, 0);
+    assert_int_equal(fake.bytes, 0);
+}
+
+static pthread_barrier_t barrier;
+
+static void *outlive(void *argument)
+{
+    (void)argument;
+    make_cache();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier); /* the heap is destroyed, and there is another */
+    for (unsigned i = 0; i < 1000; i++)
+        heap_give(heap_take_in(heap, 64));
+    return NULL;
+}
+
+TEST(a_cache_does_not_outlive_its_heap)
+{
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, outlive, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    heap_destroy(heap);
+    assert_int_equal(fake.bytes, 0);
+    heap = heap_create(&fake.provider);
+    make_cache();
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    assert_int_equal(heap->arenas.threads, 1);
+    assert_heap_sound();
+}
+
+/* More heaps than a thread's table has room for. */
+TEST(a_thread_may_use_many_heaps)
+{
+    enum { HEAPS = HEAP_SLOTS + 8 };
+    struct heap *many[HEAPS];
+    struct heap *first = heap;
+    for (size_t i = 0; i < HEAPS; i++)
+        assert_non_null(many[i] = heap_create(&provider_os));
+    for (unsigned round = 0; round < 40; round++)
+        for (size_t i = 0; i < HEAPS; i++) {
+            heap = many[i];
+            heap_give(get(32));
+        }
+    make_cache();
+    assert_heap_sound();
+    for (size_t i = 0; i < HEAPS; i++)
+        heap_destroy(many[i]);
+    heap = first;
+    assert_heap_sound();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(every_size_is_of_its_heap, begin, end),
+        ROW_WITH(the_fast_paths_serve_a_heap, begin, end),
+        ROW_WITH(blocks_are_resized_in_their_heap, begin, end),
+        ROW_WITH(clearing_frees_everything_and_nothing_else, begin, end),
+        ROW_WITH(a_block_of_a_cleared_heap_is_free, begin, end),
+        ROW_WITH(destroying_gives_all_back, begin, end),
+        ROW_WITH(what_the_provider_will_not_take_back_stays_usable, begin, end),
+        ROW_WITH(a_thread_that_ends_gives_its_cache_back, begin, end),
+        ROW_WITH(a_cache_does_not_outlive_its_heap, begin, end),
+        ROW_WITH(a_thread_may_use_many_heaps, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
