@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "heap/totals.h"
 #include "platform/output.h"
 #include "report/report.h"
 #include "snug/snug.h"
@@ -37,7 +38,7 @@ struct snug_mallinfo snug_mallinfo2(void)
         .hblks = totals.huge_count,
         .hblkhd = totals.huge,
         .fsmblks = small_idle,
-        .uordblks = totals.small_live + heap_cells_live(&totals) + totals.large + totals.huge,
+        .uordblks = totals.small_live + totals.cells_live + totals.large + totals.huge,
         .fordblks = small_idle + cells_idle + totals.dirty + totals.clean,
         .keepcost = totals.dirty,
     };

@@ -45,8 +45,9 @@ void cells_clear(struct cells *cells)
     memset(cells->bitmap, 0, sizeof(cells->bitmap));
     memset(cells->summary, 0, sizeof(cells->summary));
     cells->top = NULL;
-    cells->span_count = 0;
-    cells->free_units = 0;
+    GAUGE_SET(cells->span_count, 0);
+    GAUGE_SET(cells->free_units, 0);
+    GAUGE_SET(cells->given, cells->taken);
     cells->gives = 0;
 }
 
@@ -289,6 +290,8 @@ void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_g
     misuse->kind = MISUSE_NONE;
     lock_take(&cells->lock);
     void *block = take_locked(cells, units, alignment, may_grow, misuse);
+    if (LIKELY(block != NULL))
+        GAUGE_ADD(cells->taken, 1);
     lock_release(&cells->lock);
     return block;
 }
@@ -324,6 +327,7 @@ static struct misuse give_locked(struct cells *cells, struct span *span, struct 
         former = cell_former_units(before);
         whole = before;
     }
+    GAUGE_ADD(cells->given, 1);
     if (units == CELL_UNITS - 1)
         span_release(cells, span);
     else if (joins_top)

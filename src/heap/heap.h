@@ -63,40 +63,6 @@ size_t heap_trim(size_t keep);
 const char *heap_check_of(struct heap *heap);
 const char *heap_check(void);
 
-/* What the heap consists of, in bytes where nothing else is said. The parts add up:
- *   segments == slabs + cells + large + dirty + clean
- *   slabs >= small_live + small_free + small_waiting + small_cached */
-struct heap_totals {
-    size_t segments;     /* taken from the provider for all but huge blocks */
-    size_t slabs;        /* pages of slabs */
-    size_t cells;        /* pages of cell spans */
-    size_t cells_free;   /* free cells in them */
-    size_t cells_cached; /* cells in the calling thread's magazines */
-    size_t large;        /* pages of large blocks */
-    size_t dirty;        /* free pages that still occupy memory */
-    size_t clean;        /* free pages that do not */
-    size_t free_runs;    /* how many runs they form */
-    size_t huge;         /* mappings of huge blocks */
-    size_t huge_count;
-    size_t small_live;       /* objects handed out, those in other threads' magazines included */
-    size_t small_free;       /* objects free in slabs */
-    size_t small_waiting;    /* objects in depots */
-    size_t small_cached;     /* objects in the calling thread's magazines */
-    size_t small_free_count; /* number of objects in the last three */
-    size_t meta_used; /* descriptors, magazines, and the page map's entries of the segments */
-    size_t meta_mapped;
-};
-
-struct heap_totals heap_totals_of(struct heap *heap);
-struct heap_totals heap_totals(void); /* of malloc's heap */
-
-/* Bytes of cells handed out, those in other threads' magazines included. */
-size_t heap_cells_live(const struct heap_totals *totals);
-
-/* One class of them, numbers of objects. */
-struct arena_totals heap_class_totals_of(struct heap *heap, size_t class, size_t *cached);
-struct arena_totals heap_class_totals(size_t class, size_t *cached); /* of malloc's heap */
-
 /* ---- Start, threads, exit (lifecycle.c) ---- */
 
 /* Makes the heap usable; called by the first slow path. */

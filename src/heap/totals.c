@@ -1,81 +1,114 @@
 /*
- * Adding up what a heap consists of. Each part is read under its own lock, one after the other; in
- * a busy program they are moments apart.
+ * Adding up what a heap consists of, word by word and without locks: see base/peek.h. In a busy
+ * program the words are moments apart; a part that would come out below nothing counts as nothing
+ * then. While the heap rests, all of it is exact but for the cells in the magazines of other
+ * threads.
  */
+#include "heap/totals.h"
+
 #include "heap/heaps.h"
-#include "meta/meta.h"
 
-struct arena_totals heap_class_totals_of(struct heap *heap, size_t class, size_t *cached)
+/* What is left of `whole`, at least 0. */
+static size_t rest_of(size_t whole, size_t parts)
 {
-    struct cache *cache = heap_cache(heap);
-    *cached = cache_exists(cache) ? cache_count(cache, class) : 0;
-    return arenas_totals(&heap->arenas, class);
+    return whole > parts ? whole - parts : 0;
 }
 
-struct arena_totals heap_class_totals(size_t class, size_t *cached)
+/* The first of the chain of threads' caches. Of heaps other than malloc's, only the calling
+ * thread's is known: theirs come and go with the heap. What is in those of other threads counts as
+ * live. */
+static const struct cache *first_cache(struct peek *peek, const struct heap *heap)
 {
-    return heap_class_totals_of(&heap_default, class, cached);
+    if (PEEK(peek, heap->record) == NULL)
+        return PEEK(peek, heap->arenas.caches);
+    const struct cache *cache = peek == NULL ? heap_cache_fast(heap) : &cache_none;
+    return cache_exists(cache) ? cache : NULL;
 }
 
-static void add_class(struct heap *heap, struct heap_totals *totals, size_t class)
+struct class_totals heap_class_totals_of(struct peek *peek, const struct heap *heap, size_t class)
 {
-    size_t cached;
-    struct arena_totals objects = heap_class_totals_of(heap, class, &cached);
+    struct arena_totals objects = arenas_totals(peek, &heap->arenas, class);
+    struct class_totals totals = {.slabs = objects.slabs,
+                                  .total = objects.total,
+                                  .free = objects.free,
+                                  .waiting = objects.waiting};
+    const struct cache *cache = first_cache(peek, heap);
+    for (; cache != NULL; cache = PEEK(peek, cache->next))
+        totals.cached += cache_count(peek, cache, class);
+    totals.live = rest_of(totals.total, totals.free + totals.waiting + totals.cached);
+    return totals;
+}
+
+static void add_class(struct heap_totals *totals, const struct class_totals *objects, size_t class)
+{
     size_t bytes = class_bytes(class);
-    totals->slabs += objects.slabs * size_classes[class].slab_pages << PAGE_SHIFT;
-    totals->small_free += objects.free * bytes;
-    totals->small_waiting += objects.waiting * bytes;
-    totals->small_cached += cached * bytes;
-    totals->small_free_count += objects.free + objects.waiting + cached;
-    size_t idle = objects.free + objects.waiting + cached;
-    if (objects.total > idle) /* but for what moved meanwhile */
-        totals->small_live += (objects.total - idle) * bytes;
+    size_t slabs = objects->slabs * size_classes[class].slab_pages << PAGE_SHIFT;
+    totals->slabs += slabs;
+    totals->slabs_waste += rest_of(slabs, objects->total * bytes);
+    totals->small_live += objects->live * bytes;
+    totals->small_live_count += objects->live;
+    totals->small_free += objects->free * bytes;
+    totals->small_waiting += objects->waiting * bytes;
+    totals->small_cached += objects->cached * bytes;
+    totals->small_free_count += objects->free + objects->waiting + objects->cached;
 }
 
-static size_t runs_count(const struct runs *runs)
+static void add_cells(struct peek *peek, const struct heap *heap, struct heap_totals *totals)
 {
-    size_t count = 0;
-    for (size_t bin = 0; bin < RUN_BINS; bin++)
-        LIST_EACH(node, &runs->bins[bin])
-    count++;
-    return count;
+    struct cell_totals cells = arenas_cell_totals(peek, &heap->arenas);
+    size_t cached_count = 0;
+    const struct cache *cache = first_cache(peek, heap);
+    for (; cache != NULL; cache = PEEK(peek, cache->next)) {
+        struct cached_cells cached = cache_cells(peek, cache);
+        if (peek == NULL && (cache == thread_self.cache || heap->record != NULL))
+            cached.bytes = cache_cell_bytes(cache); /* its own a thread knows exactly */
+        cached_count += cached.count;
+        totals->cells_cached += cached.bytes;
+    }
+    totals->cells = cells.bytes;
+    totals->cells_free = cells.free;
+    totals->cells_taken = cells.taken;
+    totals->cells_count = rest_of(cells.taken, cells.given + cached_count);
+    totals->cells_waste =
+        cells.bytes / CELL_SPAN_BYTES * CELL_UNIT + totals->cells_count * CELL_HEADER;
+    totals->cells_live =
+        rest_of(cells.bytes, cells.free + totals->cells_cached + totals->cells_waste);
 }
 
-size_t heap_cells_live(const struct heap_totals *totals)
+static void add_spans(struct peek *peek, const struct spans *spans, struct heap_totals *totals)
 {
-    size_t idle = totals->cells_free + totals->cells_cached;
-    return totals->cells > idle ? totals->cells - idle : 0;
+    totals->segments = PEEK(peek, spans->segment_pages) << PAGE_SHIFT;
+    totals->dirty = PEEK(peek, spans->dirty.pages) << PAGE_SHIFT;
+    totals->clean = PEEK(peek, spans->clean.pages) << PAGE_SHIFT;
+    totals->free_runs = PEEK(peek, spans->dirty.count) + PEEK(peek, spans->clean.count);
+    totals->huge = PEEK(peek, spans->huge_pages) << PAGE_SHIFT;
+    totals->huge_count = PEEK(peek, spans->huge_count);
+    totals->huge_requested = PEEK(peek, spans->huge_requested);
+    totals->large_count = PEEK(peek, spans->large_count);
+    totals->large_requested = PEEK(peek, spans->large_requested);
+    totals->mapped_peak = PEEK(peek, spans->mapped_peak) << PAGE_SHIFT;
+    totals->used_peak = PEEK(peek, spans->used_peak) << PAGE_SHIFT;
+    totals->large =
+        rest_of(PEEK(peek, spans->used_pages) << PAGE_SHIFT, totals->slabs + totals->cells);
 }
 
-struct heap_totals heap_totals(void)
-{
-    return heap_totals_of(&heap_default);
-}
-
-struct heap_totals heap_totals_of(struct heap *heap)
+struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
+                                  struct class_totals *classes)
 {
     struct heap_totals totals = {0};
-    for (size_t class = 1; class < CLASS_COUNT; class++)
-        add_class(heap, &totals, class);
-    struct cell_totals cells = arenas_cell_totals(&heap->arenas);
-    totals.cells = cells.bytes;
-    totals.cells_free = cells.free;
-    struct cache *cache = heap_cache(heap);
-    if (cache_exists(cache))
-        totals.cells_cached = cache_cell_bytes(cache);
-    struct spans *spans = &heap->spans;
-    lock_take(&spans->lock);
-    totals.segments = spans->segment_pages << PAGE_SHIFT;
-    totals.dirty = spans->dirty.pages << PAGE_SHIFT;
-    totals.clean = spans->clean.pages << PAGE_SHIFT;
-    totals.free_runs = runs_count(&spans->dirty) + runs_count(&spans->clean);
-    totals.huge = spans->huge_pages << PAGE_SHIFT;
-    totals.huge_count = spans->huge_count;
-    size_t used = spans->used_pages << PAGE_SHIFT;
-    totals.meta_used = meta_bytes_used() + spans->segment_pages * PAGE_MAP_BYTES_PER_PAGE;
-    lock_release(&spans->lock);
-    size_t others = totals.slabs + totals.cells;
-    totals.large = used > others ? used - others : 0; /* but for what moved meanwhile */
-    totals.meta_mapped = meta_bytes_mapped();
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        struct class_totals objects = heap_class_totals_of(peek, heap, class);
+        add_class(&totals, &objects, class);
+        if (classes != NULL)
+            classes[class] = objects;
+    }
+    add_cells(peek, heap, &totals);
+    add_spans(peek, &heap->spans, &totals);
+    const struct meta *meta = PEEK(peek, heap->spans.meta);
+    if (meta == NULL)
+        return totals; /* it was never used */
+    totals.meta_mapped = PEEK(peek, meta->mapped);
+    totals.meta_used =
+        PEEK(peek, meta->used) + (totals.segments >> PAGE_SHIFT) * PAGE_MAP_BYTES_PER_PAGE;
     return totals;
 }

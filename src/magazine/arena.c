@@ -140,6 +140,7 @@ static struct magazine *depot_take(struct depot *depot)
     if (magazine != NULL) {
         depot->full = magazine->link;
         depot_set_count(depot, depot->count - 1);
+        GAUGE_ADD(depot->objects, -magazine_capacity(magazine->log));
         if (depot->count < depot->low)
             depot->low = depot->count;
     }
@@ -169,6 +170,7 @@ bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *maga
         magazine->link = depot->full;
         depot->full = magazine;
         depot_set_count(depot, depot->count + 1);
+        GAUGE_ADD(depot->objects, magazine_capacity(magazine->log));
     }
     lock_release(&depot->lock);
     return given;
@@ -284,21 +286,6 @@ void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, st
     return block;
 }
 
-struct cell_totals arenas_cell_totals(const struct arenas *arenas)
-{
-    struct cell_totals totals = {0, 0};
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells == NULL)
-            continue;
-        lock_take(&cells->lock);
-        totals.bytes += cells->span_count * CELL_SPAN_BYTES;
-        totals.free += cells->free_units * CELL_UNIT;
-        lock_release(&cells->lock);
-    }
-    return totals;
-}
-
 size_t arenas_cells_used(const struct arenas *arenas)
 {
     size_t used = 0;
@@ -335,36 +322,19 @@ size_t arenas_trim(struct arenas *arenas)
     return purged;
 }
 
-struct arena_totals arenas_totals(const struct arenas *arenas, size_t class)
-{
-    struct arena_totals totals = {0, 0, 0, 0};
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct arena_class *at = arena_class_if_used(arenas, i, class);
-        if (at == NULL)
-            continue;
-        lock_take(&at->depot.lock);
-        for (struct magazine *m = at->depot.full; m != NULL; m = m->link)
-            totals.waiting += magazine_capacity(m->log);
-        lock_release(&at->depot.lock);
-        lock_take(&at->bin.lock);
-        totals.slabs += at->bin.slab_count;
-        totals.total += at->bin.total_objects;
-        totals.free += at->bin.free_objects;
-        lock_release(&at->bin.lock);
-    }
-    return totals;
-}
-
 static const char *depot_check(struct depot *depot, size_t byte)
 {
     const char *wrong = NULL;
     uint32_t count = 0;
+    size_t objects = 0;
     lock_take(&depot->lock);
-    for (struct magazine *m = depot->full; m != NULL; m = m->link, count++)
+    for (struct magazine *m = depot->full; m != NULL; m = m->link, count++) {
+        objects += magazine_capacity(m->log);
         for (size_t i = 0; i < magazine_capacity(m->log); i++)
             if (page_map_class(m->slots[1 + i]) != byte)
                 wrong = "a magazine in a depot holds an object of another class";
-    if (count != depot->count)
+    }
+    if (count != depot->count || objects != depot->objects)
         wrong = "a depot's count of magazines is wrong";
     lock_release(&depot->lock);
     return wrong;
@@ -398,6 +368,7 @@ static void depot_clear(struct depot *depot)
     depot->full = NULL;
     depot->low = 0;
     depot_set_count(depot, 0);
+    GAUGE_SET(depot->objects, 0);
 }
 
 void arenas_clear(struct arenas *arenas)

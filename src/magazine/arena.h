@@ -24,6 +24,7 @@ struct depot {
     struct lock lock;
     uint32_t count; /* magazines in the list; all are full */
     uint32_t low;   /* the least count since the last look */
+    size_t objects; /* in all of them */
     struct magazine *full;
 };
 
@@ -44,6 +45,8 @@ struct arenas {
     size_t magazine_bytes;           /* that all magazines of threads may hold */
     uint8_t cold[CLASS_COUNT];       /* requests of a class so far, until it is warm */
     struct arena *list[ARENAS_MOST]; /* NULL until first used */
+    struct cache *caches;            /* all that were ever made; only ever grows, and at its head */
+    struct cache *idle_caches;       /* of these, those without a thread */
 };
 
 void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first, unsigned count);
@@ -71,7 +74,9 @@ void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment,
  * cells. Returns the bytes of the latter. */
 size_t arenas_trim(struct arenas *arenas);
 
-/* Objects and their bytes: `free` in slabs, `waiting` in depots, `total` in all. */
+/* ---- Statistics (arena_totals.c); no locks ---- */
+
+/* Numbers of objects: `free` in slabs, `waiting` in depots, `total` in all. */
 struct arena_totals {
     size_t slabs;
     size_t total;
@@ -79,19 +84,21 @@ struct arena_totals {
     size_t waiting;
 };
 
-/* Bytes of all cell spans, and of the free cells in them. */
-struct cell_totals {
-    size_t bytes;
-    size_t free;
-};
-
-struct cell_totals arenas_cell_totals(const struct arenas *arenas);
-
 /* Bytes of cells that are not free, read without locks: a hint. */
 size_t arenas_cells_used(const struct arenas *arenas);
 
 /* The totals of one class over all arenas. */
-struct arena_totals arenas_totals(const struct arenas *arenas, size_t class);
+struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas, size_t class);
+
+/* Bytes of all cell spans, and of the free cells in them; numbers of cells taken and given back. */
+struct cell_totals {
+    size_t bytes;
+    size_t free;
+    size_t taken;
+    size_t given;
+};
+
+struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *arenas);
 
 /* Forgets all slabs, cells and what waits in depots; for a heap that is cleared. Nobody else may
  * use it meanwhile. */

@@ -146,7 +146,7 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
     if (spare != NULL)
         spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
-    cache->top[class] = magazine_begin(full);
+    cache_load(cache, class, full, magazine_begin(full));
     COUNT(refills_depot, 1);
     return take_loaded(cache, class);
 }
@@ -162,7 +162,7 @@ static struct magazine *grow_empty(struct cache *cache, size_t class, struct mag
         return old;
     CHECK(old == NULL || old->link == NULL);
     cache_magazine_free(cache, class, old);
-    cache->top[class] = magazine_end(grown);
+    cache_load(cache, class, grown, magazine_end(grown));
     return grown;
 }
 
@@ -181,7 +181,7 @@ static void *refill_from_slabs(struct cache *cache, size_t class, struct magazin
         memmove(top + wanted - taken, top, taken * sizeof(*top));
         top += wanted - taken;
     }
-    cache->top[class] = top;
+    cache_set_top(cache, class, top);
     return take_loaded(cache, class);
 }
 
@@ -194,7 +194,7 @@ void *cache_refill(struct cache *cache, size_t class)
         spare->link = empty;
         empty->link = NULL;
         empty->count = 0;
-        cache->top[class] = magazine_begin(spare);
+        cache_load(cache, class, spare, magazine_begin(spare));
         return take_loaded(cache, class);
     }
     void *object = refill_from_depot(cache, class, empty);
@@ -214,7 +214,7 @@ bool cache_grow_full(struct cache *cache, size_t class, struct magazine *full)
     size_t count = magazine_capacity(full->log);
     uintptr_t *top = magazine_end(grown) - count;
     memcpy(top, magazine_begin(full), count * sizeof(*top));
-    cache->top[class] = top;
+    cache_load(cache, class, grown, top);
     cache_magazine_free(cache, class, full);
     return true;
 }
@@ -227,7 +227,7 @@ size_t cache_take_older_half(struct cache *cache, size_t class, struct magazine 
     uintptr_t *begin = magazine_begin(full);
     memcpy(given, begin + kept, (capacity - kept) * sizeof(*given));
     memmove(begin + capacity - kept, begin, kept * sizeof(*begin));
-    cache->top[class] = begin + capacity - kept;
+    cache_load(cache, class, full, begin + capacity - kept);
     return capacity - kept;
 }
 
@@ -259,7 +259,7 @@ bool cache_make_room(struct cache *cache, size_t class)
     if (full == NULL) {
         struct magazine *first = cache_magazine_new(cache, class, 0);
         if (first != NULL)
-            cache->top[class] = magazine_end(first);
+            cache_load(cache, class, first, magazine_end(first));
         return first != NULL;
     }
     if (cache_grow_full(cache, class, full))
@@ -277,7 +277,7 @@ bool cache_make_room(struct cache *cache, size_t class)
     }
     full->count = (uint32_t)magazine_capacity(full->log);
     empty->link = full;
-    cache->top[class] = magazine_end(empty);
+    cache_load(cache, class, empty, magazine_end(empty));
     return true;
 }
 
@@ -307,22 +307,46 @@ void object_give(uintptr_t address)
 
 /* ---- The whole cache ---- */
 
-struct cache *cache_new(struct arenas *arenas)
+void cache_init(struct cache *cache, struct arenas *arenas)
+{
+    memcpy(cache->top, cache_none.top, sizeof(cache->top));
+    memset(cache->shape, 0, sizeof(cache->shape));
+    cache->arenas = arenas;
+    cache->held_bytes = 0;
+    cache->next = NULL;
+    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
+    COUNT(thread_caches, 1);
+}
+
+static struct cache *cache_make(struct arenas *arenas)
 {
     struct cache *cache = meta_take(sizeof(*cache));
     if (cache == NULL)
         return NULL;
     cache_init(cache, arenas);
+    cache->next = arenas->caches;
+    /* release: who finds the cache finds it whole */
+    __atomic_store_n(&arenas->caches, cache, __ATOMIC_RELEASE);
+    return cache;
+}
+
+/* Another thread's, whose end was its last use; all its magazines are gone. */
+static struct cache *cache_reuse(struct arenas *arenas)
+{
+    struct cache *cache = arenas->idle_caches;
+    arenas->idle_caches = cache->waits;
+    cache->held_bytes = 0;
+    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
     COUNT(thread_caches, 1);
     return cache;
 }
 
-void cache_init(struct cache *cache, struct arenas *arenas)
+struct cache *cache_new(struct arenas *arenas)
 {
-    memcpy(cache->top, cache_none.top, sizeof(cache->top));
-    cache->arenas = arenas;
-    cache->held_bytes = 0;
-    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
+    lock_take(&arenas->lock);
+    struct cache *cache = arenas->idle_caches != NULL ? cache_reuse(arenas) : cache_make(arenas);
+    lock_release(&arenas->lock);
+    return cache;
 }
 
 void cache_clear(struct cache *cache)
@@ -332,7 +356,7 @@ void cache_clear(struct cache *cache)
         struct magazine *loaded = loaded_anywhere(cache, class, &count);
         if (loaded == NULL)
             continue;
-        cache->top[class] = NO_MAGAZINE;
+        cache_load(cache, class, NULL, NO_MAGAZINE);
         cache_magazine_free(cache, class, loaded->link);
         cache_magazine_free(cache, class, loaded);
     }
@@ -348,7 +372,7 @@ static void class_flush(struct cache *cache, size_t class)
     uintptr_t *top = cache->top[class];
     /* First out of the thread's hands, then back: what is said about a wrong pointer may run a
      * signal handler that allocates. */
-    cache->top[class] = NO_MAGAZINE;
+    cache_load(cache, class, NULL, NO_MAGAZINE);
     slabs_give(top, count, "free");
     if (spare != NULL)
         slabs_give(magazine_begin(spare), spare->count, "free");
@@ -366,16 +390,11 @@ void cache_flush(struct cache *cache)
 
 void cache_free(struct cache *cache)
 {
+    struct arenas *arenas = cache->arenas;
     cache_flush(cache);
-    __atomic_fetch_sub(&cache->arenas->threads, 1, __ATOMIC_RELAXED);
-    meta_give(cache, sizeof(*cache));
-}
-
-size_t cache_count(const struct cache *cache, size_t class)
-{
-    size_t count;
-    struct magazine *loaded = loaded_anywhere(cache, class, &count);
-    if (loaded != NULL && loaded->link != NULL)
-        count += loaded->link->count;
-    return count;
+    __atomic_fetch_sub(&arenas->threads, 1, __ATOMIC_RELAXED);
+    lock_take(&arenas->lock);
+    cache->waits = arenas->idle_caches;
+    arenas->idle_caches = cache;
+    lock_release(&arenas->lock);
 }

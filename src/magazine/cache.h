@@ -12,13 +12,17 @@
  *
  * Cost: see docs/decisions/0001-fast-path.md.
  *
- * A cache belongs to its thread; no other thread looks into it.
+ * A cache belongs to its thread. Others see no more of it than where its tops are, and how large
+ * its magazines: enough to know how many objects wait in them, to the object when the thread rests.
+ * For that the fast path does nothing but store each top whole, as it would anyway, and caches are
+ * never used for anything else: they wait for the next thread (see cache_new).
  */
 #ifndef SNUG_MAGAZINE_CACHE_H
 #define SNUG_MAGAZINE_CACHE_H
 
 #include "base/bits.h"
 #include "magazine/arena.h"
+#include "meta/meta.h"
 
 enum {
     CACHE_CELL_FIRST_LOG = 6,              /* of 64 units, 1 KiB */
@@ -34,8 +38,17 @@ struct cache {
      * magazine of no slots. */
     uintptr_t *top[CACHE_CLASSES];
     struct arenas *arenas;
-    size_t held_bytes; /* that the magazines may hold: sum of capacity * size */
+    union {
+        size_t held_bytes;   /* that the magazines may hold: sum of capacity * size */
+        struct cache *waits; /* in arenas->idle_caches, while no thread has it */
+    };
+    struct cache *next; /* in arenas->caches, as long as the process lives; NULL for other heaps */
+    /* What others see of each class's magazines: in the low four bits the log of the loaded one
+     * plus 1, in the high four that of the spare if it is full; 0 if there is none. */
+    uint8_t shape[CACHE_CLASSES];
 };
+
+_Static_assert(sizeof(struct cache) <= 1024, "a cache is a kilobyte of metadata");
 
 /* Where a thread has its cache of one heap other than malloc's. */
 struct heap_slot {
@@ -66,6 +79,12 @@ static inline bool cache_exists(const struct cache *cache)
     return cache != &cache_none;
 }
 
+/* Every change of a top. relaxed: other threads compute a number from it, and follow it nowhere. */
+static ALWAYS_INLINE void cache_set_top(struct cache *cache, size_t class, uintptr_t *top)
+{
+    __atomic_store_n(&cache->top[class], top, __ATOMIC_RELAXED);
+}
+
 /* An object of `class`, or NULL if the magazine is empty. */
 static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
 {
@@ -74,7 +93,7 @@ static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
     if (UNLIKELY(object < MARK_LIMIT))
         return NULL;
     *object_key_word(object) = 0;
-    cache->top[class] = top + 1;
+    cache_set_top(cache, class, top + 1);
     return (void *)object;
 }
 
@@ -94,7 +113,7 @@ static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, 
         return false;
     *key_word = key;
     top[-1] = address;
-    cache->top[class] = top - 1;
+    cache_set_top(cache, class, top - 1);
     return true;
 }
 
@@ -111,7 +130,8 @@ static ALWAYS_INLINE bool cache_push_home(struct cache *cache, uintptr_t address
            cache_push_of(cache, address, page_map_home_class(address));
 }
 
-/* Makes a cache for the calling thread, or NULL. */
+/* A cache for the calling thread, one that another has left if there is one; or NULL. Takes
+ * RANK_ARENAS. */
 struct cache *cache_new(struct arenas *arenas);
 
 /* The same in memory that the caller brings. */
@@ -186,7 +206,7 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
         UNLIKELY(!cell_change_state(address, CELL_LIVE, CELL_CACHED)))
         return false;
     top[-1] = (uintptr_t)units << SLOT_UNITS_SHIFT | address;
-    cache->top[class] = top - 1;
+    cache_set_top(cache, class, top - 1);
     return true;
 }
 
@@ -200,13 +220,27 @@ void cache_give_cell(struct cache *cache, uintptr_t block);
 /* Gives the cells of one class back. */
 void cache_flush_cells(struct cache *cache, size_t class);
 
-/* Bytes of the cells that wait in the magazines; the least of a range. */
+/* Bytes of the cells that wait in the magazines of the calling thread. */
 size_t cache_cell_bytes(const struct cache *cache);
-size_t cache_cell_range_bytes(size_t range);
 
-/* ---- Statistics ---- */
+/* The least bytes of a cell of a range. */
+static inline size_t cache_cell_range_bytes(size_t range)
+{
+    size_t log = CACHE_CELL_FIRST_LOG + range / CACHE_CELL_STEPS;
+    return ((CACHE_CELL_STEPS + range % CACHE_CELL_STEPS) << (log - 3)) * CELL_UNIT;
+}
 
-/* Objects in the magazines of a cache, by small class. */
-size_t cache_count(const struct cache *cache, size_t class);
+/* ---- Statistics (cache_totals.c) ---- */
+
+/* Objects in the magazines of a class, of any thread's cache. */
+size_t cache_count(struct peek *peek, const struct cache *cache, size_t class);
+
+/* The number of cells in its magazines, and about how many bytes they have. */
+struct cached_cells {
+    size_t count;
+    size_t bytes;
+};
+
+struct cached_cells cache_cells(struct peek *peek, const struct cache *cache);
 
 #endif

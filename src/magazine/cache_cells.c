@@ -15,12 +15,6 @@
 
 #include "magazine/cache_magazines.h"
 
-size_t cache_cell_range_bytes(size_t range)
-{
-    size_t log = CACHE_CELL_FIRST_LOG + range / CACHE_CELL_STEPS;
-    return ((CACHE_CELL_STEPS + range % CACHE_CELL_STEPS) << (log - 3)) * CELL_UNIT;
-}
-
 /* The slot with the smallest cell of at least `units` in a magazine, or NULL. */
 static uintptr_t *slot_best(uintptr_t *top, size_t units)
 {
@@ -53,7 +47,7 @@ void *cache_pop_cell(struct cache *cache, size_t bytes)
     uintptr_t *top = cache->top[class];
     for (; slot != top; slot--)
         *slot = slot[-1];
-    cache->top[class] = top + 1;
+    cache_set_top(cache, class, top + 1);
     if (LIKELY(cell_change_state(block, CELL_CACHED, CELL_LIVE)))
         return (void *)block;
     struct misuse misuse = {.kind = MISUSE_DAMAGED, .address = block};
@@ -88,7 +82,7 @@ static bool make_room(struct cache *cache, size_t class)
     if (full == NULL) {
         struct magazine *first = cache_magazine_new(cache, class, 0);
         if (first != NULL)
-            cache->top[class] = magazine_end(first);
+            cache_load(cache, class, first, magazine_end(first));
         return first != NULL;
     }
     if (full->count != 0 && cache_grow_full(cache, class, full))
@@ -117,7 +111,7 @@ void cache_flush_cells(struct cache *cache, size_t class)
     if (loaded == NULL)
         return;
     uintptr_t *top = cache->top[class];
-    cache->top[class] = NO_MAGAZINE; /* first, as in cache.c */
+    cache_load(cache, class, NULL, NO_MAGAZINE); /* first, as in cache.c */
     give_slots(top, count);
     cache_magazine_free(cache, class, loaded);
 }

@@ -28,6 +28,20 @@ static inline struct magazine *loaded_at_full(const struct cache *cache, size_t 
 /* The loaded magazine, wherever its top is, and how many objects are in it. */
 struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t *count);
 
+/* Makes `loaded` (NULL: none, and `top` is NO_MAGAZINE) the magazine of a class, and tells other
+ * threads its shape, and whether there is a full spare. To be called whenever one of these has
+ * changed. */
+static inline void cache_load(struct cache *cache, size_t class, const struct magazine *loaded,
+                              uintptr_t *top)
+{
+    /* Of cells, `link` is NULL: they have no spares. */
+    const struct magazine *spare = loaded == NULL ? NULL : loaded->link;
+    unsigned low = loaded == NULL ? 0 : loaded->log + 1;
+    unsigned high = spare == NULL || spare->count == 0 ? 0 : spare->log + 1;
+    cache_set_top(cache, class, top);
+    GAUGE_SET(cache->shape[class], (uint8_t)(high << 4 | low));
+}
+
 /* Bytes that a magazine of this size may hold. */
 size_t cache_magazine_bytes(size_t class, unsigned log);
 

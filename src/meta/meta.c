@@ -119,13 +119,3 @@ void *meta_map(size_t bytes)
         count(&meta_system.mapped, bytes);
     return table;
 }
-
-size_t meta_bytes_used(void)
-{
-    return __atomic_load_n(&meta_system.used, __ATOMIC_RELAXED);
-}
-
-size_t meta_bytes_mapped(void)
-{
-    return __atomic_load_n(&meta_system.mapped, __ATOMIC_RELAXED);
-}

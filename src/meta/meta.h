@@ -57,9 +57,16 @@ static inline void meta_give(void *block, size_t bytes)
  * none. */
 void *meta_map(size_t bytes);
 
-/* For the statistics: bytes handed out by meta_take; bytes of all chunks and tables, of which only
- * what was touched occupies memory. */
-size_t meta_bytes_used(void);
-size_t meta_bytes_mapped(void);
+/* For the statistics, of the area that grows: bytes handed out; bytes of all chunks and tables, of
+ * which only what was touched occupies memory. */
+static inline size_t meta_bytes_used(void)
+{
+    return __atomic_load_n(&meta_system.used, __ATOMIC_RELAXED);
+}
+
+static inline size_t meta_bytes_mapped(void)
+{
+    return __atomic_load_n(&meta_system.mapped, __ATOMIC_RELAXED);
+}
 
 #endif

@@ -14,7 +14,7 @@ enum { SPINS = 60 };
 /* From the kernel's interface, whose headers not every libc brings along: futex(2). */
 enum { FUTEX_WAIT_PRIVATE = 0 | 128, FUTEX_WAKE_PRIVATE = 1 | 128 };
 
-uint64_t lock_waits;
+uint64_t lock_waits[RANK_COUNT];
 uint32_t lock_forking;
 static long lock_forker;
 
@@ -34,7 +34,7 @@ bool lock_is_forker(void)
 
 COLD void lock_wait(struct lock *lock)
 {
-    __atomic_fetch_add(&lock_waits, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&lock_waits[lock->rank], 1, __ATOMIC_RELAXED);
     unsigned spins = os_cpu_count() > 1 ? SPINS : 0;
     for (unsigned i = 0; i < spins; i++) {
         pause_briefly();

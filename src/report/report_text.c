@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "heap/totals.h"
 #include "options/options.h"
 #include "platform/lock.h"
 #include "platform/output.h"
@@ -37,7 +38,7 @@ static bool write_totals(int descriptor)
     text_add_decimal(&text, (uint64_t)os_process_id());
     text_add(&text, "\nmemory\n");
     add_kib(&text, "small objects in use", totals.small_live);
-    add_kib(&text, "medium cells in use", heap_cells_live(&totals));
+    add_kib(&text, "medium cells in use", totals.cells_live);
     add_kib(&text, "large blocks in use", totals.large);
     add_kib(&text, "huge blocks in use", totals.huge);
     add_kib(&text, "waiting in magazines", totals.small_cached + totals.cells_cached);
@@ -52,23 +53,24 @@ static bool write_totals(int descriptor)
 #define COUNTER(name, description) add_row(&text, description, COUNTED(name), "");
 #include "stats/counters.def"
 #undef COUNTER
-    add_row(&text, "waits for a lock", __atomic_load_n(&lock_waits, __ATOMIC_RELAXED), "");
+    uint64_t waits = 0;
+    for (unsigned rank = 0; rank < RANK_COUNT; rank++)
+        waits += __atomic_load_n(&lock_waits[rank], __ATOMIC_RELAXED);
+    add_row(&text, "waits for a lock", waits, "");
     return text_write(&text, descriptor);
 }
 
 static bool write_class(int descriptor, size_t class)
 {
-    size_t cached;
-    struct arena_totals objects = heap_class_totals(class, &cached);
+    struct class_totals objects = heap_class_totals(class);
     if (objects.slabs == 0)
         return true;
-    size_t idle = objects.free + objects.waiting + cached;
     char buffer[PIECE];
     struct text text;
     text_init(&text, buffer, sizeof(buffer));
     text_add_column(&text, class_bytes(class), 7);
-    text_add_column(&text, objects.total > idle ? objects.total - idle : 0, WIDTH);
-    text_add_column(&text, cached, WIDTH);
+    text_add_column(&text, objects.live, WIDTH);
+    text_add_column(&text, objects.cached, WIDTH);
     text_add_column(&text, objects.waiting, WIDTH);
     text_add_column(&text, objects.free, WIDTH);
     text_add_column(&text, objects.slabs, WIDTH);

@@ -1,6 +1,7 @@
 /*
  * The totals as XML, in the element names that readers of glibc's malloc_info look for.
  */
+#include "heap/totals.h"
 #include "report/report.h"
 
 /* The lines that stand once for the heap and once for the whole. */
@@ -23,9 +24,8 @@ static void write_totals(FILE *stream, const struct heap_totals *totals)
 
 static void write_class(FILE *stream, size_t class)
 {
-    size_t cached;
-    struct arena_totals objects = heap_class_totals(class, &cached);
-    size_t count = objects.free + objects.waiting + cached;
+    struct class_totals objects = heap_class_totals(class);
+    size_t count = objects.free + objects.waiting + objects.cached;
     if (count != 0)
         fprintf(stream, "<size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n",
                 class_bytes(class - 1) + 1, class_bytes(class), count * class_bytes(class), count);

@@ -90,9 +90,9 @@ static struct slab *slab_new(struct bin *bin)
     /* release: a thread that finds the slab by the page map finds its bin */
     __atomic_store_n(&slab->span.owner, bin, __ATOMIC_RELEASE);
     page_map_fill_classes(slab->span.start, class->slab_pages, class_byte(bin->spans, bin->class));
-    bin->slab_count++;
+    GAUGE_ADD(bin->slab_count, 1);
     bin_count_free(bin, slab->capacity, 0);
-    bin->total_objects += slab->capacity;
+    GAUGE_ADD(bin->total_objects, slab->capacity);
     COUNT(slabs_made, 1);
     return slab;
 }
@@ -101,9 +101,9 @@ static struct slab *slab_new(struct bin *bin)
 static void slab_free(struct bin *bin, struct slab *slab)
 {
     CHECK(slab->free_count == slab->capacity);
-    bin->slab_count--;
+    GAUGE_ADD(bin->slab_count, (uint32_t)-1);
     bin_count_free(bin, 0, slab->capacity);
-    bin->total_objects -= slab->capacity;
+    GAUGE_ADD(bin->total_objects, -(size_t)slab->capacity);
     page_map_fill_classes(slab->span.start, slab->span.pages, 0);
     span_give(bin->spans, &slab->span, class_bytes(bin->class));
     COUNT(slabs_released, 1);

@@ -12,6 +12,13 @@ static size_t span_bytes(const struct span *span)
     return (size_t)span->pages << PAGE_SHIFT;
 }
 
+/* Changes what the program asked for a block to be, and `sum`, that of all blocks of its kind. */
+static void span_request(size_t *sum, struct span *span, size_t requested)
+{
+    gauge_change(sum, requested - span->requested);
+    span->requested = requested;
+}
+
 static struct span *descriptor_take(struct spans *spans)
 {
     struct span *span = meta_take_from(spans->meta, sizeof(*span));
@@ -51,8 +58,10 @@ static void huge_list(struct spans *spans, struct span *span)
 {
     lock_take(&spans->lock);
     list_push(&spans->huge, &span->link);
-    spans->huge_count++;
-    spans->huge_pages += span->pages;
+    GAUGE_ADD(spans->huge_count, 1);
+    GAUGE_ADD(spans->huge_pages, span->pages);
+    gauge_change(&spans->huge_requested, span->requested);
+    spans_note_peak(spans);
     huge_map_entry(span->start, (uintptr_t)span);
     lock_release(&spans->lock);
 }
@@ -61,14 +70,15 @@ static void huge_list(struct spans *spans, struct span *span)
 static void huge_unlist(struct spans *spans, struct span *span)
 {
     list_remove(&span->link);
-    spans->huge_count--;
-    spans->huge_pages -= span->pages;
+    GAUGE_ADD(spans->huge_count, (size_t)-1);
+    GAUGE_ADD(spans->huge_pages, -(size_t)span->pages);
+    gauge_change(&spans->huge_requested, -span->requested);
     huge_map_entry(span->start, entry_freed(span_bytes(span)));
 }
 
-static void *huge_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero)
+static void *huge_take(struct spans *spans, size_t requested, size_t alignment, bool *zero)
 {
-    bytes = align_up(bytes, os_page_size());
+    size_t bytes = align_up(requested, os_page_size());
     if (bytes >> PAGE_SHIFT > UINT32_MAX)
         return NULL;
     struct span *span = descriptor_take(spans);
@@ -84,7 +94,8 @@ static void *huge_take(struct spans *spans, size_t bytes, size_t alignment, bool
                           .pages = (uint32_t)(bytes >> PAGE_SHIFT),
                           .kind = SPAN_HUGE,
                           .zero = true,
-                          .units = 1};
+                          .units = 1,
+                          .requested = requested};
     huge_list(spans, span);
     *zero = true;
     return start;
@@ -102,13 +113,15 @@ static void huge_drop(struct spans *spans, struct span *span)
     descriptor_give(spans, span);
 }
 
-static void *huge_resize(struct spans *spans, struct span *span, size_t bytes)
+static void *huge_resize(struct spans *spans, struct span *span, size_t requested)
 {
-    bytes = align_up(bytes, os_page_size());
+    size_t bytes = align_up(requested, os_page_size());
     if (bytes >> PAGE_SHIFT > UINT32_MAX)
         return NULL;
-    if (bytes == span_bytes(span))
+    if (bytes == span_bytes(span)) {
+        span_request(&spans->huge_requested, span, requested);
         return span->start;
+    }
     lock_take(&spans->lock);
     huge_unlist(spans, span);
     lock_release(&spans->lock);
@@ -117,6 +130,7 @@ static void *huge_resize(struct spans *spans, struct span *span, size_t bytes)
     if (moved != NULL) {
         span->start = moved;
         span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
+        span->requested = requested;
     }
     huge_list(spans, span);
     return moved;
@@ -140,6 +154,9 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
         descriptor_give(spans, span);
         return NULL;
     }
+    span->requested = 0;
+    span_request(&spans->large_requested, span, bytes);
+    gauge_change(&spans->large_count, 1);
     *zero = span->zero;
     return span->start;
 }
@@ -163,6 +180,8 @@ struct misuse large_give(struct spans *spans, uintptr_t address)
         return large_misuse(spans, address);
     }
     if (span->kind == SPAN_LARGE) {
+        gauge_change(&spans->large_count, (size_t)-1);
+        span_request(&spans->large_requested, span, 0);
         span_free_locked(spans, span, span_bytes(span));
         lock_release(&spans->lock);
     } else {
@@ -200,6 +219,8 @@ void *large_resize(struct spans *spans, uintptr_t address, size_t bytes)
         done = span_extend(spans, span, pages);
     else if (pages < span->pages)
         done = span_shrink(spans, span, pages);
+    if (done)
+        span_request(&spans->large_requested, span, bytes);
     return done ? span->start : NULL;
 }
 

@@ -31,6 +31,7 @@ void runs_init(struct runs *runs)
     for (size_t i = 0; i < RUN_BINS; i++)
         list_init(&runs->bins[i]);
     runs->pages = 0;
+    runs->count = 0;
 }
 
 void runs_add(struct runs *runs, struct span *run)
@@ -38,7 +39,8 @@ void runs_add(struct runs *runs, struct span *run)
     size_t bin = bin_of(run->pages);
     list_push(&runs->bins[bin], &run->link);
     bitmap_set(runs->bitmap, bin);
-    runs->pages += run->pages;
+    GAUGE_ADD(runs->pages, run->pages);
+    GAUGE_ADD(runs->count, 1);
 }
 
 void runs_remove(struct runs *runs, struct span *run)
@@ -48,7 +50,8 @@ void runs_remove(struct runs *runs, struct span *run)
     if (list_empty(&runs->bins[bin]))
         bitmap_clear(runs->bitmap, bin);
     CHECK(runs->pages >= run->pages);
-    runs->pages -= run->pages;
+    GAUGE_ADD(runs->pages, -(size_t)run->pages);
+    GAUGE_ADD(runs->count, (size_t)-1);
 }
 
 static bool run_fits(const struct span *run, size_t pages, size_t alignment)

@@ -99,6 +99,12 @@ static void run_settle(struct spans *spans, struct span *run)
 
 /* ---- Segments ---- */
 
+void spans_note_peak(struct spans *spans)
+{
+    GAUGE_RAISE(spans->mapped_peak, spans->segment_pages + spans->huge_pages);
+    GAUGE_RAISE(spans->used_peak, spans->used_pages + spans->huge_pages);
+}
+
 static bool segment_add(struct spans *spans, size_t pages)
 {
     struct span *run = descriptor_take(spans);
@@ -110,7 +116,8 @@ static bool segment_add(struct spans *spans, size_t pages)
         return false;
     }
     list_push(&spans->segments, &segment->link);
-    spans->segment_pages += segment->pages;
+    GAUGE_ADD(spans->segment_pages, segment->pages);
+    spans_note_peak(spans);
     spans->empty_segments++;
     *run = (struct span){.start = segment->start,
                          .segment = segment,
@@ -160,7 +167,7 @@ static bool segment_drop(struct spans *spans, struct segment *segment)
     page_map_fill_entries(start, pages, entry_freed(0));
     if (segment_free(spans->provider, spans->meta, segment)) {
         descriptor_give(spans, kept);
-        spans->segment_pages -= pages;
+        GAUGE_ADD(spans->segment_pages, -pages);
         spans->empty_segments--;
         return true;
     }
@@ -177,13 +184,14 @@ static void segment_use(struct spans *spans, struct segment *segment, size_t pag
     if (segment->used_pages == 0)
         spans->empty_segments--;
     segment->used_pages += pages;
-    spans->used_pages += pages;
+    GAUGE_ADD(spans->used_pages, pages);
+    spans_note_peak(spans);
 }
 
 static void segment_unuse(struct spans *spans, struct segment *segment, size_t pages)
 {
     segment->used_pages -= pages;
-    spans->used_pages -= pages;
+    GAUGE_ADD(spans->used_pages, -pages);
     if (segment->used_pages == 0)
         spans->empty_segments++;
 }

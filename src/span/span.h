@@ -17,6 +17,7 @@
 #define SNUG_SPAN_SPAN_H
 
 #include "base/list.h"
+#include "base/peek.h"
 #include "meta/meta.h"
 #include "platform/lock.h"
 #include "segment/segment.h"
@@ -40,10 +41,11 @@ struct span {
         size_t former_bytes; /* free: the size of the objects that were at `start`, 0 if unknown */
     };
     uint32_t pages;
-    uint8_t kind;  /* enum span_kind */
-    uint8_t class; /* of a slab */
-    bool zero;     /* in use: it was all zero when it was taken */
-    uint8_t units; /* what the descriptor occupies, in units of META_LEAST */
+    uint8_t kind;     /* enum span_kind */
+    uint8_t class;    /* of a slab */
+    bool zero;        /* in use: it was all zero when it was taken */
+    uint8_t units;    /* what the descriptor occupies, in units of META_LEAST */
+    size_t requested; /* large and huge: what the program asked for */
 };
 
 /* Lengths 1 to 16 have a bin each, then every doubling has 8, up to 2^32 pages. */
@@ -53,6 +55,7 @@ struct runs {
     uint64_t bitmap[(RUN_BINS + 63) / 64]; /* bit b == bins[b] is not empty */
     struct list bins[RUN_BINS];
     size_t pages; /* sum over the bins */
+    size_t count; /* of runs */
 };
 
 struct spans {
@@ -69,9 +72,17 @@ struct spans {
     struct list huge;
     size_t huge_count;
     size_t huge_pages;
+    size_t large_count;     /* large blocks; huge ones are not among them */
+    size_t large_requested; /* sum of `requested` over the large blocks */
+    size_t huge_requested;  /* and over the huge ones */
+    size_t mapped_peak;     /* most of segment_pages + huge_pages */
+    size_t used_peak;       /* most of used_pages + huge_pages */
 };
 
 void spans_init(struct spans *spans, const struct provider *provider);
+
+/* Raises the peaks to what there is now. The lock must be held. */
+void spans_note_peak(struct spans *spans);
 
 /* Makes the first segment, and returns its start; NULL if there is no memory yet. */
 const void *spans_prepare(struct spans *spans);

@@ -47,7 +47,9 @@ void spans_clear(struct spans *spans, size_t keep_pages)
     large_clear_locked(spans);
     runs_init(&spans->dirty);
     runs_init(&spans->clean);
-    spans->used_pages = 0;
+    GAUGE_SET(spans->used_pages, 0);
+    GAUGE_SET(spans->large_count, 0);
+    GAUGE_SET(spans->large_requested, 0);
     spans->empty_segments = 0;
     size_t kept = 0;
     for (struct list *node = spans->segments.next; node != &spans->segments;) {
@@ -60,7 +62,7 @@ void spans_clear(struct spans *spans, size_t keep_pages)
             list_remove(&segment->link);
             drop = segment_free(spans->provider, spans->meta, segment);
             if (drop) {
-                spans->segment_pages -= pages;
+                GAUGE_ADD(spans->segment_pages, -pages);
                 meta_give_to(spans->meta, run, run->units * META_LEAST);
                 continue;
             }

@@ -5,15 +5,16 @@
  * before memory runs out.
  */
 #include "expect.h"
-#include "heap/heap.h"
+#include "heap/totals.h"
 #include "shadow.h"
 
 /* What is live according to the shadow. */
 struct live {
     size_t objects[CLASS_COUNT]; /* by size class */
     size_t small;                /* bytes of all of them */
-    size_t cells;                /* bytes of cells, with their headers */
-    size_t large;                /* bytes of large and huge blocks */
+    size_t cells;                /* bytes of cells, without their headers */
+    size_t cell_count;
+    size_t large; /* bytes of large and huge blocks */
 };
 
 static void count_block(struct live *live, const struct block *block)
@@ -22,7 +23,8 @@ static void count_block(struct live *live, const struct block *block)
     if (class == 0) {
         live->large += block->usable;
     } else if (class == PAGE_MAP_CELL) {
-        live->cells += block->usable + CELL_HEADER;
+        live->cells += block->usable;
+        live->cell_count++;
     } else {
         EXPECT(class < CLASS_COUNT && class_bytes(class) == block->usable,
                "block %p of class %zu has %zu usable bytes", (void *)block->start, class,
@@ -34,28 +36,31 @@ static void count_block(struct live *live, const struct block *block)
 
 static void class_check(size_t class, size_t live)
 {
-    size_t cached;
-    struct arena_totals totals = heap_class_totals(class, &cached);
-    EXPECT(totals.total == live + totals.free + totals.waiting + cached,
+    struct class_totals totals = heap_class_totals(class);
+    EXPECT(totals.total == live + totals.free + totals.waiting + totals.cached,
            "accounts of class %zu (%zu bytes): %zu objects in %zu slabs, but %zu live + %zu free + "
            "%zu waiting + %zu cached",
            class, class_bytes(class), totals.total, totals.slabs, live, totals.free, totals.waiting,
-           cached);
+           totals.cached);
 }
 
 /* In a span of cells, one unit is no cell's: half of it before the first, half behind the last. */
-static void cells_check_bytes(const struct heap_totals *totals, size_t live)
+static void cells_check_bytes(const struct heap_totals *totals, const struct live *live)
 {
     size_t spans = totals->cells / CELL_SPAN_BYTES;
-    EXPECT(totals->cells == live + totals->cells_free + totals->cells_cached + spans * CELL_UNIT,
+    size_t waste = live->cell_count * CELL_HEADER + spans * CELL_UNIT;
+    EXPECT(totals->cells == live->cells + totals->cells_free + totals->cells_cached + waste,
            "accounts of cells: %zu bytes in %zu spans, but %zu live + %zu free + %zu cached",
-           totals->cells, spans, live, totals->cells_free, totals->cells_cached);
+           totals->cells, spans, live->cells, totals->cells_free, totals->cells_cached);
+    EXPECT(totals->cells_live == live->cells && totals->cells_count == live->cell_count,
+           "accounts of cells: %zu live of %zu bytes in the heap, %zu of %zu in the shadow",
+           totals->cells_count, totals->cells_live, live->cell_count, live->cells);
 }
 
 static void whole_check(const struct live *live)
 {
     struct heap_totals totals = heap_totals();
-    cells_check_bytes(&totals, live->cells);
+    cells_check_bytes(&totals, live);
     EXPECT(totals.small_live == live->small,
            "accounts of small objects: %zu bytes live in the heap, %zu in the shadow",
            totals.small_live, live->small);
@@ -69,8 +74,9 @@ static void whole_check(const struct live *live)
            totals.segments, totals.slabs, totals.cells, totals.large, totals.dirty, totals.clean);
     size_t objects =
         totals.small_live + totals.small_free + totals.small_waiting + totals.small_cached;
-    EXPECT(totals.slabs >= objects, "accounts of slabs: %zu bytes of objects in %zu of slabs",
-           objects, totals.slabs);
+    EXPECT(totals.slabs == objects + totals.slabs_waste,
+           "accounts of slabs: %zu bytes of objects and %zu of waste in %zu of slabs", objects,
+           totals.slabs_waste, totals.slabs);
 }
 
 void accounts_check(const struct shadow *shadow)

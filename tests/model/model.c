@@ -17,7 +17,7 @@
 
 #include "base/common.h"
 #include "expect.h"
-#include "heap/heap.h"
+#include "heap/totals.h"
 #include "shadow.h"
 #include "snug/snug.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/common.h"
 #include "expect.h"
-#include "heap/heap.h"
+#include "heap/totals.h"
 
 struct bounds bounds_now(void)
 {

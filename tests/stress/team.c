@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/common.h"
-#include "heap/heap.h"
+#include "heap/totals.h"
 #include "snug/snug.h"
 
 static uint64_t seed;
@@ -165,10 +165,9 @@ void expect_empty_heap(void)
     struct heap_totals totals = heap_totals();
     EXPECT(totals.small_live == 0, "%zu bytes of small objects are live, but all were freed",
            totals.small_live);
-    size_t spans = totals.cells / CELL_SPAN_BYTES; /* a unit of each is no cell's */
-    EXPECT(heap_cells_live(&totals) == spans * CELL_UNIT,
-           "%zu bytes of cells in %zu spans are live, but all were freed", heap_cells_live(&totals),
-           spans);
+    EXPECT(totals.cells_live == 0 && totals.cells_count == 0,
+           "%zu bytes of cells in %zu blocks are live, but all were freed", totals.cells_live,
+           totals.cells_count);
     EXPECT(totals.large == 0 && totals.huge == 0 && totals.huge_count == 0,
            "%zu bytes of large and %zu of huge blocks are live, but all were freed", totals.large,
            totals.huge);

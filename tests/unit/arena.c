@@ -104,8 +104,8 @@ TEST(without_memory_what_waits_in_depots_makes_room)
     exhaust_pages();
     uintptr_t got;
     assert_int_equal(arenas_take(&arenas, CLASS_64, &got, 1), 1);
-    assert_int_equal(arenas_totals(&arenas, waiting).waiting, 0);
-    assert_int_equal(arenas_totals(&arenas, waiting).slabs, 0);
+    assert_int_equal(arenas_totals(NULL, &arenas, waiting).waiting, 0);
+    assert_int_equal(arenas_totals(NULL, &arenas, waiting).slabs, 0);
     assert_int_equal(arenas_take(&arenas, class_of_size(1024), &got, 1), 0);
     assert_arenas_sound();
 }
@@ -177,7 +177,7 @@ TEST(cells_come_from_the_arena_of_the_thread)
     uintptr_t second = take_cell(5000, 256);
     assert_int_equal(second % 256, 0);
     assert_int_equal(arenas.list[0]->cells.span_count, 1);
-    struct cell_totals totals = arenas_cell_totals(&arenas);
+    struct cell_totals totals = arenas_cell_totals(NULL, &arenas);
     assert_int_equal(totals.bytes, 2 * CELL_SPAN_BYTES);
     assert_int_equal(totals.free,
                      (arenas.list[0]->cells.free_units + arenas.list[1]->cells.free_units) *
@@ -232,14 +232,14 @@ TEST(totals_are_sums_over_the_arenas)
     assert_true(arenas_give_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
     arenas_swap();
     assert_true(arenas_give_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
-    struct arena_totals totals = arenas_totals(&arenas, CLASS_64);
+    struct arena_totals totals = arenas_totals(NULL, &arenas, CLASS_64);
     const struct bin *first = &class_in(0, CLASS_64)->bin, *second = &class_in(1, CLASS_64)->bin;
     assert_int_equal(totals.slabs, first->slab_count + second->slab_count);
     assert_int_equal(totals.total, first->total_objects + second->total_objects);
     assert_int_equal(totals.free, first->free_objects + second->free_objects);
     assert_int_equal(totals.waiting, 2 * magazine_capacity(size_classes[CLASS_64].magazine_log));
     assert_int_equal(totals.total, totals.free + totals.waiting + 260);
-    totals = arenas_totals(&arenas, class_of_size(80));
+    totals = arenas_totals(NULL, &arenas, class_of_size(80));
     assert_int_equal(totals.slabs + totals.total + totals.free + totals.waiting, 0);
     objects_give(objects + 40, 260);
     assert_arenas_empty();

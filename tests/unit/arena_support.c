@@ -50,12 +50,12 @@ void assert_arenas_empty(void)
     assert_arenas_sound();
     arenas_trim(&arenas);
     for (size_t class = 1; class < CLASS_COUNT; class++) {
-        struct arena_totals totals = arenas_totals(&arenas, class);
+        struct arena_totals totals = arenas_totals(NULL, &arenas, class);
         ASSERT_THAT(totals.slabs + totals.total + totals.free + totals.waiting == 0, "class %zu",
                     class);
     }
-    assert_int_equal(arenas_cell_totals(&arenas).bytes, 0);
-    assert_int_equal(arenas_cell_totals(&arenas).free, 0);
+    assert_int_equal(arenas_cell_totals(NULL, &arenas).bytes, 0);
+    assert_int_equal(arenas_cell_totals(NULL, &arenas).free, 0);
     assert_int_equal(arenas.magazine_bytes, 0);
     assert_spans_empty();
 }

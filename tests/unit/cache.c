@@ -33,13 +33,23 @@ TEST(a_new_cache_is_empty)
     for (size_t class = 0; class < CACHE_CLASSES; class++)
         assert_null(cache_pop(cache, class));
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        assert_int_equal(cache_count(cache, class), 0);
-    size_t used = meta_bytes_used();
+        assert_int_equal(cache_count(NULL, cache, class), 0);
+    assert_int_equal(arenas.threads, 1);
+}
+
+TEST(a_cache_goes_on_to_the_next_thread)
+{
     struct cache *other = cache_new(&arenas);
     assert_int_equal(arenas.threads, 2);
     cache_free(other);
     assert_int_equal(arenas.threads, 1);
+    size_t used = meta_bytes_used();
+    assert_ptr_equal(cache_new(&arenas), other);
+    assert_int_equal(arenas.threads, 2);
     assert_int_equal(meta_bytes_used(), used);
+    assert_ptr_equal(arenas.caches, other);
+    assert_ptr_equal(other->next, cache);
+    cache_free(other);
 }
 
 TEST(what_was_pushed_last_is_popped_first)
@@ -59,10 +69,10 @@ TEST(what_was_pushed_last_is_popped_first)
 static void assert_not_pushed(uintptr_t address, size_t class)
 {
     const uintptr_t *top = cache->top[class];
-    size_t count = cache_count(cache, CLASS_64);
+    size_t count = cache_count(NULL, cache, CLASS_64);
     assert_false(cache_push(cache, address));
     assert_ptr_equal(cache->top[class], top);
-    assert_int_equal(cache_count(cache, CLASS_64), count);
+    assert_int_equal(cache_count(NULL, cache, CLASS_64), count);
 }
 
 TEST(what_is_no_object_is_not_pushed)
@@ -119,7 +129,7 @@ TEST(magazines_grow_when_they_run_full)
     for (size_t i = 0; i < 2 * most; i++) {
         *object_key_word(objects[i]) = 0;
         object_put(cache, objects[i]);
-        assert_int_equal(cache_count(cache, CLASS_64), i + 1); /* none is given back */
+        assert_int_equal(cache_count(NULL, cache, CLASS_64), i + 1); /* none is given back */
         unsigned log = 0;
         while (magazine_capacity(log) < size_min(i + 1, most))
             log++;
@@ -150,7 +160,7 @@ TEST(going_up_and_down_leaves_slabs_and_depots_alone)
             object_put(cache, objects[--live]);
     }
     uint64_t flushes = COUNTED(flushes_depot), depot = COUNTED(refills_depot);
-    size_t free_objects = arenas_totals(&arenas, CLASS_64).free;
+    size_t free_objects = arenas_totals(NULL, &arenas, CLASS_64).free;
     uint64_t seed = 1;
     while (live < 2 * most + most / 2)
         objects[live++] = object_get(cache, CLASS_64);
@@ -165,7 +175,7 @@ TEST(going_up_and_down_leaves_slabs_and_depots_alone)
     }
     assert_true(COUNTED(flushes_depot) - flushes <= 1);
     assert_true(COUNTED(refills_depot) - depot <= 1);
-    assert_true(arenas_totals(&arenas, CLASS_64).free == free_objects);
+    assert_true(arenas_totals(NULL, &arenas, CLASS_64).free == free_objects);
     while (live > 0)
         object_put(cache, objects[--live]);
 }
@@ -247,8 +257,8 @@ TEST(a_magazine_from_the_depot_makes_no_object_twice)
             object_put(of, object);
         }
     }
-    struct arena_totals totals = arenas_totals(&arenas, class);
-    size_t cached = cache_count(caches[0], class) + cache_count(caches[1], class);
+    struct arena_totals totals = arenas_totals(NULL, &arenas, class);
+    size_t cached = cache_count(NULL, caches[0], class) + cache_count(NULL, caches[1], class);
     assert_int_equal(totals.total, totals.free + totals.waiting + cached + count);
     while (count > 0)
         object_put(cache, live[--count]);
@@ -260,6 +270,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(without_a_cache_every_call_is_slow, cache_begin, cache_end),
         ROW_WITH(a_new_cache_is_empty, cache_begin, cache_end),
+        ROW_WITH(a_cache_goes_on_to_the_next_thread, cache_begin, cache_end),
         ROW_WITH(what_was_pushed_last_is_popped_first, cache_begin, cache_end),
         ROW_WITH(what_is_no_object_is_not_pushed, cache_begin, cache_end),
         ROW_WITH(magazines_grow_when_they_run_empty, cache_begin, cache_end),

@@ -252,7 +252,7 @@ TEST(a_flush_gives_all_cells_back)
     size_t units = 0;
     for (size_t i = 0; i < IN_USE; i++)
         units += cell_of(in_use[i])->units;
-    struct cell_totals totals = arenas_cell_totals(&arenas);
+    struct cell_totals totals = arenas_cell_totals(NULL, &arenas);
     assert_in_range(totals.bytes - totals.free - units * CELL_UNIT, 0,
                     totals.bytes / CELL_SPAN_BYTES * 16);
 }

@@ -108,7 +108,7 @@ TEST(what_nobody_takes_goes_back)
     assert_int_equal(depot_of(class)->count, 8); /* the first look only takes note */
     pass_look();
     assert_int_equal(depot_of(class)->count, 0);
-    assert_int_equal(arenas_totals(&arenas, class).waiting, 0);
+    assert_int_equal(arenas_totals(NULL, &arenas, class).waiting, 0);
     assert_arenas_empty();
 }
 
@@ -144,7 +144,7 @@ TEST(a_trim_empties_all_depots)
     assert_arenas_sound();
     arenas_trim(&arenas);
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        assert_int_equal(arenas_totals(&arenas, class).total, 0);
+        assert_int_equal(arenas_totals(NULL, &arenas, class).total, 0);
     assert_arenas_empty();
 }
 

@@ -5,6 +5,8 @@
  */
 #include "span_support.h"
 
+#include "heap/totals.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

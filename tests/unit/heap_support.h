@@ -4,7 +4,7 @@
 #ifndef SNUG_TESTS_UNIT_HEAP_SUPPORT_H
 #define SNUG_TESTS_UNIT_HEAP_SUPPORT_H
 
-#include "heap/heap.h"
+#include "heap/totals.h"
 #include "support.h"
 
 /* Fails unless heap_check is content. */

@@ -133,7 +133,7 @@ TEST(clearing_frees_everything_and_nothing_else)
         fill();
         heap_clear(heap);
         assert_heap_sound();
-        struct heap_totals totals = heap_totals_of(heap);
+        struct heap_totals totals = heap_totals_of(NULL, heap, NULL);
         assert_int_equal(totals.slabs + totals.cells + totals.large + totals.huge, 0);
         assert_in_range(fake.bytes, 0, options.dirty);
         take_and_give_all_sizes();

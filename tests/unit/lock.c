@@ -115,7 +115,7 @@ TEST(a_waiter_sleeps_and_is_woken)
 {
     struct lock lock;
     lock_init(&lock, RANK_SPANS);
-    uint64_t waits = __atomic_load_n(&lock_waits, __ATOMIC_RELAXED);
+    uint64_t waits = __atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED);
     pthread_t waiters[3];
     lock_take(&lock);
     for (unsigned i = 0; i < 3; i++)
@@ -127,19 +127,19 @@ TEST(a_waiter_sleeps_and_is_woken)
     for (unsigned i = 0; i < 3; i++)
         pthread_join(waiters[i], NULL);
     assert_int_equal(word_of(&lock), 0);
-    assert_true(__atomic_load_n(&lock_waits, __ATOMIC_RELAXED) - waits >= 1);
+    assert_true(__atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED) - waits >= 1);
 }
 
 TEST(a_free_lock_is_not_waited_for)
 {
     struct lock lock;
     lock_init(&lock, RANK_SPANS);
-    uint64_t waits = __atomic_load_n(&lock_waits, __ATOMIC_RELAXED);
+    uint64_t waits = __atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED);
     for (unsigned i = 0; i < 1000; i++) {
         lock_take(&lock);
         lock_release(&lock);
     }
-    assert_int_equal(__atomic_load_n(&lock_waits, __ATOMIC_RELAXED), waits);
+    assert_int_equal(__atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED), waits);
 }
 
 /* ---- Fork ---- */

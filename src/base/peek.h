@@ -1,0 +1,71 @@
+/*
+ * Reading words that other threads write meanwhile: those of this process, or of another process
+ * that is looked at from outside.
+ *
+ * The idea: all that statistics need to know stands in words that are written whole, by relaxed
+ * stores under whatever lock guards them, and that are read here one by one without that lock. So a
+ * reader waits for nobody and nobody for it; it may be a signal handler, and it may be another
+ * process. What it sees is exact while the heap rests; while the heap moves, its words are moments
+ * apart.
+ *
+ * Structures are reached through their real types, in the other process too: PEEK computes the
+ * address of a field and never looks at it directly.
+ */
+#ifndef SNUG_BASE_PEEK_H
+#define SNUG_BASE_PEEK_H
+
+#include "base/common.h"
+
+/* How to read another process. NULL in place of one: this process. */
+struct peek {
+    bool (*read)(void *context, uintptr_t address, void *value, size_t bytes);
+    void *context;
+    bool failed; /* a read did not succeed: nothing that was read is worth anything */
+};
+
+static inline uint64_t peek_here(const void *address, size_t bytes)
+{
+    /* acquire: pointers are followed; what they lead to was written before them */
+    switch (bytes) {
+    case 1:
+        return __atomic_load_n((const uint8_t *)address, __ATOMIC_ACQUIRE);
+    case 4:
+        return __atomic_load_n((const uint32_t *)address, __ATOMIC_ACQUIRE);
+    default:
+        return __atomic_load_n((const uint64_t *)address, __ATOMIC_ACQUIRE);
+    }
+}
+
+static inline uint64_t peek_word(struct peek *peek, const void *address, size_t bytes)
+{
+    if (peek == NULL)
+        return peek_here(address, bytes);
+    uint64_t value = 0; /* both machines are little-endian: its first bytes are the low ones */
+    if (!peek->failed && !peek->read(peek->context, (uintptr_t)address, &value, bytes)) {
+        peek->failed = true;
+        value = 0;
+    }
+    return value;
+}
+
+/* The value of a field of 1, 4 or 8 bytes. */
+#define PEEK(peek, field) ((__typeof__(field))peek_word((peek), &(field), sizeof(field)))
+
+/* Adds to a word that is read by PEEK, under the lock that guards it, or by its only writer. */
+#define GAUGE_ADD(word, change) __atomic_store_n(&(word), (word) + (change), __ATOMIC_RELAXED)
+#define GAUGE_SET(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+
+/* The same for a word that several threads write without a lock. */
+static inline void gauge_change(size_t *word, size_t change)
+{
+    __atomic_fetch_add(word, change, __ATOMIC_RELAXED);
+}
+
+/* Raises a peak. */
+#define GAUGE_RAISE(word, value) \
+    do { \
+        if ((value) > (word)) \
+            GAUGE_SET(word, value); \
+    } while (0)
+
+#endif

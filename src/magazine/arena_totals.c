@@ -1,0 +1,48 @@
+/*
+ * Adding up what arenas have, without their locks, of this process or of another: see base/peek.h.
+ */
+#include "magazine/arena.h"
+
+static const struct arena *arena_peek(struct peek *peek, const struct arenas *arenas, unsigned i)
+{
+    return PEEK(peek, arenas->list[i]);
+}
+
+static unsigned arenas_count(struct peek *peek, const struct arenas *arenas)
+{
+    unsigned count = PEEK(peek, arenas->count);
+    return count < ARENAS_MOST ? count : ARENAS_MOST;
+}
+
+struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas, size_t class)
+{
+    struct arena_totals totals = {0, 0, 0, 0};
+    unsigned count = arenas_count(peek, arenas);
+    for (unsigned i = 0; i < count; i++) {
+        const struct arena *arena = arena_peek(peek, arenas, i);
+        if (arena == NULL || PEEK(peek, arena->classes[class].bin.spans) == NULL)
+            continue;
+        const struct arena_class *at = &arena->classes[class];
+        totals.waiting += PEEK(peek, at->depot.objects);
+        totals.slabs += PEEK(peek, at->bin.slab_count);
+        totals.total += PEEK(peek, at->bin.total_objects);
+        totals.free += PEEK(peek, at->bin.free_objects);
+    }
+    return totals;
+}
+
+struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *arenas)
+{
+    struct cell_totals totals = {0, 0, 0, 0};
+    unsigned count = arenas_count(peek, arenas);
+    for (unsigned i = 0; i < count; i++) {
+        const struct arena *arena = arena_peek(peek, arenas, i);
+        if (arena == NULL || PEEK(peek, arena->cells.spans) == NULL)
+            continue;
+        totals.bytes += PEEK(peek, arena->cells.span_count) * CELL_SPAN_BYTES;
+        totals.free += PEEK(peek, arena->cells.free_units) * CELL_UNIT;
+        totals.taken += PEEK(peek, arena->cells.taken);
+        totals.given += PEEK(peek, arena->cells.given);
+    }
+    return totals;
+}
