@@ -77,9 +77,10 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
 
 static void add_spans(struct peek *peek, const struct spans *spans, struct heap_totals *totals)
 {
-    totals->segments = PEEK(peek, spans->segment_pages) << PAGE_SHIFT;
-    totals->dirty = PEEK(peek, spans->dirty.pages) << PAGE_SHIFT;
-    totals->clean = PEEK(peek, spans->clean.pages) << PAGE_SHIFT;
+    size_t cached = PEEK(peek, spans->cache.pages), dirty = PEEK(peek, spans->cache.dirty_pages);
+    totals->segments = (PEEK(peek, spans->segment_pages) + cached) << PAGE_SHIFT;
+    totals->dirty = (PEEK(peek, spans->dirty.pages) + dirty) << PAGE_SHIFT;
+    totals->clean = (PEEK(peek, spans->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;
     totals->free_runs = PEEK(peek, spans->dirty.count) + PEEK(peek, spans->clean.count);
     totals->huge = PEEK(peek, spans->huge_pages) << PAGE_SHIFT;
     totals->huge_count = PEEK(peek, spans->huge_count);

@@ -148,8 +148,18 @@ static struct magazine *depot_take(struct depot *depot)
     return magazine;
 }
 
+/* ---- Quiet ---- */
+
+/* Nobody else looks at what was kept for a demand that has ended: see spans_tick. */
+static inline void tick_if_due(struct arenas *arenas)
+{
+    if (spans_tick_is_due(arenas->spans))
+        spans_tick(arenas->spans);
+}
+
 struct magazine *arenas_take_full(struct arenas *arenas, size_t class)
 {
+    tick_if_due(arenas);
     struct arena_class *here = arena_class(arenas, arena_here(arenas), class);
     struct magazine *magazine = depot_take(&here->depot);
     for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
@@ -162,6 +172,7 @@ struct magazine *arenas_take_full(struct arenas *arenas, size_t class)
 
 bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine)
 {
+    tick_if_due(arenas);
     struct depot *depot = &arena_class(arenas, arena_here(arenas), class)->depot;
     size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
     lock_take(&depot->lock);
@@ -268,6 +279,7 @@ static void *take_cell_from_others(struct arenas *arenas, const struct cells *he
 void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse)
 {
     misuse->kind = MISUSE_NONE;
+    tick_if_due(arenas);
     struct cells *here = arena_cells(arenas, arena_here(arenas));
     if (UNLIKELY(here == NULL))
         return take_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse);

@@ -9,7 +9,7 @@
 
 #include "platform/output.h"
 
-enum option_kind { KIND_CHOICE, KIND_NUMBER, KIND_SIZE, KIND_PATH };
+enum option_kind { KIND_CHOICE, KIND_NUMBER, KIND_SIZE, KIND_DELAY, KIND_PATH };
 
 struct option_row {
     const char *name;
@@ -23,6 +23,7 @@ struct option_row {
 #define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
 #define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
+#define OPTION_DELAY(name, field, default_, text) .field = (default_),
 #define OPTION_PATH(name, field, text) .field = NULL,
 struct options options = {
 #include "options/options.def"
@@ -30,6 +31,7 @@ struct options options = {
 #undef OPTION_CHOICE
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
+#undef OPTION_DELAY
 #undef OPTION_PATH
 
 #define OPTION_CHOICE(name, field, default_, choices, text) \
@@ -38,6 +40,8 @@ struct options options = {
     {#name, KIND_NUMBER, &options.field, least, most, NULL},
 #define OPTION_SIZE(name, field, default_, least, most, text) \
     {#name, KIND_SIZE, &options.field, least, most, NULL},
+#define OPTION_DELAY(name, field, default_, text) \
+    {#name, KIND_DELAY, &options.field, 0, DELAY_MOST, NULL},
 #define OPTION_PATH(name, field, text) {#name, KIND_PATH, &options.field, 0, 0, NULL},
 static const struct option_row table[] = {
 #include "options/options.def"
@@ -98,6 +102,25 @@ static bool parse_size(const char *at, size_t *bytes)
         *bytes, unit / 1000 * thousandths + unit % 1000 * thousandths / 1000, bytes);
 }
 
+/* Parses "-1" (never), "250", "250ms", "10s", "1.5 s"; without a unit it is milliseconds. */
+static bool parse_delay(const char *at, size_t *delay)
+{
+    if (strcmp(at, "-1") == 0) {
+        *delay = DELAY_NEVER;
+        return true;
+    }
+    size_t number;
+    size_t thousandths;
+    at = parse_number(at, &number, &thousandths);
+    if (at == NULL || number > DELAY_MOST)
+        return false;
+    while (*at == ' ')
+        at++;
+    bool seconds = strcmp(at, "s") == 0;
+    *delay = seconds ? number * 1000 + thousandths : number;
+    return *delay <= DELAY_MOST && (seconds || *at == 0 || strcmp(at, "ms") == 0);
+}
+
 static bool parse_choice(const char *value, const char *choices, unsigned *number)
 {
     size_t length = strlen(value);
@@ -121,7 +144,9 @@ static void text_add_range(struct text *text, const struct option_row *row)
             text_add_bytes(text, *at == ',' ? ", " : at, *at == ',' ? 2 : 1);
         return;
     }
-    text_add(text, row->kind == KIND_SIZE ? "a size in bytes from " : "a number from ");
+    text_add(text, row->kind == KIND_SIZE    ? "a size in bytes from "
+                   : row->kind == KIND_DELAY ? "a delay in milliseconds, -1 for never, from "
+                                             : "a number from ");
     text_add_decimal(text, row->least);
     text_add(text, " to ");
     text_add_decimal(text, row->most);
@@ -129,6 +154,10 @@ static void text_add_range(struct text *text, const struct option_row *row)
 
 static void text_add_value(struct text *text, const struct option_row *row)
 {
+    if (row->kind == KIND_DELAY && *(const size_t *)row->field == DELAY_NEVER) {
+        text_add(text, "-1");
+        return;
+    }
     if (row->kind != KIND_CHOICE) {
         text_add_decimal(text, *(const size_t *)row->field);
         return;
@@ -148,6 +177,11 @@ static bool option_set(const struct option_row *row, const char *value)
         return true;
     case KIND_CHOICE:
         return parse_choice(value, row->choices, (unsigned *)row->field);
+    case KIND_DELAY:
+        if (!parse_delay(value, &number))
+            return false;
+        *(size_t *)row->field = number;
+        return true;
     case KIND_NUMBER:
         value = parse_number(value, &number, NULL);
         if (value == NULL || *value != 0)

@@ -10,6 +10,7 @@
 #define OPTION_CHOICE(name, field, default_, choices, text) unsigned field;
 #define OPTION_NUMBER(name, field, default_, least, most, text) size_t field;
 #define OPTION_SIZE(name, field, default_, least, most, text) size_t field;
+#define OPTION_DELAY(name, field, default_, text) size_t field;
 #define OPTION_PATH(name, field, text) const char *field;
 struct options {
 #include "options/options.def"
@@ -17,13 +18,24 @@ struct options {
 #undef OPTION_CHOICE
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
+#undef OPTION_DELAY
 #undef OPTION_PATH
+
+/* A delay that never ends; others are milliseconds, up to a year. */
+#define DELAY_NEVER SIZE_MAX
+#define DELAY_MOST ((size_t)366 * 24 * 3600 * 1000)
 
 /* The numbers of the choices, in the order of their lists in the table. */
 enum { MISUSE_ABORT, MISUSE_WARN };
 enum { CHECK_FAST, CHECK_FULL };
 
 extern struct options options;
+
+/* A delay in nanoseconds; UINT64_MAX for one that never ends. */
+static inline uint64_t options_nanoseconds(size_t delay)
+{
+    return delay == DELAY_NEVER ? UINT64_MAX : delay * (uint64_t)1000000;
+}
 
 /* Sets `options` from a list of "NAME=value" strings that ends in NULL, as environ is; strings
  * that do not begin with SNUG_ are passed over. What cannot be used is reported by one line each

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/common.h"
+#include "options/options.h"
 
 static void print_size(size_t bytes)
 {
@@ -16,6 +16,16 @@ static void print_size(size_t bytes)
         unit++;
     }
     printf("%zu%s", bytes, units[unit]);
+}
+
+static void print_delay(size_t delay)
+{
+    if (delay == DELAY_NEVER)
+        printf("-1");
+    else if (delay != 0 && delay % 1000 == 0)
+        printf("%zu s", delay / 1000);
+    else
+        printf("%zu ms", delay);
 }
 
 /* The choices with commas between them; the one in force in bold. */
@@ -35,7 +45,7 @@ int main(void)
         "# Options\n\n"
         "Options are environment variables, read once, at the program's first allocation. A name "
         "that does\nnot exist and a value that cannot be used are reported by one line on stderr, "
-        "and the default\nholds. Sizes take `k`, `MiB`, `1.5G` and the like, in powers of 1024. "
+        "and the default\nholds. Sizes take `k`, `MiB`, `1.5G` and the like, in powers of 1024; delays `ms` and `s`. "
         "Names that begin with\n`SNUG_TEST_` are left to the project's own tests.\n\n"
         "This page is made from `src/options/options.def`.\n\n"
         "| variable | values (default) | what it does |\n| --- | --- | --- |\n");
@@ -53,6 +63,10 @@ int main(void)
     print_size(most); \
     printf(" ("); \
     print_size(default_); \
+    printf(") | %s |\n", text);
+#define OPTION_DELAY(name, field, default_, text) \
+    printf("| `SNUG_%s` | -1 (never), or 0 to %zu ms (", #name, (size_t)DELAY_MOST); \
+    print_delay(default_); \
     printf(") | %s |\n", text);
 #define OPTION_PATH(name, field, text) printf("| `SNUG_%s` | a path (none) | %s |\n", #name, text);
 #include "options/options.def"

@@ -7,6 +7,12 @@
 #include "meta/page_map.h"
 #include "platform/memory.h"
 
+static void segment_init(struct segment *segment, struct spans *spans, char *start, size_t bytes)
+{
+    *segment = (struct segment){.spans = spans, .start = start, .pages = bytes >> PAGE_SHIFT};
+    list_init(&segment->link);
+}
+
 struct segment *segment_new(struct spans *spans, const struct provider *provider, struct meta *meta,
                             size_t pages)
 {
@@ -14,19 +20,26 @@ struct segment *segment_new(struct spans *spans, const struct provider *provider
     if (segment == NULL)
         return NULL;
     size_t bytes = align_up(pages << PAGE_SHIFT, os_page_size());
-    segment->start = provider->take(provider, bytes, os_page_size());
-    if (segment->start == NULL) {
-        meta_give_to(meta, segment, sizeof(*segment));
+    char *start = provider->take(provider, bytes, os_page_size());
+    if (start == NULL) {
+        segment_forget(meta, segment);
         return NULL;
     }
-    segment->pages = bytes >> PAGE_SHIFT;
-    segment->used_pages = 0;
-    segment->spans = spans;
-    list_init(&segment->link);
-    if (!page_map_reserve(segment->start, bytes)) {
+    segment_init(segment, spans, start, bytes);
+    if (!page_map_reserve(start, bytes)) {
         segment_free(provider, meta, segment);
         return NULL;
     }
+    return segment;
+}
+
+struct segment *segment_of_range(struct spans *spans, struct meta *meta, char *start, size_t pages)
+{
+    if (!page_map_reserve(start, pages << PAGE_SHIFT))
+        return NULL;
+    struct segment *segment = meta_take_from(meta, sizeof(*segment));
+    if (segment != NULL)
+        segment_init(segment, spans, start, pages << PAGE_SHIFT);
     return segment;
 }
 
@@ -34,6 +47,11 @@ bool segment_free(const struct provider *provider, struct meta *meta, struct seg
 {
     if (!provider->give(provider, segment->start, segment->pages << PAGE_SHIFT))
         return false;
-    meta_give_to(meta, segment, sizeof(*segment));
+    segment_forget(meta, segment);
     return true;
+}
+
+void segment_forget(struct meta *meta, struct segment *segment)
+{
+    meta_give_to(meta, segment, sizeof(*segment));
 }

@@ -1,8 +1,9 @@
 /*
  * Segments: the ranges that a heap takes from its provider, some MiB each, and cuts into spans.
  *
- * A segment needs no particular size or alignment, so any range of memory can be one. The page map
- * has its leaves before a segment is used, so that nothing later can fail for their lack.
+ * A segment needs no particular size or alignment, so any range of memory can be one: the mapping
+ * of a huge block that was freed becomes one, and an empty segment can serve as a huge block. The
+ * page map has its leaves before a segment is used, so that nothing later can fail for their lack.
  */
 #ifndef SNUG_SEGMENT_SEGMENT_H
 #define SNUG_SEGMENT_SEGMENT_H
@@ -14,19 +15,32 @@
 struct spans;
 
 struct segment {
-    struct list link;    /* in the heap's list of segments */
+    struct list link;    /* in the heap's list of segments, or in its cache of empty ones */
     struct spans *spans; /* that it belongs to */
     char *start;
     size_t pages;
-    size_t used_pages; /* <= pages: those that belong to slabs and large objects */
+    uint32_t used_pages; /* <= pages: those that belong to slabs, cells and large objects */
+    /* While it is in the cache: */
+    uint32_t dirty_pages; /* those that occupy memory; 0: all of it is zero */
+    uint64_t emptied;     /* since when, on the heap's clock, in nanoseconds */
+    uint32_t longest;     /* pages of the longest run of one kind in it */
+    uint32_t uses;        /* its generation: how many times the cache has given it out again */
 };
+_Static_assert(sizeof(struct segment) <= META_LEAST, "the least block of metadata");
 
 /* A segment of `pages`, all zero, with its descriptor from `meta`; or NULL. */
 struct segment *segment_new(struct spans *spans, const struct provider *provider, struct meta *meta,
                             size_t pages);
 
+/* Makes a segment of `pages` at `start`, which the provider gave as a whole. NULL: no memory for
+ * its descriptor or for the page map. */
+struct segment *segment_of_range(struct spans *spans, struct meta *meta, char *start, size_t pages);
+
 /* Gives a segment back. False: the provider refused, and the segment is as before. */
 bool segment_free(const struct provider *provider, struct meta *meta, struct segment *segment);
+
+/* Forgets a segment whose memory goes on as something else. */
+void segment_forget(struct meta *meta, struct segment *segment);
 
 static inline char *segment_end(const struct segment *segment)
 {

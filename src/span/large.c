@@ -3,9 +3,8 @@
  */
 #include "span/large.h"
 
-#include "meta/meta.h"
-#include "meta/page_map.h"
 #include "platform/memory.h"
+#include "span/span_runs.h"
 
 static size_t span_bytes(const struct span *span)
 {
@@ -17,19 +16,6 @@ static void span_request(size_t *sum, struct span *span, size_t requested)
 {
     gauge_change(sum, requested - span->requested);
     span->requested = requested;
-}
-
-static struct span *descriptor_take(struct spans *spans)
-{
-    struct span *span = meta_take_from(spans->meta, sizeof(*span));
-    if (span != NULL)
-        span->units = 1;
-    return span;
-}
-
-static void descriptor_give(struct spans *spans, struct span *span)
-{
-    meta_give_to(spans->meta, span, sizeof(*span));
 }
 
 /* ---- Huge: mappings of their own ---- */
@@ -54,7 +40,8 @@ static struct span *huge_around(struct spans *spans, uintptr_t address)
     return NULL;
 }
 
-static void huge_list(struct spans *spans, struct span *span)
+/* `fresh` are the pages in it that occupied no memory when they were taken. */
+static void huge_list(struct spans *spans, struct span *span, size_t fresh)
 {
     lock_take(&spans->lock);
     list_push(&spans->huge, &span->link);
@@ -63,6 +50,7 @@ static void huge_list(struct spans *spans, struct span *span)
     gauge_change(&spans->huge_requested, span->requested);
     spans_note_peak(spans);
     huge_map_entry(span->start, (uintptr_t)span);
+    spans_took(spans, fresh, fresh != 0);
     lock_release(&spans->lock);
 }
 
@@ -84,33 +72,15 @@ static void *huge_take(struct spans *spans, size_t requested, size_t alignment, 
     struct span *span = descriptor_take(spans);
     if (span == NULL)
         return NULL;
-    char *start = spans->provider->take(spans->provider, bytes, alignment);
-    if (start == NULL) {
+    if (!spans_take_range(spans, span, bytes, alignment)) {
         descriptor_give(spans, span);
         return NULL;
     }
-    *span = (struct span){.start = start,
-                          .owner = spans,
-                          .pages = (uint32_t)(bytes >> PAGE_SHIFT),
-                          .kind = SPAN_HUGE,
-                          .zero = true,
-                          .units = 1,
-                          .requested = requested};
-    huge_list(spans, span);
-    *zero = true;
+    char *start = span->start;
+    *zero = span->zero;
+    span->requested = requested;
+    huge_list(spans, span, span->zero ? span->pages : 0);
     return start;
-}
-
-/* Unmaps a span that is in no list any more. */
-static void huge_drop(struct spans *spans, struct span *span)
-{
-    size_t bytes = span_bytes(span);
-    if (!spans->provider->give(spans->provider, span->start, bytes)) {
-        /* Too many mappings to split one. The contents can go in any case; the addresses are
-         * lost, until the process ends. */
-        spans->provider->purge(spans->provider, span->start, bytes);
-    }
-    descriptor_give(spans, span);
 }
 
 static void *huge_resize(struct spans *spans, struct span *span, size_t requested)
@@ -132,7 +102,7 @@ static void *huge_resize(struct spans *spans, struct span *span, size_t requeste
         span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
         span->requested = requested;
     }
-    huge_list(spans, span);
+    huge_list(spans, span, 0);
     return moved;
 }
 
@@ -145,6 +115,8 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     bytes = size_max(bytes, 1);
+    if (spans_tick_is_due(spans))
+        spans_tick(spans);
     if (bytes + alignment - PAGE_BYTES > LARGE_MOST)
         return huge_take(spans, bytes, alignment, zero);
     struct span *span = descriptor_take(spans);
@@ -183,12 +155,11 @@ struct misuse large_give(struct spans *spans, uintptr_t address)
         gauge_change(&spans->large_count, (size_t)-1);
         span_request(&spans->large_requested, span, 0);
         span_free_locked(spans, span, span_bytes(span));
-        lock_release(&spans->lock);
     } else {
         huge_unlist(spans, span);
-        lock_release(&spans->lock);
-        huge_drop(spans, span);
+        spans_give_range(spans, span);
     }
+    lock_release(&spans->lock);
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
@@ -229,7 +200,7 @@ void large_clear_locked(struct spans *spans)
     while (!list_empty(&spans->huge)) {
         struct span *span = CONTAINER_OF(spans->huge.next, struct span, link);
         huge_unlist(spans, span);
-        huge_drop(spans, span);
+        spans_give_range(spans, span);
     }
 }
 

@@ -4,7 +4,8 @@
  * A bin of more than one length is looked through for a few runs only; any run of a higher bin is
  * long enough. So a find is O(1). What it gives is mostly at most one bin step (an eighth) longer
  * than the best fit; where many runs that are a little too short stand in the request's own bin, it
- * is what the next bin in use has.
+ * is what the next bin in use has. Of the few that are looked at, the one in the fullest segment is
+ * taken.
  */
 #include "base/bits.h"
 #include "platform/check.h"
@@ -60,22 +61,37 @@ static bool run_fits(const struct span *run, size_t pages, size_t alignment)
     return start + (pages << PAGE_SHIFT) <= (uintptr_t)span_end(run);
 }
 
+/* Whether more of a's segment is in use than of b's. */
+static bool is_in_fuller_segment(const struct span *a, const struct span *b)
+{
+    const struct segment *of_a = a->segment, *of_b = b->segment;
+    return of_a != of_b && of_b->pages * of_a->used_pages > of_a->pages * of_b->used_pages;
+}
+
+static struct span *bin_find(const struct list *bin, size_t pages, size_t alignment)
+{
+    unsigned tries = TRIES;
+    struct span *best = NULL;
+    LIST_EACH(node, bin)
+    {
+        struct span *run = CONTAINER_OF(node, struct span, link);
+        if (run_fits(run, pages, alignment) && (best == NULL || is_in_fuller_segment(run, best)))
+            best = run;
+        if (--tries == 0)
+            break;
+    }
+    return best;
+}
+
 struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment)
 {
+    struct span *found = NULL;
     size_t bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin_of(pages));
-    while (bin < RUN_BINS) {
-        unsigned tries = TRIES;
-        LIST_EACH(node, &runs->bins[bin])
-        {
-            struct span *run = CONTAINER_OF(node, struct span, link);
-            if (run_fits(run, pages, alignment))
-                return run;
-            if (--tries == 0)
-                break;
-        }
+    while (found == NULL && bin < RUN_BINS) {
+        found = bin_find(&runs->bins[bin], pages, alignment);
         bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin + 1);
     }
-    return NULL;
+    return found;
 }
 
 struct span *runs_longest(const struct runs *runs)

@@ -6,7 +6,11 @@
  * is joined with its free neighbours at once. Free runs are of two kinds that are never joined:
  * dirty ones, which still occupy memory, and clean ones, which are known to be zero and occupy
  * none. A request is served from dirty runs as long as one fits: memory that is paid for is used
- * before new memory is touched.
+ * before new memory is touched. Of several that fit, one in the fullest segment is taken, so that
+ * the others empty.
+ *
+ * A segment without a page in use, but for one of them, leaves its list for the cache of empty
+ * segments, its runs the bins. They stay cut as they are; what comes out again is as it was.
  *
  * Cost: O(1), but for entries of the page map, one per page of the span.
  * Source: two-level bins as in M. Masmano et al., "TLSF" (2004).
@@ -20,7 +24,8 @@
 #include "base/peek.h"
 #include "meta/meta.h"
 #include "platform/lock.h"
-#include "segment/segment.h"
+#include "segment/segment_cache.h"
+#include "span/demand.h"
 
 enum span_kind {
     SPAN_DIRTY, /* free, with leftovers in it */
@@ -62,7 +67,8 @@ struct spans {
     struct lock lock;
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
     const struct provider *provider;
-    struct meta *meta; /* where descriptors lie */
+    struct meta *meta;     /* where descriptors lie */
+    uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
     struct list segments;
     size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* == sum of segment->used_pages */
@@ -72,11 +78,14 @@ struct spans {
     struct list huge;
     size_t huge_count;
     size_t huge_pages;
-    size_t large_count;     /* large blocks; huge ones are not among them */
-    size_t large_requested; /* sum of `requested` over the large blocks */
-    size_t huge_requested;  /* and over the huge ones */
-    size_t mapped_peak;     /* most of segment_pages + huge_pages */
-    size_t used_peak;       /* most of used_pages + huge_pages */
+    size_t large_count;         /* large blocks; huge ones are not among them */
+    size_t large_requested;     /* sum of `requested` over the large blocks */
+    size_t huge_requested;      /* and over the huge ones */
+    size_t mapped_peak;         /* most of segment_pages + cache.pages + huge_pages */
+    size_t used_peak;           /* most of used_pages + huge_pages */
+    struct segment_cache cache; /* empty segments in addition to those in `segments` */
+    struct demand demand;
+    uint64_t tick_due; /* when spans_tick has something to do; UINT64_MAX: never */
 };
 
 void spans_init(struct spans *spans, const struct provider *provider);
@@ -106,9 +115,41 @@ bool span_extend(struct spans *spans, struct span *span, size_t pages);
 /* Makes a span shorter and frees the rest. False: no memory for a descriptor; as before. */
 bool span_shrink(struct spans *spans, struct span *span, size_t pages);
 
-/* Purges free runs, longest first, until at most `keep_pages` are dirty, and gives empty segments
- * back. Returns the bytes that went to the system. */
+/* ---- What is kept (span_purge.c) ---- */
+
+/* Free pages that occupy memory. The lock must be held. */
+static inline size_t spans_kept_pages(const struct spans *spans)
+{
+    return spans->dirty.pages + spans->cache.dirty_pages;
+}
+
+/* Purges free runs until at most `keep_pages` are dirty, and with 0 gives empty segments back.
+ * Returns the bytes that went to the system. */
 size_t spans_purge(struct spans *spans, size_t keep_pages);
+
+/* Purges what is kept beyond its bound. The lock must be held. */
+void spans_keep_bound(struct spans *spans);
+
+/* Lets the bound of what is kept shrink by what was not needed, and old empty segments go. To be
+ * called on slow paths when it is due: no thread of snug's own does it. */
+void spans_tick(struct spans *spans);
+
+static inline bool spans_tick_is_due(const struct spans *spans)
+{
+    /* relaxed: a hint; mostly there is nothing to do, and the clock is not read */
+    uint64_t due = __atomic_load_n(&spans->tick_due, __ATOMIC_RELAXED);
+    return UNLIKELY(due != UINT64_MAX) && spans->now() >= due;
+}
+
+/* ---- Whole ranges, for huge blocks (span_segment.c) ---- */
+
+/* A range of `bytes` or, from the cache, up to an eighth more, at a multiple of `alignment`, which
+ * `span` then describes; false: no memory. Takes the lock. */
+bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size_t alignment);
+
+/* Takes a range back, and the span with it: into the cache, or to the provider. The lock must be
+ * held. */
+void spans_give_range(struct spans *spans, struct span *span);
 
 /* Frees every span at once, huge ones included, and gives segments back but for up to `keep_pages`
  * pages. Slabs and cells that lay in them must be forgotten too. (spans_clear.c) */

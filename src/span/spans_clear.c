@@ -6,9 +6,9 @@
  *
  * Cost: O(segments + spans), and a page map entry for each page.
  */
-#include "meta/page_map.h"
 #include "platform/check.h"
 #include "span/large.h"
+#include "span/span_runs.h"
 
 /* Gives all descriptors of a segment back but the first, which is returned; the page map forgets
  * what was there. */
@@ -19,7 +19,7 @@ static struct span *segment_empty(struct spans *spans, struct segment *segment)
         struct span *span = (struct span *)page_map_entry((uintptr_t)at);
         CHECK(span->start == at);
         at = span_end(span);
-        meta_give_to(spans->meta, span, span->units * META_LEAST);
+        descriptor_give(spans, span);
     }
     page_map_fill_classes(segment->start, segment->pages, 0);
     page_map_fill_entries(segment->start, segment->pages, entry_freed(0));
@@ -36,8 +36,7 @@ static void segment_keep(struct spans *spans, struct segment *segment, struct sp
                          .units = run->units};
     segment->used_pages = 0;
     spans->empty_segments++;
-    page_map_set_entry(run->start, (uintptr_t)run);
-    page_map_set_entry(span_end(run) - PAGE_BYTES, (uintptr_t)run);
+    run_map(run);
     runs_add(&spans->dirty, run);
 }
 
@@ -45,6 +44,7 @@ void spans_clear(struct spans *spans, size_t keep_pages)
 {
     lock_take(&spans->lock);
     large_clear_locked(spans);
+    spans_list_cached(spans);
     runs_init(&spans->dirty);
     runs_init(&spans->clean);
     GAUGE_SET(spans->used_pages, 0);
@@ -63,7 +63,7 @@ void spans_clear(struct spans *spans, size_t keep_pages)
             drop = segment_free(spans->provider, spans->meta, segment);
             if (drop) {
                 GAUGE_ADD(spans->segment_pages, -pages);
-                meta_give_to(spans->meta, run, run->units * META_LEAST);
+                descriptor_give(spans, run);
                 continue;
             }
             list_push(&spans->segments, &segment->link); /* the provider refused */
@@ -71,5 +71,6 @@ void spans_clear(struct spans *spans, size_t keep_pages)
         kept += pages;
         segment_keep(spans, segment, run);
     }
+    spans_see_demand(spans);
     lock_release(&spans->lock);
 }

@@ -35,7 +35,8 @@ static struct fake_range *range_find(struct fake_provider *fake, const char *sta
 static void *take(const struct provider *provider, size_t bytes, size_t alignment)
 {
     struct fake_provider *fake = fake_of(provider);
-    if (call_fails(fake, fake->refuse_take) || bytes > fake->most)
+    if (call_fails(fake, fake->refuse_take) || bytes > fake->most ||
+        fake->bytes + bytes > fake->limit)
         return NULL;
     if (fake->range_count == FAKE_RANGES)
         return NULL;
@@ -90,6 +91,7 @@ void fake_provider_init(struct fake_provider *fake)
 {
     memset(fake, 0, sizeof(*fake));
     fake->provider = (struct provider){take, give, purge, resize};
+    fake->limit = SIZE_MAX;
     fake->most = SIZE_MAX;
 }
 

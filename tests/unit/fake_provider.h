@@ -20,6 +20,7 @@ struct fake_provider {
     } ranges[FAKE_RANGES]; /* handed out now */
     size_t range_count;
     size_t bytes;                           /* == sum over ranges */
+    size_t limit;                           /* of bytes; SIZE_MAX at first */
     size_t most;                            /* no range may be longer; SIZE_MAX at first */
     unsigned calls;                         /* of any kind so far */
     unsigned fail_first, fail_last;         /* calls with these numbers, and those between, fail */

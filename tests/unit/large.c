@@ -70,6 +70,8 @@ TEST(huge_blocks_have_mappings_of_their_own)
     give(huge);
     assert_int_equal(spans.huge_count, 0);
     assert_int_equal(spans.huge_pages, 0);
+    assert_int_equal(spans.cache.pages, (LARGE_MOST >> PAGE_SHIFT) + 1);
+    spans_purge(&spans, 0);
     assert_int_equal(fake.bytes, 4 * MIB);
     give(large);
     assert_spans_empty();
@@ -218,10 +220,16 @@ TEST(a_huge_mapping_that_cannot_go_loses_its_contents)
     memset(start, 1, 2 * MIB);
     fake.refuse_give = true;
     give(start);
+    spans_purge(&spans, 0);
     assert_int_equal(fake.purged_bytes, 2 * MIB);
     assert_int_equal(start[0] + start[MIB] + start[2 * MIB - 1], 0);
     assert_int_equal(spans.huge_count, 0);
     assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_DOUBLE_FREE);
+    assert_ptr_equal(take(2 * MIB, MIN_ALIGN), start); /* the addresses are not lost */
+    assert_true(last_zero);
+    fake.refuse_give = false;
+    give(start);
+    assert_spans_empty();
 }
 
 /* ---- Misuse ---- */

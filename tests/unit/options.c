@@ -118,6 +118,43 @@ TEST(what_is_no_size_is_refused)
     }
 }
 
+/* ---- Delays ---- */
+
+TEST(delays_are_read)
+{
+    static const struct size_row rows[] = {
+        {"-1", DELAY_NEVER}, {"0", 0},       {"250", 250},   {"250ms", 250}, {"250 ms", 250},
+        {"10s", 10000},      {"10 s", 10000}, {"1.5s", 1500}, {"0.25s", 250},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char variable[64];
+        snprintf(variable, sizeof(variable), "SNUG_PURGE_DELAY=%s", rows[i].value);
+        options.purge_delay = 12345;
+        assert_silent(variable);
+        ASSERT_THAT(options.purge_delay == rows[i].bytes, "%s gave %zu", rows[i].value,
+                    options.purge_delay);
+    }
+    assert_int_equal(options_nanoseconds(250), 250000000);
+    assert_true(options_nanoseconds(DELAY_NEVER) == UINT64_MAX);
+}
+
+TEST(what_is_no_delay_is_refused)
+{
+    static const char *const values[] = {"",   "-2", "-1s",         "s",  "1m",   "1 h",
+                                         "1S", "x",  "99999999999", "-0", "1e9s", "31622401s"};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char variable[64], expected[160];
+        snprintf(variable, sizeof(variable), "SNUG_PURGE_DELAY=%s", values[i]);
+        snprintf(expected, sizeof(expected),
+                 "snug: SNUG_PURGE_DELAY=%s is not a delay in milliseconds, -1 for never, from 0 to "
+                 "31622400000; using 10000\n",
+                 values[i]);
+        assert_string_equal(read_one(variable), expected);
+    }
+    assert_silent("SNUG_PURGE_DELAY=-1");
+    assert_contains(read_one("SNUG_PURGE_DELAY=-2"), "; using -1\n");
+}
+
 /* ---- Numbers and choices ---- */
 
 TEST(numbers_are_read)
@@ -230,6 +267,7 @@ TEST(every_option_accepts_its_range_and_no_more)
 #define OPTION_NUMBER(name, field, default_, least, most, text) \
     assert_bounds(#name, least, most, &options.field);
 #define OPTION_SIZE OPTION_NUMBER
+#define OPTION_DELAY(name, field, default_, text) assert_bounds(#name, 0, DELAY_MOST, &options.field);
 #define OPTION_PATH(name, field, text) \
     assert_silent("SNUG_" #name "=x"); \
     assert_string_equal(options.field, "x");
@@ -237,6 +275,7 @@ TEST(every_option_accepts_its_range_and_no_more)
 #undef OPTION_CHOICE
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
+#undef OPTION_DELAY
 #undef OPTION_PATH
 }
 
@@ -245,6 +284,7 @@ TEST(every_option_accepts_its_range_and_no_more)
 #define OPTION_CHOICE(name, field, default_, choices, text) #name,
 #define OPTION_NUMBER(name, field, default_, least, most, text) #name,
 #define OPTION_SIZE(name, field, default_, least, most, text) #name,
+#define OPTION_DELAY(name, field, default_, text) #name,
 #define OPTION_PATH(name, field, text) #name,
 static const char *const names[] = {
 #include "options/options.def"
@@ -389,6 +429,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW(sizes_are_read),
         ROW(what_is_no_size_is_refused),
+        ROW(delays_are_read),
+        ROW(what_is_no_delay_is_refused),
         ROW(numbers_are_read),
         ROW(what_is_no_number_is_refused),
         ROW(choices_are_read),

@@ -8,10 +8,19 @@
 struct fake_provider fake;
 struct spans spans;
 
+uint64_t fake_now;
+
+static uint64_t fake_clock(void)
+{
+    return fake_now;
+}
+
 int spans_begin(void **state)
 {
     fake_provider_init(&fake);
     spans_init(&spans, &fake.provider);
+    fake_now = 1000 * FAKE_SECOND;
+    spans.now = fake_clock;
     return options_reset(state);
 }
 
@@ -68,6 +77,7 @@ void assert_spans_empty(void)
     assert_int_equal(spans.dirty.pages, 0);
     assert_int_equal(spans.clean.pages, 0);
     assert_int_equal(spans.empty_segments, 0);
+    assert_int_equal(spans.cache.count, 0);
     assert_true(list_empty(&spans.segments));
     assert_int_equal(fake.bytes, 0);
 }

@@ -14,6 +14,10 @@
 extern struct fake_provider fake;
 extern struct spans spans;
 
+/* The time on the clock of `spans`, in nanoseconds; it stands still unless a test moves it. */
+#define FAKE_SECOND ((uint64_t)1000000000)
+extern uint64_t fake_now;
+
 /* Setup: fresh spans on a fresh provider, and the default options. */
 int spans_begin(void **state);
 

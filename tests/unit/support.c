@@ -16,6 +16,7 @@
 #define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
 #define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
+#define OPTION_DELAY(name, field, default_, text) .field = (default_),
 #define OPTION_PATH(name, field, text) .field = NULL,
 static const struct options defaults = {
 #include "options/options.def"

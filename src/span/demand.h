@@ -1,0 +1,67 @@
+/*
+ * Demand: how many free pages a heap keeps, learned from what was wanted again.
+ *
+ * The idea: two regrets, each turned into a number.
+ *   - Pages went back to the system, and soon after clean pages were asked for: they should have
+ *     been kept. Such pages are counted as ghosts when they go; asking for clean ones while there
+ *     are ghosts raises `wanted` by as many. So the first peak goes back as it is freed, at once
+ *     and without anybody's help later; from the second on, a program that goes up and down keeps
+ *     what it needs.
+ *   - Pages were kept, and through a whole epoch nobody took them: they should have gone. `low` is
+ *     the least that was kept at any moment of the epoch; what of it lies above the base was not
+ *     needed, and `wanted` shrinks by it.
+ * How long "soon" and an epoch are depends on how much it is about: as long as having the pages
+ * faulted in again costs more than a few percent of the time that lies between. A gigabyte is
+ * worth keeping for seconds, 8 MiB for an eighth of one; SNUG_PURGE_DELAY is the most.
+ *
+ * The bound: base + min(wanted, high - in use), with `high` the most that was in use lately. So
+ * what is in use and what is kept never make more together than a recent peak and the base.
+ *
+ * Source: the low-water mark is that of working sets in J. Bonwick and J. Adams, "Magazines and
+ * Vmem" (2001); ghosts are those of N. Megiddo and D. Modha, "ARC" (2003).
+ *
+ * All sizes are in pages, all times in nanoseconds of the heap's clock, which is handed in. Not
+ * thread-safe: under the lock of the spans.
+ */
+#ifndef SNUG_SPAN_DEMAND_H
+#define SNUG_SPAN_DEMAND_H
+
+#include "base/common.h"
+
+struct demand {
+    size_t wanted;
+    size_t ghosts;
+    uint64_t ghosts_until; /* from then on nobody is missed any more */
+    uint64_t epoch;        /* when the present one began */
+    size_t low;            /* the least kept in this epoch */
+    size_t high;           /* the most in use in this epoch and the last */
+    size_t epoch_high;     /* in this one */
+};
+
+/* How many free pages may be kept; SIZE_MAX if all. */
+size_t demand_bound(const struct demand *demand, size_t base, size_t in_use);
+
+/* So many pages went back to the system. */
+void demand_purged(struct demand *demand, size_t pages, uint64_t now);
+
+/* So many clean pages were taken while there were ghosts. */
+void demand_missed(struct demand *demand, size_t pages, uint64_t now);
+
+/* To be called after every change of what is kept or in use. */
+static inline void demand_see(struct demand *demand, size_t kept, size_t in_use)
+{
+    if (kept < demand->low)
+        demand->low = kept;
+    if (in_use > demand->epoch_high) {
+        demand->epoch_high = in_use;
+        demand->high = size_max(demand->high, in_use);
+    }
+}
+
+/* When the present epoch ends if nothing changes until then. */
+uint64_t demand_due(const struct demand *demand, size_t kept, size_t base);
+
+/* Ends the epoch if it is over. True: it was; the bound may be lower now. */
+bool demand_tick(struct demand *demand, size_t kept, size_t base, size_t in_use, uint64_t now);
+
+#endif

@@ -1,0 +1,288 @@
+/*
+ * The segments of a heap: where runs come from, and where they go when a segment is empty.
+ *
+ * A segment that leaves the list for the cache keeps its runs as they are, in the page map but in
+ * no bin; so to put it back is to put its few runs back into the bins. A huge block that is freed
+ * becomes a segment of one dirty run in the cache, and a whole cached segment can become a huge
+ * block.
+ */
+#include "options/options.h"
+#include "platform/memory.h"
+#include "span/span_runs.h"
+#include "stats/stats.h"
+
+/* A segment is at least this long, and an eighth of what the heap already has if that is more: the
+ * number of mappings grows with the logarithm of the heap. */
+#define SEGMENT_PAGES (4 * MIB >> PAGE_SHIFT)
+#define SEGMENT_PAGES_MOST (GIB >> PAGE_SHIFT)
+/* What is tried when there is not room for that. */
+#define SEGMENT_PAGES_LEAST (64 * KIB >> PAGE_SHIFT)
+
+/* ---- The runs of an empty segment ---- */
+
+#define EACH_RUN_OF_EMPTY(run, segment) \
+    for (struct span *run = run_of_empty((segment)->start); run != NULL; \
+         run = span_end(run) == segment_end(segment) ? NULL : run_of_empty(span_end(run)))
+
+/* Makes all of a segment, whose runs are in no bin, one run of a kind. */
+static struct span *segment_unite(struct spans *spans, struct segment *segment, enum span_kind kind)
+{
+    struct span *first = run_of_empty(segment->start);
+    while (span_end(first) != segment_end(segment)) {
+        struct span *next = run_of_empty(span_end(first));
+        page_map_set_entry(span_end(first) - PAGE_BYTES, entry_freed(0));
+        run_unmap(next);
+        first->pages += next->pages;
+        descriptor_give(spans, next);
+    }
+    first->kind = (uint8_t)kind;
+    run_map(first);
+    segment->longest = first->pages;
+    return first;
+}
+
+static void segment_summarize(struct segment *segment)
+{
+    segment->dirty_pages = 0;
+    segment->longest = 0;
+    EACH_RUN_OF_EMPTY(run, segment)
+    {
+        segment->dirty_pages += run->kind == SPAN_DIRTY ? run->pages : 0;
+        segment->longest = (uint32_t)size_max(segment->longest, run->pages);
+    }
+}
+
+bool segment_purge(struct spans *spans, struct segment *segment)
+{
+    char *start = NULL, *end = NULL;
+    EACH_RUN_OF_EMPTY(run, segment)
+    {
+        if (run->kind != SPAN_DIRTY)
+            continue;
+        start = start == NULL ? run->start : start;
+        end = span_end(run);
+    }
+    /* One call, over clean runs in between as well. A segment consists of whole pages of the
+     * system. */
+    start = (char *)align_down((uintptr_t)start, os_page_size());
+    end = (char *)align_up((uintptr_t)end, os_page_size());
+    if (!spans->provider->purge(spans->provider, start, (size_t)(end - start)))
+        return false;
+    segment_cache_cleaned(&spans->cache, segment);
+    segment_unite(spans, segment, SPAN_CLEAN);
+    return true;
+}
+
+/* ---- Between the list and the cache ---- */
+
+static void segment_list(struct spans *spans, struct segment *segment)
+{
+    list_push(&spans->segments, &segment->link);
+    GAUGE_ADD(spans->segment_pages, segment->pages);
+    spans_note_peak(spans);
+    spans->empty_segments++;
+    EACH_RUN_OF_EMPTY(run, segment)
+    runs_add(runs_of(spans, run), run);
+}
+
+void segment_retire(struct spans *spans, struct segment *segment)
+{
+    EACH_RUN_OF_EMPTY(run, segment)
+    runs_remove(runs_of(spans, run), run);
+    list_remove(&segment->link);
+    GAUGE_ADD(spans->segment_pages, -segment->pages);
+    spans->empty_segments--;
+    segment_summarize(segment);
+    segment_cache_put(&spans->cache, segment, spans->now());
+    COUNT(segments_cached, 1);
+    spans_shrink_cache(spans, false);
+}
+
+void spans_list_cached(struct spans *spans)
+{
+    for (;;) {
+        struct segment *segment = segment_cache_oldest(&spans->cache);
+        if (segment == NULL)
+            return;
+        segment_cache_remove(&spans->cache, segment);
+        list_push(&spans->segments, &segment->link);
+        GAUGE_ADD(spans->segment_pages, segment->pages);
+    }
+}
+
+/* ---- To and from the provider ---- */
+
+static bool segment_add(struct spans *spans, size_t pages)
+{
+    struct span *run = descriptor_take(spans);
+    if (run == NULL)
+        return false;
+    struct segment *segment = segment_new(spans, spans->provider, spans->meta, pages);
+    if (segment == NULL) {
+        descriptor_give(spans, run);
+        return false;
+    }
+    *run = (struct span){.start = segment->start,
+                         .segment = segment,
+                         .pages = (uint32_t)segment->pages,
+                         .kind = SPAN_CLEAN,
+                         .units = run->units};
+    list_init(&run->link);
+    run_map(run);
+    segment_list(spans, segment);
+    return true;
+}
+
+bool segment_drop(struct spans *spans, struct segment *segment)
+{
+    struct span *run = segment_unite(spans, segment, segment->dirty_pages == 0 ? SPAN_CLEAN : SPAN_DIRTY);
+    /* Before it is unmapped: another thread may be given the same addresses at once. */
+    page_map_set_entry(span_end(run) - PAGE_BYTES, 0);
+    page_map_set_entry(run->start, entry_freed(run->former_bytes));
+    if (segment_free(spans->provider, spans->meta, segment)) {
+        descriptor_give(spans, run);
+        return true;
+    }
+    run_map(run);
+    return false;
+}
+
+size_t spans_shrink_cache(struct spans *spans, bool all)
+{
+    struct segment_cache *cache = &spans->cache;
+    size_t pages = size_max(options.cache_bytes >> PAGE_SHIFT, spans->demand.wanted);
+    struct segment_cache_bounds bounds = {options.cache_segments, pages,
+                                          options_nanoseconds(options.cache_age)};
+    if (options.purge_delay == DELAY_NEVER)
+        bounds.pages = SIZE_MAX;
+    uint64_t now = spans->now();
+    size_t gone = 0;
+    for (;;) {
+        struct segment *segment =
+            all ? segment_cache_oldest(cache) : segment_cache_surplus(cache, &bounds, now);
+        if (segment == NULL)
+            return gone;
+        size_t dirty = segment->dirty_pages, length = segment->pages;
+        segment_cache_remove(cache, segment);
+        if (segment_drop(spans, segment)) {
+            gone += length;
+            if (dirty != 0 && !all)
+                demand_purged(&spans->demand, dirty, now);
+            continue;
+        }
+        /* The provider cannot, too many mappings for one. Then the pages go, later, as others do,
+         * and the addresses serve again. */
+        segment->dirty_pages = dirty == 0 ? 0 : (uint32_t)segment->pages;
+        segment_cache_put(cache, segment, now);
+        return gone;
+    }
+}
+
+static bool grow_from_cache(struct spans *spans, size_t pages)
+{
+    struct segment *segment = segment_cache_take(&spans->cache, pages);
+    if (segment == NULL)
+        return false;
+    segment_list(spans, segment);
+    COUNT(segments_reused, 1);
+    return true;
+}
+
+bool spans_grow(struct spans *spans, size_t pages)
+{
+    if (grow_from_cache(spans, pages))
+        return true;
+    size_t wanted = size_min(size_max(SEGMENT_PAGES, spans->segment_pages / 8), SEGMENT_PAGES_MOST);
+    if (segment_add(spans, size_max(pages, align_up(wanted, SEGMENT_PAGES_LEAST))))
+        return true;
+    if (segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST)))
+        return true;
+    /* Perhaps what waits in the cache, in pieces too small for this, is what is missing. */
+    return spans->cache.count != 0 && (spans_shrink_cache(spans, true), true) &&
+           segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST));
+}
+
+const void *spans_prepare(struct spans *spans)
+{
+    lock_take(&spans->lock);
+    bool done = spans_grow(spans, 1);
+    lock_release(&spans->lock);
+    return done ? CONTAINER_OF(spans->segments.next, struct segment, link)->start : NULL;
+}
+
+/* ---- Whole ranges ---- */
+
+/* Makes a cached segment that was taken out the range that `span` describes. */
+static void segment_to_range(struct spans *spans, struct segment *segment, struct span *span)
+{
+    bool zero = segment->dirty_pages == 0;
+    struct span *run = segment_unite(spans, segment, SPAN_CLEAN);
+    run_unmap(run);
+    descriptor_give(spans, run);
+    *span = (struct span){.start = segment->start,
+                          .owner = spans,
+                          .pages = (uint32_t)segment->pages,
+                          .kind = SPAN_HUGE,
+                          .zero = zero,
+                          .units = span->units};
+    segment_forget(spans->meta, segment);
+}
+
+static bool range_from_provider(struct spans *spans, struct span *span, size_t bytes,
+                                size_t alignment)
+{
+    char *start = spans->provider->take(spans->provider, bytes, alignment);
+    if (start == NULL && spans->cache.count != 0) {
+        spans_shrink_cache(spans, true);
+        start = spans->provider->take(spans->provider, bytes, alignment);
+    }
+    if (start == NULL)
+        return false;
+    *span = (struct span){.start = start,
+                          .owner = spans,
+                          .pages = (uint32_t)(bytes >> PAGE_SHIFT),
+                          .kind = SPAN_HUGE,
+                          .zero = true,
+                          .units = span->units};
+    return true;
+}
+
+bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size_t alignment)
+{
+    size_t pages = bytes >> PAGE_SHIFT;
+    lock_take(&spans->lock);
+    struct segment *segment =
+        segment_cache_take_whole(&spans->cache, pages, pages + pages / 8, alignment);
+    bool done = segment != NULL;
+    if (done) {
+        segment_to_range(spans, segment, span);
+        COUNT(segments_reused, 1);
+    } else {
+        done = range_from_provider(spans, span, bytes, alignment);
+    }
+    lock_release(&spans->lock);
+    return done;
+}
+
+void spans_give_range(struct spans *spans, struct span *span)
+{
+    char *start = span->start;
+    size_t pages = span->pages;
+    struct segment *segment = segment_of_range(spans, spans->meta, start, pages);
+    if (segment == NULL) {
+        if (!spans->provider->give(spans->provider, start, pages << PAGE_SHIFT))
+            spans->provider->purge(spans->provider, start, pages << PAGE_SHIFT);
+        descriptor_give(spans, span);
+        return;
+    }
+    span->kind = SPAN_DIRTY;
+    span->segment = segment;
+    span->former_bytes = pages << PAGE_SHIFT;
+    list_init(&span->link);
+    run_map(span);
+    segment_summarize(segment);
+    segment_cache_put(&spans->cache, segment, spans->now());
+    COUNT(segments_cached, 1);
+    spans_shrink_cache(spans, false);
+    spans_keep_bound(spans);
+}

@@ -1,0 +1,168 @@
+/*
+ * Tests of span/demand.h by itself: what is learned from pages that are missed, what is forgotten
+ * when nobody takes them, and for how long. Time is a number here.
+ */
+#include "support.h"
+
+#include "options/options.h"
+#include "span/demand.h"
+
+#define MS ((uint64_t)1000000)
+#define SECOND (1000 * MS)
+
+/* A gigabyte, which is worth keeping for 16 seconds, and so for as long as the option says. */
+#define PEAK ((size_t)262144)
+
+static struct demand demand;
+
+static int begin(void **state)
+{
+    demand = (struct demand){.wanted = 0};
+    return options_reset(state);
+}
+
+/* A peak comes, and all of it is given back at `now`. */
+static void peak_goes(uint64_t now)
+{
+    demand_see(&demand, 0, PEAK);
+    demand_purged(&demand, PEAK, now);
+}
+
+TEST(at_first_only_the_base_is_kept)
+{
+    assert_int_equal(demand_bound(&demand, 1024, 0), 1024);
+    demand_see(&demand, 0, PEAK);
+    assert_int_equal(demand_bound(&demand, 1024, 0), 1024);
+}
+
+TEST(what_is_missed_soon_is_wanted)
+{
+    peak_goes(SECOND);
+    demand_missed(&demand, 1000, 2 * SECOND);
+    assert_int_equal(demand.wanted, 1125);
+    assert_int_equal(demand.ghosts, PEAK - 1000);
+    demand_missed(&demand, 2 * PEAK, 2 * SECOND); /* no more than went */
+    assert_int_equal(demand.wanted, PEAK);
+    assert_int_equal(demand.ghosts, 0);
+    assert_int_equal(demand_bound(&demand, 1024, 0), 1024 + PEAK);
+}
+
+TEST(what_is_missed_late_is_not)
+{
+    peak_goes(SECOND);
+    demand_missed(&demand, 1000, 11 * SECOND + 1);
+    assert_int_equal(demand.wanted, 0);
+    assert_int_equal(demand.ghosts, 0);
+    /* A little is not worth keeping for long: 4 MiB for a sixteenth of a second. */
+    demand_purged(&demand, 1024, 20 * SECOND);
+    demand_missed(&demand, 1024, 20 * SECOND + 62 * MS);
+    assert_int_equal(demand.wanted, 1152);
+    demand_purged(&demand, 1024, 30 * SECOND);
+    demand_missed(&demand, 1024, 30 * SECOND + 63 * MS);
+    assert_int_equal(demand.wanted, 1152);
+}
+
+TEST(the_option_limits_for_how_long)
+{
+    options.purge_delay = 500;
+    peak_goes(SECOND);
+    demand_missed(&demand, 1000, SECOND + 501 * MS);
+    assert_int_equal(demand.wanted, 0);
+    options.purge_delay = DELAY_NEVER;
+    assert_true(demand_bound(&demand, 0, 0) == SIZE_MAX);
+    options.purge_delay = 0;
+    assert_int_equal(demand_bound(&demand, 1024, 0), 0);
+}
+
+TEST(ghosts_of_long_ago_are_not_added_to)
+{
+    demand_purged(&demand, 1024, SECOND);
+    demand_purged(&demand, 100, 2 * SECOND);
+    assert_int_equal(demand.ghosts, 100);
+    demand_purged(&demand, 100, 2 * SECOND);
+    assert_int_equal(demand.ghosts, 200);
+    demand_purged(&demand, 100, SECOND); /* another processor's clock */
+    assert_int_equal(demand.ghosts, 300);
+}
+
+TEST(in_use_and_kept_are_together_no_more_than_a_recent_peak)
+{
+    peak_goes(SECOND);
+    demand_missed(&demand, PEAK, SECOND);
+    for (size_t in_use = 0; in_use <= 2 * PEAK; in_use += PEAK / 4)
+        assert_int_equal(demand_bound(&demand, 10, in_use),
+                         10 + (in_use < PEAK ? PEAK - in_use : 0));
+}
+
+TEST(what_stays_idle_for_an_epoch_is_forgotten)
+{
+    const size_t base = 1024;
+    peak_goes(SECOND);
+    demand_missed(&demand, PEAK, SECOND);
+    /* Up and down every second: all is taken each time, so all stays wanted. */
+    uint64_t now = SECOND;
+    for (unsigned round = 0; round < 50; round++) {
+        demand_see(&demand, 0, PEAK);
+        now += 100 * MS;
+        demand_tick(&demand, 0, base, PEAK, now);
+        demand_see(&demand, PEAK, 0);
+        now += 900 * MS;
+        demand_tick(&demand, PEAK, base, 0, now);
+        assert_int_equal(demand.wanted, PEAK);
+    }
+    /* Then a part stays idle, above the base. */
+    for (unsigned i = 0; i < 25; i++) {
+        now += SECOND;
+        demand_see(&demand, base + PEAK / 4, PEAK - PEAK / 4);
+        demand_tick(&demand, PEAK, base, 0, now);
+    }
+    assert_int_equal(demand.wanted, PEAK - PEAK / 4);
+    /* Then all of it. */
+    for (unsigned i = 0; i < 25; i++) {
+        now += SECOND;
+        demand_tick(&demand, PEAK + base, base, 0, now);
+    }
+    assert_int_equal(demand.wanted, 0);
+    assert_int_equal(demand_bound(&demand, base, 0), base);
+}
+
+TEST(an_epoch_is_as_long_as_what_is_kept_is_worth)
+{
+    demand.epoch = SECOND;
+    assert_true(demand_due(&demand, 1024 + PEAK, 1024) == 11 * SECOND);
+    assert_in_range(demand_due(&demand, 1024 + 16384, 1024), 2 * SECOND - MS, 2 * SECOND); /* 64 MiB */
+    assert_true(demand_due(&demand, 1024, 1024) == SECOND + 20 * MS);
+    assert_true(demand_due(&demand, 0, 1024) == SECOND + 20 * MS);
+    assert_false(demand_tick(&demand, 0, 1024, 0, SECOND + 19 * MS));
+    assert_false(demand_tick(&demand, 0, 1024, 0, 0));
+    assert_true(demand_tick(&demand, 0, 1024, 0, SECOND + 20 * MS));
+    assert_false(demand_tick(&demand, 0, 1024, 0, SECOND + 21 * MS));
+}
+
+TEST(a_peak_of_long_ago_gives_no_room)
+{
+    demand_see(&demand, 0, PEAK);
+    demand.wanted = PEAK;
+    assert_int_equal(demand_bound(&demand, 0, 100), PEAK - 100);
+    demand_see(&demand, 0, 100);
+    assert_true(demand_tick(&demand, 0, 0, 100, SECOND)); /* the epoch of the peak */
+    assert_int_equal(demand_bound(&demand, 0, 100), PEAK - 100);
+    assert_true(demand_tick(&demand, 0, 0, 100, 2 * SECOND));
+    assert_int_equal(demand_bound(&demand, 0, 100), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(at_first_only_the_base_is_kept, begin, options_reset),
+        ROW_WITH(what_is_missed_soon_is_wanted, begin, options_reset),
+        ROW_WITH(what_is_missed_late_is_not, begin, options_reset),
+        ROW_WITH(the_option_limits_for_how_long, begin, options_reset),
+        ROW_WITH(ghosts_of_long_ago_are_not_added_to, begin, options_reset),
+        ROW_WITH(in_use_and_kept_are_together_no_more_than_a_recent_peak, begin, options_reset),
+        ROW_WITH(what_stays_idle_for_an_epoch_is_forgotten, begin, options_reset),
+        ROW_WITH(an_epoch_is_as_long_as_what_is_kept_is_worth, begin, options_reset),
+        ROW_WITH(a_peak_of_long_ago_gives_no_room, begin, options_reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
