@@ -73,7 +73,7 @@ static const struct method *find_method(const char *name)
 
 int main(int argc, char **argv)
 {
-    struct cells_plan plan = {0, 0};
+    struct cells_plan plan = {0};
     const struct method *chosen[KNOWN];
     size_t count = 0;
     for (int i = 1; i < argc; i++) {

@@ -15,9 +15,10 @@ struct method {
     void (*end)(void); /* when all blocks were given back; may be NULL */
 };
 
-/* What is to be printed, from the arguments --csv, --rounds=N and the names of methods. */
+/* What is to be printed, from the arguments --csv, --figures, --rounds=N and the names of methods. */
 struct cells_plan {
     int csv;
+    int figures; /* one line, for a single method */
     unsigned rounds;
 };
 
@@ -27,6 +28,6 @@ int cells_argument(struct cells_plan *plan, const char *word);
 /* Measures the methods, interleaved, and prints the figures. */
 void cells_run(const struct cells_plan *plan, const struct method *const *methods, size_t count);
 
-#define CELLS_OPTIONS "[--csv] [--rounds=N]"
+#define CELLS_OPTIONS "[--csv | --figures] [--rounds=N]"
 
 #endif

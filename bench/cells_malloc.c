@@ -1,16 +1,16 @@
 /*
  * cells_malloc.c - the workload `cells` on malloc, of whatever allocator is preloaded.
  *
- * usage: cells_malloc [--csv] [--rounds=N] [NAME]
+ * usage: cells_malloc [--csv | --figures] [--rounds=N] [NAME]
  *
- * NAME is what the figures are to be called. See cells.c.
+ * --figures prints one line for `snug bench`. NAME is what the figures are to be called. See cells.c.
  */
 #include "cells.h"
 #include "workload.h"
 
 int main(int argc, char **argv)
 {
-    struct cells_plan plan = {0, 0};
+    struct cells_plan plan = {0};
     struct method method = {"malloc", NULL, malloc, free, NULL};
     for (int i = 1; i < argc; i++) {
         if (cells_argument(&plan, argv[i]))

@@ -36,6 +36,7 @@ enum {
 
 static size_t sizes[BLOCKS];
 static void *blocks[BLOCKS];
+static int64_t live;
 
 /* For each method and count: over the rounds, the sum of the times in ms and of their squares. */
 static struct sums {
@@ -69,6 +70,13 @@ static void take(const struct method *method, size_t i)
         die(method->name);
     *block = i;
     blocks[i] = block;
+    meter_set(0, live += (int64_t)sizes[i]);
+}
+
+static void give(const struct method *method, size_t i)
+{
+    method->give(blocks[i]);
+    meter_set(0, live -= (int64_t)sizes[i]);
 }
 
 static void lay_down(const struct method *method)
@@ -79,14 +87,14 @@ static void lay_down(const struct method *method)
         take(method, i);
     for (size_t i = 0; i < BLOCKS; i++)
         if (is_freed(i))
-            method->give(blocks[i]);
+            give(method, i);
 }
 
 static void take_up(const struct method *method)
 {
     for (size_t i = 0; i < BLOCKS; i++)
         if (!is_freed(i))
-            method->give(blocks[i]);
+            give(method, i);
     if (method->end != NULL)
         method->end();
 }
@@ -101,7 +109,7 @@ static void iterate(const struct method *method)
     for (size_t i = GROUP - 1; i < BLOCKS; i += GROUP)
         take(method, i);
     for (size_t i = GROUP - 1; i < BLOCKS; i += GROUP)
-        method->give(blocks[i]);
+        give(method, i);
 }
 
 /* One run: the time in ms after each count of iterations. */
@@ -166,6 +174,13 @@ static void print_table(const struct method *const *methods, size_t count, unsig
     printf("\n");
 }
 
+/* An operation is a block that is taken and given back. */
+static void print_line(const struct sums *figures, unsigned rounds)
+{
+    unsigned pairs = BLOCKS / GROUP;
+    print_figures((uint64_t)pairs * COUNT_MOST * rounds, slope(figures, rounds) * 1e6 / pairs);
+}
+
 /* ---- Running ---- */
 
 int cells_argument(struct cells_plan *plan, const char *word)
@@ -175,6 +190,8 @@ int cells_argument(struct cells_plan *plan, const char *word)
         plan->rounds = ROUNDS_DEFAULT;
     if (strcmp(word, "--csv") == 0)
         plan->csv = 1;
+    else if (strcmp(word, "--figures") == 0)
+        plan->figures = 1;
     else if (strncmp(word, rounds, sizeof rounds - 1) == 0)
         plan->rounds = (unsigned)number_argument(word + sizeof rounds - 1, 1, ROUNDS_MOST);
     else
@@ -205,6 +222,8 @@ void cells_run(const struct cells_plan *plan, const struct method *const *method
             size_t m = (k + round) % count;
             run_and_note(methods[m], sums[m], plan->csv);
         }
-    if (!plan->csv)
+    if (plan->figures)
+        print_line(sums[0], rounds);
+    else if (!plan->csv)
         print_table(methods, count, rounds);
 }

@@ -8,7 +8,8 @@
  * one of another size: a pair of free and malloc. Blocks are written whole, which is part of the
  * time. One line is printed:
  *
- *   low=N high=N live=N ops=N ns_per_pair=F requested_bytes=N resident_bytes=N ratio=F
+ *   low=N high=N live=N requested_bytes=N resident_bytes=N overhead_ratio=F ops=N ns_per_op=F
+ *   peak_rss_kib=N
  *
  * requested_bytes is the most that was live at a time, resident_bytes the peak of the process
  * (VmHWM) less the tables of this program; their ratio has in it what every process needs, some
@@ -35,6 +36,7 @@ static void take(struct slot *slot, size_t size)
     live_bytes += size;
     if (live_bytes > most_bytes)
         most_bytes = live_bytes;
+    meter_set(0, (int64_t)live_bytes);
 }
 
 static void give(struct slot *slot)
@@ -67,9 +69,8 @@ int main(int argc, char **argv)
     uint64_t end = now_ns();
 
     size_t resident = (size_t)peak_rss_kib() * 1024 - live * sizeof *slots;
-    printf("low=%u high=%u live=%u ops=%ld ns_per_pair=%.3f requested_bytes=%zu resident_bytes=%zu "
-           "ratio=%.4f\n",
-           low, high, live, operations, (double)(end - start) / (double)operations, most_bytes,
-           resident, (double)resident / (double)most_bytes);
+    printf("low=%u high=%u live=%u requested_bytes=%zu resident_bytes=%zu overhead_ratio=%.4f ", low,
+           high, live, most_bytes, resident, (double)resident / (double)most_bytes);
+    print_figures((uint64_t)operations, (double)(end - start) / (double)operations);
     return 0;
 }

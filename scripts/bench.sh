@@ -8,6 +8,7 @@ peer_packages=(
     libtbbmalloc2
 )
 peer_wheel=cmeel-mimalloc # mimalloc 3 from PyPI
+bench_needs=(g++:g++)     # for a workload in C++
 
 # Unpacks mimalloc from PyPI into build/peers.
 install_wheel() {
@@ -27,13 +28,51 @@ install_wheel() {
     say "other allocators from PyPI:" && find "$peers" -name 'lib*.so*' >&2
 }
 
+# What snmalloc calls sn_malloc and so on; the linker adds the names that programs call.
+snmalloc_names=(malloc free calloc realloc aligned_alloc memalign posix_memalign valloc pvalloc
+    malloc_usable_size reallocarray cfree free_sized free_aligned_sized)
+
+# Builds snmalloc and rpmalloc, which come as crates, and links each to a library that can be
+# preloaded, into build/peers. rpmalloc is told to take over malloc, which its crate does not do; the
+# threads' own variables are to be reached as in any library that is there from the start.
+install_crates() {
+    local archives=$build/peers-cargo/release name tls=-ftls-model=initial-exec
+    local -a aliases=()
+    need_packages g++:g++
+    need_rust || return
+    mkdir -p "$build/peers"
+    (
+        cd "$root/bench/peers" && unset CARGO_BUILD_TARGET &&
+            CFLAGS="-fPIC $tls -DENABLE_OVERRIDE=1" CXXFLAGS="-fPIC $tls" \
+                CARGO_TARGET_DIR=$build/peers-cargo cargo build --release --locked
+    ) || {
+        say "could not build snmalloc and rpmalloc"
+        return 1
+    }
+    for name in "${snmalloc_names[@]}"; do
+        aliases+=("-Wl,-u,sn_$name" "-Wl,--defsym=$name=sn_$name")
+    done
+    link_crate rpmalloc -Wl,-u,malloc "$archives/libpeer_rpmalloc.a" -ldl
+    link_crate snmalloc "${aliases[@]}" "$archives/libpeer_snmalloc.a" -static-libstdc++
+}
+
+# Usage: link_crate NAME ARGUMENT...: leaves build/peers/libpeer_NAME.so, and its version beside it.
+link_crate() {
+    local library=$build/peers/libpeer_$1.so
+    g++ -shared -o "$library" "${@:2}" -Wl,--gc-sections -lpthread -static-libgcc &&
+        awk -v name="name = \"$1-sys\"" '$0 == name { getline; gsub(/[^0-9.]*"|"$/, ""); print }' \
+            "$root/bench/peers/Cargo.lock" >"$library.version" &&
+        say "built $library"
+}
+
 cmd_bench() {
     if [[ ${1-} == --install-peers ]]; then
         want_packages "${peer_packages[@]}"
         install_wheel
+        install_crates
         return
     fi
-    need_packages "${build_needs[@]}"
+    need_packages "${build_needs[@]}" "${bench_needs[@]}"
     build_all require_tool >&2
     exec "$build/bin/snug" bench "$@"
 }

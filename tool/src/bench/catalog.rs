@@ -1,6 +1,4 @@
-//! The workloads: programs of bench/, each with the arguments that make a row of it.
-//!
-//! A row's name is `family/variant`. What a workload imitates stands in the head of its source; here it is one line.
+//! Rows: how they are chosen, and what is run for them. The rows themselves are in `workloads` and `programs`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,88 +7,33 @@ use anyhow::{ensure, Context, Result};
 use glob::Pattern;
 
 use super::child::Job;
-use super::results::{Row, Unit};
+use super::programs::{self, Program, Workshop};
+use super::results::Row;
+use super::workloads;
 
-/// A row before it is known where its program is.
+/// A row before it is known whether what it needs is here.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub row: Row,
-    pub program: &'static str,
-    pub args: Vec<String>,
-    /// The arguments for twice the operations; empty for rows that instructions cannot be counted of.
-    pub doubled: Vec<String>,
+    pub source: Source,
 }
 
-/// What of a workload is chosen for quick runs and for long ones.
-struct Scale<'a> {
-    quick: bool,
-    threads: &'a [u32],
-}
-
-impl Scale<'_> {
-    fn pick<T>(&self, quick: T, full: T) -> T {
-        if self.quick {
-            quick
-        } else {
-            full
-        }
-    }
-
-    /// The numbers of threads of a workload that has a choice.
-    fn threads(&self, quick: &[u32], full: &[u32]) -> Vec<u32> {
-        match self.threads {
-            [] => self.pick(quick, full).to_vec(),
-            chosen => chosen.to_vec(),
-        }
-    }
+#[derive(Debug, Clone)]
+pub enum Source {
+    Workload {
+        program: &'static str,
+        args: Vec<String>,
+        /// The arguments for twice the operations; empty for rows that instructions cannot be counted of.
+        doubled: Vec<String>,
+    },
+    Program(&'static Program),
 }
 
 /// All rows, in the order in which they run.
 pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
-    let scale = Scale { quick, threads };
-    [pairs(&scale), many_threads(&scale)].concat()
-}
-
-/// A row of a workload: its name, what it imitates, its threads, its program and arguments.
-fn entry(name: &str, about: &str, threads: u32, program: &'static str, args: &[String]) -> Entry {
-    let family = name.split('/').next().unwrap_or(name).to_string();
-    let row = Row { name: name.into(), family, about: about.into(), threads, unit: Unit::NsPerOperation };
-    Entry { row, program, args: args.to_vec(), doubled: Vec::new() }
-}
-
-/// How often a row of `pairs` is repeated within a process; the least time of these counts.
-const PAIRS_REPEATS: u32 = 3;
-
-fn pairs(scale: &Scale) -> Vec<Entry> {
-    const ROWS: [(&str, u32, &str); 8] = [
-        ("freed-at-once", 1, "64 B, freed before the next: a temporary in a loop"),
-        ("reverse-100", 1, "100 blocks of 64 B, freed last first: a call that unwinds"),
-        ("in-order-10000", 1, "10,000 blocks of 64 B, freed first first: a list that is torn down"),
-        ("random-16-1024", 1, "10,000 live blocks of 16..1,024 B, any replaced by another"),
-        ("random-16-256", 1, "200,000 live blocks of 16..256 B: a heap larger than the caches of the processor"),
-        ("random-1-30000", 1, "1,000 live blocks of 1..30,000 B: buffers"),
-        ("producer-consumer", 2, "64 B, taken by one thread and freed by the other"),
-        ("fill-250MB-two-threads", 2, "two threads fill 250 MB each, then free: a large data set"),
-    ];
-    let wanted = ROWS.iter().filter(|(name, ..)| !scale.quick || *name != "fill-250MB-two-threads");
-    let make = |&(name, threads, about): &(&str, u32, &str)| {
-        let args = |repeats: u32| vec![name.to_string(), repeats.to_string()];
-        let mut made = entry(&format!("pairs/{name}"), about, threads, "pairs", &args(PAIRS_REPEATS));
-        if threads == 1 {
-            made.doubled = args(2 * PAIRS_REPEATS);
-        }
-        made
-    };
-    wanted.map(make).collect()
-}
-
-fn many_threads(scale: &Scale) -> Vec<Entry> {
-    let make = |threads: u32| {
-        let about =
-            "threads that each take 20 blocks of 16..512 B and wait: a server with a thread for each connection";
-        entry(&format!("many-threads/{threads}"), about, threads, "many_threads", &[threads.to_string()])
-    };
-    scale.threads(&[200], &[1000]).into_iter().map(make).collect()
+    let programs = programs::rows(quick).into_iter();
+    let programs = programs.map(|(row, program)| Entry { row, source: Source::Program(program) });
+    workloads::rows(quick, threads).into_iter().chain(programs).collect()
 }
 
 /// The rows that one of the patterns names: a row, a family, or a pattern with `*`. All, without patterns.
@@ -126,17 +69,31 @@ pub fn list(rows: &[Entry]) -> String {
     text
 }
 
-/// The rows as jobs, with the programs in this folder.
-pub fn jobs(rows: &[Entry], folder: &Path) -> Result<Vec<Job>> {
-    let job = |entry: &Entry| {
-        let path = folder.join(entry.program);
-        let shown = path.display();
-        ensure!(path.is_file(), "there is no workload {shown}: build it with ./dev build, or give --workloads");
-        let words = |args: &[String]| std::iter::once(path.clone().into()).chain(args.iter().map(Into::into)).collect();
-        let doubled = (!entry.doubled.is_empty()).then(|| words(&entry.doubled));
-        Ok(Job { row: entry.row.clone(), words: words(&entry.args), folder: None, variables: Vec::new(), doubled })
-    };
-    rows.iter().map(job).collect()
+/// The rows as jobs, with the workloads in this folder and the programs' input in the workshop; and why those that
+/// cannot be run here are left out.
+pub fn jobs(rows: &[Entry], folder: &Path, workshop: &Workshop) -> (Vec<Job>, Vec<String>) {
+    let mut jobs = Vec::new();
+    let mut missing = Vec::new();
+    for Entry { row, source } in rows {
+        let job = match source {
+            Source::Workload { program, args, doubled } => workload(row, &folder.join(program), args, doubled),
+            Source::Program(program) => workshop.job(row, program),
+        };
+        match job {
+            Ok(job) => jobs.push(job),
+            Err(why) => missing.push(format!("{why:#}")),
+        }
+    }
+    missing.dedup();
+    (jobs, missing)
+}
+
+fn workload(row: &Row, program: &Path, args: &[String], doubled: &[String]) -> Result<Job> {
+    let shown = program.display();
+    ensure!(program.is_file(), "there is no workload {shown}: build it with ./dev build, or give --workloads");
+    let words = |args: &[String]| std::iter::once(program.into()).chain(args.iter().map(Into::into)).collect();
+    let doubled = (!doubled.is_empty()).then(|| words(doubled));
+    Ok(Job { row: row.clone(), words: words(args), folder: None, variables: Vec::new(), doubled })
 }
 
 #[cfg(test)]
@@ -168,5 +125,12 @@ mod tests {
             assert_eq!(names.len(), count, "two rows have one name");
             assert!(rows.iter().all(|entry| !entry.row.about.is_empty() && entry.row.threads > 0));
         }
+    }
+
+    #[test]
+    fn a_workload_that_is_not_built_is_named() {
+        let rows = choose(rows(true, &[]), &["pairs".into()]).unwrap();
+        let (jobs, missing) = jobs(&rows, Path::new("/no/such"), &Workshop::new(true).unwrap());
+        assert!(jobs.is_empty() && missing.len() == 1 && missing[0].contains("/no/such/pairs"), "{missing:?}");
     }
 }

@@ -1,9 +1,10 @@
 //! `snug bench`: allocators beside each other, on workloads and programs, with each allocator preloaded in turn.
 //!
 //!     allocators  which there are, and that they really load      versions  of their libraries
-//!     catalog     the workloads of bench/, with their arguments
+//!     catalog     the choice of rows: `workloads` of bench/ with their arguments, and real `programs`
 //!     child       one run, measured                                meter     its memory through the run
 //!     runner      the interleaving, until the end or Ctrl-C        progress  the bar
+//!     system_calls, count   runs of their own, under strace and callgrind
 //!     results     what was found, and the JSON file                machine   where
 //!     stats       medians, ratios of pairs, bootstrap intervals    behind    where snug is not the best
 //!     report      terminal, JSON, CSV, Markdown, HTML              changes   between two JSON files
@@ -16,18 +17,23 @@ mod behind;
 mod catalog;
 mod changes;
 pub mod child;
+mod count;
 pub mod machine;
 pub mod meter;
+mod programs;
 mod progress;
 pub mod report;
 pub mod results;
 pub mod runner;
 pub mod stats;
+mod system_calls;
 mod versions;
+mod workloads;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{ensure, Context, Result};
@@ -35,6 +41,8 @@ use clap::Args;
 
 use crate::carried;
 use allocators::{Allocator, AllocatorArgs};
+use child::Job;
+use programs::Workshop;
 use report::ReportArgs;
 use results::{Lab, Settings};
 use runner::{Measured, Plan};
@@ -77,6 +85,14 @@ pub struct BenchArgs {
     #[arg(long)]
     pub list: bool,
 
+    /// Count instructions for each operation, by callgrind, instead of measuring time
+    #[arg(long)]
+    pub count: bool,
+
+    /// Do not count system calls (which takes one more run of each row, under strace)
+    #[arg(long)]
+    pub no_system_calls: bool,
+
     /// Measure nothing: say what became slower or larger, beyond noise, from one --json file to another; the exit
     /// status is 1 if snug did
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
@@ -98,23 +114,50 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     args.report.ensure_writable()?;
-    let jobs = catalog::jobs(&chosen, &folder)?;
+    let workshop = Workshop::new(args.quick)?;
+    let (jobs, mut missing) = catalog::jobs(&chosen, &folder, &workshop);
+    ensure!(!jobs.is_empty(), "{}", missing.join("; "));
     let found = allocators::find(&args.allocators)?;
     for allocator in &found.allocators {
         allocators::ensure_loads(allocator, Path::new(&jobs[0].words[0]))?;
     }
+    missing.extend(found.missing);
+
     let stop = runner::stop_at_signals()?;
-    let measured = runner::measure(&jobs, &found.allocators, plan(args), &stop)?;
+    let measured = match args.count {
+        true => count_instructions(&jobs, &found.allocators, &stop)?,
+        false => measure(args, &jobs, &found.allocators, &stop, &mut missing)?,
+    };
     let mut lab = assemble("snug bench", found.allocators, measured, args.quick);
-    lab.missing = found.missing;
+    lab.missing = missing;
     report::publish(&lab, &args.report)?;
     Ok(if lab.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+fn count_instructions(jobs: &[Job], allocators: &[Allocator], stop: &AtomicBool) -> Result<Measured> {
+    count::ensure_there()?;
+    count::measure(jobs, allocators, stop)
+}
+
+fn measure(
+    args: &BenchArgs,
+    jobs: &[Job],
+    allocators: &[Allocator],
+    stop: &AtomicBool,
+    missing: &mut Vec<String>,
+) -> Result<Measured> {
+    let mut plan = plan(args);
+    plan.system_calls = !args.no_system_calls && system_calls::is_there();
+    if !args.no_system_calls && !plan.system_calls {
+        missing.push(system_calls::MISSING.into());
+    }
+    runner::measure(jobs, allocators, plan, stop)
+}
+
 fn plan(args: &BenchArgs) -> Plan {
     match (args.quick, args.rounds) {
-        (true, None) => Plan { rounds: QUICK_ROUNDS, most_time: Some(QUICK_TIME) },
-        (_, rounds) => Plan { rounds: rounds.unwrap_or(ROUNDS), most_time: None },
+        (true, None) => Plan { rounds: QUICK_ROUNDS, most_time: Some(QUICK_TIME), system_calls: true },
+        (_, rounds) => Plan { rounds: rounds.unwrap_or(ROUNDS), most_time: None, system_calls: true },
     }
 }
 

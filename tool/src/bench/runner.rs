@@ -15,14 +15,17 @@ use super::allocators::Allocator;
 use super::child::{self, Failure, Job};
 use super::progress::Progress;
 use super::results::{RowResult, Series};
+use super::system_calls;
 
 /// How much is to be measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// At most.
     pub rounds: u32,
-    /// No run begins, and no run goes on, after this time; there is no limit unless it is given.
+    /// No run begins after this time, and no round that would go beyond it; there is no limit unless it is given.
     pub most_time: Option<Duration>,
+    /// One more run of each job on each allocator, at the start, in which its system calls are counted.
+    pub system_calls: bool,
 }
 
 /// What was measured, and why not all of it, if so.
@@ -48,7 +51,7 @@ pub fn measure(jobs: &[Job], allocators: &[Allocator], plan: Plan, stop: &Atomic
     let mut lab = Lab { jobs, allocators, rows: empty_rows(jobs, allocators), stop, start: Instant::now(), plan };
     let mut progress = Progress::new(jobs.len(), allocators.len(), plan);
     let mut rounds = 0;
-    let mut ended_early = None;
+    let mut ended_early = if plan.system_calls { lab.count_system_calls(&mut progress) } else { None };
     while rounds < plan.rounds && ended_early.is_none() {
         // A round that could not be finished is not begun: its first rows would have figures that the others lack.
         if rounds > 0 && lab.time_left().is_some_and(|left| left < progress.round()) {
@@ -78,6 +81,21 @@ struct Lab<'a> {
 impl Lab<'_> {
     fn time_left(&self) -> Option<Duration> {
         self.plan.most_time.map(|most| most.saturating_sub(self.start.elapsed()))
+    }
+
+    /// Returns why not all are counted, if so. A run that fails will fail again, and be reported then.
+    fn count_system_calls(&mut self, progress: &mut Progress) -> Option<String> {
+        for (place, job) in self.jobs.iter().enumerate() {
+            for (series, allocator) in self.rows[place].series.iter_mut().zip(self.allocators) {
+                progress.begin(&format!("system calls of {} on {}", job.row.name, allocator.name));
+                match system_calls::count(job, allocator, self.stop) {
+                    Ok(calls) => series.system_calls = Some(calls),
+                    Err(Failure::Stopped) => return Some(format!("stopped at the system calls of {}", job.row.name)),
+                    Err(Failure::Broken(_)) => {}
+                }
+            }
+        }
+        None
     }
 
     /// Returns why it is not complete, if so.
@@ -153,7 +171,7 @@ mod tests {
 
     #[test]
     fn figures_by_round() {
-        let plan = Plan { rounds: 2, most_time: None };
+        let plan = Plan { rounds: 2, most_time: None, system_calls: false };
         let measured = measure(&[job("echo ns_per_op=3")], &system(), plan, &AtomicBool::new(false)).unwrap();
         let series = &measured.rows[0].series[0];
         assert_eq!((series.times(), series.figures[1].round), (vec![3.0, 3.0], 1));
@@ -162,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_kept_and_not_repeated() {
-        let plan = Plan { rounds: 3, most_time: None };
+        let plan = Plan { rounds: 3, most_time: None, system_calls: false };
         let jobs = [job("echo bad >&2; exit 3"), job("echo ns_per_op=3")];
         let measured = measure(&jobs, &system(), plan, &AtomicBool::new(false)).unwrap();
         assert_eq!(measured.rows[0].series[0].failure.as_deref(), Some("exit status: 3; bad"));
@@ -171,12 +189,12 @@ mod tests {
 
     #[test]
     fn what_was_measured_before_the_stop_is_kept() {
-        let plan = Plan { rounds: 3, most_time: None };
+        let plan = Plan { rounds: 3, most_time: None, system_calls: false };
         let stopped = measure(&[job("echo ns_per_op=3")], &system(), plan, &AtomicBool::new(true)).unwrap();
         assert!(stopped.ended_early.unwrap().contains("stopped in round 1"));
 
         // The second job never ends by itself; the first has its figures.
-        let plan = Plan { rounds: 1, most_time: None };
+        let plan = Plan { rounds: 1, most_time: None, system_calls: false };
         let stop = AtomicBool::new(false);
         let jobs = [job("echo ns_per_op=3"), job("sleep 1000")];
         let measured = std::thread::scope(|scope| {
@@ -193,7 +211,7 @@ mod tests {
 
     #[test]
     fn no_round_is_begun_that_the_time_does_not_allow() {
-        let plan = Plan { rounds: 1000, most_time: Some(Duration::from_millis(700)) };
+        let plan = Plan { rounds: 1000, most_time: Some(Duration::from_millis(700)), system_calls: false };
         let job = job("sleep 0.2; echo ns_per_op=3");
         let measured = measure(&[job], &system(), plan, &AtomicBool::new(false)).unwrap();
         assert!((1..=3).contains(&measured.rounds), "{}", measured.rounds);

@@ -1,17 +1,21 @@
 /*
- * drift.c - a long run in which sizes drift slowly: does the memory that is lost creep up?
+ * fragment.c - a long run in which sizes drift slowly: does the memory that is lost creep up?
  *
- * usage: drift [OPERATIONS [LIVE]]      50,000,000 and 5,000 unless given
+ * usage: fragment [OPERATIONS [LIVE [csv]]]      50,000,000 and 5,000 unless given
  *
- * LIVE blocks are live. An operation replaces one of them, drawn at random, by one of a size around
- * the middle of that time, which goes up from 256 bytes to 16 KiB and down again twenty times in
- * the run: a quarter of it to four times as much. So what is free is always of sizes that are asked
- * for less and less. Blocks are written whole.
+ * It imitates a service that runs for weeks while what it is asked changes. LIVE blocks are live.
+ * An operation replaces one of them, drawn at random, by one of a size around the middle of that
+ * time, which goes up from 256 bytes to 16 KiB and down again twenty times in the run: a quarter of
+ * it to four times as much. So what is free is always of sizes that are asked for less and less.
+ * Blocks are written whole. Printed are, besides the time,
+ *   first_ratio  resident over requested bytes at the end of the second wave
+ *   last_ratio   the same at the end of the last: higher, if memory was lost in between
  *
- * Prints CSV, 400 lines: operations done, bytes requested for what is live, resident bytes
- * (/proc/self/statm), and their ratio. At the same phase of later waves it should be the same.
+ * With `csv`, 400 lines instead: operations done, bytes requested for what is live, resident bytes
+ * (/proc/self/statm), and their ratio.
  */
 #include <math.h>
+#include <stdbool.h>
 
 #include "workload.h"
 
@@ -67,10 +71,21 @@ static size_t draw_size(uint64_t *state, size_t least)
     return base + random_next(state) % base;
 }
 
-static void print_line(unsigned long done)
+static double ratio(void)
 {
-    size_t resident = resident_bytes();
-    printf("%lu,%zu,%zu,%.4f\n", done, live_bytes, resident, (double)resident / (double)live_bytes);
+    return (double)resident_bytes() / (double)live_bytes;
+}
+
+/* Does the operations of one line; returns the time. */
+static uint64_t run_line(uint64_t *state, size_t live, unsigned long done, unsigned long until,
+                         unsigned long operations)
+{
+    size_t least = (size_t)(middle_at((double)done / (double)operations) / 4);
+    uint64_t start = now_ns();
+    for (; done < until; done++)
+        replace(&slots[random_next(state) % live], draw_size(state, least));
+    meter_set(0, (int64_t)live_bytes);
+    return now_ns() - start;
 }
 
 int main(int argc, char **argv)
@@ -83,14 +98,24 @@ int main(int argc, char **argv)
     size_t least = (size_t)(LEAST_MIDDLE / 4);
     for (size_t i = 0; i < live; i++)
         replace(&slots[i], draw_size(&state, least));
-    printf("operations,live_bytes,resident_bytes,ratio\n");
+    bool csv = argc > 3 && strcmp(argv[3], "csv") == 0;
+    if (csv)
+        printf("operations,live_bytes,resident_bytes,ratio\n");
     unsigned long done = 0;
+    uint64_t time = 0;
+    double first = 0;
     for (unsigned line = 1; line <= LINES; line++) {
         unsigned long until = (unsigned long)((double)operations * line / LINES);
-        least = (size_t)(middle_at((double)done / (double)operations) / 4);
-        for (; done < until; done++)
-            replace(&slots[random_next(&state) % live], draw_size(&state, least));
-        print_line(done);
+        time += run_line(&state, live, done, until, operations);
+        done = until;
+        if (csv)
+            printf("%lu,%zu,%zu,%.4f\n", done, live_bytes, resident_bytes(), ratio());
+        if (line == 2 * LINES / WAVES)
+            first = ratio();
     }
+    if (csv)
+        return 0;
+    printf("first_ratio=%.4f last_ratio=%.4f ", first, ratio());
+    print_figures(operations, (double)time / (double)operations);
     return 0;
 }

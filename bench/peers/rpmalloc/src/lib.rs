@@ -1,0 +1,3 @@
+//! rpmalloc, brought in by its crate, with its own functions malloc, free and so on.
+
+extern crate rpmalloc_sys;

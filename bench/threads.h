@@ -1,0 +1,45 @@
+/*
+ * threads.h - threads that begin together, and the time until the last has ended its work.
+ */
+#ifndef SNUG_BENCH_THREADS_H
+#define SNUG_BENCH_THREADS_H
+
+#include <pthread.h>
+
+#include "workload.h"
+
+enum { MOST_THREADS = 1024 };
+
+static struct {
+    pthread_barrier_t ready, done;
+    void (*body)(unsigned thread);
+} together;
+
+static void *threads_body(void *number)
+{
+    pthread_barrier_wait(&together.ready);
+    together.body((unsigned)(uintptr_t)number);
+    pthread_barrier_wait(&together.done);
+    return NULL;
+}
+
+/* Runs body(0) to body(count - 1) on a thread each. In ns: without the making of the threads. */
+static inline uint64_t threads_time(unsigned count, void (*body)(unsigned thread))
+{
+    static pthread_t threads[MOST_THREADS];
+    together.body = body;
+    pthread_barrier_init(&together.ready, NULL, count + 1);
+    pthread_barrier_init(&together.done, NULL, count + 1);
+    for (unsigned i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, threads_body, (void *)(uintptr_t)i) != 0)
+            die("pthread_create");
+    pthread_barrier_wait(&together.ready);
+    uint64_t start = now_ns();
+    pthread_barrier_wait(&together.done);
+    uint64_t end = now_ns();
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    return end - start;
+}
+
+#endif

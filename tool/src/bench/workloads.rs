@@ -1,0 +1,249 @@
+//! The workloads: programs of bench/, each with the arguments that make a row of it. What they imitate stands at length
+//! in the heads of their sources.
+//!
+//! Sizes are such that a run takes about a tenth of a second in quick runs, and some tenths in long ones.
+
+use super::catalog::{Entry, Source};
+use super::results::{Row, Unit};
+
+/// What is chosen for quick runs and for long ones.
+struct Scale<'a> {
+    quick: bool,
+    /// The numbers of threads that the user wants, for all workloads that have a choice.
+    threads: &'a [u32],
+}
+
+impl Scale<'_> {
+    fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick {
+            quick
+        } else {
+            full
+        }
+    }
+
+    fn threads(&self, quick: &[u32], full: &[u32]) -> Vec<u32> {
+        match self.threads {
+            [] => self.pick(quick, full).to_vec(),
+            chosen => chosen.to_vec(),
+        }
+    }
+}
+
+/// All rows, in the order in which they run.
+pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
+    let scale = Scale { quick, threads };
+    let families = [
+        pairs,
+        churn,
+        random_mixed,
+        same_thread,
+        separate_thread,
+        larson,
+        producer_consumer,
+        cells,
+        many_threads,
+        realloc_growth,
+        aligned,
+        big,
+        overhead,
+        fragment,
+        peak_idle,
+        latency,
+    ];
+    families.iter().flat_map(|family| family(&scale)).collect()
+}
+
+/// A row of a workload.
+fn entry(name: &str, about: &str, threads: u32, program: &'static str, args: &[&str]) -> Entry {
+    let family = name.split('/').next().unwrap_or(name).to_string();
+    let row = Row { name: name.into(), family, about: about.into(), threads, unit: Unit::NsPerOperation };
+    Entry { row, source: Source::Workload { program, args: owned(args), doubled: Vec::new() } }
+}
+
+/// A row of one thread; the last of its arguments is the number of operations, or of rounds of them.
+fn countable(name: &str, about: &str, program: &'static str, args: &[&str], operations: u64) -> Entry {
+    let with = |operations: u64| owned(&[args, &[&operations.to_string()]].concat());
+    let source = Source::Workload { program, args: with(operations), doubled: with(2 * operations) };
+    Entry { source, ..entry(name, about, 1, program, args) }
+}
+
+fn owned(args: &[&str]) -> Vec<String> {
+    args.iter().map(|arg| arg.to_string()).collect()
+}
+
+fn pairs(scale: &Scale) -> Vec<Entry> {
+    const ROWS: [(&str, u32, &str); 8] = [
+        ("freed-at-once", 1, "64 B, freed before the next: a temporary in a loop"),
+        ("reverse-100", 1, "100 blocks of 64 B, freed last first: a call that unwinds"),
+        ("in-order-10000", 1, "10,000 blocks of 64 B, freed first first: a list that is torn down"),
+        ("random-16-1024", 1, "10,000 live blocks of 16..1,024 B, any replaced by another"),
+        ("random-16-256", 1, "200,000 live blocks of 16..256 B: a heap larger than the caches of the processor"),
+        ("random-1-30000", 1, "1,000 live blocks of 1..30,000 B: buffers"),
+        ("producer-consumer", 2, "64 B, taken by one thread and freed by the other"),
+        ("fill-250MB-two-threads", 2, "two threads fill 250 MB each, then free: a large data set"),
+    ];
+    /// Within a process; the least time of these counts.
+    const REPEATS: u64 = 3;
+    let wanted = ROWS.iter().filter(|(name, ..)| !scale.quick || *name != "fill-250MB-two-threads");
+    let make = |&(name, threads, about): &(&str, u32, &str)| {
+        let row = format!("pairs/{name}");
+        match threads {
+            1 => countable(&row, about, "pairs", &[name], REPEATS),
+            _ => entry(&row, about, threads, "pairs", &[name, &REPEATS.to_string()]),
+        }
+    };
+    wanted.map(make).collect()
+}
+
+fn churn(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick(2_000_000, 10_000_000);
+    let about = |size: &str, many: &str| format!("{many} {size} B, taken and freed together, again and again");
+    let make = |name: &str, size: &str, blocks: &str, many: &str| {
+        countable(name, &about(size, many), "churn", &[size, blocks], operations)
+    };
+    vec![
+        make("churn/64-one-page", "64", "64", "a page of"),
+        make("churn/16-pages", "16", "1000", "1,000 blocks of"),
+        make("churn/64-pages", "64", "1000", "1,000 blocks of"),
+    ]
+}
+
+fn random_mixed(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick(1_000_000, 5_000_000);
+    let sizes = [("16", "1024"), ("129", "256"), ("257", "512"), ("257", "768"), ("513", "1024")];
+    let make = |&(low, high): &(&str, &str)| {
+        let about = format!("a working set of 400 blocks of {low}..{high} B, any replaced by another");
+        countable(&format!("random-mixed/{low}-{high}"), &about, "random_mixed", &[low, high], operations)
+    };
+    let of_256 = |&(name, operations): &(&str, u64)| {
+        let about = format!("400 blocks of 256 B, {name} operations: what a start costs, and what stays");
+        countable(&format!("random-mixed/256-{name}"), &about, "random_mixed", &["256", "256"], operations)
+    };
+    let lengths = [("100k", 100_000), ("1m", 1_000_000), ("10m", 10_000_000)];
+    let lengths = &lengths[..scale.pick(2, 3)];
+    sizes.iter().map(make).chain(lengths.iter().map(of_256)).collect()
+}
+
+/// The two ranges of sizes of the workloads of many threads, and how many times fewer blocks of the second are taken.
+const THREAD_SIZES: [(u32, u64); 2] = [(500, 1), (5000, 5)];
+
+fn same_thread(scale: &Scale) -> Vec<Entry> {
+    let counts = scale.threads(&[1, 2], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    let make = |size: u32, fewer: u64, threads: u32| {
+        let about = format!("threads take many blocks of 0..{size} B each, then free them in order");
+        let (count, size, blocks) = (threads.to_string(), size.to_string(), (100_000 / fewer).to_string());
+        let args = [count.as_str(), &size, &blocks, scale.pick("2", "5")];
+        entry(&format!("same-thread/{size}/{threads}"), &about, threads, "same_thread", &args)
+    };
+    by_size_and_threads(&counts, make)
+}
+
+fn separate_thread(scale: &Scale) -> Vec<Entry> {
+    let counts = scale.threads(&[2], &[2, 4, 8]);
+    let make = |size: u32, fewer: u64, threads: u32| {
+        let about = format!("threads take and free blocks of 0..{size} B in slots that they share, in random order");
+        let operations = (scale.pick(1_000_000, 4_000_000) / fewer).to_string();
+        let args = [&threads.to_string(), &size.to_string(), operations.as_str(), "20000"];
+        entry(&format!("separate-thread/{size}/{threads}"), &about, threads, "separate_thread", &args)
+    };
+    by_size_and_threads(&counts, make)
+}
+
+fn by_size_and_threads(counts: &[u32], make: impl Fn(u32, u64, u32) -> Entry) -> Vec<Entry> {
+    let make = &make;
+    let of_size = |&(size, fewer): &(u32, u64)| counts.iter().map(move |&threads| make(size, fewer, threads));
+    THREAD_SIZES.iter().flat_map(of_size).collect()
+}
+
+fn larson(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("1000000", "5000000");
+    let make = |threads: u32| {
+        let about = "a server: objects handed from thread to thread, threads that end and are replaced (C++)";
+        let args = [&threads.to_string(), "8", "1000", "1000", "10", operations];
+        entry(&format!("larson/{threads}"), about, threads, "larson", &args)
+    };
+    scale.threads(&[1, 2], &[1, 2, 3, 4, 6, 8]).into_iter().map(make).collect()
+}
+
+fn producer_consumer(scale: &Scale) -> Vec<Entry> {
+    let blocks = scale.pick("500000", "2000000");
+    let make = |threads: u32| {
+        let about = "stages of a pipeline: 16..512 B, taken and filled by one thread, freed by another";
+        let pairs = (threads / 2).max(1);
+        let args = [&pairs.to_string(), "16", "512", blocks];
+        entry(&format!("producer-consumer/{}", 2 * pairs), about, 2 * pairs, "producer_consumer", &args)
+    };
+    let mut rows: Vec<Entry> = scale.threads(&[2], &[2, 4, 8]).into_iter().map(make).collect();
+    rows.dedup_by(|a, b| a.row.name == b.row.name);
+    rows
+}
+
+fn cells(scale: &Scale) -> Vec<Entry> {
+    let about = "blocks of 20..128 KiB in a heap with many small holes";
+    vec![entry("cells/holes", about, 1, "cells_malloc", &["--figures", scale.pick("--rounds=1", "--rounds=3")])]
+}
+
+fn many_threads(scale: &Scale) -> Vec<Entry> {
+    let make = |threads: u32| {
+        let about = "threads that each take 20 blocks of 16..512 B and wait: a thread for each connection";
+        entry(&format!("many-threads/{threads}"), about, threads, "many_threads", &[&threads.to_string()])
+    };
+    scale.threads(&[200], &[1000]).into_iter().map(make).collect()
+}
+
+fn realloc_growth(scale: &Scale) -> Vec<Entry> {
+    let make = |kind: &str, quick: u64, full: u64, about: &str| {
+        let rounds = scale.pick(quick, full);
+        countable(&format!("realloc-growth/{kind}"), about, "realloc_growth", &[kind], rounds)
+    };
+    vec![
+        make("vectors", 2, 10, "100 vectors that double, from 16 B to 256 KiB, at the same time"),
+        make("strings", 3, 15, "2,000 strings to which some bytes are added a hundred times"),
+        make("buffer", 1, 2, "one buffer that grows to 64 MiB by 64 KiB"),
+    ]
+}
+
+fn aligned(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("300000", "2000000");
+    let about = "1,000 blocks of 16..4,096 B with alignments of 32 to 4,096, any replaced by another";
+    vec![entry("aligned/32-4096", about, 1, "aligned", &["4096", operations])]
+}
+
+fn big(scale: &Scale) -> Vec<Entry> {
+    let (args, name) = scale.pick((["30", "4", "1", "16"], "big/1-16M"), (["200", "4", "1", "64"], "big/1-64M"));
+    let about = "blocks of some MiB, each page of them written: pictures, matrices, files";
+    vec![entry(name, about, 1, "big", &args)]
+}
+
+fn overhead(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("200000", "1000000");
+    let sizes = [("16", "1024", "10000"), ("1", "5000", "20000"), ("1000", "30000", "1000")];
+    let make = |&(low, high, live): &(&str, &str, &str)| {
+        let about = format!("{live} live blocks of {low}..{high} B, any replaced by another, all written in full");
+        entry(&format!("overhead/{low}-{high}"), &about, 1, "overhead", &[low, high, live, operations])
+    };
+    sizes.iter().map(make).collect()
+}
+
+fn fragment(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("200000", "4000000");
+    let about = "a long run in which sizes drift from 256 B to 16 KiB and back, twenty times";
+    vec![entry("fragment/drift", about, 1, "fragment", &[operations, "5000"])]
+}
+
+fn peak_idle(scale: &Scale) -> Vec<Entry> {
+    let args = scale.pick(["100", "5", "500"], ["200", "5", "5000"]);
+    let about = "a peak of 16..4,096 B blocks, all but 5 % freed, then nothing: what is given back?";
+    vec![entry("peak-idle/5-percent", about, 1, "peak_idle", &args)]
+}
+
+fn latency(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("500000", "4000000");
+    let make = |threads: u32| {
+        let about = "16..1,024 B, 10,000 live, each call timed by the processor's counter";
+        let args = [&threads.to_string(), "16", "1024", "10000", operations];
+        entry(&format!("latency/{threads}"), about, threads, "latency", &args)
+    };
+    scale.threads(&[1], &[1, 2]).into_iter().map(make).collect()
+}
