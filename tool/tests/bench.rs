@@ -19,7 +19,7 @@ echo "row=$1 ops=1000 ns_per_op=$ns peak_rss_kib=2048"
 
 fn bench(place: &Place, args: &[&str]) -> Command {
     place.write("pairs", WORKLOAD, 0o755);
-    let mut command = place.snug(&[&["bench"], args].concat());
+    let mut command = place.snug(&[&["bench", "--no-system-calls"], args].concat());
     command.env("SNUG_WORKLOADS", place.dir.path()).env("RUNS", place.path("runs"));
     command
 }
