@@ -48,8 +48,10 @@ publish() {
 # Copies what the release preset built to where people look for it.
 publish_library() {
     local from=$build/cmake-release workload
-    publish "$(find_built libsnug.so)" "$build/lib/libsnug.so" &&
-        publish "$(find_built libsnug.a)" "$build/lib/libsnug.a" || return
+    local file
+    for file in libsnug.so libsnug.a libsnugrecord.so snugreplay; do
+        publish "$(find_built "$file")" "$build/lib/$file" || return
+    done
     for workload in "$from"/bench/*; do
         if [[ -f $workload && -x $workload ]]; then
             publish "$workload" "$build/bench/${workload##*/}" || return

@@ -6,7 +6,8 @@ our_files() {
     local suffix
     local -a test=(-false)
     for suffix in "$@"; do test+=(-o -name "*$suffix"); done
-    find "$root/include" "$root/src" "$root/bench" "$root/tests" "$root/scripts" "$root/tool" \
+    find "$root/include" "$root/src" "$root/bench" "$root/trace" "$root/tests" \
+        "$root/scripts" "$root/tool" \
         -name target -prune -o -type f \( "${test[@]}" \) -print0
 }
 

@@ -1,7 +1,8 @@
-//! Finds the library that the tool carries inside itself, and hands it to src/carried.rs.
+//! Finds the files that the tool carries inside itself, and hands them to src/carried.rs.
 //!
-//! It is the file that the environment variable SNUG_LIBRARY names (`./dev build` sets it), else the one that
-//! `./dev build` leaves in ../build/lib. The copy in OUT_DIR keeps the place of the build out of the binary.
+//! The library is the file that the environment variable SNUG_LIBRARY names (`./dev build` sets it), else the one that
+//! `./dev build` leaves in ../build/lib; the others stand beside it. The copies in OUT_DIR keep the place of the build
+//! out of the binary.
 
 use std::env;
 use std::fs;
@@ -17,17 +18,28 @@ fn main() {
     }
 }
 
+/// What stands beside the library.
+const OTHERS: [&str; 2] = ["libsnugrecord.so", "snugreplay"];
+
 fn carry() -> Result<(), String> {
-    let source = find_library()?;
+    let library = find_library()?;
+    carry_file(&library, "libsnug.so")?;
+    for name in OTHERS {
+        carry_file(&library.with_file_name(name), name)?;
+    }
+    Ok(())
+}
+
+fn carry_file(source: &Path, name: &str) -> Result<(), String> {
     println!("cargo::rerun-if-changed={}", source.display());
-    let bytes = fs::read(&source).map_err(|e| format!("cannot read {}: {e}", source.display()))?;
+    let bytes = fs::read(source).map_err(|e| format!("cannot read {}: {e}", source.display()))?;
     if !bytes.starts_with(b"\x7fELF") {
-        return Err(format!("{} is not a shared library", source.display()));
+        return Err(format!("{} is not a shared library or program", source.display()));
     }
 
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    fs::write(out.join("libsnug.so"), &bytes).map_err(|e| format!("cannot copy the library: {e}"))?;
-    println!("cargo::rustc-env=CARRIED_ID={}", identity(&bytes));
+    fs::write(out.join(name), &bytes).map_err(|e| format!("cannot copy {name}: {e}"))?;
+    println!("cargo::rustc-env=ID_OF_{}={}", name.replace('.', "_"), identity(&bytes));
     Ok(())
 }
 
@@ -49,7 +61,7 @@ fn find_library() -> Result<PathBuf, String> {
     }
 }
 
-/// The first 16 hexadecimal digits of the SHA-256 of the library: the part of its file name that tells versions apart.
+/// The first 16 hexadecimal digits of the SHA-256 of a file: the part of its file name that tells versions apart.
 fn identity(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,6 @@
-//! The carried library as a file: LD_PRELOAD takes a path.
+//! What the tool carries, as files: LD_PRELOAD takes a path, and so does exec.
 //!
-//! It is written once to a private folder of the user's cache. Whoever can change that file or swap its folder can run
+//! Each is written once to a private folder of the user's cache. Whoever can change that file or swap its folder can run
 //! code in the user's programs, so nothing found there is trusted: the folder must be the user's own, no symbolic link,
 //! and closed to all others; the folders above it must not let others rename it; and a file that is there already must
 //! be the user's and equal, byte for byte. A new one is written beside it and renamed, so that many may start at once,
@@ -16,15 +16,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure, Context, Result};
 
-use crate::carried;
+use crate::carried::{self, Carried};
 
 const ROOT: u32 = 0;
 
 /// The path of the library, as a file that ld.so can preload.
 pub fn library() -> Result<PathBuf> {
+    unpack(&carried::LIBRARY)
+}
+
+/// The path of a carried file, which can be preloaded or run.
+pub fn unpack(carried: &Carried) -> Result<PathBuf> {
     let mut reasons = Vec::new();
     for folder in folders() {
-        match unpack_into(&folder) {
+        match unpack_into(&folder, carried) {
             Ok(path) => return Ok(path),
             Err(error) => reasons.push(format!("{}: {error:#}", folder.display())),
         }
@@ -42,13 +47,13 @@ fn folders() -> Vec<PathBuf> {
     in_cache.into_iter().chain(in_home).chain([last_resort]).collect()
 }
 
-fn unpack_into(folder: &Path) -> Result<PathBuf> {
+fn unpack_into(folder: &Path, carried: &Carried) -> Result<PathBuf> {
     ensure_preloadable(folder)?;
     ensure_not_movable(folder)?;
     make_private(folder)?;
-    let path = folder.join(format!("libsnug-{}.so", carried::ID));
-    if !is_intact(&path) {
-        write_whole(folder, &path).context("cannot write there")?;
+    let path = folder.join(format!("{}-{}{}", carried.stem, carried.id, carried.suffix));
+    if !is_intact(&path, carried.bytes) {
+        write_whole(folder, &path, carried).context("cannot write there")?;
     }
     Ok(path)
 }
@@ -88,24 +93,24 @@ fn make_private(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn is_intact(path: &Path) -> bool {
+fn is_intact(path: &Path, expected: &[u8]) -> bool {
     let looks_right = || -> io::Result<bool> {
         let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
         let found = file.metadata()?;
         let private = found.is_file() && found.uid() == user_id() && found.mode() & 0o022 == 0;
-        if !private || found.len() != carried::LIBRARY.len() as u64 {
+        if !private || found.len() != expected.len() as u64 {
             return Ok(false);
         }
-        let mut bytes = Vec::with_capacity(carried::LIBRARY.len());
+        let mut bytes = Vec::with_capacity(expected.len());
         file.read_to_end(&mut bytes)?;
-        Ok(bytes == carried::LIBRARY)
+        Ok(bytes == expected)
     };
     looks_right().unwrap_or(false)
 }
 
-fn write_whole(folder: &Path, path: &Path) -> Result<()> {
-    let mut file = tempfile::Builder::new().prefix(".libsnug-").tempfile_in(folder)?;
-    file.write_all(carried::LIBRARY)?;
+fn write_whole(folder: &Path, path: &Path, carried: &Carried) -> Result<()> {
+    let mut file = tempfile::Builder::new().prefix(&format!(".{}-", carried.stem)).tempfile_in(folder)?;
+    file.write_all(carried.bytes)?;
     file.as_file().set_permissions(Permissions::from_mode(0o500))?;
     file.persist(path)?;
     Ok(())

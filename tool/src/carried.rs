@@ -1,4 +1,4 @@
-//! The library inside the tool, and what it says about itself.
+//! The files inside the tool: the library, what it says about itself, and what records and replays programs.
 
 use std::ffi::{CStr, CString};
 use std::io::Write;
@@ -10,9 +10,39 @@ use anyhow::{bail, Result};
 
 use crate::cache;
 
-pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libsnug.so"));
-/// Differs between any two libraries: the start of the SHA-256 of LIBRARY.
-pub const ID: &str = env!("CARRIED_ID");
+/// A file that the tool brings along.
+#[derive(Debug)]
+pub struct Carried {
+    pub bytes: &'static [u8],
+    /// What its name begins and ends with, around the id.
+    pub stem: &'static str,
+    pub suffix: &'static str,
+    /// Differs between any two versions: the start of the SHA-256 of the bytes.
+    pub id: &'static str,
+}
+
+pub const LIBRARY: Carried = Carried {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libsnug.so")),
+    stem: "libsnug",
+    suffix: ".so",
+    id: env!("ID_OF_libsnug_so"),
+};
+
+/// What `snug record` preloads.
+pub const RECORDER: Carried = Carried {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libsnugrecord.so")),
+    stem: "libsnugrecord",
+    suffix: ".so",
+    id: env!("ID_OF_libsnugrecord_so"),
+};
+
+/// The program that `snug replay` runs.
+pub const REPLAYER: Carried = Carried {
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/snugreplay")),
+    stem: "snugreplay",
+    suffix: "",
+    id: env!("ID_OF_snugreplay"),
+};
 
 pub fn print_version() -> Result<ExitCode> {
     let library = match cache::library().and_then(|path| ask_version(&path)) {
@@ -21,7 +51,7 @@ pub fn print_version() -> Result<ExitCode> {
     };
     let mut out = std::io::stdout().lock();
     writeln!(out, "snug {}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "libsnug {library} (carried inside, id {ID})")?;
+    writeln!(out, "libsnug {library} (carried inside, id {})", LIBRARY.id)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::BenchArgs;
+use crate::trace::record::RecordArgs;
+use crate::trace::replay::ReplayArgs;
 use crate::STATUS_OWN_FAILURE;
 
 /// The tool's own variable. It is not passed on: to the library it would be an option that does not exist.
@@ -30,6 +32,8 @@ pub enum Command {
     Run(RunArgs),
     Compare(CompareArgs),
     Bench(BenchArgs),
+    Record(RecordArgs),
+    Replay(ReplayArgs),
 }
 
 /// Run a command on snug, and so the programs that it starts

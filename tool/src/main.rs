@@ -1,7 +1,8 @@
 //! `snug`: runs programs on the snug allocator, and measures what that changes.
 //!
 //! Reading order: cli (what may be asked) -> launch (run) -> target (may this program run on snug?) -> cache and
-//! carried (the library, and the file it becomes) -> compare and bench (measuring).
+//! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
+//! (recording and replaying).
 
 mod bench;
 mod cache;
@@ -13,6 +14,7 @@ mod launch;
 mod process;
 mod refusal;
 mod target;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         Some(Command::Run(args)) => (launch::run(args, &settings), STATUS_OWN_FAILURE),
         Some(Command::Compare(args)) => (compare::run(args, &settings), 1),
         Some(Command::Bench(args)) => (bench::run(args), 1),
+        Some(Command::Record(args)) => (trace::record::run(args), STATUS_OWN_FAILURE),
+        Some(Command::Replay(args)) => (trace::replay::run(args), 1),
     };
     result.unwrap_or_else(|error| {
         eprintln!("snug: {error:#}");

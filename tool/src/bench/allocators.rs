@@ -126,7 +126,7 @@ fn own(library: &Path, preset: Option<&str>) -> Allocator {
     Allocator {
         name: preset.map_or(SNUG.to_string(), preset_name),
         library: Some(library.to_path_buf()),
-        version: format!("{} ({})", env!("CARGO_PKG_VERSION"), carried::ID),
+        version: format!("{} ({})", env!("CARGO_PKG_VERSION"), carried::LIBRARY.id),
         settings: preset.map(|preset| ("SNUG_PRESET".to_string(), preset.to_string())).into_iter().collect(),
     }
 }

@@ -26,7 +26,7 @@ pub mod report;
 pub mod results;
 pub mod runner;
 pub mod stats;
-mod system_calls;
+pub mod system_calls;
 mod versions;
 mod workloads;
 
@@ -166,7 +166,7 @@ pub fn assemble(title: &str, allocators: Vec<Allocator>, measured: Measured, qui
     Lab {
         format: results::FORMAT,
         title: title.into(),
-        version: format!("{}, library {}", env!("CARGO_PKG_VERSION"), carried::ID),
+        version: format!("{}, library {}", env!("CARGO_PKG_VERSION"), carried::LIBRARY.id),
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         machine: machine::Machine::describe_this(),
         settings: Settings { rounds: measured.rounds, quick },

@@ -83,7 +83,7 @@ fn first_bytes(file: &Path) -> Option<Vec<u8>> {
 }
 
 fn check_elf(subject: &Subject) -> Result<()> {
-    let library = elf::Facts::of_bytes(carried::LIBRARY)?;
+    let library = elf::Facts::of_bytes(carried::LIBRARY.bytes)?;
     let program = match elf::Facts::of_file(&subject.file) {
         Ok(facts) => facts,
         Err(error) => bail!(subject.cannot_run(&format!("is a damaged program file: {error:#}"))),

@@ -1,0 +1,288 @@
+//! What stands in a block of events, and the events of all threads of a process in one order.
+//!
+//! trace/recorder/stream.h describes the encoding, and why tickets give an order in which no free comes before its
+//! malloc. A realloc becomes two steps, as it has two tickets.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anyhow::{Context, Result};
+
+use super::reader::{Block, Trace};
+
+/// Blocks are named by their address / 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Allocate {
+        kind: Allocation,
+        size: u64,
+        address: u64,
+    },
+    Free {
+        address: u64,
+    },
+    /// The old block is taken away ...
+    ReallocStart {
+        old: u64,
+    },
+    /// ... and stands at its new place, or the same one, some tickets later.
+    ReallocEnd {
+        size: u64,
+        address: u64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocation {
+    Malloc,
+    Calloc,
+    /// With the binary logarithm of the alignment.
+    Aligned(u8),
+}
+
+const TICKET_FOLLOWS: u8 = 1 << 3;
+
+/// Reads the events of one block.
+#[derive(Debug)]
+pub struct Decoder {
+    bytes: Vec<u8>,
+    at: usize,
+    ticket: u64,
+    address: u64,
+    /// The second half of a realloc.
+    pending: Option<(u64, Step)>,
+}
+
+impl Decoder {
+    pub fn new(bytes: Vec<u8>, ticket: u64) -> Decoder {
+        Decoder { bytes, at: 0, ticket, address: 0, pending: None }
+    }
+
+    /// The next step with its ticket; `None` at the end. What is no event is an error.
+    pub fn next(&mut self) -> Result<Option<(u64, Step)>> {
+        if let Some(pending) = self.pending.take() {
+            return Ok(Some(pending));
+        }
+        if self.at == self.bytes.len() {
+            return Ok(None);
+        }
+        self.event().context("it holds what is no event").map(Some)
+    }
+
+    fn event(&mut self) -> Option<(u64, Step)> {
+        let tag = self.byte()?;
+        let step = if tag & TICKET_FOLLOWS != 0 { self.number()? } else { 1 };
+        self.ticket = self.ticket.wrapping_add(step);
+        let ticket = self.ticket;
+        let step = match tag & !TICKET_FOLLOWS {
+            1 => self.allocation(Allocation::Malloc)?,
+            2 => self.allocation(Allocation::Calloc)?,
+            3 => {
+                let alignment = self.byte().filter(|&logarithm| logarithm < 64)?;
+                self.allocation(Allocation::Aligned(alignment))?
+            }
+            4 => Step::Free { address: self.address()? },
+            5 => {
+                let old = self.address()?;
+                let (size, address) = (self.number()?, self.address()?);
+                self.ticket = ticket.wrapping_add(self.number()?);
+                self.pending = Some((self.ticket, Step::ReallocEnd { size, address }));
+                Step::ReallocStart { old }
+            }
+            _ => return None,
+        };
+        Some((ticket, step))
+    }
+
+    fn allocation(&mut self, kind: Allocation) -> Option<Step> {
+        let size = self.number()?;
+        Some(Step::Allocate { kind, size, address: self.address()? })
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn address(&mut self) -> Option<u64> {
+        let number = self.number()?;
+        self.address = self.address.wrapping_add((number >> 1) ^ (number & 1).wrapping_neg());
+        Some(self.address)
+    }
+}
+
+/// One thread of the process, while its blocks are read.
+struct Lane {
+    blocks: Vec<Block>,
+    read: usize,
+    decoder: Option<Decoder>,
+    /// The step that comes next.
+    next: Option<(u64, Step)>,
+}
+
+/// What happens to a thread. Threads are numbered from 0 in the order of their first steps.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Happening {
+    Begin,
+    Step(Step),
+    End,
+}
+
+/// All steps of a process in order. At any time one block is in memory for each thread that has begun and not ended.
+pub struct Merge<'a> {
+    trace: &'a mut Trace,
+    lanes: Vec<Lane>,
+    /// By ticket: the lanes that are not finished, but for `current`.
+    waiting: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The lane that the last step came from: it often has the next one, too.
+    current: Option<usize>,
+}
+
+impl<'a> Merge<'a> {
+    pub fn new(trace: &'a mut Trace, process: u32) -> Merge<'a> {
+        let mut lanes: Vec<Lane> = Vec::new();
+        let mut by_thread = std::collections::BTreeMap::<u32, Vec<Block>>::new();
+        for block in trace.blocks_of(process) {
+            by_thread.entry(block.header.thread).or_default().push(block);
+        }
+        for (_, mut blocks) in by_thread {
+            // The blocks of a thread come in order, but for those of a thread that was ending when the program was.
+            blocks.sort_by_key(|block| block.header.ticket);
+            lanes.push(Lane { blocks, read: 0, decoder: None, next: None });
+        }
+        lanes.sort_by_key(|lane| lane.blocks[0].header.ticket);
+        let first_tickets = lanes.iter().enumerate().map(|(lane, l)| Reverse((l.blocks[0].header.ticket, lane)));
+        let waiting = first_tickets.collect();
+        Merge { trace, lanes, waiting, current: None }
+    }
+
+    /// Calls `happens` with the thread for all that happens, in order.
+    pub fn run(&mut self, mut happens: impl FnMut(usize, Happening) -> Result<()>) -> Result<()> {
+        while let Some(lane) = self.choose(&mut happens)? {
+            if let Some((_, step)) = self.lanes[lane].next.take() {
+                happens(lane, Happening::Step(step))?;
+            }
+            self.advance(lane)?;
+            if self.lanes[lane].next.is_none() {
+                self.current = None;
+                happens(lane, Happening::End)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lane with the lowest ticket.
+    fn choose(&mut self, happens: &mut impl FnMut(usize, Happening) -> Result<()>) -> Result<Option<usize>> {
+        if let Some(lane) = self.current {
+            let own = self.lanes[lane].next.expect("the current lane has a step").0;
+            match self.waiting.peek() {
+                Some(Reverse((ticket, _))) if *ticket < own => self.waiting.push(Reverse((own, lane))),
+                _ => return Ok(Some(lane)),
+            }
+        }
+        self.current = self.waiting.pop().map(|Reverse((_, lane))| lane);
+        if let Some(lane) = self.current {
+            if self.lanes[lane].read == 0 {
+                // Its place was a guess by its first block; now its first step is read, and may be later.
+                self.advance(lane)?;
+                happens(lane, Happening::Begin)?;
+                let Some((ticket, _)) = self.lanes[lane].next else {
+                    return Ok(self.current);
+                };
+                self.waiting.push(Reverse((ticket, lane)));
+                self.current = None;
+                return self.choose(happens);
+            }
+        }
+        Ok(self.current)
+    }
+
+    /// Reads the lane's next step; there is none after its last.
+    fn advance(&mut self, number: usize) -> Result<()> {
+        let lane = &mut self.lanes[number];
+        loop {
+            let mut damage = None;
+            if let Some(decoder) = &mut lane.decoder {
+                match decoder.next() {
+                    Ok(Some(step)) => {
+                        lane.next = Some(step);
+                        return Ok(());
+                    }
+                    Ok(None) => {}
+                    Err(error) => damage = Some(error),
+                }
+                lane.decoder = None;
+            }
+            if let Some(error) = damage {
+                self.trace.tolerate(&lane.blocks[lane.read - 1], &error.to_string())?;
+            }
+            let Some(block) = lane.blocks.get(lane.read) else {
+                return Ok(());
+            };
+            lane.read += 1;
+            if let Some(bytes) = self.trace.read(block)? {
+                lane.decoder = Some(Decoder::new(bytes, block.header.ticket));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(bytes: &[u8], ticket: u64) -> Result<Vec<(u64, Step)>> {
+        let mut decoder = Decoder::new(bytes.to_vec(), ticket);
+        let mut found = Vec::new();
+        while let Some(step) = decoder.next()? {
+            found.push(step);
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn all_kinds() {
+        let bytes = [
+            &[1, 24, 0x80, 0x01][..],   // malloc(24) at 64
+            &[2 | 8, 3, 0x80, 0x02, 2], // 3 tickets later calloc(256) at 65
+            &[3, 12, 1, 2],             // aligned to 4096 at 66
+            &[5, 3, 100, 8, 5],         // realloc of 64 + 0 .. to 100 bytes
+            &[4, 0],                    // free of the same
+        ]
+        .concat();
+        let kind = Allocation::Malloc;
+        assert_eq!(
+            steps(&bytes, 10).unwrap(),
+            [
+                (11, Step::Allocate { kind, size: 24, address: 64 }),
+                (14, Step::Allocate { kind: Allocation::Calloc, size: 256, address: 65 }),
+                (15, Step::Allocate { kind: Allocation::Aligned(12), size: 1, address: 66 }),
+                (16, Step::ReallocStart { old: 64 }),
+                (21, Step::ReallocEnd { size: 100, address: 68 }),
+                (22, Step::Free { address: 68 }),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_event() {
+        for bytes in [&[0][..], &[6], &[0x11], &[1], &[1, 0x80], &[3, 64, 1, 2], &[4, 0xff, 0xff]] {
+            assert!(steps(bytes, 0).is_err(), "{bytes:?}");
+        }
+        let endless = [&[4][..], &[0xff; 11]].concat();
+        assert!(steps(&endless, 0).is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! `snug record`: runs a command with the recorder preloaded, and writes what it says into a file.
+//!
+//! The tool and the program share memory (see region.rs); the tool empties it, compresses block by block and writes
+//! them in the order in which they come. It needs the same memory however long the program runs.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::format::{self, Header, Kind, Writer};
+use super::region::{self, Region, Slot, SLOT_SIZE};
+use crate::cache;
+use crate::carried;
+use crate::launch;
+
+/// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
+const ROUND: Duration = Duration::from_millis(50);
+/// How often it looks which processes are still there, and hands what it wrote to the system.
+const CHECK: Duration = Duration::from_millis(500);
+
+/// Record all that a command allocates and frees, to replay it later
+///
+/// The command runs on its own malloc, a little slower. The trace holds sizes, alignments, order and threads, not the
+/// contents of memory; docs/lab-traces.md tells what it promises.
+///
+/// Exit status: that of the command, or 128 and the number of the signal that ended it; 127, 126 and 125 as for
+/// `snug run`.
+#[derive(Debug, Args)]
+#[command(override_usage = "snug record [-o FILE] [--children] [--] CMD [ARGS]...")]
+pub struct RecordArgs {
+    /// Where to write the trace [default: the command's name and .trace, in the current folder]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Record the processes that the command starts, too, into the same file
+    #[arg(long)]
+    pub children: bool,
+
+    /// Memory between the program and the tool, at most; it has room for 16 threads a MiB
+    #[arg(long, value_name = "MIB", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=2048))]
+    pub buffer: u32,
+
+    /// Say nothing at the end
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// The command and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+    pub words: Vec<OsString>,
+}
+
+pub fn run(args: &RecordArgs) -> Result<ExitCode> {
+    let mut command = launch::command_for(&args.words)?;
+    let recorder = cache::unpack(&carried::RECORDER)?;
+    let slots = args.buffer as usize * (1 << 20) / SLOT_SIZE;
+    let region = Region::new(slots, args.children).context("cannot share memory with the program")?;
+    let path = args.output.clone().unwrap_or_else(|| default_output(&args.words[0]));
+    let writer = Writer::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+
+    launch::set_up(&mut command, &recorder, &[]);
+    command.env(region::VARIABLE, region.path());
+    signals::pass_on(&mut command);
+    let child = command.spawn().with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
+    let recording = Recording { region, writer, processes: HashMap::new(), threads: 0 };
+    let (status, result) = recording.follow(child);
+    let summary = result.with_context(|| format!("cannot write {}", path.display()))?;
+    if !args.quiet {
+        eprintln!("snug: {}: {summary}", path.display());
+    }
+    Ok(ExitCode::from(code_of(status?)))
+}
+
+/// `gcc` is recorded to gcc.trace in the current folder.
+fn default_output(program: &std::ffi::OsStr) -> PathBuf {
+    let mut name = Path::new(program).file_name().unwrap_or(program).to_os_string();
+    name.push(".trace");
+    name.into()
+}
+
+/// As shells do: 128 and the number of the signal.
+fn code_of(status: ExitStatus) -> u8 {
+    match status.code() {
+        Some(code) => code as u8,
+        None => 128 + status.signal().unwrap_or(0) as u8,
+    }
+}
+
+struct Recording {
+    region: Region,
+    writer: Writer<BufWriter<File>>,
+    /// Processes by number, with their pid, until they have gone.
+    processes: HashMap<u32, u32>,
+    threads: u64,
+}
+
+impl Recording {
+    /// Until the command has ended. If the file cannot be written, the program goes on unrecorded.
+    fn follow(mut self, mut child: Child) -> (std::io::Result<ExitStatus>, Result<String>) {
+        let mut written = Ok(());
+        let mut checked = Instant::now();
+        let status = loop {
+            self.region.wait(ROUND);
+            signals::send_to(child.id());
+            // Asked before the slots are emptied: what it wrote before it ended is there then.
+            let ended = child.try_wait().transpose();
+            if written.is_ok() {
+                written = self.empty(checked.elapsed() > CHECK);
+                if written.is_err() {
+                    self.region.close();
+                }
+            }
+            if checked.elapsed() > CHECK {
+                checked = Instant::now();
+            }
+            if let Some(status) = ended {
+                break status;
+            }
+        };
+        (status, written.and_then(|()| self.finish()))
+    }
+
+    fn empty(&mut self, check: bool) -> Result<()> {
+        let Recording { region, writer, processes, threads } = self;
+        region.drain(|slot| take(writer, processes, threads, slot))?;
+        if check {
+            self.sweep_the_dead()?;
+            self.writer.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Slots of processes that have ended, or that became another one by exec.
+    fn sweep_the_dead(&mut self) -> Result<()> {
+        if self.processes.len() < 2 {
+            return Ok(());
+        }
+        let latest: HashMap<u32, u32> = self.processes.iter().fold(HashMap::new(), |mut latest, (&number, &pid)| {
+            let known = latest.entry(pid).or_insert(number);
+            *known = number.max(*known);
+            latest
+        });
+        let gone: Vec<u32> = self
+            .processes
+            .iter()
+            .filter(|(number, pid)| latest[pid] != **number || !is_alive(**pid))
+            .map(|(number, _)| *number)
+            .collect();
+        let Recording { region, writer, processes, threads } = self;
+        // What they submitted last comes before what they did not submit.
+        region.drain(|slot| take(writer, processes, threads, slot))?;
+        region.sweep(|owner| gone.contains(&owner), |slot| take(writer, processes, threads, slot))?;
+        for number in gone {
+            self.processes.remove(&number);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<String> {
+        self.region.close();
+        let Recording { region, writer, processes, threads } = &mut self;
+        region.drain(|slot| take(writer, processes, threads, slot))?;
+        region.sweep(|_| true, |slot| take(writer, processes, threads, slot))?;
+        let lost = self.region.lost();
+        let damaged = self.region.damaged;
+        let (length, stored, threads) = (self.writer.length, self.writer.stored, self.threads);
+        self.writer.finish(lost)?;
+        let mut summary = match length {
+            0 => "nothing was recorded: the program does not load the recorder".to_string(),
+            _ => format!("{} of events in {}, {threads} threads", bytes(length), bytes(stored)),
+        };
+        if lost > 0 {
+            summary += &format!("; {lost} events were lost, as more threads ran than the buffer has room for");
+        }
+        if damaged > 0 {
+            summary += &format!("; {damaged} blocks were damaged by the program");
+        }
+        Ok(summary)
+    }
+}
+
+fn take(
+    writer: &mut Writer<BufWriter<File>>,
+    processes: &mut HashMap<u32, u32>,
+    threads: &mut u64,
+    slot: Slot,
+) -> Result<()> {
+    let kind = if slot.kind == 1 { Kind::Start } else { Kind::Events };
+    if kind == Kind::Start && slot.data.len() >= 4 {
+        processes.insert(slot.process, format::u32_at(&slot.data, 0));
+    }
+    *threads = (*threads).max(slot.thread.into());
+    let Slot { process, thread, ticket, time, .. } = slot;
+    let header = Header { kind, process, thread, ticket, time, length: 0, stored: 0, checksum: 0 };
+    Ok(writer.write(header, &slot.data)?)
+}
+
+fn is_alive(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
+    answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+fn bytes(count: u64) -> String {
+    indicatif::HumanBytes(count).to_string()
+}
+
+/// The command gets the signals; the tool stays to write the end of the file.
+mod signals {
+    use super::*;
+
+    /// The last signal that came for the tool alone, or 0.
+    static TO_SEND: AtomicI32 = AtomicI32::new(0);
+
+    extern "C" fn note(signal: i32) {
+        TO_SEND.store(signal, Ordering::Relaxed);
+    }
+
+    /// Those of the terminal reach the command by themselves and are ignored here; others are passed on.
+    pub fn pass_on(command: &mut std::process::Command) {
+        let of_terminal = [libc::SIGINT, libc::SIGQUIT].map(|signal| (signal, libc::SIG_IGN));
+        let handler = note as extern "C" fn(i32) as libc::sighandler_t;
+        let of_others = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].map(|signal| (signal, handler));
+        let mut before = Vec::new();
+        for (signal, action) in of_terminal.into_iter().chain(of_others) {
+            // SAFETY: the handler stores to an atomic only.
+            let old = unsafe { libc::signal(signal, action) };
+            if old == libc::SIG_IGN {
+                // SAFETY: what is ignored, as under nohup, stays so for both.
+                unsafe { libc::signal(signal, libc::SIG_IGN) };
+            }
+            before.push((signal, old));
+        }
+        // SAFETY: signal is async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                for &(signal, old) in &before {
+                    libc::signal(signal, old);
+                }
+                Ok(())
+            });
+        }
+    }
+
+    pub fn send_to(child: u32) {
+        let signal = TO_SEND.swap(0, Ordering::Relaxed);
+        if signal != 0 {
+            // SAFETY: the child was not waited for yet, so its id is still its own.
+            unsafe { libc::kill(child as libc::pid_t, signal) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trace_is_called_after_the_program() {
+        assert_eq!(default_output("/usr/bin/gcc".as_ref()), Path::new("gcc.trace"));
+    }
+
+    #[test]
+    fn statuses_are_those_of_shells() {
+        assert_eq!(code_of(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(code_of(ExitStatus::from_raw(9)), 137);
+    }
+}

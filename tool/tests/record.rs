@@ -1,0 +1,350 @@
+//! `snug record`: what a program did is in the trace, whatever way it ends, forks or starts others; and what is wrong
+//! with a trace is said.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use common::{assert_refused, stderr, stdout, text, Place};
+
+/// Takes 1,000 blocks of 7,777 bytes, frees 300, and ends as it is told.
+const ENDING: &str = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void *block[1000];
+int main(int count, char **words)
+{
+    for (int i = 0; i < 1000; i++)
+        block[i] = malloc(7777);
+    for (int i = 0; i < 300; i++)
+        free(block[i]);
+    for (int fd = 0; fd < 256; fd++)
+        close(fd);
+    if (strcmp(words[1], "exit") == 0)
+        _exit(7);
+    if (strcmp(words[1], "return") == 0)
+        return 8;
+    raise(atoi(words[1]));
+}
+"#;
+
+/// Four threads with blocks of all kinds; each frees what its neighbour took. It says nothing.
+const THREADS: &str = r#"
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+enum { THREADS = 4, BLOCKS = 5000 };
+void *block[THREADS][BLOCKS];
+int pairs;
+pthread_barrier_t all;
+static void *run(void *argument)
+{
+    long own = (long)argument, next = (own + 1) % THREADS;
+    for (int i = 0; i < BLOCKS; i++)
+        switch (i % 4) {
+        case 0: block[own][i] = malloc(100001 + i % 7); break;
+        case 1: block[own][i] = calloc(3, 33337); break;
+        case 2: block[own][i] = aligned_alloc(256, 102400); break;
+        case 3: block[own][i] = realloc(malloc(100013), 100021); break;
+        }
+    pthread_barrier_wait(&all);
+    for (int i = 0; i < BLOCKS; i++) /* 10 of each thread stay */
+        if (i % 500 != 0)
+            free(block[next][i]);
+    for (int i = 0; i < pairs; i++)
+        free(malloc(100031));
+    return NULL;
+}
+int main(int count, char **words)
+{
+    pairs = atoi(words[1]);
+    pthread_t thread[THREADS];
+    pthread_barrier_init(&all, NULL, THREADS);
+    for (long i = 0; i < THREADS; i++)
+        pthread_create(&thread[i], NULL, run, (void *)i);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+}
+"#;
+
+const FORKS: &str = r#"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    void *before = malloc(11111);
+    pid_t child = fork();
+    if (child == 0) {
+        free(before);
+        for (int i = 0; i < 5; i++)
+            malloc(22222);
+        _exit(0);
+    }
+    for (int i = 0; i < 3; i++)
+        malloc(33333);
+    waitpid(child, NULL, 0);
+}
+"#;
+
+fn record(place: &Place, options: &[&str], words: &[&str]) -> Output {
+    let trace = place.path("a.trace");
+    place.output(&[&["record", "-o", text(&trace)], options, &["--"], words].concat())
+}
+
+fn info(place: &Place, options: &[&str]) -> serde_json::Value {
+    let trace = place.path("a.trace");
+    let output = place.output(&[&["replay", "--info=json", text(&trace)], options].concat());
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// How often a size was asked for.
+fn times(info: &serde_json::Value, size: u64) -> u64 {
+    let sizes = info["sizes"].as_array().unwrap();
+    sizes.iter().find(|pair| pair[0] == size).map_or(0, |pair| pair[1].as_u64().unwrap())
+}
+
+fn recorded(place: &Place, source: &str, options: &[&str], words: &[&str]) -> Output {
+    let program = place.compile("program", source, &["-O0", "-pthread", "-w"]);
+    let output = record(place, options, &[&[text(&program)], words].concat());
+    assert!(stderr(&output).starts_with("snug: ") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
+    output
+}
+
+#[test]
+fn everything_is_there_whatever_way_a_program_ends() {
+    let place = Place::new();
+    for (ending, status) in [("exit", 7), ("return", 8), ("9", 128 + 9), ("11", 128 + 11), ("6", 128 + 6)] {
+        let output = recorded(&place, ENDING, &[], &[ending]);
+        assert_eq!(output.status.code(), Some(status), "{ending}");
+        let info = info(&place, &[]);
+        assert_eq!(times(&info, 7777), 1000, "{ending}");
+        let live = &info["totals"]["end_live_bytes"];
+        assert!((700 * 7777..700 * 7777 + 50_000).contains(&live.as_u64().unwrap()), "{ending}: {live}");
+        assert_eq!(info["totals"]["missing_frees"], 0);
+    }
+}
+
+#[test]
+fn threads_and_all_kinds_of_blocks() {
+    let place = Place::new();
+    let output = recorded(&place, THREADS, &[], &["50000"]);
+    assert!(stderr(&output).contains("5 threads"), "{}", stderr(&output));
+    let info = info(&place, &[]);
+    for (size, expected) in [(100_013, 5000), (100_021, 5000), (100_031, 200_000), (3 * 33337, 5000), (102_400, 5000)] {
+        assert_eq!(times(&info, size), expected, "{size}");
+    }
+    assert_eq!((100_001..100_008).map(|size| times(&info, size)).sum::<u64>(), 5000);
+    let totals = &info["totals"];
+    assert_eq!((&totals["missing_frees"], &totals["unknown_frees"]), (&0.into(), &0.into()), "{totals}");
+    assert_eq!((&totals["threads"], &info["lost"]), (&5.into(), &0.into()));
+    let live = totals["end_live_bytes"].as_u64().unwrap();
+    assert!((40 * 100_000..40 * 100_000 + 50_000).contains(&live), "{live}");
+}
+
+#[test]
+fn a_program_that_outruns_the_buffer_is_held_up_and_not_lost() {
+    let place = Place::new();
+    let source = "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 3000000; i++) free(malloc(777)); }";
+    let program = place.compile("program", source, &["-O0", "-w"]);
+    let trace = place.path("a.trace");
+    let mut child =
+        place.snug(&["record", "--buffer", "1", "-q", "-o", text(&trace), "--", text(&program)]).spawn().unwrap();
+    let (status, peak_kib) = wait(&mut child);
+    assert_eq!(status, 0);
+    // 20 MB of events went through one of 1 MiB, and the tool needs little besides.
+    assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
+    let info = info(&place, &[]);
+    assert!(info["processes"][0]["bytes"].as_u64().unwrap() > 15_000_000);
+    assert_eq!((times(&info, 777), &info["lost"]), (3_000_000, &0.into()));
+}
+
+/// The status, and the peak of the child or its largest own child.
+fn wait(child: &mut std::process::Child) -> (i32, i64) {
+    // SAFETY: wait4 writes only to the two variables; the child is ours.
+    unsafe {
+        let mut status = 0;
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage), child.id() as libc::pid_t);
+        (libc::WEXITSTATUS(status), usage.ru_maxrss)
+    }
+}
+
+#[test]
+fn more_threads_than_slots_lose_events_and_it_is_said() {
+    let place = Place::new();
+    let source = r#"
+        #include <pthread.h>
+        #include <stdlib.h>
+        pthread_barrier_t all;
+        static void *run(void *unused) { malloc(5555); pthread_barrier_wait(&all); return unused; }
+        int main(void)
+        {
+            pthread_t thread[40];
+            pthread_barrier_init(&all, NULL, 40);
+            for (int i = 0; i < 40; i++) pthread_create(&thread[i], NULL, run, NULL);
+            for (int i = 0; i < 40; i++) pthread_join(thread[i], NULL);
+        }"#;
+    let output = recorded(&place, source, &["--buffer", "1"], &[]);
+    assert!(stderr(&output).contains("events were lost"), "{}", stderr(&output));
+    let info = info(&place, &[]);
+    assert!(info["lost"].as_u64().unwrap() >= 20 && times(&info, 5555) < 40, "{}", info["lost"]);
+    recorded(&place, source, &[], &[]);
+    assert_eq!(times(&self::info(&place, &[]), 5555), 40);
+}
+
+#[test]
+fn a_forked_child_is_left_out_or_has_a_stream_of_its_own() {
+    let place = Place::new();
+    recorded(&place, FORKS, &[], &[]);
+    let alone = info(&place, &[]);
+    assert_eq!((times(&alone, 33333), times(&alone, 22222)), (3, 0));
+    assert_eq!(alone["processes"].as_array().unwrap().len(), 1);
+
+    recorded(&place, FORKS, &["--children"], &[]);
+    let (parent, child) = (info(&place, &["--process", "1"]), info(&place, &["--process", "2"]));
+    assert_eq!((times(&parent, 33333), times(&parent, 22222)), (3, 0));
+    assert_eq!((times(&child, 33333), times(&child, 22222)), (0, 5));
+    assert_eq!((&child["processes"][1]["forked_from"], &child["totals"]["unknown_frees"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn a_program_that_becomes_another() {
+    let place = Place::new();
+    let program = place.compile("program", ENDING, &["-O0", "-w"]);
+    let script = format!("exec {} return", text(&program));
+    let output = record(&place, &[], &["sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(8));
+    let info = info(&place, &[]);
+    let processes = info["processes"].as_array().unwrap();
+    assert_eq!((processes.len(), &processes[0]["pid"]), (2, &processes[1]["pid"]));
+    assert!(processes[1]["program"].as_str().unwrap().ends_with("/program"), "{processes:?}");
+    assert_eq!(times(&info, 7777), 1000, "the one that allocated most is chosen");
+}
+
+#[test]
+fn many_processes_need_no_more_slots_than_run_at_once() {
+    let place = Place::new();
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do ls / >/dev/null; sleep 0.1; done";
+    let output = record(&place, &["--children", "--buffer", "1"], &["sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let info = info(&place, &[]);
+    assert_eq!(info["lost"], 0);
+    assert_eq!(info["processes"].as_array().unwrap().len(), 41);
+}
+
+#[test]
+fn streams_arguments_and_signals_are_the_programs_own() {
+    let place = Place::new();
+    let output = record(&place, &["-q"], &["sh", "-c", "echo \"$0 $*\"; echo said >&2; exit 5", "a b", "-c"]);
+    assert_eq!((output.status.code(), stdout(&output), stderr(&output)), (Some(5), "a b -c\n".into(), "said\n".into()));
+    let fds = record(&place, &["-q"], &["sh", "-c", "ls /proc/self/fd | wc -l"]);
+    let without = place.output(&["run", "sh", "-c", "ls /proc/self/fd | wc -l"]);
+    assert_eq!(stdout(&fds), stdout(&without));
+    // A signal that comes to snug alone ends the program, and the trace is whole.
+    let trace = place.path("a.trace");
+    let mut child = place.snug(&["record", "-q", "-o", text(&trace), "sleep", "100"]).spawn().unwrap();
+    while !has_children(child.id()) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    // SAFETY: the child was not waited for yet.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
+    info(&place, &[]);
+}
+
+fn has_children(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|list| !list.trim().is_empty())
+}
+
+#[test]
+fn what_cannot_be_recorded() {
+    let place = Place::new();
+    assert_refused(&record(&place, &[], &["no-such-program"]), 127, &["no-such-program"]);
+    let output = place.output(&["record", "-o", "/no/such/folder/x.trace", "true"]);
+    assert_refused(&output, 125, &["cannot write /no/such/folder/x.trace"]);
+}
+
+// ---- Traces that are damaged ----
+
+/// The trace of a program that ended well, with several blocks.
+fn good_trace(place: &Place) -> Vec<u8> {
+    recorded(place, THREADS, &[], &["0"]);
+    fs::read(place.path("a.trace")).unwrap()
+}
+
+fn replay_info(place: &Place, trace: &Path, options: &[&str]) -> Output {
+    place.output(&[&["replay", "--info=json", text(trace)], options].concat())
+}
+
+#[test]
+fn a_trace_that_is_cut_short() {
+    let place = Place::new();
+    let bytes = good_trace(&place);
+    for length in [0, 10, 16, 17, 100, bytes.len() / 2, bytes.len() - 1] {
+        let cut = place.write("cut.trace", &bytes[..length], 0o644);
+        let output = replay_info(&place, &cut, &[]);
+        let expected = if length < 16 { "is not a trace of snug record" } else { "it is cut short" };
+        assert_refused(&output, 1, &["cut.trace", expected]);
+        if length > 16 {
+            assert!(stderr(&output).contains("--whole"), "{}", stderr(&output));
+        }
+    }
+    let half = place.write("cut.trace", &bytes[..bytes.len() / 2], 0o644);
+    let output = replay_info(&place, &half, &["--whole"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let allocations = info["totals"]["allocations"].as_u64().unwrap();
+    assert!((1000..24_000).contains(&allocations), "{allocations}");
+    assert!(info["faults"][0].as_str().unwrap().contains("cut short"));
+}
+
+#[test]
+fn a_flipped_bit_is_always_seen() {
+    let place = Place::new();
+    let bytes = good_trace(&place);
+    let step = bytes.len() / 20;
+    for at in (0..bytes.len()).step_by(step).chain([8, 12, 16, 20, 24, 60]) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        let file = place.write("bad.trace", &damaged, 0o644);
+        let output = replay_info(&place, &file, &[]);
+        assert_refused(&output, 1, &["bad.trace"]);
+        if at >= 16 {
+            let output = replay_info(&place, &file, &["--whole"]);
+            assert_eq!(output.status.code(), Some(0), "byte {at}: {}", stderr(&output));
+            let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert!(!info["faults"].as_array().unwrap().is_empty(), "byte {at}");
+            assert!(info["totals"]["allocations"].as_u64().unwrap() > 10_000, "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn a_block_that_was_taken_out_is_missed() {
+    let place = Place::new();
+    let bytes = good_trace(&place);
+    let stored = |at: usize| u32::from_le_bytes(bytes[at + 36..at + 40].try_into().unwrap()) as usize;
+    let first = 16 + 48 + stored(16);
+    let second = first + 48 + stored(first);
+    let file = place.write("less.trace", [&bytes[..first], &bytes[second..]].concat(), 0o644);
+    assert_refused(&replay_info(&place, &file, &[]), 1, &["blocks are there"]);
+}
+
+#[test]
+fn what_is_no_trace() {
+    let place = Place::new();
+    let file = place.write("x.trace", "#!/bin/sh\necho hello\n", 0o644);
+    assert_refused(&replay_info(&place, &file, &[]), 1, &["x.trace is not a trace of snug record"]);
+    assert_refused(&replay_info(&place, Path::new("/no/such"), &[]), 1, &["cannot read /no/such"]);
+    assert_refused(&replay_info(&place, place.dir.path(), &[]), 1, &["is not a file"]);
+    recorded(&place, FORKS, &[], &[]);
+    let trace = place.path("a.trace");
+    assert_refused(&replay_info(&place, &trace, &["--process", "9"]), 1, &["has no process 9; it has 1"]);
+}

@@ -1,0 +1,256 @@
+//! `snug replay`: a replay asks for what the program asked for, and finds allocators out that are wrong.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use common::{stderr, stdout, text, Place, SNUG};
+
+/// Three threads, one after the other and together, that free each other's blocks; 17 blocks stay.
+const PROGRAM: &str = r#"
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+enum { BLOCKS = 20000 };
+void *block[BLOCKS];
+static void *fill(void *from)
+{
+    for (long i = (long)from; i < BLOCKS; i += 2)
+        block[i] = i % 5 == 0 ? realloc(calloc(1, 50 + i % 300), 3000 + i % 500)
+                 : i % 5 == 1 ? aligned_alloc(64, 6400) : malloc(1000 + i % 977);
+    return NULL;
+}
+static void *empty(void *unused)
+{
+    for (int i = 17; i < BLOCKS; i++)
+        free(block[i]);
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread[2];
+    for (int round = 0; round < 3; round++) {
+        pthread_create(&thread[0], NULL, fill, (void *)0);
+        pthread_create(&thread[1], NULL, fill, (void *)1);
+        pthread_join(thread[0], NULL);
+        pthread_join(thread[1], NULL);
+        pthread_create(&thread[0], NULL, empty, NULL);
+        pthread_join(thread[0], NULL);
+        if (round < 2)
+            for (int i = 0; i < 17; i++)
+                free(block[i]);
+    }
+}
+"#;
+
+fn trace_of(place: &Place, name: &str, words: &[&str]) -> PathBuf {
+    let trace = place.path(name);
+    let output = place.output(&[&["record", "-q", "-o", text(&trace), "--"], words].concat());
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    trace
+}
+
+fn recorded(place: &Place) -> PathBuf {
+    let program = place.compile("program", PROGRAM, &["-O0", "-pthread", "-w"]);
+    trace_of(place, "a.trace", &[text(&program)])
+}
+
+fn replayer() -> PathBuf {
+    PathBuf::from(std::env::var_os("SNUG_LIBRARY").unwrap_or_else(|| "../build/lib/libsnug.so".into()))
+        .with_file_name("snugreplay")
+}
+
+#[derive(Debug, PartialEq)]
+struct Contents {
+    sizes: BTreeMap<u64, i64>,
+    live: i64,
+    live_bytes: i64,
+    threads: u64,
+}
+
+fn contents(place: &Place, trace: &std::path::Path) -> Contents {
+    let output = place.output(&["replay", "--info=json", text(trace)]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let totals = &info["totals"];
+    assert_eq!(totals["missing_frees"], 0);
+    let pairs = info["sizes"].as_array().unwrap().iter();
+    Contents {
+        sizes: pairs.map(|pair| (pair[0].as_u64().unwrap(), pair[1].as_i64().unwrap())).collect(),
+        live: totals["end_live_blocks"].as_i64().unwrap(),
+        live_bytes: totals["end_live_bytes"].as_i64().unwrap(),
+        threads: totals["threads"].as_u64().unwrap(),
+    }
+}
+
+/// A trace, its replay recorded, and that once more: what the replayer itself and libc allocate is added each time, and
+/// everything else is the same.
+#[test]
+fn a_replay_asks_for_the_same_sizes_and_leaves_the_same_live() {
+    let place = Place::new();
+    let first = recorded(&place);
+    let operations = place.path("operations");
+    let export = |from: &PathBuf| {
+        let output = place.output(&["replay", "--export", text(&operations), text(from)]);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    };
+    export(&first);
+    let replayer = replayer();
+    let second = trace_of(&place, "b.trace", &[text(&replayer), text(&operations)]);
+    let (asked, again) = (contents(&place, &first), contents(&place, &second));
+    assert_eq!(asked.threads, 10);
+    assert_eq!(again.threads, asked.threads);
+
+    // What is more in the second is what an empty replay takes: a thread's start and stdout.
+    let mut more = 0;
+    for (size, times) in &again.sizes {
+        let before = asked.sizes.get(size).copied().unwrap_or(0);
+        assert!(*times >= before, "{size} bytes: {before} times, then {times}");
+        more += times - before;
+    }
+    assert!(asked.sizes.keys().all(|size| again.sizes.contains_key(size)));
+    assert!(more <= 3 * 9 + 5, "{more} more");
+    assert!((0..40).contains(&(again.live - asked.live)), "{asked:?}\n{again:?}");
+    assert!((0..20_000).contains(&(again.live_bytes - asked.live_bytes)), "{asked:?}\n{again:?}");
+    assert_eq!(asked.sizes[&6400], 12_000);
+}
+
+/// The line of figures that snugreplay prints.
+fn replayed(place: &Place, options: &[&str]) -> BTreeMap<String, String> {
+    let output = Command::new(replayer()).args(options).arg(place.path("operations")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let line = stdout(&output).lines().last().unwrap().to_string();
+    let words = line.split(' ').map(|word| word.split_once('=').unwrap());
+    words.map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+#[test]
+fn in_one_thread_or_in_many_it_is_the_same() {
+    let place = Place::new();
+    let trace = recorded(&place);
+    let operations = place.path("operations");
+    let expected = contents(&place, &trace);
+    let mut hashes = Vec::new();
+    for option in [&["--one-thread"][..], &[]] {
+        let output = place.output(&[&["replay", "--export", text(&operations), text(&trace)], option].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        for touch in ["--touch=all", "--touch=pages", "--touch=none"] {
+            let found = replayed(&place, &[touch]);
+            assert_eq!(found["live"], expected.live.to_string());
+            assert_eq!(found["live_bytes"], expected.live_bytes.to_string());
+            assert_eq!(found["threads"], if option.is_empty() { "10" } else { "1" });
+            hashes.push(found["sizes"].clone());
+        }
+    }
+    hashes.dedup();
+    assert_eq!(hashes.len(), 1);
+}
+
+#[test]
+fn a_table_of_all_allocators_and_its_figures_as_json() {
+    let place = Place::new();
+    let trace = recorded(&place);
+    let json = place.path("out.json");
+    let args = ["replay", "--rounds", "2", "--peers", "none", "--json", text(&json), text(&trace)];
+    let output = place.output(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("replay/a"), "{}", stdout(&output));
+    let lab: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let row = &lab["rows"][0];
+    assert_eq!((&row["row"]["threads"], row["series"].as_array().unwrap().len()), (&10.into(), 2));
+    assert_eq!(row["series"][1]["figures"].as_array().unwrap().len(), 2);
+    assert_eq!(row["series"][0]["figures"][0]["further"]["live"], contents(&place, &trace).live as f64);
+}
+
+#[test]
+fn a_footprint_is_the_same_each_time() {
+    let place = Place::new();
+    let trace = recorded(&place);
+    let row_of = |output: &Output, name: &str| -> Vec<f64> {
+        let table = stdout(output);
+        let line = table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{table}"));
+        line.split('┆').skip(2).map(|cell| cell.trim_matches([' ', '│']).parse().unwrap()).collect()
+    };
+    let runs = [(); 2].map(|()| {
+        let output = place.output(&["replay", "--footprint", "--peers", "none", text(&trace)]);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+        output
+    });
+    for name in [" system ", " snug "] {
+        let (first, second) = (row_of(&runs[0], name), row_of(&runs[1], name));
+        // 20,000 blocks of 1 to 6.4 KB; a page or two may differ.
+        assert!(first[0] > 30_000.0 && first[2] > 1.0, "{first:?}");
+        assert!((first[0] - second[0]).abs() <= 64.0, "{first:?} {second:?}");
+    }
+}
+
+/// A malloc that is wrong in one way, by a preloaded library.
+fn faulty(place: &Place, name: &str, source: &str) -> String {
+    let head = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stddef.h>\n#include <string.h>\n";
+    let library = place.compile(name, &format!("{head}{source}"), &["-shared", "-fPIC", "-O1", "-w", "-fno-builtin"]);
+    format!("{name}={}", text(&library))
+}
+
+#[test]
+fn allocators_that_are_wrong_are_found_out() {
+    let place = Place::new();
+    let trace = recorded(&place);
+    let faults = [
+        // The 5,000th large block is handed out a second time, as the next one that fits into it.
+        (
+            "twice",
+            "void *__libc_malloc(size_t); static void *kept; static size_t most; static int n;\
+          void *malloc(size_t s) { if (s < 900) return __libc_malloc(s); int i = __sync_add_and_fetch(&n, 1);\
+          if (i > 5000 && kept && s <= most) { void *p = kept; kept = 0; return p; }\
+          void *p = __libc_malloc(s); if (i == 5000) { kept = p; most = s; } return p; }",
+            "another wrote into the block",
+        ),
+        (
+            "dirty",
+            "void *__libc_malloc(size_t);\
+          void *calloc(size_t a, size_t b) { void *p = __libc_malloc(a * b); memset(p, 1, a * b); return p; }",
+            "calloc did not clear",
+        ),
+        (
+            "forgets",
+            "void *__libc_malloc(size_t); void *__libc_realloc(void *, size_t);\
+          void *realloc(void *p, size_t s) { return s < 3000 ? __libc_realloc(p, s) : __libc_malloc(s); }",
+            "realloc did not keep",
+        ),
+        (
+            "crooked",
+            "void *__libc_malloc(size_t); void *memalign(size_t a, size_t s) { return __libc_malloc(s); }",
+            "not aligned",
+        ),
+        (
+            "fails",
+            "void *__libc_malloc(size_t); static int n;\
+          void *malloc(size_t s) { return s > 900 && __sync_add_and_fetch(&n, 1) > 5000 ? 0 : __libc_malloc(s); }",
+            "an allocation failed",
+        ),
+    ];
+    for (name, source, expected) in faults {
+        let peer = faulty(&place, name, source);
+        let args = ["replay", "--rounds", "1", "--peers", "none", "--peer", &peer, "--one-thread", text(&trace)];
+        let output = place.output(&args);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", stdout(&output));
+        assert!(stdout(&output).contains(expected), "{name}: {}", stdout(&output));
+        assert!(!stdout(&output).contains("on system:"), "{}", stdout(&output));
+        assert!(!stdout(&output).contains("on snug:"), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn what_cannot_be_replayed() {
+    let place = Place::new();
+    let bad = place.write("operations", "not operations, but long enough to be a header of them, and more", 0o644);
+    let output = Command::new(replayer()).arg(&bad).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("snugreplay: ") && stderr(&output).lines().count() == 1);
+    for wrong in [&["--touch=some", "x"][..], &[], &["x", "y"]] {
+        assert_eq!(Command::new(replayer()).args(wrong).output().unwrap().status.code(), Some(2), "{wrong:?}");
+    }
+    assert!(Command::new(SNUG).args(["replay"]).output().unwrap().status.code() == Some(2));
+}
