@@ -141,6 +141,163 @@ SNUG_PUBLIC int snug_check(void) SNUG_NOTHROW;
 /* The version of the library that is loaded, such as "0.1.0". */
 SNUG_PUBLIC const char *snug_version(void) SNUG_NOTHROW;
 
+/* ---- Heaps ----------------------------------------------------------------------------------- */
+
+/*
+ * A heap is a malloc of its own: its blocks lie apart from all others, can be counted and limited,
+ * and can be freed all at once. docs/heaps.md is the guide.
+ *
+ * Any thread may allocate from any heap, and free any block. snug_free, snug_realloc and
+ * snug_malloc_usable_size, and so free and realloc, take the blocks of every heap; a block that is
+ * resized stays in its heap. Only clearing, destroying and visiting need that nobody else uses that
+ * heap at the moment. Heaps are safe across fork: the child has its own copy of each.
+ */
+typedef struct snug_heap snug_heap;
+
+/* A source of memory for heaps. */
+typedef struct snug_provider snug_provider;
+
+/* What a heap is made with. Set `size` to sizeof(struct snug_heap_config), and everything else that
+ * is not wanted to zero: later versions add fields at the end, and take older programs' configs. */
+struct snug_heap_config {
+    size_t size;
+    const char *name; /* for statistics; the first 31 bytes are copied. NULL: none */
+    /* Where memory comes from; it must outlive the heap. NULL: the system. */
+    snug_provider *provider;
+    /* Or: all the memory that there is for the heap, SNUG_HEAP_BUFFER_LEAST bytes or more at any
+     * address. Nothing is taken from the system for such a heap. */
+    void *buffer;
+    size_t buffer_bytes;
+    /* Bytes that the heap may take from its provider, in use or free; 0: any number. Over it, a
+     * request gives NULL with ENOMEM, after what is cached has been given back. */
+    size_t quota;
+    /* What is beyond this is told to `on_limit`, whenever it has become more; 0: nothing is. */
+    size_t soft_limit;
+    /* Called by the thread that allocates, holding no lock: with the bytes taken beyond the soft
+     * limit, or with the size of a request that would otherwise fail now, which is tried once more
+     * afterwards. It may free blocks and allocate from any heap, but neither clear nor destroy this
+     * one; while it runs it is not called again for the same heap. */
+    void (*on_limit)(void *context, snug_heap *heap, size_t missing_bytes);
+    void *context;
+    unsigned flags; /* SNUG_HEAP_* */
+};
+
+#define SNUG_HEAP_BUFFER_LEAST ((size_t)65536)
+
+/* Nothing is written to the heap's memory but by the program: snug keeps what it has to know
+ * elsewhere, in the system's memory. For memory that the processor should not touch, or that others
+ * see. Blocks above 1 KiB take whole pages then. */
+#define SNUG_HEAP_OUTSIDE 1u
+
+/* A new heap. `config` may be NULL: the system's memory, no limits. Errors: NULL with EINVAL for a
+ * config that contradicts itself, has a buffer that is too small, or sets what this version does
+ * not know; else ENOMEM. */
+SNUG_PUBLIC snug_heap *snug_heap_create(const struct snug_heap_config *config) SNUG_NOTHROW;
+
+/* Frees all blocks of the heap at once, in a time that depends on its segments and slabs, not on
+ * its blocks. The heap stays, and keeps up to SNUG_DIRTY bytes for what comes next. */
+SNUG_PUBLIC void snug_heap_clear(snug_heap *heap) SNUG_NOTHROW;
+
+/* Frees all blocks, and the heap. NULL does nothing. */
+SNUG_PUBLIC void snug_heap_destroy(snug_heap *heap) SNUG_NOTHROW;
+
+/* As malloc, calloc, aligned_alloc, in a heap. Errors: NULL, ENOMEM (or EINVAL, for an alignment
+ * that is not a power of two). */
+SNUG_PUBLIC void *snug_heap_malloc(snug_heap *heap, size_t size) SNUG_NOTHROW SNUG_MALLOC_LIKE
+    SNUG_ALLOC_SIZE(2);
+SNUG_PUBLIC void *snug_heap_calloc(snug_heap *heap, size_t count,
+                                   size_t size) SNUG_NOTHROW SNUG_MALLOC_LIKE SNUG_ALLOC_SIZE(2, 3);
+SNUG_PUBLIC void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment,
+                                          size_t size) SNUG_NOTHROW SNUG_MALLOC_LIKE
+    SNUG_ALLOC_SIZE(3);
+
+/* As realloc; NULL as `block` allocates from this heap. A block must be of this heap. */
+SNUG_PUBLIC void *snug_heap_realloc(snug_heap *heap, void *block, size_t size) SNUG_NOTHROW
+    SNUG_ALLOC_SIZE(3);
+
+/* As free, for a block of this heap; one of another heap is reported as misuse. */
+SNUG_PUBLIC void snug_heap_free(snug_heap *heap, void *block) SNUG_NOTHROW;
+
+/* The heap that a block is of; NULL if it is malloc's, or no block. */
+SNUG_PUBLIC snug_heap *snug_heap_of(const void *block) SNUG_NOTHROW;
+
+/* The name that the heap was given, "" if none. */
+SNUG_PUBLIC const char *snug_heap_name(const snug_heap *heap) SNUG_NOTHROW;
+
+/* Calls `visit` with every live block of the heap and its usable size, until it returns 0. Returns
+ * 1 if it never did. `visit` must not allocate from this heap, nor free to it. A block that waits
+ * in the cache of another thread is free, and is not visited, unless it is one of more than 1 KiB
+ * that its thread freed just now. */
+SNUG_PUBLIC int snug_heap_visit(snug_heap *heap,
+                                int (*visit)(void *context, void *block, size_t bytes),
+                                void *context);
+
+/* Gives the heap's free memory back to its provider, and what the calling thread has cached of it.
+ * Returns 1 if anything was given back. */
+SNUG_PUBLIC int snug_heap_trim(snug_heap *heap) SNUG_NOTHROW;
+
+/* Checks every invariant of the heap, as snug_check does of all. */
+SNUG_PUBLIC int snug_heap_check(snug_heap *heap) SNUG_NOTHROW;
+
+/* All in bytes. taken == used + free, but for what other threads do meanwhile. */
+struct snug_heap_statistics {
+    size_t size;  /* set it to sizeof(struct snug_heap_statistics) */
+    size_t taken; /* from the provider, in use or free; of a buffer: what is for blocks */
+    size_t peak;  /* the most that was taken */
+    size_t quota; /* 0: none */
+    size_t used;  /* by live blocks, with what their sizes were rounded up by, and by blocks in the
+                     caches of other threads */
+    size_t free;
+    size_t fixed; /* of a buffer, that is not for blocks: what snug has to know */
+};
+
+/* Fills `statistics` up to its size. Returns 0, or EINVAL. */
+SNUG_PUBLIC int snug_heap_get_statistics(snug_heap *heap,
+                                         struct snug_heap_statistics *statistics) SNUG_NOTHROW;
+
+/* ---- Providers ------------------------------------------------------------------------------- */
+
+/* `bytes` of the system's memory, taken and present at once. With `go_on`, what has no room there
+ * is taken from the system too; without, it is refused. Errors: NULL, ENOMEM. */
+SNUG_PUBLIC snug_provider *snug_provider_prealloc(size_t bytes, int go_on) SNUG_NOTHROW;
+
+/* Memory in files on a disk. They have no name once they are made, so they vanish when the provider
+ * is destroyed or the process ends, however it ends. All of a file is reserved on the disk before
+ * any of it is used. */
+struct snug_file_config {
+    size_t size;           /* sizeof(struct snug_file_config) */
+    const char *directory; /* for the files; copied. NULL: /var/tmp, unless there is a path */
+    const char *path;      /* or: the name, which is seen while the file is made; copied */
+    size_t bytes;          /* of the first file; 0: 64 MiB */
+    double grow_factor;    /* above 1: further files, so that the whole grows by that; 0: none */
+    int go_on;             /* what has no room is taken from the system */
+};
+
+/* Errors: NULL with the errno of what failed, such as ENOENT or ENOSPC; EINVAL for the config. */
+SNUG_PUBLIC snug_provider *snug_provider_file(const struct snug_file_config *config) SNUG_NOTHROW;
+
+/* A source of the program's own. The functions may be called by any thread, with locks of the heap
+ * held: they must not call snug, nor malloc. Sizes and alignments are multiples of the page size.
+ */
+struct snug_provider_functions {
+    size_t size; /* sizeof(struct snug_provider_functions) */
+    void *context;
+    /* `bytes` at a multiple of `alignment`, or NULL. */
+    void *(*take)(void *context, size_t bytes, size_t alignment);
+    /* Takes a range back that `take` gave. 0: it cannot; the heap goes on using it. NULL: never. */
+    int (*give)(void *context, void *start, size_t bytes);
+    /* Drops the contents of pages, which are zero afterwards. 0: they are as before. NULL: never.
+     */
+    int (*purge)(void *context, void *start, size_t bytes);
+    int zeroed; /* what `take` gives is all zero */
+};
+
+SNUG_PUBLIC snug_provider *
+snug_provider_create(const struct snug_provider_functions *functions) SNUG_NOTHROW;
+
+/* Ends a provider that no heap uses any more. NULL does nothing. */
+SNUG_PUBLIC void snug_provider_destroy(snug_provider *provider) SNUG_NOTHROW;
+
 #if defined(__cplusplus)
 }
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "api/provider.h"
 #include "heap/totals.h"
 #include "platform/output.h"
 #include "report/report.h"
@@ -57,11 +58,8 @@ void snug_malloc_stats(void)
     report_text(2);
 }
 
-int snug_check(void)
+void report_damage(const char *wrong)
 {
-    const char *wrong = heap_check();
-    if (wrong == NULL)
-        return 0;
     char buffer[256];
     struct text text;
     text_init(&text, buffer, sizeof(buffer));
@@ -69,7 +67,14 @@ int snug_check(void)
     text_add(&text, wrong);
     text_add(&text, "\n");
     text_write(&text, 2);
-    return 1;
+}
+
+int snug_check(void)
+{
+    const char *wrong = heap_check();
+    if (wrong != NULL)
+        report_damage(wrong);
+    return wrong != NULL;
 }
 
 const char *snug_version(void)

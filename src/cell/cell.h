@@ -97,6 +97,11 @@ struct misuse cell_misuse(uintptr_t block);
 size_t cells_purge(struct cells *cells, bool all);
 size_t cells_purge_locked(struct cells *cells, bool all);
 
+/* Calls `visit` with every live cell of a span until it returns false; false if it did. Nobody else
+ * may use the heap meanwhile. (cell_visit.c) */
+bool cells_visit(const struct span *span, bool (*visit)(void *context, void *block, size_t bytes),
+                 void *context);
+
 /* Forgets all cells; for a heap that is cleared, whose spans go by other means. */
 void cells_clear(struct cells *cells);
 

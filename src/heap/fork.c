@@ -15,6 +15,7 @@
  */
 #include "heap/heaps.h"
 #include "meta/meta.h"
+#include "provider/provider_file.h"
 
 /* All but those that say which others there are: they are taken first and released last. */
 static void each_lock(void (*act)(struct lock *lock))
@@ -26,6 +27,7 @@ static void each_lock(void (*act)(struct lock *lock))
     }
     act(&heap_default.spans.lock);
     heaps_each_lock_of(RANK_SPANS, act);
+    provider_files_each_lock(act);
     act(&meta_system.lock);
 }
 
@@ -38,6 +40,7 @@ void heap_fork_before(void)
     heaps_each_lock_of(RANK_ARENAS, lock_take);
     each_lock(lock_take);
     lock_fork_begin();
+    provider_files_fork_before();
 }
 
 static void fork_after(void (*release)(struct lock *lock))
@@ -53,11 +56,13 @@ static void fork_after(void (*release)(struct lock *lock))
 
 void heap_fork_in_parent(void)
 {
+    provider_files_fork_in_parent();
     fork_after(lock_release);
 }
 
 void heap_fork_in_child(void)
 {
+    provider_files_fork_in_child(); /* before anything of the heap is written to */
     /* Of the threads' caches only the caller's is left. Before the locks: nobody else is there. */
     struct cache *cache = thread_self.cache;
     heap_default.arenas.threads = cache_exists(cache) ? 1 : 0;

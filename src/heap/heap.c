@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "heap/heaps.h"
+#include "options/options.h"
 #include "platform/check.h"
 
 /* ---- Taking ---- */
@@ -48,41 +49,30 @@ static void *take_small(struct heap *heap, size_t class)
     return take_object(heap, class);
 }
 
+/* The largest block that is no large one. */
+static size_t medium_most(const struct heap *heap)
+{
+    return heap->spans.compact ? SMALL_MOST : CELL_MOST;
+}
+
 static void *take_large(struct heap *heap, size_t bytes, size_t alignment, bool *zero)
 {
     heap_thread_cache(); /* makes malloc's heap ready */
-    void *block = large_take(&heap->spans, bytes, alignment, zero);
-    /* What is cached goes back before a program is told that there is nothing. A request that no
-     * amount of memory could serve does not cost it its caches. */
-    if (block == NULL && bytes < MAX_REQUEST / 2 && heap_trim_of(heap, 0) != 0)
-        block = large_take(&heap->spans, bytes, alignment, zero);
-    return block;
+    return large_take(&heap->spans, bytes, alignment, zero);
 }
 
-void *heap_take_in(struct heap *heap, size_t bytes)
+/* A block of any size and alignment, by the memory that there is. `*zero` says whether it is known
+ * to be zero. */
+static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
 {
-    bool zero;
-    if (bytes <= SMALL_MOST)
-        return take_small(heap, class_of_size(bytes + (bytes == 0)));
-    if (bytes <= CELL_MOST)
-        return take_cell(heap, bytes, MIN_ALIGN);
-    return take_large(heap, bytes, MIN_ALIGN, &zero);
-}
-
-void *heap_take_zero_in(struct heap *heap, size_t bytes)
-{
-    bool zero = false;
-    void *block =
-        bytes <= CELL_MOST ? heap_take_in(heap, bytes) : take_large(heap, bytes, MIN_ALIGN, &zero);
-    if (block != NULL && !zero)
-        memset(block, 0, bytes);
-    return block;
-}
-
-void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
-{
-    if (alignment <= MIN_ALIGN)
-        return heap_take_in(heap, bytes);
+    *zero = false;
+    if (alignment <= MIN_ALIGN) {
+        if (bytes <= SMALL_MOST)
+            return take_small(heap, class_of_size(bytes + (bytes == 0)));
+        if (bytes <= medium_most(heap))
+            return take_cell(heap, bytes, MIN_ALIGN);
+        return take_large(heap, bytes, MIN_ALIGN, zero);
+    }
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     bytes += bytes == 0;
@@ -91,10 +81,56 @@ void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
      * grid does the rest. */
     if (rounded <= SMALL_MOST)
         return take_object(heap, class_of_size(rounded));
-    if (alignment < PAGE_BYTES && bytes + alignment <= CELL_MOST)
+    if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
         return take_cell(heap, size_max(bytes, SMALL_MOST + 1), alignment);
+    return take_large(heap, bytes, alignment, zero);
+}
+
+/* There was nothing. What is cached goes back before a program is told so, and who asked to be told
+ * first may free something. A request that no amount of memory could serve does not cost the
+ * program its caches. */
+static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
+{
+    if (bytes >= MAX_REQUEST / 2 || alignment >= MAX_REQUEST / 2)
+        return NULL;
+    heap_trim_of(heap, 0);
+    if (heap != &heap_default && options.limit != LIMIT_NONE)
+        heap_trim_of(&heap_default, 0);
+    void *block = take_any(heap, alignment, bytes, zero);
+    if (block == NULL && heap_call_back(heap, bytes))
+        block = take_any(heap, alignment, bytes, zero);
+    return block;
+}
+
+static inline void *take(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
+{
+    void *block = take_any(heap, alignment, bytes, zero);
+    if (UNLIKELY(block == NULL))
+        block = take_again(heap, alignment, bytes, zero);
+    else if (UNLIKELY(heap->record != NULL))
+        heap_look_at_limit(heap);
+    return block;
+}
+
+void *heap_take_in(struct heap *heap, size_t bytes)
+{
     bool zero;
-    return take_large(heap, bytes, alignment, &zero);
+    return take(heap, MIN_ALIGN, bytes, &zero);
+}
+
+void *heap_take_zero_in(struct heap *heap, size_t bytes)
+{
+    bool zero;
+    void *block = take(heap, MIN_ALIGN, bytes, &zero);
+    if (block != NULL && !zero)
+        memset(block, 0, bytes);
+    return block;
+}
+
+void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
+{
+    bool zero;
+    return take(heap, alignment, bytes, &zero);
 }
 
 void *heap_take(size_t bytes)
@@ -116,15 +152,17 @@ void *heap_take_aligned(size_t alignment, size_t bytes)
 
 /* Whether a pointer into a slab begins an object that is not free, as far as that can be told
  * without a lock. */
-static bool small_is_sound(uintptr_t address, size_t class)
+static bool small_is_sound(const struct heap *heap, uintptr_t address, size_t class)
 {
+    if (heap->spans.untouched)
+        return slab_misuse(address).kind == MISUSE_NONE;
     return on_grid(address, class) && *object_key_word(address) != object_key(address);
 }
 
 /* What is wrong with a pointer into a slab for which small_is_sound is false. */
-static struct misuse small_misuse(uintptr_t address, size_t class)
+static struct misuse small_misuse(const struct heap *heap, uintptr_t address, size_t class)
 {
-    if (!on_grid(address, class))
+    if (!on_grid(address, class) || heap->spans.untouched)
         return slab_misuse(address);
     return (struct misuse){MISUSE_DOUBLE_FREE, address, class_bytes(class), 0};
 }
@@ -141,15 +179,16 @@ static bool has_huge(struct heap *heap, void *context)
     return large_has_huge(&heap->spans, *(uintptr_t *)context);
 }
 
-static struct place place_elsewhere(uintptr_t address, size_t byte)
+static struct place place_elsewhere(uintptr_t address)
 {
     uintptr_t entry = page_map_entry(address);
     struct place place = {&heap_default, 0};
     if (entry_is_span(entry)) {
         const struct span *span = (const struct span *)entry;
         place.heap = heap_of_spans(span_home(span));
-        place.class = byte == PAGE_MAP_OTHER ? span->class : 0;
-        if (byte == PAGE_MAP_OTHER_CELL)
+        if (span->kind == SPAN_SLAB)
+            place.class = span->class;
+        else if (span->kind == SPAN_CELLS)
             place.class = PAGE_MAP_CELL;
     } else if (entry == 0 && address != 0) {
         /* Foreign; or huge, and there was no memory for its leaf of the page map. */
@@ -165,7 +204,7 @@ static inline struct place place_of(uintptr_t address)
     size_t byte = page_map_covers(address) ? page_map_class(address) : 0;
     if (byte != 0 && byte <= PAGE_MAP_CELL)
         return (struct place){&heap_default, byte};
-    return place_elsewhere(address, byte);
+    return place_elsewhere(address);
 }
 
 struct heap *heap_of(const void *block)
@@ -190,10 +229,10 @@ static size_t usable_at(struct place place, uintptr_t address, const char *call)
         misuse = large_usable(&place.heap->spans, address, &bytes);
     else if (place.class == PAGE_MAP_CELL)
         misuse = cell_usable(address, &bytes);
-    else if (small_is_sound(address, place.class))
+    else if (small_is_sound(place.heap, address, place.class))
         return class_bytes(place.class);
     else
-        misuse = small_misuse(address, place.class);
+        misuse = small_misuse(place.heap, address, place.class);
     misuse_report(call, &misuse);
     return bytes;
 }
@@ -205,14 +244,14 @@ size_t heap_usable(const void *block, const char *call)
 
 /* ---- Freeing ---- */
 
-static void give_small(struct cache *cache, uintptr_t address, size_t class)
+static void give_small(struct heap *heap, struct cache *cache, uintptr_t address, size_t class)
 {
     bool room = cache_exists(cache) &&
                 (cache->top[class][-1] >= MARK_LIMIT || cache_make_room(cache, class));
     if (!room) {
         object_give(address);
     } else if (!cache_push_of(cache, address, class)) {
-        struct misuse misuse = small_misuse(address, class);
+        struct misuse misuse = small_misuse(heap, address, class);
         misuse_report("free", &misuse);
     }
 }
@@ -232,11 +271,27 @@ static void give_at(struct place place, uintptr_t address)
     if (place.class == PAGE_MAP_CELL) {
         give_cell(cache, address);
     } else if (place.class != 0) {
-        give_small(cache, address, place.class);
+        give_small(place.heap, cache, address, place.class);
     } else {
         struct misuse misuse = large_give(&place.heap->spans, address);
         misuse_report("free", &misuse);
     }
+}
+
+void heap_give_in(struct heap *heap, void *block)
+{
+    if (block == NULL)
+        return;
+    int error = errno;
+    uintptr_t address = (uintptr_t)block;
+    struct place place = place_of(address);
+    if (LIKELY(place.heap == heap)) {
+        give_at(place, address);
+    } else {
+        struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = address};
+        misuse_report("free", &misuse);
+    }
+    errno = error;
 }
 
 void heap_give(void *block)
@@ -273,7 +328,7 @@ void *heap_resize(void *block, size_t bytes)
         /* A block that becomes a little smaller stays; moving it would cost more than it frees. */
         if (bytes <= old_bytes && (bytes > old_bytes / 2 || old_bytes <= 64))
             return block;
-    } else if (bytes > CELL_MOST) {
+    } else if (bytes > medium_most(place.heap)) {
         void *resized = large_resize(&place.heap->spans, (uintptr_t)block, bytes);
         if (resized != NULL)
             return resized;

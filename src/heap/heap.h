@@ -40,6 +40,9 @@ void *heap_take_aligned(size_t alignment, size_t bytes);
 /* Frees any block of any heap, NULL included; reports what is none. */
 void heap_give(void *block);
 
+/* Frees a block of this heap; reports what is none. */
+void heap_give_in(struct heap *heap, void *block);
+
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.
  */
 void *heap_resize(void *block, size_t bytes);

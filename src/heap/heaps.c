@@ -13,6 +13,10 @@
 /* A thread gets a cache of a heap at this many slow calls. */
 enum { CALLS_BEFORE_CACHE = 24 };
 
+/* What descriptors take of a buffer: at worst each page is a slab, with 128 bytes, beside a free
+ * run, with 64. */
+enum { DESCRIPTORS_PER_PAGE = 192 };
+
 struct heap_cache {
     struct cache cache;
     struct heap *heap; /* NULL: the cache is not in use */
@@ -148,6 +152,7 @@ void heaps_thread_end(void)
     if (slots == heap_slots_none)
         return;
     thread_self.slots = (struct heap_slot *)heap_slots_none;
+    thread_self.last = (struct heap_slot *)heap_slots_none;
     list_lock();
     for (size_t i = 0; i < HEAP_SLOTS; i++)
         if (slots[i].id != 0)
@@ -170,39 +175,148 @@ static void caches_clear(struct heap_record *record, bool end)
 
 /* ---- Heaps ---- */
 
-/* A record for a new heap, with its first arena zero. */
+/* Below this a heap is compact: a slab of several pages for each class, and a MiB for cells, would
+ * be most of it. */
+#define COMPACT_BELOW (16 * MIB)
+
+/* What one thread's magazines of a heap may hold. */
+#define HELD_BYTES_MOST (256 * KIB)
+#define HELD_SHARE 32
+
+/* A record for a new heap, with its first arena. */
 static struct heap_record *record_take(void)
 {
+    list_lock();
+    struct heap_record *record = NULL;
     if (!list_empty(&heaps.spares)) {
-        struct heap_record *record = record_of(heaps.spares.next);
+        record = record_of(heaps.spares.next);
         list_remove(&record->link);
-        return record;
     }
-    struct heap_record *record = meta_map(sizeof(*record) + sizeof(struct arena));
+    lock_release(&heaps.lock);
+    if (record != NULL)
+        return record;
+    record = meta_map(sizeof(*record) + sizeof(struct arena));
     if (record != NULL)
         record->arena = (struct arena *)(record + 1);
     return record;
 }
 
-struct heap *heap_create(const struct provider *provider)
+static void record_free(struct heap_record *record)
+{
+    if (record->placed)
+        return;
+    list_lock();
+    list_push(&heaps.spares, &record->link);
+    lock_release(&heaps.lock);
+}
+
+/* The rest of a buffer becomes the heap's one segment: behind the record and the arena (`at`) lie
+ * the page map of the range and a descriptor for each page, since there may be no other memory. */
+static bool buffer_lay_out(struct heap_record *record, char *at, char *end)
+{
+    struct heap *heap = &record->heap;
+    size_t per_page = PAGE_BYTES + sizeof(uintptr_t) + DESCRIPTORS_PER_PAGE;
+    size_t pages = (size_t)(end - at) / per_page;
+    char *start = (char *)align_down((uintptr_t)end, PAGE_BYTES) - (pages << PAGE_SHIFT);
+    uintptr_t *entries = (uintptr_t *)at;
+    char *descriptors = (char *)align_up((uintptr_t)(entries + pages), META_LEAST);
+    if (descriptors >= start || pages < 4)
+        return false;
+    memset(entries, 0, pages * sizeof(*entries));
+    meta_init(&record->meta, descriptors, align_down((size_t)(start - descriptors), META_LEAST));
+    heap->spans.meta = &record->meta;
+    if (!page_map_add_range(start, pages, entries))
+        return false;
+    record->range = start;
+    return spans_adopt(&heap->spans, start, pages << PAGE_SHIFT);
+}
+
+/* Places a record at the beginning of a buffer; `*at` is what follows it. */
+static struct heap_record *record_place(const struct heap_settings *settings, char **at)
+{
+    if (settings->buffer_bytes < HEAP_BUFFER_LEAST)
+        return NULL;
+    char *start = (char *)align_up((uintptr_t)settings->buffer, META_LEAST);
+    struct heap_record *record = (struct heap_record *)start;
+    size_t arena_bytes = offsetof(struct arena, cells); /* a compact heap has none */
+    size_t record_bytes = align_up(sizeof(*record), META_LEAST);
+    memset(record, 0, record_bytes + arena_bytes);
+    record->arena = (struct arena *)(start + record_bytes);
+    record->placed = true;
+    *at = (char *)align_up((uintptr_t)record->arena + arena_bytes, META_LEAST);
+    return record;
+}
+
+static void settings_apply(struct heap_record *record, const struct heap_settings *settings)
+{
+    struct heap *heap = &record->heap;
+    size_t quota = settings->quota == 0 ? SIZE_MAX : settings->quota;
+    const struct provider *provider = settings->provider;
+    if (settings->buffer != NULL)
+        provider = &provider_none;
+    else if (provider == NULL)
+        provider = &provider_os;
+    quota_init(&record->quota, provider, quota);
+    spans_init(&heap->spans, &record->quota.provider);
+    heap->spans.other = true;
+    heap->spans.untouched = settings->outside;
+    heap->spans.compact = settings->outside || settings->buffer != NULL || quota < COMPACT_BELOW;
+    arenas_init(&heap->arenas, &heap->spans, record->arena,
+                record->placed ? 1 : heap_default.arenas.count);
+    heap->arenas.held_most = size_min(HELD_BYTES_MOST, quota / HELD_SHARE);
+    memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
+    record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL;
+    record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;
+    record->call_back = settings->call_back;
+    record->context = settings->context;
+    record->calling = false;
+    record->told = 0;
+    record->range = NULL;
+    memset(record->name, 0, sizeof(record->name));
+    if (settings->name != NULL)
+        memcpy(record->name, settings->name,
+               size_min(strlen(settings->name), sizeof(record->name) - 1));
+    heap->record = record;
+    list_init(&record->caches);
+}
+
+/* Gives a heap on a buffer its memory. */
+static bool buffer_adopt(struct heap_record *record, const struct heap_settings *settings, char *at)
+{
+    char *end = settings->buffer + settings->buffer_bytes;
+    struct spans *spans = &record->heap.spans;
+    bool done;
+    if (record->placed) {
+        done = buffer_lay_out(record, at, end);
+    } else {
+        char *start = (char *)align_up((uintptr_t)settings->buffer, PAGE_BYTES);
+        end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
+        done = start < end && spans_adopt(spans, start, (size_t)(end - start));
+    }
+    record->fixed_bytes = settings->buffer_bytes - (spans->segment_pages << PAGE_SHIFT);
+    return done;
+}
+
+struct heap *heap_create(const struct heap_settings *settings)
 {
     heap_thread_cache(); /* makes malloc's heap, and with it what all heaps need */
-    list_lock();
-    struct heap_record *record = record_take();
-    if (record != NULL) {
-        struct heap *heap = &record->heap;
-        spans_init(&heap->spans, provider);
-        heap->spans.other = true;
-        unsigned arenas = heap_default.arenas.count;
-        arenas_init(&heap->arenas, &heap->spans, record->arena, arenas);
-        heap->id = ++heaps.ids;
-        heap->record = record;
-        record->caching = options.thread_cache != 0;
-        list_init(&record->caches);
-        list_push(&heaps.heaps, &record->link);
+    char *at = NULL;
+    bool placed = settings->buffer != NULL && !settings->outside;
+    struct heap_record *record = placed ? record_place(settings, &at) : record_take();
+    if (record == NULL)
+        return NULL;
+    settings_apply(record, settings);
+    if (settings->buffer != NULL && !buffer_adopt(record, settings, at)) {
+        if (record->range != NULL)
+            page_map_remove_range(record->range);
+        record_free(record);
+        return NULL;
     }
+    list_lock();
+    record->heap.id = ++heaps.ids;
+    list_push(&heaps.heaps, &record->link);
     lock_release(&heaps.lock);
-    return record == NULL ? NULL : &record->heap;
+    return &record->heap;
 }
 
 /* How much of a heap that is cleared stays with it. */
@@ -230,9 +344,39 @@ void heap_destroy(struct heap *heap)
     arenas_clear(&heap->arenas);
     spans_clear(&heap->spans, 0);
     heap->id = 0;
-    list_lock();
-    list_push(&heaps.spares, &record->link);
-    lock_release(&heaps.lock);
+    if (record->range != NULL)
+        page_map_remove_range(record->range);
+    record_free(record);
+}
+
+/* ---- Limits ---- */
+
+bool heap_call_back(struct heap *heap, size_t missing)
+{
+    struct heap_record *record = heap->record;
+    /* Not from within: what it frees may take and give as well. relaxed: one thread or another */
+    if (record == NULL || record->call_back == NULL ||
+        __atomic_exchange_n(&record->calling, true, __ATOMIC_RELAXED))
+        return false;
+    record->call_back(record->context, heap, missing);
+    __atomic_store_n(&record->calling, false, __ATOMIC_RELAXED);
+    return true;
+}
+
+void heap_look_at_limit(struct heap *heap)
+{
+    struct heap_record *record = heap->record;
+    size_t used = quota_used(&record->quota);
+    size_t told = __atomic_load_n(&record->told, __ATOMIC_RELAXED);
+    if (used <= record->soft_limit) {
+        if (told != 0)
+            __atomic_store_n(&record->told, 0, __ATOMIC_RELAXED);
+        return;
+    }
+    if (used <= told)
+        return;
+    __atomic_store_n(&record->told, used, __ATOMIC_RELAXED);
+    heap_call_back(heap, used - record->soft_limit);
 }
 
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context)

@@ -17,6 +17,25 @@
 #define SNUG_HEAP_HEAPS_H
 
 #include "heap/heap.h"
+#include "provider/quota.h"
+
+/* What a heap is made with; zero is the default everywhere. */
+struct heap_settings {
+    const struct provider *provider; /* that must outlive the heap; NULL: the system */
+    char *buffer;                    /* or: all the memory there is for it, bookkeeping included */
+    size_t buffer_bytes;
+    bool outside; /* no bookkeeping in that memory; without a key, a header or a zero from snug */
+    size_t quota; /* bytes that it may take; 0: any */
+    size_t soft_limit; /* and what is above that is told; 0: nothing is */
+    void (*call_back)(void *context, struct heap *heap, size_t missing);
+    void *context; /* for call_back */
+    const char *name;
+};
+
+enum { HEAP_NAME_MOST = 32 };
+
+/* The least buffer that can be a heap. */
+#define HEAP_BUFFER_LEAST (64 * KIB)
 
 /* What is kept of a heap beside what malloc's has too. */
 struct heap_record {
@@ -24,17 +43,39 @@ struct heap_record {
     struct list link;   /* in the list of heaps */
     struct list caches; /* the threads' caches of it */
     bool caching;       /* threads may have caches of it */
+    bool placed;        /* this record lies in the heap's own memory */
     struct arena *arena;
+    struct quota quota; /* the heap's provider */
+    struct meta meta;   /* for descriptors, of a heap that may take nothing from the system */
+    const char *range;  /* of such a heap, that is known to the page map; or NULL */
+    size_t fixed_bytes; /* of the buffer, that are not for blocks */
+    size_t soft_limit;  /* SIZE_MAX: none */
+    size_t told;        /* what was taken when that was told last */
+    bool calling;       /* some thread is in call_back */
+    void (*call_back)(void *context, struct heap *heap, size_t missing);
+    void *context;
+    char name[HEAP_NAME_MOST];
 };
 
-/* A new heap on a provider, which must outlive it; NULL: no memory. */
-struct heap *heap_create(const struct provider *provider);
+/* A new heap; NULL: no memory, or the buffer is too small. */
+struct heap *heap_create(const struct heap_settings *settings);
 
 /* Frees everything in a heap at once. It stays usable. */
 void heap_clear(struct heap *heap);
 
 /* Frees everything in a heap, and the heap. */
 void heap_destroy(struct heap *heap);
+
+/* Tells who wants to know that so many bytes could not be had. False: nobody does. */
+bool heap_call_back(struct heap *heap, size_t missing);
+
+/* Tells who wants to know if a heap has grown beyond its soft limit. */
+void heap_look_at_limit(struct heap *heap);
+
+/* Calls `visit` with every live block of a heap, until it returns false; false if it did. Nobody
+ * else may use the heap meanwhile, nor `visit`. (visit.c) */
+bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, size_t bytes),
+                void *context);
 
 /* The calling thread's cache of a heap, as heap_thread_cache. */
 struct cache *heap_cache(struct heap *heap);
@@ -51,17 +92,48 @@ static ALWAYS_INLINE struct cache *heap_cache_fast(const struct heap *heap)
     return LIKELY(slot->id == heap->id) ? slot->cache : (struct cache *)&cache_none;
 }
 
-/* Puts a small object or a cell of a heap other than malloc's, as its page's class byte says, into
- * the calling thread's magazines. False: nothing was done, as for cache_push. */
+/* As heap_cache_fast, of the heap with these spans. The guess that it is the one that was freed to
+ * last keeps the way from a pointer to its heap out of what the next allocation waits for. */
+static ALWAYS_INLINE struct cache *heap_cache_guess(struct spans *spans)
+{
+    const struct heap *heap = heap_of_spans(spans);
+    struct heap_slot *slot = thread_self.last;
+    if (UNLIKELY(slot->id != heap->id)) {
+        slot = &thread_self.slots[heap->id % HEAP_SLOTS];
+        thread_self.last = slot;
+        if (slot->id != heap->id)
+            return (struct cache *)&cache_none;
+    }
+    return slot->cache;
+}
+
+/* Puts a small object or a cell of a heap other than malloc's into the calling thread's magazines.
+ * False: nothing was done, as for cache_push. */
 static inline bool heap_push_other(uintptr_t address, size_t byte)
 {
-    uintptr_t entry = page_map_entry(address);
-    if (UNLIKELY(!entry_is_span(entry)))
+    uintptr_t tagged = page_map_home_entry(address);
+    if (UNLIKELY(tagged == 0))
+        tagged = page_map_entry(address);
+    if (UNLIKELY(!entry_is_span(tagged)))
         return false;
-    const struct span *span = (const struct span *)entry;
-    struct cache *cache = heap_cache_fast(heap_of_spans(span_home(span)));
-    return byte == PAGE_MAP_OTHER ? cache_push_of(cache, address, span->class)
-                                  : cache_push_cell(cache, address);
+    const struct span *span = (const struct span *)entry_untagged(tagged);
+    struct cache *cache = heap_cache_guess(span_home(span));
+    if (UNLIKELY(byte != PAGE_MAP_OTHER))
+        return cache_push_cell(cache, address);
+    size_t class = entry_class(tagged);
+    return cache_push_of(cache, address, LIKELY(class != 0) ? class : span->class);
+}
+
+/* The same for a block of this heap; false also if it is of another. */
+static ALWAYS_INLINE bool heap_push(struct heap *heap, uintptr_t address)
+{
+    uintptr_t tagged = page_map_home_entry(address);
+    size_t class = entry_class(tagged);
+    if (UNLIKELY(class == 0))
+        return false;
+    const struct span *span = (const struct span *)entry_untagged(tagged);
+    return LIKELY(span->segment->spans == &heap->spans) &&
+           cache_push_of(heap_cache_fast(heap), address, class);
 }
 
 /* Gives the calling thread's caches of all heaps back; it is about to end. */

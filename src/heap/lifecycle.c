@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "heap/heaps.h"
+#include "heap/source.h"
 #include "options/options.h"
 #include "platform/thread.h"
 
@@ -44,7 +45,7 @@ void heap_init(void)
         size_classes_init();
         /* Bits 62 and 63 make the key of any address no address, no small number and no text. */
         page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
-        spans_init(&heap_default.spans, &provider_os);
+        spans_init(&heap_default.spans, heap_source());
         const void *first = spans_prepare(&heap_default.spans);
         if (first != NULL)
             page_map_settle(first);

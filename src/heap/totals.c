@@ -39,10 +39,13 @@ struct class_totals heap_class_totals_of(struct peek *peek, const struct heap *h
     return totals;
 }
 
-static void add_class(struct heap_totals *totals, const struct class_totals *objects, size_t class)
+static void add_class(struct peek *peek, const struct heap *heap, struct heap_totals *totals,
+                      const struct class_totals *objects, size_t class)
 {
     size_t bytes = class_bytes(class);
-    size_t slabs = objects->slabs * size_classes[class].slab_pages << PAGE_SHIFT;
+    size_t slabs =
+        objects->slabs * (PEEK(peek, heap->spans.compact) ? 1 : size_classes[class].slab_pages)
+        << PAGE_SHIFT;
     totals->slabs += slabs;
     totals->slabs_waste += rest_of(slabs, objects->total * bytes);
     totals->small_live += objects->live * bytes;
@@ -99,7 +102,7 @@ struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
     struct heap_totals totals = {0};
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct class_totals objects = heap_class_totals_of(peek, heap, class);
-        add_class(&totals, &objects, class);
+        add_class(peek, heap, &totals, &objects, class);
         if (classes != NULL)
             classes[class] = objects;
     }

@@ -19,6 +19,7 @@ void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first
 {
     lock_init(&arenas->lock, RANK_ARENAS);
     arenas->spans = spans;
+    arenas->held_most = SIZE_MAX;
     arenas->count = count < ARENAS_MOST ? count : ARENAS_MOST;
     arenas->list[0] = first;
 }
@@ -86,7 +87,7 @@ static struct arena_class *arena_class_if_used(const struct arenas *arenas, unsi
 static struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
 {
     struct arena *arena = arena_at(arenas, index);
-    if (arena == NULL)
+    if (arena == NULL || arenas->spans->compact)
         return NULL;
     /* acquire: pairs with cells_init */
     return __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : &arena->cells;
@@ -111,7 +112,7 @@ enum { COLD_CLASS_LEAST = 17 /* above 256 bytes */, COLD_REQUESTS = 12 };
 
 bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 {
-    if (class < COLD_CLASS_LEAST)
+    if (class < COLD_CLASS_LEAST || arenas->spans->compact)
         return false;
     uint8_t *count = &arenas->cold[class];
     /* relaxed: a little more or less than COLD_REQUESTS is as good */
@@ -223,8 +224,8 @@ static size_t take_from_others(struct arenas *arenas, const struct arena_class *
                                uintptr_t *objects, size_t count, bool all)
 {
     size_t class = here->bin.class;
-    size_t spare =
-        all ? 0 : ((size_t)size_classes[class].slab_pages << PAGE_SHIFT) / class_bytes(class);
+    size_t slab_bytes = class_slab_pages(arenas->spans, class) << PAGE_SHIFT;
+    size_t spare = all ? 0 : slab_bytes / class_bytes(class);
     for (unsigned i = 0; i < arenas->count; i++) {
         struct arena_class *other = arena_class_if_used(arenas, i, class);
         if (other == NULL || other == here || bin_free_objects(&other->bin) <= spare)

@@ -41,9 +41,10 @@ struct arenas {
     struct lock lock; /* making a class ready for use */
     struct spans *spans;
     unsigned count;
-    uint32_t threads;                /* with a cache */
-    size_t magazine_bytes;           /* that all magazines of threads may hold */
-    uint8_t cold[CLASS_COUNT];       /* requests of a class so far, until it is warm */
+    uint32_t threads;          /* with a cache */
+    size_t magazine_bytes;     /* that all magazines of threads may hold */
+    size_t held_most;          /* that those of one thread may; SIZE_MAX: as the option says */
+    uint8_t cold[CLASS_COUNT]; /* requests of a class so far, until it is warm */
     struct arena *list[ARENAS_MOST]; /* NULL until first used */
     struct cache *caches;            /* all that were ever made; only ever grows, and at its head */
     struct cache *idle_caches;       /* of these, those without a thread */

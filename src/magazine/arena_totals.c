@@ -34,6 +34,9 @@ struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas
 struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *arenas)
 {
     struct cell_totals totals = {0, 0, 0, 0};
+    const struct spans *spans = PEEK(peek, arenas->spans);
+    if (spans == NULL || PEEK(peek, spans->compact))
+        return totals; /* a compact heap's arena ends before its cells */
     unsigned count = arenas_count(peek, arenas);
     for (unsigned i = 0; i < count; i++) {
         const struct arena *arena = arena_peek(peek, arenas, i);

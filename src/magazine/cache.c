@@ -23,9 +23,6 @@
 /* What the magazines of all threads together may hold. */
 #define HELD_BYTES_MOST (64 * MIB)
 
-/* What one thread's magazines of a heap other than malloc's may hold. */
-#define OTHER_HELD_BYTES_MOST (256 * KIB)
-
 const uintptr_t cache_no_slots[2] = {0, 0};
 
 #define TOP1 NO_MAGAZINE
@@ -39,6 +36,7 @@ const struct cache cache_none = {
 const struct heap_slot heap_slots_none[HEAP_SLOTS];
 
 __thread struct thread thread_self = {(struct cache *)&cache_none, 0, false,
+                                      (struct heap_slot *)heap_slots_none,
                                       (struct heap_slot *)heap_slots_none};
 
 /* ---- Magazines of a cache ---- */
@@ -89,9 +87,7 @@ void cache_unhold(struct cache *cache, size_t bytes)
 /* Cells are large: a program that uses few of them must not have most of them wait in magazines. */
 static size_t held_bytes_most(const struct cache *cache, size_t class)
 {
-    size_t most = options.thread_cache;
-    if (cache->arenas->spans->other) /* of which a thread may have many */
-        most = size_min(most, OTHER_HELD_BYTES_MOST);
+    size_t most = size_min(options.thread_cache, cache->arenas->held_most);
     if (class < CACHE_CELLS)
         return most;
     size_t used = arenas_cells_used(cache->arenas);
@@ -288,7 +284,8 @@ void *object_take(struct arenas *arenas, size_t class)
     uintptr_t object;
     if (arenas_take(arenas, class, &object, 1) == 0)
         return NULL;
-    *object_key_word(object) = 0;
+    if (!arenas->spans->untouched)
+        *object_key_word(object) = 0;
     return (void *)object;
 }
 
@@ -301,7 +298,8 @@ void object_give(uintptr_t address)
         misuse_report("free", &misuse);
         return;
     }
-    *object_key_word(address) = object_key(address);
+    if (!span_home((const struct span *)page_map_entry(address))->untouched)
+        *object_key_word(address) = object_key(address);
     slabs_give(&address, 1, "free");
 }
 

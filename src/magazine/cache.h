@@ -61,13 +61,14 @@ enum { HEAP_SLOTS = 64 };
 
 extern const struct heap_slot heap_slots_none[HEAP_SLOTS];
 
-/* What a thread knows of itself. 24 bytes: a library that is loaded at run time has to find room
+/* What a thread knows of itself. 32 bytes: a library that is loaded at run time has to find room
  * for it in what little static thread storage the loader keeps in reserve. */
 struct thread {
     struct cache *cache;
     uint32_t slow_calls;     /* made without a cache */
     bool ended;              /* its cache is gone and stays gone */
     struct heap_slot *slots; /* HEAP_SLOTS of them: its caches of heaps other than malloc's */
+    struct heap_slot *last;  /* one of them: of the heap that was freed to last */
 };
 
 extern __thread struct thread thread_self __attribute__((tls_model("initial-exec")));

@@ -39,6 +39,9 @@ static void text_add_finding(struct text *text, const struct misuse *misuse, boo
     case MISUSE_DAMAGED:
         text_add(text, " was overwritten");
         break;
+    case MISUSE_OTHER_HEAP:
+        text_add(text, " is not in this heap");
+        break;
     default:
         text_add(text, " was not allocated by snug");
         break;

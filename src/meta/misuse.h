@@ -14,7 +14,14 @@
 /* MISUSE_DAMAGED means that what snug keeps just before the object at `address` was written over.
  */
 struct misuse {
-    enum { MISUSE_NONE, MISUSE_DOUBLE_FREE, MISUSE_INSIDE, MISUSE_UNKNOWN, MISUSE_DAMAGED } kind;
+    enum {
+        MISUSE_NONE,
+        MISUSE_DOUBLE_FREE,
+        MISUSE_INSIDE,
+        MISUSE_UNKNOWN,
+        MISUSE_DAMAGED,
+        MISUSE_OTHER_HEAP
+    } kind;
     uintptr_t address;
     size_t bytes;    /* of the object, for the first two kinds; 0 if it is not known any more */
     uintptr_t start; /* of the object, for MISUSE_INSIDE */

@@ -15,6 +15,61 @@ static uintptr_t **span_root;
 /* Both leaves of a root entry, in one mapping. */
 #define LEAF_BYTES (PAGE_MAP_LEAF * (sizeof(uintptr_t) + sizeof(uint8_t)))
 
+/* ---- Ranges with maps of their own ---- */
+
+enum { RANGES_MOST = 64 };
+
+static struct range {
+    uintptr_t start; /* 0: not in use */
+    size_t pages;
+    uintptr_t *entries;
+} ranges[RANGES_MOST];
+
+static unsigned range_limit; /* all that are in use are below it */
+
+/* Whoever asks about an address in a range asks about the memory of a heap, and so while that is
+ * there; about others it is only seen that they are not in it. */
+static struct range *range_around(uintptr_t address)
+{
+    unsigned limit = __atomic_load_n(&range_limit, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < limit; i++) {
+        /* acquire: pairs with the release in page_map_add_range */
+        uintptr_t start = __atomic_load_n(&ranges[i].start, __ATOMIC_ACQUIRE);
+        size_t pages = __atomic_load_n(&ranges[i].pages, __ATOMIC_RELAXED);
+        if (start != 0 && (address - start) >> PAGE_SHIFT < pages)
+            return &ranges[i];
+    }
+    return NULL;
+}
+
+bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
+{
+    lock_take(&meta_system.lock);
+    unsigned i = 0;
+    while (i < RANGES_MOST && ranges[i].start != 0)
+        i++;
+    if (i < RANGES_MOST) {
+        __atomic_store_n(&ranges[i].pages, pages, __ATOMIC_RELAXED);
+        __atomic_store_n(&ranges[i].entries, entries, __ATOMIC_RELAXED);
+        __atomic_store_n(&ranges[i].start, (uintptr_t)start, __ATOMIC_RELEASE);
+        if (i >= range_limit)
+            __atomic_store_n(&range_limit, i + 1, __ATOMIC_RELEASE);
+    }
+    lock_release(&meta_system.lock);
+    return i < RANGES_MOST;
+}
+
+void page_map_remove_range(const void *start)
+{
+    lock_take(&meta_system.lock);
+    for (unsigned i = 0; i < range_limit; i++)
+        if (ranges[i].start == (uintptr_t)start)
+            __atomic_store_n(&ranges[i].start, 0, __ATOMIC_RELEASE);
+    lock_release(&meta_system.lock);
+}
+
+/* ---- Leaves ---- */
+
 /* The lock of meta must be held. */
 static bool leaf_new(size_t root)
 {
@@ -50,6 +105,8 @@ bool page_map_reserve(const void *start, size_t bytes)
     uintptr_t last = first + bytes - 1;
     if (!page_map_covers(last))
         return false;
+    if (range_around(first) != NULL)
+        return true;
     bool done = true;
     for (size_t root = first >> 32; done && root <= last >> 32; root++) {
         if (leaf_of(root) != NULL)
@@ -64,6 +121,10 @@ bool page_map_reserve(const void *start, size_t bytes)
 
 static uintptr_t *entry_at(uintptr_t address)
 {
+    const struct range *range = range_around(address);
+    if (UNLIKELY(range != NULL))
+        return &__atomic_load_n(&range->entries,
+                                __ATOMIC_RELAXED)[(address - range->start) >> PAGE_SHIFT];
     uintptr_t *leaf = leaf_of(address >> 32);
     return leaf == NULL ? NULL : &leaf[(uint32_t)address >> PAGE_SHIFT];
 }
@@ -74,7 +135,7 @@ uintptr_t page_map_entry(uintptr_t address)
         return 0;
     uintptr_t *entry = entry_at(address);
     /* relaxed: see page_map.h on readers */
-    return entry == NULL ? 0 : __atomic_load_n(entry, __ATOMIC_RELAXED);
+    return entry == NULL ? 0 : entry_untagged(__atomic_load_n(entry, __ATOMIC_RELAXED));
 }
 
 void page_map_set_entry(const void *page, uintptr_t value)
@@ -92,6 +153,8 @@ void page_map_fill_entries(const void *start, size_t pages, uintptr_t value)
 
 void page_map_fill_classes(const void *start, size_t pages, size_t class)
 {
+    if (range_around((uintptr_t)start) != NULL)
+        return;
     for (size_t i = 0; i < pages; i++)
         *page_map_class_byte((uintptr_t)start + (i << PAGE_SHIFT)) = (uint8_t)class;
 }
@@ -100,5 +163,6 @@ void page_map_settle(const void *address)
 {
     uintptr_t region = (uintptr_t)address >> 32;
     page_map.home_distance = page_map.class_root[region];
+    page_map.home_entries = leaf_of(region);
     page_map.home = region;
 }

@@ -50,6 +50,7 @@ struct page_map {
      * of which nothing is known. */
     uintptr_t home;                   /* address >> 32 */
     size_t home_distance;             /* == class_root[home] */
+    const uintptr_t *home_entries;    /* the slower map's leaf of it; NULL before page_map_settle */
     size_t class_root[PAGE_MAP_ROOT]; /* leaf - no_class, as a wrapping number */
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs both
      * and one base address then serves for all. */
@@ -99,8 +100,39 @@ static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
 void page_map_settle(const void *address);
 
 /* An entry of the slower map is NULL, the span that the page belongs to, or an odd word: the page
- * lies within free memory, and an object of entry >> 1 bytes that began in it was freed. */
-uintptr_t page_map_entry(uintptr_t address);
+ * lies within free memory, and an object of entry >> 1 bytes that began in it was freed.
+ *
+ * Addresses of descriptors leave the upper bits free. They hold the size class of pages with small
+ * objects of heaps other than malloc's, whose class byte cannot say it: so the magazine that such
+ * an object goes to is found without a look at its span. */
+enum { ENTRY_CLASS_SHIFT = 56 };
+
+uintptr_t page_map_entry(uintptr_t address); /* without the class */
+
+static inline size_t entry_class(uintptr_t tagged)
+{
+    return tagged >> ENTRY_CLASS_SHIFT;
+}
+
+static inline uintptr_t entry_untagged(uintptr_t tagged)
+{
+    return tagged & (((uintptr_t)1 << ENTRY_CLASS_SHIFT) - 1);
+}
+
+static inline uintptr_t entry_tagged(const struct span *span, size_t class)
+{
+    return (uintptr_t)span | (uintptr_t)class << ENTRY_CLASS_SHIFT;
+}
+
+/* The entry, with the class, for an address in the home; 0 for all others. */
+static ALWAYS_INLINE uintptr_t page_map_home_entry(uintptr_t address)
+{
+    const uintptr_t *entries = page_map.home_entries;
+    if (UNLIKELY(!page_map_is_home(address) || entries == NULL))
+        return 0;
+    /* relaxed: see above on readers */
+    return __atomic_load_n(&entries[(uint32_t)address >> PAGE_SHIFT], __ATOMIC_RELAXED);
+}
 
 static inline bool entry_is_span(uintptr_t entry)
 {
@@ -111,6 +143,13 @@ static inline uintptr_t entry_freed(size_t bytes)
 {
     return (uintptr_t)bytes << 1 | 1;
 }
+
+/* Ranges that have a map of their own instead of leaves, for heaps that may take nothing from the
+ * system: `entries`, one zero word per page, lies where the heap has memory. Their pages have class
+ * byte 0. False: there are too many. The heap that has a range removes it before its memory goes.
+ */
+bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries);
+void page_map_remove_range(const void *start);
 
 /* Makes the leaves for a range; from then on setting entries in it cannot fail. */
 bool page_map_reserve(const void *start, size_t bytes);

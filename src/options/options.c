@@ -9,7 +9,15 @@
 
 #include "platform/output.h"
 
-enum option_kind { KIND_CHOICE, KIND_NUMBER, KIND_SIZE, KIND_DELAY, KIND_PATH };
+enum option_kind {
+    KIND_CHOICE,
+    KIND_NUMBER,
+    KIND_SIZE,
+    KIND_DELAY,
+    KIND_LIMIT,
+    KIND_FACTOR,
+    KIND_PATH
+};
 
 struct option_row {
     const char *name;
@@ -24,6 +32,8 @@ struct option_row {
 #define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_DELAY(name, field, default_, text) .field = (default_),
+#define OPTION_LIMIT(name, field, word, number, text) .field = 0,
+#define OPTION_FACTOR(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_PATH(name, field, text) .field = NULL,
 struct options options = {
 #include "options/options.def"
@@ -32,6 +42,8 @@ struct options options = {
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
 #undef OPTION_DELAY
+#undef OPTION_LIMIT
+#undef OPTION_FACTOR
 #undef OPTION_PATH
 
 #define OPTION_CHOICE(name, field, default_, choices, text) \
@@ -42,6 +54,10 @@ struct options options = {
     {#name, KIND_SIZE, &options.field, least, most, NULL},
 #define OPTION_DELAY(name, field, default_, text) \
     {#name, KIND_DELAY, &options.field, 0, DELAY_MOST, NULL},
+#define OPTION_LIMIT(name, field, word, number, text) \
+    {#name, KIND_LIMIT, &options.field, number, SIZE_MAX, word},
+#define OPTION_FACTOR(name, field, default_, least, most, text) \
+    {#name, KIND_FACTOR, &options.field, least, most, NULL},
 #define OPTION_PATH(name, field, text) {#name, KIND_PATH, &options.field, 0, 0, NULL},
 static const struct option_row table[] = {
 #include "options/options.def"
@@ -135,6 +151,20 @@ static bool parse_choice(const char *value, const char *choices, unsigned *numbe
     return false;
 }
 
+static void text_add_number(struct text *text, const struct option_row *row, size_t number)
+{
+    if (row->kind != KIND_FACTOR) {
+        text_add_decimal(text, number);
+        return;
+    }
+    text_add_decimal(text, number / 1000);
+    text_add(text, ".");
+    for (size_t unit = 100, rest = number % 1000; unit == 100 || rest != 0; unit /= 10) {
+        text_add_decimal(text, rest / unit);
+        rest %= unit;
+    }
+}
+
 /* What is right for a row, for the message: "one of abort, warn" or "a size from 0 to 64". */
 static void text_add_range(struct text *text, const struct option_row *row)
 {
@@ -144,12 +174,17 @@ static void text_add_range(struct text *text, const struct option_row *row)
             text_add_bytes(text, *at == ',' ? ", " : at, *at == ',' ? 2 : 1);
         return;
     }
+    if (row->kind == KIND_LIMIT) {
+        text_add(text, "a size in bytes or ");
+        text_add(text, row->choices);
+        return;
+    }
     text_add(text, row->kind == KIND_SIZE    ? "a size in bytes from "
                    : row->kind == KIND_DELAY ? "a delay in milliseconds, -1 for never, from "
                                              : "a number from ");
-    text_add_decimal(text, row->least);
+    text_add_number(text, row, row->least);
     text_add(text, " to ");
-    text_add_decimal(text, row->most);
+    text_add_number(text, row, row->most);
 }
 
 static void text_add_value(struct text *text, const struct option_row *row)
@@ -159,7 +194,7 @@ static void text_add_value(struct text *text, const struct option_row *row)
         return;
     }
     if (row->kind != KIND_CHOICE) {
-        text_add_decimal(text, *(const size_t *)row->field);
+        text_add_number(text, row, *(const size_t *)row->field);
         return;
     }
     const char *at = row->choices;
@@ -191,6 +226,23 @@ static bool option_set(const struct option_row *row, const char *value)
         if (!parse_size(value, &number))
             return false;
         break;
+    case KIND_LIMIT:
+        if (strcmp(value, row->choices) == 0) {
+            *(size_t *)row->field = row->least;
+            return true;
+        }
+        if (!parse_size(value, &number))
+            return false;
+        *(size_t *)row->field = number;
+        return true;
+    case KIND_FACTOR: {
+        size_t thousandths;
+        value = parse_number(value, &number, &thousandths);
+        if (value == NULL || *value != 0 || number > row->most)
+            return false;
+        number = number * 1000 + thousandths;
+        break;
+    }
     }
     if (number < row->least || number > row->most)
         return false;

@@ -11,6 +11,8 @@
 #define OPTION_NUMBER(name, field, default_, least, most, text) size_t field;
 #define OPTION_SIZE(name, field, default_, least, most, text) size_t field;
 #define OPTION_DELAY(name, field, default_, text) size_t field;
+#define OPTION_LIMIT(name, field, word, number, text) size_t field;
+#define OPTION_FACTOR(name, field, default_, least, most, text) size_t field;
 #define OPTION_PATH(name, field, text) const char *field;
 struct options {
 #include "options/options.def"
@@ -19,6 +21,8 @@ struct options {
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
 #undef OPTION_DELAY
+#undef OPTION_LIMIT
+#undef OPTION_FACTOR
 #undef OPTION_PATH
 
 /* A delay that never ends; others are milliseconds, up to a year. */
@@ -28,6 +32,11 @@ struct options {
 /* The numbers of the choices, in the order of their lists in the table. */
 enum { MISUSE_ABORT, MISUSE_WARN };
 enum { CHECK_FAST, CHECK_FULL };
+enum { PROVIDER_OS, PROVIDER_PREALLOC, PROVIDER_FILE };
+
+/* The numbers of a limit that are no size. */
+#define LIMIT_NONE ((size_t)0)
+#define LIMIT_CGROUP SIZE_MAX
 
 extern struct options options;
 

@@ -45,7 +45,8 @@ int main(void)
         "# Options\n\n"
         "Options are environment variables, read once, at the program's first allocation. A name "
         "that does\nnot exist and a value that cannot be used are reported by one line on stderr, "
-        "and the default\nholds. Sizes take `k`, `MiB`, `1.5G` and the like, in powers of 1024; delays `ms` and `s`. "
+        "and the default\nholds. Sizes take `k`, `MiB`, `1.5G` and the like, in powers of 1024; "
+        "delays `ms` and `s`. "
         "Names that begin with\n`SNUG_TEST_` are left to the project's own tests.\n\n"
         "This page is made from `src/options/options.def`.\n\n"
         "| variable | values (default) | what it does |\n| --- | --- | --- |\n");
@@ -68,6 +69,11 @@ int main(void)
     printf("| `SNUG_%s` | -1 (never), or 0 to %zu ms (", #name, (size_t)DELAY_MOST); \
     print_delay(default_); \
     printf(") | %s |\n", text);
+#define OPTION_LIMIT(name, field, word, number, text) \
+    printf("| `SNUG_%s` | bytes or `%s` (none) | %s |\n", #name, word, text);
+#define OPTION_FACTOR(name, field, default_, least, most, text) \
+    printf("| `SNUG_%s` | %g to %g (%g) | %s |\n", #name, (least) / 1000.0, (most) / 1000.0, \
+           (default_) / 1000.0, text);
 #define OPTION_PATH(name, field, text) printf("| `SNUG_%s` | a path (none) | %s |\n", #name, text);
 #include "options/options.def"
     return 0;

@@ -21,14 +21,16 @@
 #include "base/common.h"
 
 enum lock_rank {
-    RANK_INIT,   /* first use */
-    RANK_HEAPS,  /* which heaps there are, and the threads' caches of them */
-    RANK_ARENAS, /* which classes are in use in which arena */
-    RANK_DEPOT,  /* one class's full magazines in one arena */
-    RANK_BIN,    /* one class's slabs in one arena */
-    RANK_CELLS,  /* one arena's cells */
-    RANK_SPANS,  /* page runs and segments of a heap */
-    RANK_META,   /* snug's own structures, and growing the page map */
+    RANK_INIT,     /* first use */
+    RANK_HEAPS,    /* which heaps there are, and the threads' caches of them */
+    RANK_ARENAS,   /* which classes are in use in which arena */
+    RANK_DEPOT,    /* one class's full magazines in one arena */
+    RANK_BIN,      /* one class's slabs in one arena */
+    RANK_CELLS,    /* one arena's cells */
+    RANK_SPANS,    /* page runs and segments of a heap */
+    RANK_FILES,    /* which providers have files */
+    RANK_PROVIDER, /* what a provider has handed out */
+    RANK_META,     /* snug's own structures, and growing the page map */
     RANK_COUNT
 };
 

@@ -3,6 +3,7 @@
  */
 #include "platform/memory.h"
 
+#include <errno.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
@@ -58,6 +59,35 @@ void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages)
     if (front != alignment)
         os_unmap(aligned + bytes, alignment - front);
     return aligned;
+}
+
+#if !defined(MADV_POPULATE_WRITE)
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
+#endif
+
+void *os_map_present(size_t bytes)
+{
+    char *start = os_map(bytes, OS_PAGES_ANY);
+    if (start == NULL)
+        return NULL;
+    long result;
+    do
+        result = syscall3(SYS_madvise, (long)start, (long)bytes, MADV_POPULATE_WRITE);
+    while (result == -EINTR || result == -EAGAIN);
+    if (result == -EINVAL) { /* an older kernel */
+        for (size_t place = 0; place < bytes; place += os_page_size())
+            *(volatile char *)(start + place) = 0;
+    } else if (is_error(result)) {
+        os_unmap(start, bytes);
+        return NULL;
+    }
+    return start;
+}
+
+bool os_move(void *from, void *to, size_t bytes)
+{
+    return !is_error(syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
+                              MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0));
 }
 
 bool os_unmap(void *start, size_t bytes)

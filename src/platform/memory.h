@@ -21,6 +21,13 @@ void *os_map(size_t bytes, enum os_pages pages);
 /* As os_map, at a multiple of `alignment` (a power of two). */
 void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages);
 
+/* As os_map, with the memory there at once: later writes to it cannot fail for lack of memory. NULL
+ * also if that cannot be had. */
+void *os_map_present(size_t bytes);
+
+/* Moves a mapping of `bytes` to `to`, over what is there. */
+bool os_move(void *from, void *to, size_t bytes);
+
 /* Unmaps. Returns false if the system refuses (too many mappings, for one): then the memory is
  * still there, and still the caller's. */
 bool os_unmap(void *start, size_t bytes);

@@ -3,7 +3,8 @@
  * on anything else that can hand out ranges of bytes.
  *
  * Addresses and sizes are multiples of os_page_size(). The functions may be called by any thread
- * at any time; they take no lock of snug's and report failure by their result only.
+ * at any time; they take no lock of snug's below RANK_PROVIDER, and report failure by their result
+ * only.
  */
 #ifndef SNUG_PROVIDER_PROVIDER_H
 #define SNUG_PROVIDER_PROVIDER_H
@@ -20,9 +21,14 @@ struct provider {
     /* Resizes a whole taken range, keeping its contents; growth is zero. NULL: it cannot. */
     void *(*resize)(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move);
+    /* What `take` gives need not be zero after all. */
+    bool unclean;
 };
 
 /* The system: private anonymous mappings. */
 extern const struct provider provider_os;
+
+/* Nothing: it refuses everything. For heaps that were given all their memory. */
+extern const struct provider provider_none;
 
 #endif

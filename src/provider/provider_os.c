@@ -2,6 +2,7 @@
  * The provider that takes private anonymous memory from the system and counts the calls.
  */
 #include "platform/memory.h"
+#include "provider/limit.h"
 #include "provider/provider.h"
 #include "stats/stats.h"
 
@@ -18,13 +19,17 @@ static enum os_pages pages_for(size_t bytes)
 static void *take(const struct provider *provider, size_t bytes, size_t alignment)
 {
     (void)provider;
+    if (!limit_take(bytes))
+        return NULL;
     enum os_pages pages = pages_for(bytes);
     void *start = alignment <= os_page_size() ? os_map(bytes, pages)
                                               : os_map_aligned(bytes, alignment, pages);
-    if (start != NULL) {
-        COUNT(map_calls, 1);
-        COUNT(map_bytes, bytes);
+    if (start == NULL) {
+        limit_give(bytes);
+        return NULL;
     }
+    COUNT(map_calls, 1);
+    COUNT(map_bytes, bytes);
     return start;
 }
 
@@ -33,6 +38,7 @@ static bool give(const struct provider *provider, void *start, size_t bytes)
     (void)provider;
     if (!os_unmap(start, bytes))
         return false;
+    limit_give(bytes);
     COUNT(unmap_calls, 1);
     COUNT(unmap_bytes, bytes);
     return true;
@@ -52,15 +58,20 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
                     size_t new_bytes, bool may_move)
 {
     (void)provider;
+    size_t more = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
+    size_t less = old_bytes > new_bytes ? old_bytes - new_bytes : 0;
+    if (!limit_take(more))
+        return NULL;
     void *moved = os_remap(start, old_bytes, new_bytes, may_move);
-    if (moved != NULL) {
-        COUNT(remap_calls, 1);
-        if (new_bytes > old_bytes)
-            COUNT(map_bytes, new_bytes - old_bytes);
-        else
-            COUNT(unmap_bytes, old_bytes - new_bytes);
+    if (moved == NULL) {
+        limit_give(more);
+        return NULL;
     }
+    limit_give(less);
+    COUNT(remap_calls, 1);
+    COUNT(map_bytes, more);
+    COUNT(unmap_bytes, less);
     return moved;
 }
 
-const struct provider provider_os = {take, give, purge, resize};
+const struct provider provider_os = {.take = take, .give = give, .purge = purge, .resize = resize};

@@ -73,9 +73,10 @@ static struct slab *slab_new(struct bin *bin)
     struct slab *slab = meta_take_from(bin->spans->meta, sizeof(*slab));
     if (slab == NULL)
         return NULL;
-    size_t bytes = (size_t)class->slab_pages << PAGE_SHIFT;
+    size_t pages = class_slab_pages(bin->spans, bin->class);
+    size_t bytes = pages << PAGE_SHIFT;
     slab->span.units = sizeof(*slab) / META_LEAST + (sizeof(*slab) % META_LEAST != 0);
-    if (!span_take(bin->spans, &slab->span, SPAN_SLAB, class->slab_pages, bytes)) {
+    if (!span_take(bin->spans, &slab->span, SPAN_SLAB, pages, bytes)) {
         meta_give_to(bin->spans->meta, slab, sizeof(*slab));
         return NULL;
     }
@@ -89,7 +90,9 @@ static struct slab *slab_new(struct bin *bin)
     CHECK(slab->capacity <= SLAB_OBJECTS_MOST);
     /* release: a thread that finds the slab by the page map finds its bin */
     __atomic_store_n(&slab->span.owner, bin, __ATOMIC_RELEASE);
-    page_map_fill_classes(slab->span.start, class->slab_pages, class_byte(bin->spans, bin->class));
+    if (bin->spans->other)
+        page_map_fill_entries(slab->span.start, pages, entry_tagged(&slab->span, bin->class));
+    page_map_fill_classes(slab->span.start, pages, class_byte(bin->spans, bin->class));
     GAUGE_ADD(bin->slab_count, 1);
     bin_count_free(bin, slab->capacity, 0);
     GAUGE_ADD(bin->total_objects, slab->capacity);
@@ -132,7 +135,7 @@ static size_t slab_take_used(struct slab *slab, uintptr_t *objects, size_t count
 
 /* Takes objects from behind the border, but not more than begin in the first one's page: their
  * keys are written, and pages that nobody asked for should not be touched. */
-static size_t slab_take_virgin(struct slab *slab, uintptr_t *objects, size_t count)
+static size_t slab_take_virgin(struct slab *slab, uintptr_t *objects, size_t count, bool untouched)
 {
     size_t bytes = class_bytes(slab->span.class);
     uintptr_t object = object_address(slab, slab->virgin);
@@ -140,7 +143,8 @@ static size_t slab_take_virgin(struct slab *slab, uintptr_t *objects, size_t cou
     count = size_min(count, (size_t)(slab->capacity - slab->virgin));
     size_t taken = 0;
     for (; taken < count && object < page_end; object += bytes) {
-        *object_key_word(object) = object_key(object);
+        if (!untouched)
+            *object_key_word(object) = object_key(object);
         objects[taken++] = object;
     }
     slab->virgin += (uint16_t)taken;
@@ -148,12 +152,12 @@ static size_t slab_take_virgin(struct slab *slab, uintptr_t *objects, size_t cou
     return taken;
 }
 
-static size_t slab_take(struct slab *slab, uintptr_t *objects, size_t count)
+static size_t slab_take(const struct bin *bin, struct slab *slab, uintptr_t *objects, size_t count)
 {
     size_t used = slab->free_count - (size_t)(slab->capacity - slab->virgin);
     if (used != 0)
         return slab_take_used(slab, objects, count);
-    return slab_take_virgin(slab, objects, count);
+    return slab_take_virgin(slab, objects, count, bin->spans->untouched);
 }
 
 /* The slab to take from next: the fullest that has free objects, or a new one. */
@@ -182,7 +186,7 @@ size_t bin_take(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow
         bool virgin = bin->current->free_count + bin->current->virgin == bin->current->capacity;
         if (virgin && taken != 0)
             break; /* enough was found without touching new memory */
-        size_t got = slab_take(bin->current, objects + taken, count - taken);
+        size_t got = slab_take(bin, bin->current, objects + taken, count - taken);
         taken += got;
         bin_count_free(bin, 0, got);
     }

@@ -70,10 +70,21 @@ void bin_trim(struct bin *bin);
  * out, or waits in a magazine. */
 struct misuse slab_misuse(uintptr_t address);
 
+/* Calls `visit` with every live object of a slab until it returns false; false if it did. `keys`:
+ * free objects carry theirs. Nobody else may use the heap meanwhile. (slab_visit.c) */
+bool slab_visit(const struct slab *slab, bool keys,
+                bool (*visit)(void *context, void *block, size_t bytes), void *context);
+
 /* Forgets all slabs; for a heap that is cleared, whose spans go by other means. */
 void bin_clear(struct bin *bin);
 
 const char *bin_check(struct bin *bin);
+
+/* How many pages a slab of the class has. */
+static inline size_t class_slab_pages(const struct spans *spans, size_t class)
+{
+    return spans->compact ? 1 : size_classes[class].slab_pages;
+}
 
 /* The byte that the page map has for pages with objects of `class`. */
 static inline size_t class_byte(const struct spans *spans, size_t class)

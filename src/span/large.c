@@ -18,6 +18,12 @@ static void span_request(size_t *sum, struct span *span, size_t requested)
     span->requested = requested;
 }
 
+/* What is larger has a mapping of its own. */
+static size_t large_most(const struct spans *spans)
+{
+    return spans->compact ? MAX_REQUEST : LARGE_MOST;
+}
+
 /* ---- Huge: mappings of their own ---- */
 
 /* Tells the page map what is at `start`. Without memory for its leaf the map stays silent there,
@@ -117,7 +123,7 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
     bytes = size_max(bytes, 1);
     if (spans_tick_is_due(spans))
         spans_tick(spans);
-    if (bytes + alignment - PAGE_BYTES > LARGE_MOST)
+    if (bytes + alignment - PAGE_BYTES > large_most(spans))
         return huge_take(spans, bytes, alignment, zero);
     struct span *span = descriptor_take(spans);
     if (span == NULL)
@@ -182,7 +188,7 @@ void *large_resize(struct spans *spans, uintptr_t address, size_t bytes)
     lock_release(&spans->lock);
     if (span->kind == SPAN_HUGE)
         return bytes > LARGE_MOST ? huge_resize(spans, span, bytes) : NULL;
-    if (bytes > LARGE_MOST)
+    if (bytes > large_most(spans))
         return NULL;
     size_t pages = bytes_to_pages(bytes);
     bool done = pages == span->pages;

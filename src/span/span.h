@@ -66,6 +66,9 @@ struct runs {
 struct spans {
     struct lock lock;
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
+    /* For heaps of little memory: slabs of one page, no cells, everything in segments. */
+    bool compact;
+    bool untouched; /* nothing of snug's is written into the pages; compact too */
     const struct provider *provider;
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
@@ -154,6 +157,10 @@ void spans_give_range(struct spans *spans, struct span *span);
 /* Frees every span at once, huge ones included, and gives segments back but for up to `keep_pages`
  * pages. Slabs and cells that lay in them must be forgotten too. (spans_clear.c) */
 void spans_clear(struct spans *spans, size_t keep_pages);
+
+/* Makes a segment of memory that no provider gave, at page boundaries. False: no memory for its
+ * descriptors. (spans_clear.c) */
+bool spans_adopt(struct spans *spans, char *start, size_t bytes);
 
 /* Walks all of it. NULL if every invariant holds, otherwise what does not. */
 const char *spans_check(struct spans *spans);

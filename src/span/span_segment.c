@@ -125,7 +125,7 @@ static bool segment_add(struct spans *spans, size_t pages)
     *run = (struct span){.start = segment->start,
                          .segment = segment,
                          .pages = (uint32_t)segment->pages,
-                         .kind = SPAN_CLEAN,
+                         .kind = spans->provider->unclean ? SPAN_DIRTY : SPAN_CLEAN,
                          .units = run->units};
     list_init(&run->link);
     run_map(run);
@@ -135,7 +135,8 @@ static bool segment_add(struct spans *spans, size_t pages)
 
 bool segment_drop(struct spans *spans, struct segment *segment)
 {
-    struct span *run = segment_unite(spans, segment, segment->dirty_pages == 0 ? SPAN_CLEAN : SPAN_DIRTY);
+    struct span *run =
+        segment_unite(spans, segment, segment->dirty_pages == 0 ? SPAN_CLEAN : SPAN_DIRTY);
     /* Before it is unmapped: another thread may be given the same addresses at once. */
     page_map_set_entry(span_end(run) - PAGE_BYTES, 0);
     page_map_set_entry(run->start, entry_freed(run->former_bytes));
@@ -242,7 +243,7 @@ static bool range_from_provider(struct spans *spans, struct span *span, size_t b
                           .owner = spans,
                           .pages = (uint32_t)(bytes >> PAGE_SHIFT),
                           .kind = SPAN_HUGE,
-                          .zero = true,
+                          .zero = !spans->provider->unclean,
                           .units = span->units};
     return true;
 }

@@ -1,5 +1,6 @@
 /*
- * Freeing everything at once: a heap is cleared, or ends.
+ * Freeing everything at once: a heap is cleared, or ends. And the other way round: a heap gets all
+ * its memory at once.
  *
  * The idea: what is in a heap is found by its segments and the spans that tile them, not by its
  * objects; a slab of a hundred objects is one descriptor here.
@@ -38,6 +39,22 @@ static void segment_keep(struct spans *spans, struct segment *segment, struct sp
     spans->empty_segments++;
     run_map(run);
     runs_add(&spans->dirty, run);
+}
+
+bool spans_adopt(struct spans *spans, char *start, size_t bytes)
+{
+    struct segment *segment = meta_take_from(spans->meta, sizeof(*segment));
+    struct span *run = meta_take_from(spans->meta, sizeof(*run));
+    if (segment == NULL || run == NULL || !page_map_reserve(start, bytes))
+        return false; /* what was taken is lost: the heap cannot be made */
+    *segment = (struct segment){.spans = spans, .start = start, .pages = bytes >> PAGE_SHIFT};
+    run->units = 1;
+    lock_take(&spans->lock);
+    list_push(&spans->segments, &segment->link);
+    spans->segment_pages += segment->pages;
+    segment_keep(spans, segment, run);
+    lock_release(&spans->lock);
+    return true;
 }
 
 void spans_clear(struct spans *spans, size_t keep_pages)

@@ -88,7 +88,8 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     fuzz_fail("the provider is to resize %p from %zu to %zu bytes", start, old_bytes, new_bytes);
 }
 
-struct fuzz_provider fuzz_provider = {.provider = {take, give, purge, resize}};
+struct fuzz_provider fuzz_provider = {
+    .provider = {.take = take, .give = give, .purge = purge, .resize = resize}};
 
 void provider_begin(size_t most)
 {

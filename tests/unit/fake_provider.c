@@ -90,7 +90,8 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
 void fake_provider_init(struct fake_provider *fake)
 {
     memset(fake, 0, sizeof(*fake));
-    fake->provider = (struct provider){take, give, purge, resize};
+    fake->provider =
+        (struct provider){.take = take, .give = give, .purge = purge, .resize = resize};
     fake->limit = SIZE_MAX;
     fake->most = SIZE_MAX;
 }

@@ -14,12 +14,17 @@ static struct fake_provider fake;
 static struct heap *heap;
 static size_t lost; /* bytes that the provider would not take back */
 
+static struct heap *create(void)
+{
+    return heap_create(&(struct heap_settings){.provider = &fake.provider});
+}
+
 static int begin(void **state)
 {
     fake_provider_init(&fake);
     options_reset(state);
     lost = 0;
-    heap = heap_create(&fake.provider);
+    heap = create();
     return heap == NULL ? -1 : 0;
 }
 
@@ -161,7 +166,7 @@ TEST(destroying_gives_all_back)
     fill();
     heap_destroy(heap);
     assert_int_equal(fake.bytes, 0);
-    heap = heap_create(&fake.provider);
+    heap = create();
     assert_true(heap->id > id);
     assert_false(cache_exists(heap_cache_fast(heap)));
     take_and_give_all_sizes();
@@ -223,7 +228,7 @@ TEST(a_cache_does_not_outlive_its_heap)
     pthread_barrier_wait(&barrier);
     heap_destroy(heap);
     assert_int_equal(fake.bytes, 0);
-    heap = heap_create(&fake.provider);
+    heap = create();
     make_cache();
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
@@ -239,7 +244,7 @@ TEST(a_thread_may_use_many_heaps)
     struct heap *many[HEAPS];
     struct heap *first = heap;
     for (size_t i = 0; i < HEAPS; i++)
-        assert_non_null(many[i] = heap_create(&provider_os));
+        assert_non_null(many[i] = heap_create(&(struct heap_settings){0}));
     for (unsigned round = 0; round < 40; round++)
         for (size_t i = 0; i < HEAPS; i++) {
             heap = many[i];

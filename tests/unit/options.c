@@ -123,7 +123,7 @@ TEST(what_is_no_size_is_refused)
 TEST(delays_are_read)
 {
     static const struct size_row rows[] = {
-        {"-1", DELAY_NEVER}, {"0", 0},       {"250", 250},   {"250ms", 250}, {"250 ms", 250},
+        {"-1", DELAY_NEVER}, {"0", 0},        {"250", 250},   {"250ms", 250}, {"250 ms", 250},
         {"10s", 10000},      {"10 s", 10000}, {"1.5s", 1500}, {"0.25s", 250},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -145,10 +145,11 @@ TEST(what_is_no_delay_is_refused)
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char variable[64], expected[160];
         snprintf(variable, sizeof(variable), "SNUG_PURGE_DELAY=%s", values[i]);
-        snprintf(expected, sizeof(expected),
-                 "snug: SNUG_PURGE_DELAY=%s is not a delay in milliseconds, -1 for never, from 0 to "
-                 "31622400000; using 10000\n",
-                 values[i]);
+        snprintf(
+            expected, sizeof(expected),
+            "snug: SNUG_PURGE_DELAY=%s is not a delay in milliseconds, -1 for never, from 0 to "
+            "31622400000; using 10000\n",
+            values[i]);
         assert_string_equal(read_one(variable), expected);
     }
     assert_silent("SNUG_PURGE_DELAY=-1");
@@ -267,7 +268,21 @@ TEST(every_option_accepts_its_range_and_no_more)
 #define OPTION_NUMBER(name, field, default_, least, most, text) \
     assert_bounds(#name, least, most, &options.field);
 #define OPTION_SIZE OPTION_NUMBER
-#define OPTION_DELAY(name, field, default_, text) assert_bounds(#name, 0, DELAY_MOST, &options.field);
+#define OPTION_DELAY(name, field, default_, text) \
+    assert_bounds(#name, 0, DELAY_MOST, &options.field);
+#define OPTION_LIMIT(name, field, word, number, text) \
+    assert_silent("SNUG_" #name "=1.5k"); \
+    assert_int_equal(options.field, 1536); \
+    assert_silent("SNUG_" #name "=" word); \
+    assert_true(options.field == (number)); \
+    assert_contains(read_one("SNUG_" #name "=" word "s"), "a size in bytes or " word);
+#define OPTION_FACTOR(name, field, default_, least, most, text) \
+    assert_silent("SNUG_" #name "=1.75"); \
+    assert_int_equal(options.field, 1750); \
+    assert_silent("SNUG_" #name "=2"); \
+    assert_int_equal(options.field, 2000); \
+    assert_contains(read_one("SNUG_" #name "=1"), "a number from 1.01 to 16.0"); \
+    assert_contains(read_one("SNUG_" #name "=1.2x"), "using 2.0");
 #define OPTION_PATH(name, field, text) \
     assert_silent("SNUG_" #name "=x"); \
     assert_string_equal(options.field, "x");
@@ -276,6 +291,8 @@ TEST(every_option_accepts_its_range_and_no_more)
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
 #undef OPTION_DELAY
+#undef OPTION_LIMIT
+#undef OPTION_FACTOR
 #undef OPTION_PATH
 }
 
@@ -285,6 +302,8 @@ TEST(every_option_accepts_its_range_and_no_more)
 #define OPTION_NUMBER(name, field, default_, least, most, text) #name,
 #define OPTION_SIZE(name, field, default_, least, most, text) #name,
 #define OPTION_DELAY(name, field, default_, text) #name,
+#define OPTION_LIMIT(name, field, word, number, text) #name,
+#define OPTION_FACTOR(name, field, default_, least, most, text) #name,
 #define OPTION_PATH(name, field, text) #name,
 static const char *const names[] = {
 #include "options/options.def"

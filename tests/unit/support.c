@@ -17,6 +17,8 @@
 #define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_DELAY(name, field, default_, text) .field = (default_),
+#define OPTION_LIMIT(name, field, word, number, text) .field = 0,
+#define OPTION_FACTOR(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_PATH(name, field, text) .field = NULL,
 static const struct options defaults = {
 #include "options/options.def"
@@ -24,6 +26,8 @@ static const struct options defaults = {
 #undef OPTION_CHOICE
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
+#undef OPTION_LIMIT
+#undef OPTION_FACTOR
 #undef OPTION_PATH
 
 static int real_stderr = -1;

@@ -1,0 +1,226 @@
+/*
+ * Heaps for programs: snug_heap_*.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "api/provider.h"
+#include "heap/heaps.h"
+#include "heap/totals.h"
+#include "options/options.h"
+#include "platform/output.h"
+#include "snug/snug.h"
+
+static struct heap *heap_in(snug_heap *heap)
+{
+    return (struct heap *)heap;
+}
+
+static snug_heap *heap_out(struct heap *heap)
+{
+    return (snug_heap *)heap;
+}
+
+static void *or_no_memory(void *block)
+{
+    if (UNLIKELY(block == NULL))
+        errno = ENOMEM;
+    return block;
+}
+
+/* ---- Create, clear, destroy ---- */
+
+bool config_read(void *known, size_t known_size, const void *given, size_t given_size)
+{
+    const char *bytes = given;
+    if (given_size < sizeof(size_t))
+        return false;
+    memset(known, 0, known_size);
+    memcpy(known, given, size_min(known_size, given_size));
+    for (size_t i = known_size; i < given_size; i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
+static bool config_is_sound(const struct snug_heap_config *config)
+{
+    if ((config->flags & ~SNUG_HEAP_OUTSIDE) != 0)
+        return false;
+    if (config->buffer != NULL)
+        return config->provider == NULL && config->quota == 0 &&
+               config->buffer_bytes >= SNUG_HEAP_BUFFER_LEAST;
+    return config->buffer_bytes == 0 && (config->flags == 0 || config->provider != NULL);
+}
+
+snug_heap *snug_heap_create(const struct snug_heap_config *config)
+{
+    struct snug_heap_config known = {.size = sizeof(known)};
+    if ((config != NULL && !config_read(&known, sizeof(known), config, config->size)) ||
+        !config_is_sound(&known)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    struct heap_settings settings = {
+        .provider = known.provider == NULL ? NULL : provider_in(known.provider),
+        .buffer = known.buffer,
+        .buffer_bytes = known.buffer_bytes,
+        .outside = (known.flags & SNUG_HEAP_OUTSIDE) != 0,
+        .quota = known.quota,
+        .soft_limit = known.soft_limit,
+        .call_back = (void (*)(void *, struct heap *, size_t))known.on_limit,
+        .context = known.context,
+        .name = known.name,
+    };
+    return or_no_memory(heap_create(&settings));
+}
+
+void snug_heap_clear(snug_heap *heap)
+{
+    int error = errno;
+    heap_clear(heap_in(heap));
+    errno = error;
+}
+
+void snug_heap_destroy(snug_heap *heap)
+{
+    int error = errno;
+    if (heap != NULL)
+        heap_destroy(heap_in(heap));
+    errno = error;
+}
+
+/* ---- Allocate and free ---- */
+
+static NOINLINE void *malloc_slow(struct heap *heap, size_t size)
+{
+    if (size > SMALL_MOST && size <= CELL_MOST) {
+        void *cell = cache_pop_cell(heap_cache_fast(heap), size);
+        if (LIKELY(cell != NULL))
+            return cell;
+    }
+    return or_no_memory(heap_take_in(heap, size));
+}
+
+void *snug_heap_malloc(snug_heap *heap, size_t size)
+{
+    if (LIKELY(size <= SMALL_MOST)) {
+        void *object = cache_pop(heap_cache_fast(heap_in(heap)), class_of_size(size));
+        if (LIKELY(object != NULL))
+            return object;
+    }
+    return malloc_slow(heap_in(heap), size);
+}
+
+void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)
+{
+    size_t bytes;
+    if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
+        return or_no_memory(NULL);
+    return or_no_memory(heap_take_zero_in(heap_in(heap), bytes));
+}
+
+void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
+{
+    if (UNLIKELY(!is_power_of_two(alignment))) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return or_no_memory(heap_take_aligned_in(heap_in(heap), alignment, size));
+}
+
+/* Cells, small objects far from home, and whatever the cache does not take. */
+static NOINLINE void free_slow(struct heap *heap, void *block)
+{
+    uintptr_t address = (uintptr_t)block;
+    size_t byte = page_map_covers(address) ? page_map_class(address) : 0;
+    bool ours = byte > PAGE_MAP_CELL && heap_of(block) == heap;
+    if (UNLIKELY(!ours || !heap_push_other(address, byte)))
+        heap_give_in(heap, block);
+}
+
+void snug_heap_free(snug_heap *heap, void *block)
+{
+    if (UNLIKELY(!heap_push(heap_in(heap), (uintptr_t)block)))
+        free_slow(heap_in(heap), block);
+}
+
+void *snug_heap_realloc(snug_heap *heap, void *block, size_t size)
+{
+    if (block == NULL)
+        return snug_heap_malloc(heap, size);
+    if (UNLIKELY(size == 0 || heap_of(block) != heap_in(heap))) {
+        snug_heap_free(heap, block); /* which says what is wrong */
+        return NULL;
+    }
+    return or_no_memory(heap_resize(block, size));
+}
+
+/* ---- Ask ---- */
+
+snug_heap *snug_heap_of(const void *block)
+{
+    struct heap *heap = heap_of(block);
+    return heap == &heap_default ? NULL : heap_out(heap);
+}
+
+const char *snug_heap_name(const snug_heap *heap)
+{
+    return ((const struct heap *)heap)->record->name;
+}
+
+struct visitor {
+    int (*visit)(void *context, void *block, size_t bytes);
+    void *context;
+};
+
+static bool visit_block(void *context, void *block, size_t bytes)
+{
+    const struct visitor *visitor = context;
+    return visitor->visit(visitor->context, block, bytes) != 0;
+}
+
+int snug_heap_visit(snug_heap *heap, int (*visit)(void *context, void *block, size_t bytes),
+                    void *context)
+{
+    struct visitor visitor = {visit, context};
+    return heap_visit(heap_in(heap), visit_block, &visitor);
+}
+
+int snug_heap_trim(snug_heap *heap)
+{
+    int error = errno;
+    bool trimmed = heap_trim_of(heap_in(heap), 0) != 0;
+    errno = error;
+    return trimmed;
+}
+
+int snug_heap_check(snug_heap *heap)
+{
+    const char *wrong = heap_check_of(heap_in(heap));
+    if (wrong != NULL)
+        report_damage(wrong);
+    return wrong != NULL;
+}
+
+int snug_heap_get_statistics(snug_heap *heap, struct snug_heap_statistics *statistics)
+{
+    size_t size = statistics->size;
+    if (size < sizeof(size_t))
+        return EINVAL;
+    const struct heap_record *record = heap_in(heap)->record;
+    struct heap_totals totals = heap_totals_of(NULL, heap_in(heap), NULL);
+    bool buffered = record->quota.under == &provider_none;
+    struct snug_heap_statistics filled = {
+        .size = size,
+        .taken = totals.segments + totals.huge,
+        .peak = buffered ? totals.segments : record->quota.peak,
+        .quota = record->quota.limit == SIZE_MAX ? 0 : record->quota.limit,
+        .used = totals.small_live + totals.cells_live + totals.large + totals.huge,
+        .fixed = record->fixed_bytes,
+    };
+    filled.free = filled.taken > filled.used ? filled.taken - filled.used : 0;
+    memset(statistics, 0, size);
+    memcpy(statistics, &filled, size_min(size, sizeof(filled)));
+    return 0;
+}

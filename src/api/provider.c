@@ -1,0 +1,172 @@
+/*
+ * Providers for programs: snug_provider_*.
+ */
+#include "api/provider.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "meta/meta.h"
+#include "platform/memory.h"
+#include "provider/provider_file.h"
+#include "provider/provider_prealloc.h"
+
+/* A provider of the program's own functions. */
+struct own_provider {
+    struct provider provider;
+    struct snug_provider_functions functions;
+};
+
+enum { PATH_MOST = 4096 };
+
+struct snug_provider {
+    enum { PROVIDER_OF_POOL, PROVIDER_OF_FILES, PROVIDER_OWN } kind;
+    union {
+        struct pool pool;
+        struct file_provider file;
+        struct own_provider own;
+    };
+    char path[PATH_MOST]; /* of files */
+};
+
+static snug_provider *or_error(snug_provider *provider, int error)
+{
+    if (provider == NULL)
+        errno = error;
+    return provider;
+}
+
+/* In pages of its own: it is larger than what meta hands out, and rare. */
+static snug_provider *provider_new(int kind)
+{
+    snug_provider *provider = os_map(align_up(sizeof(*provider), os_page_size()), OS_PAGES_SMALL);
+    if (provider != NULL)
+        provider->kind = (__typeof__(provider->kind))kind;
+    return provider;
+}
+
+static void provider_delete(snug_provider *provider)
+{
+    os_unmap(provider, align_up(sizeof(*provider), os_page_size()));
+}
+
+const struct provider *provider_in(snug_provider *provider)
+{
+    return provider->kind == PROVIDER_OF_POOL    ? &provider->pool.provider
+           : provider->kind == PROVIDER_OF_FILES ? &provider->file.pool.provider
+                                                 : &provider->own.provider;
+}
+
+void snug_provider_destroy(snug_provider *provider)
+{
+    if (provider == NULL)
+        return;
+    if (provider->kind == PROVIDER_OF_POOL)
+        pool_end(&provider->pool);
+    else if (provider->kind == PROVIDER_OF_FILES)
+        provider_file_end(&provider->file);
+    provider_delete(provider);
+}
+
+snug_provider *snug_provider_prealloc(size_t bytes, int go_on)
+{
+    snug_provider *provider = provider_new(PROVIDER_OF_POOL);
+    if (provider != NULL &&
+        (bytes == 0 || bytes > MAX_REQUEST ||
+         !provider_prealloc_init(&provider->pool, bytes, go_on != 0 ? &provider_os : NULL))) {
+        provider_delete(provider);
+        provider = NULL;
+    }
+    return or_error(provider, ENOMEM);
+}
+
+/* ---- Files ---- */
+
+static bool file_config_is_sound(const struct snug_file_config *config)
+{
+    const char *path = config->path != NULL ? config->path : config->directory;
+    return (config->path == NULL || config->directory == NULL) &&
+           (path == NULL || strlen(path) < PATH_MOST) && config->bytes <= MAX_REQUEST &&
+           (config->grow_factor == 0 || (config->grow_factor >= 1.01 && config->grow_factor <= 16));
+}
+
+snug_provider *snug_provider_file(const struct snug_file_config *config)
+{
+    struct snug_file_config known;
+    if (!config_read(&known, sizeof(known), config, config->size) || !file_config_is_sound(&known))
+        return or_error(NULL, EINVAL);
+    snug_provider *provider = provider_new(PROVIDER_OF_FILES);
+    if (provider == NULL)
+        return or_error(NULL, ENOMEM);
+    const char *path = known.path != NULL        ? known.path
+                       : known.directory != NULL ? known.directory
+                                                 : "/var/tmp";
+    memcpy(provider->path, path, strlen(path) + 1);
+    struct file_settings settings = {
+        .directory = provider->path,
+        .path = known.path != NULL ? provider->path : NULL,
+        .bytes = known.bytes != 0 ? known.bytes : 64 * MIB,
+        .grows = known.grow_factor != 0,
+        .factor = (size_t)(known.grow_factor * 1000),
+        .silent = true,
+    };
+    int error =
+        provider_file_init(&provider->file, &settings, known.go_on != 0 ? &provider_os : NULL);
+    if (error != 0 && known.go_on == 0) {
+        snug_provider_destroy(provider);
+        return or_error(NULL, error);
+    }
+    return provider;
+}
+
+/* ---- The program's own ---- */
+
+static const struct snug_provider_functions *functions_of(const struct provider *provider)
+{
+    return &CONTAINER_OF(provider, struct own_provider, provider)->functions;
+}
+
+static void *own_take(const struct provider *provider, size_t bytes, size_t alignment)
+{
+    const struct snug_provider_functions *functions = functions_of(provider);
+    return functions->take(functions->context, bytes, alignment);
+}
+
+static bool own_give(const struct provider *provider, void *start, size_t bytes)
+{
+    const struct snug_provider_functions *functions = functions_of(provider);
+    return functions->give != NULL && functions->give(functions->context, start, bytes) != 0;
+}
+
+static bool own_purge(const struct provider *provider, void *start, size_t bytes)
+{
+    const struct snug_provider_functions *functions = functions_of(provider);
+    return functions->purge != NULL && functions->purge(functions->context, start, bytes) != 0;
+}
+
+static void *own_resize(const struct provider *provider, void *start, size_t old_bytes,
+                        size_t new_bytes, bool may_move)
+{
+    (void)provider;
+    (void)start;
+    (void)old_bytes;
+    (void)new_bytes;
+    (void)may_move;
+    return NULL; /* who asks takes another range and copies */
+}
+
+snug_provider *snug_provider_create(const struct snug_provider_functions *functions)
+{
+    struct snug_provider_functions known;
+    if (!config_read(&known, sizeof(known), functions, functions->size) || known.take == NULL)
+        return or_error(NULL, EINVAL);
+    snug_provider *provider = provider_new(PROVIDER_OWN);
+    if (provider != NULL)
+        provider->own = (struct own_provider){.provider = {.take = own_take,
+                                                           .give = own_give,
+                                                           .purge = own_purge,
+                                                           .resize = own_resize,
+                                                           .unclean = known.zeroed == 0},
+                                              .functions = known};
+    return or_error(provider, ENOMEM);
+}

@@ -1,0 +1,15 @@
+/*
+ * Visiting the live cells of a span, from header to header.
+ */
+#include "cell/cell_span.h"
+
+bool cells_visit(const struct span *span, bool (*visit)(void *context, void *block, size_t bytes),
+                 void *context)
+{
+    for (const struct cell *cell = first_cell(span); !is_end(span, cell); cell = next_cell(cell)) {
+        uintptr_t block = (uintptr_t)cell + CELL_HEADER;
+        if (cell->state == CELL_LIVE && !visit(context, (void *)block, cell_bytes(block)))
+            return false;
+    }
+    return true;
+}

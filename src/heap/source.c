@@ -1,0 +1,52 @@
+/*
+ * The provider of malloc's heap. See source.h.
+ */
+#include "heap/source.h"
+
+#include "options/options.h"
+#include "platform/output.h"
+#include "provider/provider_file.h"
+#include "provider/provider_prealloc.h"
+
+#define DEFAULT_DIRECTORY "/var/tmp"
+
+static struct pool prealloc;
+static struct file_provider file;
+
+static const struct provider *source_prealloc(const struct provider *beyond)
+{
+    if (!provider_prealloc_init(&prealloc, options.provider_size, beyond)) {
+        char buffer[128];
+        struct text text;
+        text_init(&text, buffer, sizeof(buffer));
+        text_add(&text, "snug: the system does not have ");
+        text_add_decimal(&text, options.provider_size >> 20);
+        text_add(&text, " MiB to be taken ahead");
+        text_add(&text, beyond != NULL ? "; taking what is needed\n" : "\n");
+        text_write(&text, 2);
+    }
+    return &prealloc.provider;
+}
+
+static const struct provider *source_file(const struct provider *beyond)
+{
+    struct file_settings settings = {
+        .directory = options.file_dir != NULL ? options.file_dir : DEFAULT_DIRECTORY,
+        .path = options.file_dir != NULL ? NULL : options.file,
+        .bytes = options.provider_size,
+        .grows = options.file_grow != 0,
+        .factor = options.grow_factor,
+    };
+    provider_file_init(&file, &settings, beyond);
+    return &file.pool.provider;
+}
+
+const struct provider *heap_source(void)
+{
+    const struct provider *beyond = options.provider_fallback != 0 ? &provider_os : NULL;
+    if (options.provider == PROVIDER_PREALLOC)
+        return source_prealloc(beyond);
+    if (options.provider == PROVIDER_FILE)
+        return source_file(beyond);
+    return &provider_os;
+}

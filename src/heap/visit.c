@@ -1,0 +1,51 @@
+/*
+ * Visiting the live blocks of a heap: segment by segment, span by span.
+ */
+#include "heap/heaps.h"
+
+struct visitor {
+    bool (*visit)(void *context, void *block, size_t bytes);
+    void *context;
+};
+
+static bool visit_span(const struct spans *spans, const struct span *span, struct visitor *visitor)
+{
+    switch (span->kind) {
+    case SPAN_SLAB:
+        return slab_visit((const struct slab *)span, !spans->untouched, visitor->visit,
+                          visitor->context);
+    case SPAN_CELLS:
+        return cells_visit(span, visitor->visit, visitor->context);
+    case SPAN_LARGE:
+    case SPAN_HUGE:
+        return visitor->visit(visitor->context, span->start, (size_t)span->pages << PAGE_SHIFT);
+    default:
+        return true;
+    }
+}
+
+static bool visit_segment(const struct spans *spans, const struct segment *segment,
+                          struct visitor *visitor)
+{
+    for (char *at = segment->start; at < segment_end(segment);) {
+        const struct span *span = (const struct span *)page_map_entry((uintptr_t)at);
+        at = span_end(span);
+        if (!visit_span(spans, span, visitor))
+            return false;
+    }
+    return true;
+}
+
+bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, size_t bytes),
+                void *context)
+{
+    struct visitor visitor = {visit, context};
+    const struct spans *spans = &heap->spans;
+    LIST_EACH(node, &spans->segments)
+    if (!visit_segment(spans, CONTAINER_OF(node, struct segment, link), &visitor))
+        return false;
+    LIST_EACH(node, &spans->huge)
+    if (!visit_span(spans, CONTAINER_OF(node, struct span, link), &visitor))
+        return false;
+    return true;
+}

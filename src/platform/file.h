@@ -1,0 +1,32 @@
+/*
+ * Files that a process has memory in. They have no name any more when these functions return, so
+ * they vanish with their last mapping, whatever ends the process.
+ */
+#ifndef SNUG_PLATFORM_FILE_H
+#define SNUG_PLATFORM_FILE_H
+
+#include "base/common.h"
+
+/* A new file of `bytes` (a multiple of os_page_size()), whose blocks on disk are all reserved, so
+ * that writing to it cannot fail later. In `directory`, or, if `path` is not NULL, by that name for
+ * as long as it takes to open it; a file that is there already is left alone, and its name gets a
+ * number added. Returns a descriptor that an exec closes, or -errno. */
+int os_file_new(const char *directory, const char *path, size_t bytes);
+
+/* Maps `bytes` of a file for reading and writing, so that writes go to the file; at `at`, over what
+ * is there, unless that is NULL. Returns NULL if it cannot be. */
+void *os_file_map(int descriptor, void *at, size_t bytes);
+
+/* Writes to a place in a file. False: it could not be written. */
+bool os_file_write(int descriptor, const char *bytes, size_t count, size_t place);
+
+/* The first `capacity` - 1 bytes of a file, as a string. Returns its length, or -errno. */
+long os_file_read(const char *path, char *buffer, size_t capacity);
+
+/* The errno of there being no memory. */
+extern const int os_error_memory;
+
+/* What an errno means, in a few words, for messages. */
+const char *os_error_text(int error);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * The limit on what the process takes from the system for all its heaps (SNUG_LIMIT).
+ *
+ * The idea: what would go over it is refused where memory comes from, so that the layers above give
+ * back what is cached, try again, and then tell the program, as they do when the system itself has
+ * no more. Counted is memory taken for blocks, in use or free; snug's own structures, a few percent
+ * of it, are not.
+ *
+ * Thread-safe, takes no lock.
+ */
+#ifndef SNUG_PROVIDER_LIMIT_H
+#define SNUG_PROVIDER_LIMIT_H
+
+#include "base/common.h"
+
+/* Counts `bytes` more, unless that would be over the limit: then false. */
+bool limit_take(size_t bytes);
+
+/* Counts `bytes` less. */
+void limit_give(size_t bytes);
+
+/* The limit in force in bytes; SIZE_MAX: none. */
+size_t limit_bytes(void);
+
+/* The least of the memory limits of the control group that the file `membership` (as
+ * /proc/self/cgroup) names and of those around it, below the directory `root` (as /sys/fs/cgroup);
+ * versions 1 and 2. SIZE_MAX: none, or it cannot be read. */
+size_t limit_of_cgroup(const char *membership, const char *root);
+
+#endif

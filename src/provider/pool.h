@@ -1,0 +1,55 @@
+/*
+ * A provider that takes memory ahead in large pieces, extents, and hands out ranges of them: what
+ * preallocated memory and files have in common.
+ *
+ * The idea: one bit for each page of an extent, found first fit. Ranges are segments and huge
+ * blocks, some MiB each, so looking through the bits is nothing beside using the memory. A second
+ * bit says whether a page was ever handed out: those that were are zeroed when they are handed out
+ * again.
+ *
+ * The extents' bits lie in memory of the system's of their own. Thread-safe; takes RANK_PROVIDER.
+ */
+#ifndef SNUG_PROVIDER_POOL_H
+#define SNUG_PROVIDER_POOL_H
+
+#include "platform/lock.h"
+#include "provider/provider.h"
+
+struct extent {
+    struct extent *next;
+    char *start;
+    size_t pages;
+    size_t taken_pages; /* == bits set in taken; <= pages */
+    uint64_t *taken;    /* a bit for each page: it is handed out */
+    uint64_t *used;     /* it was ever handed out, so it may not be zero */
+    int copy;           /* while the process forks: the child's file; see file.c */
+    char *copy_memory;
+};
+
+struct pool {
+    struct provider provider;
+    struct lock lock;
+    struct extent *extents;
+    size_t bytes; /* of all extents */
+    /* Makes room for `bytes` more by adding an extent; false: there is none to be had. */
+    bool (*grow)(struct pool *pool, size_t bytes);
+    /* Whether extents that are free again go back. */
+    bool gives_back;
+    /* What serves what the pool cannot; NULL: nothing. */
+    const struct provider *beyond;
+};
+
+void pool_init(struct pool *pool, bool (*grow)(struct pool *pool, size_t bytes));
+
+/* Adds memory that is all zero. False: there is no memory for its bits. */
+bool pool_add(struct pool *pool, char *start, size_t bytes);
+
+/* Unmaps all extents. */
+void pool_end(struct pool *pool);
+
+static inline struct pool *pool_of(const struct provider *provider)
+{
+    return CONTAINER_OF(provider, struct pool, provider);
+}
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * Memory in files. See provider_file.h.
+ */
+#include "provider/provider_file.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "platform/file.h"
+#include "platform/memory.h"
+#include "platform/output.h"
+
+/* All that there are, for fork. */
+static struct file_provider *files;
+static struct lock files_lock = LOCK_INIT(RANK_FILES);
+
+static struct file_provider *file_of(struct pool *pool)
+{
+    return CONTAINER_OF(pool, struct file_provider, pool);
+}
+
+/* ---- Growing ---- */
+
+static void report_failure(struct file_provider *file, size_t bytes, int error)
+{
+    if (file->reported || file->settings.silent)
+        return;
+    file->reported = true;
+    const struct file_settings *settings = &file->settings;
+    const char *path = settings->path != NULL ? settings->path : settings->directory;
+    char buffer[512];
+    struct text text;
+    text_init(&text, buffer, sizeof(buffer));
+    text_add(&text, "snug: no file of ");
+    text_add_decimal(&text, bytes >> 20);
+    text_add(&text, " MiB for the heap ");
+    text_add(&text, settings->path != NULL ? "by the name " : "in ");
+    text_add_bytes(&text, path, size_min(strlen(path), 300));
+    text_add(&text, ": ");
+    text_add(&text, os_error_text(error));
+    text_add(&text, file->pool.beyond != NULL ? "; using memory\n" : "\n");
+    text_write(&text, 2);
+}
+
+/* Adds a file as an extent. Returns 0 or -errno. */
+static int extent_new(struct file_provider *file, size_t bytes)
+{
+    int descriptor = os_file_new(file->settings.directory, file->settings.path, bytes);
+    if (descriptor < 0)
+        return descriptor;
+    char *start = os_file_map(descriptor, NULL, bytes);
+    os_close(descriptor);
+    if (start == NULL)
+        return -os_error_memory;
+    if (pool_add(&file->pool, start, bytes))
+        return 0;
+    os_unmap(start, bytes);
+    return -os_error_memory;
+}
+
+/* Returns 0 or an errno. */
+static int files_grow(struct file_provider *file, size_t bytes)
+{
+    const struct pool *pool = &file->pool;
+    size_t least = align_up(bytes, os_page_size());
+    size_t wanted = pool->bytes / 1000 * (file->settings.factor - 1000);
+    if (pool->bytes == 0)
+        wanted = file->settings.bytes;
+    if (file->begun && !file->settings.grows)
+        return os_error_memory;
+    wanted = align_up(size_max(wanted, least), os_page_size());
+    int error = extent_new(file, wanted);
+    if (error != 0 && wanted > least)
+        error = extent_new(file, least);
+    if (error != 0)
+        report_failure(file, least, -error);
+    return -error;
+}
+
+static bool grow(struct pool *pool, size_t bytes)
+{
+    return files_grow(file_of(pool), bytes) == 0;
+}
+
+int provider_file_init(struct file_provider *file, const struct file_settings *settings,
+                       const struct provider *beyond)
+{
+    memset(file, 0, sizeof(*file));
+    pool_init(&file->pool, grow);
+    file->pool.beyond = beyond;
+    file->pool.gives_back = settings->grows;
+    file->settings = *settings;
+    lock_take(&files_lock);
+    file->next = files;
+    files = file;
+    lock_release(&files_lock);
+    int error = files_grow(file, size_min(settings->bytes, os_page_size()));
+    file->begun = true;
+    return error;
+}
+
+void provider_file_end(struct file_provider *file)
+{
+    lock_take(&files_lock);
+    struct file_provider **link = &files;
+    while (*link != file)
+        link = &(*link)->next;
+    *link = file->next;
+    lock_release(&files_lock);
+    pool_end(&file->pool);
+}
+
+/* ---- Fork ---- */
+
+/* Calls `act` for each extent of each file. */
+static void each_extent(void (*act)(struct file_provider *file, struct extent *extent))
+{
+    for (struct file_provider *file = files; file != NULL; file = file->next)
+        for (struct extent *extent = file->pool.extents; extent != NULL; extent = extent->next)
+            act(file, extent);
+}
+
+void provider_files_each_lock(void (*act)(struct lock *lock))
+{
+    act(&files_lock);
+    for (struct file_provider *file = files; file != NULL; file = file->next)
+        act(&file->pool.lock);
+}
+
+/* The length of the run of pages that are handed out, or are not, from `page` on. */
+static size_t run_length(const struct extent *extent, size_t page)
+{
+    bool taken = bitmap_get(extent->taken, page);
+    size_t end = page + 1;
+    while (end < extent->pages && bitmap_get(extent->taken, end) == taken)
+        end++;
+    return end - page;
+}
+
+/* Pages that are all zero, as most of a new segment is, need not be written. */
+static bool page_is_zero(const char *page)
+{
+    const uint64_t *words = (const uint64_t *)page;
+    for (size_t i = 0; i < PAGE_BYTES / sizeof(*words); i++)
+        if (words[i] != 0)
+            return false;
+    return true;
+}
+
+static bool run_copy(const struct extent *extent, size_t page, size_t pages, int descriptor)
+{
+    const char *start = extent->start + (page << PAGE_SHIFT);
+    for (size_t at = 0; at < pages;) {
+        size_t end = at;
+        while (end < pages && !page_is_zero(start + (end << PAGE_SHIFT)))
+            end++;
+        if (end != at && !os_file_write(descriptor, start + (at << PAGE_SHIFT),
+                                        (end - at) << PAGE_SHIFT, (page + at) << PAGE_SHIFT))
+            return false;
+        at = end + 1;
+    }
+    return true;
+}
+
+static bool extent_copy_to_file(struct file_provider *file, struct extent *extent)
+{
+    extent->copy =
+        os_file_new(file->settings.directory, file->settings.path, extent->pages << PAGE_SHIFT);
+    if (extent->copy < 0)
+        return false;
+    size_t pages;
+    for (size_t page = 0; page < extent->pages; page += pages) {
+        pages = run_length(extent, page);
+        if (bitmap_get(extent->taken, page) && !run_copy(extent, page, pages, extent->copy)) {
+            os_close(extent->copy);
+            extent->copy = -1;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void extent_copy(struct file_provider *file, struct extent *extent)
+{
+    extent->copy_memory = NULL;
+    if (extent_copy_to_file(file, extent))
+        return;
+    char *memory = os_map(extent->pages << PAGE_SHIFT, OS_PAGES_ANY);
+    for (size_t page = 0; memory != NULL && page < extent->pages; page++) {
+        const char *from = extent->start + (page << PAGE_SHIFT);
+        if (bitmap_get(extent->taken, page) && !page_is_zero(from))
+            memcpy(memory + (page << PAGE_SHIFT), from, PAGE_BYTES);
+    }
+    extent->copy_memory = memory;
+}
+
+static void extent_forget_copy(struct file_provider *file, struct extent *extent)
+{
+    (void)file;
+    if (extent->copy >= 0)
+        os_close(extent->copy);
+    else if (extent->copy_memory != NULL)
+        os_unmap(extent->copy_memory, extent->pages << PAGE_SHIFT);
+    extent->copy = -1;
+    extent->copy_memory = NULL;
+}
+
+static void extent_use_copy(struct file_provider *file, struct extent *extent)
+{
+    static const char message[] =
+        "snug: no room for a copy of the heap, which a child of fork needs\n";
+    size_t bytes = extent->pages << PAGE_SHIFT;
+    bool done = extent->copy >= 0 ? os_file_map(extent->copy, extent->start, bytes) != NULL
+                                  : extent->copy_memory != NULL &&
+                                        os_move(extent->copy_memory, extent->start, bytes);
+    if (!done) {
+        /* Going on would be to write into the parent's heap. */
+        os_write(2, message, sizeof(message) - 1);
+        os_abort();
+    }
+    extent->copy_memory = NULL;
+    extent_forget_copy(file, extent);
+}
+
+void provider_files_fork_before(void)
+{
+    each_extent(extent_copy);
+}
+
+void provider_files_fork_in_parent(void)
+{
+    each_extent(extent_forget_copy);
+}
+
+void provider_files_fork_in_child(void)
+{
+    each_extent(extent_use_copy);
+}

@@ -1,0 +1,51 @@
+/*
+ * The provider of memory in files: a heap may be larger than memory and swap, or lie on a disk that
+ * is chosen for it.
+ *
+ * The idea: each extent is a file of its own, mapped shared and closed at once, that has no name
+ * any more. So nothing stays open that a program could close, nothing stays behind when the process
+ * ends, however it ends, and growing is just another file. All blocks are reserved on disk before
+ * memory is handed out: a full disk is a NULL, never a SIGBUS.
+ *
+ * Fork: parent and child must not write to the same pages. Before a fork the pages handed out are
+ * copied to files for the child (to memory, if the disk is full), which maps them over its own
+ * before anything else runs in it.
+ */
+#ifndef SNUG_PROVIDER_FILE_H
+#define SNUG_PROVIDER_FILE_H
+
+#include "provider/pool.h"
+
+struct file_settings {
+    const char *directory; /* where the files are made */
+    const char *path;      /* or: what they are called; further ones get a number */
+    size_t bytes;          /* of the first */
+    bool grows;            /* further files when it is full */
+    size_t factor;         /* by how much the whole grows at least, in thousandths; above 1000 */
+    bool silent;           /* what fails is not said on stderr */
+};
+
+struct file_provider {
+    struct pool pool;
+    struct file_settings settings; /* with strings that stay */
+    bool reported;                 /* that no file could be had; said once */
+    bool begun;                    /* there was a file */
+    struct file_provider *next;    /* in the list of those that a fork copies */
+};
+
+/* Makes the first file. Returns 0, or an errno: it cannot be had. The reason was said in one line
+ * on stderr, and the provider serves nothing but what `beyond` (NULL: nothing) does. */
+int provider_file_init(struct file_provider *file, const struct file_settings *settings,
+                       const struct provider *beyond);
+
+/* Unmaps all of it; the files vanish. */
+void provider_file_end(struct file_provider *file);
+
+/* Around fork; the provider's locks are taken before and released after. `act` is called with
+ * each. */
+void provider_files_each_lock(void (*act)(struct lock *lock));
+void provider_files_fork_before(void);
+void provider_files_fork_in_parent(void);
+void provider_files_fork_in_child(void);
+
+#endif

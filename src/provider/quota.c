@@ -1,0 +1,81 @@
+/*
+ * Counting what a heap takes. See quota.h.
+ */
+#include "provider/quota.h"
+
+static struct quota *quota_of(const struct provider *provider)
+{
+    return CONTAINER_OF(provider, struct quota, provider);
+}
+
+/* relaxed, here and below: a sum that is only compared with a bound */
+static bool count_more(struct quota *quota, size_t bytes)
+{
+    size_t used = __atomic_add_fetch(&quota->used, bytes, __ATOMIC_RELAXED);
+    if (used > quota->limit || used < bytes) {
+        __atomic_sub_fetch(&quota->used, bytes, __ATOMIC_RELAXED);
+        return false;
+    }
+    size_t peak = __atomic_load_n(&quota->peak, __ATOMIC_RELAXED);
+    while (used > peak && !__atomic_compare_exchange_n(&quota->peak, &peak, used, true,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    return true;
+}
+
+static void count_less(struct quota *quota, size_t bytes)
+{
+    __atomic_sub_fetch(&quota->used, bytes, __ATOMIC_RELAXED);
+}
+
+static void *take(const struct provider *provider, size_t bytes, size_t alignment)
+{
+    struct quota *quota = quota_of(provider);
+    if (!count_more(quota, bytes))
+        return NULL;
+    void *start = quota->under->take(quota->under, bytes, alignment);
+    if (start == NULL)
+        count_less(quota, bytes);
+    return start;
+}
+
+static bool give(const struct provider *provider, void *start, size_t bytes)
+{
+    struct quota *quota = quota_of(provider);
+    if (!quota->under->give(quota->under, start, bytes))
+        return false;
+    count_less(quota, bytes);
+    return true;
+}
+
+static bool purge(const struct provider *provider, void *start, size_t bytes)
+{
+    const struct provider *under = quota_of(provider)->under;
+    return under->purge(under, start, bytes);
+}
+
+static void *resize(const struct provider *provider, void *start, size_t old_bytes,
+                    size_t new_bytes, bool may_move)
+{
+    struct quota *quota = quota_of(provider);
+    size_t more = new_bytes > old_bytes ? new_bytes - old_bytes : 0;
+    if (!count_more(quota, more))
+        return NULL;
+    void *moved = quota->under->resize(quota->under, start, old_bytes, new_bytes, may_move);
+    if (moved == NULL)
+        count_less(quota, more);
+    else if (old_bytes > new_bytes)
+        count_less(quota, old_bytes - new_bytes);
+    return moved;
+}
+
+void quota_init(struct quota *quota, const struct provider *under, size_t limit)
+{
+    *quota = (struct quota){.provider = {.take = take,
+                                         .give = give,
+                                         .purge = purge,
+                                         .resize = resize,
+                                         .unclean = under->unclean},
+                            .under = under,
+                            .limit = limit};
+}
