@@ -9,8 +9,16 @@
 #include "platform/thread.h"
 #include "stats/stats.h"
 
+/* A class, or the cells, with less memory than this is not called sparse. */
+#define SPARSE_CLASS_LEAST (256 * KIB)
+#define SPARSE_CELLS_LEAST (4 * MIB)
+
 /* At every so many new slabs of an arena, its depots are looked at. */
 enum { GROWTHS_PER_LOOK = 16 };
+
+/* A class that grows has this part of its objects put into the depot, in at most so many magazines,
+ * all of the size that a thread asks with. */
+enum { STOCK_PART = 64, STOCK_MOST = 16 };
 
 /* More magazines than this wait in no depot: their own memory is not free either. */
 enum { DEPOT_MAGAZINES_MOST = 160 };
@@ -149,6 +157,33 @@ static struct magazine *depot_take(struct depot *depot)
     return magazine;
 }
 
+/* Puts a full magazine into a depot, unless `most` or more wait there. */
+static bool depot_put(struct depot *depot, struct magazine *magazine, size_t most)
+{
+    lock_take(&depot->lock);
+    bool put = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
+    if (put) {
+        magazine->link = depot->full;
+        depot->full = magazine;
+        depot_set_count(depot, depot->count + 1);
+        GAUGE_ADD(depot->objects, magazine_capacity(magazine->log));
+    }
+    lock_release(&depot->lock);
+    return put;
+}
+
+/* Gives up to `count` magazines of a depot back to the slabs. */
+static void depot_flush(struct depot *depot, uint32_t count)
+{
+    for (; count != 0; count--) {
+        struct magazine *magazine = depot_take(depot);
+        if (magazine == NULL)
+            return;
+        slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
+        magazine_free(magazine);
+    }
+}
+
 /* ---- Quiet ---- */
 
 /* Nobody else looks at what was kept for a demand that has ended: see spans_tick. */
@@ -171,33 +206,38 @@ struct magazine *arenas_take_full(struct arenas *arenas, size_t class)
     return magazine;
 }
 
+bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
+{
+    size_t total = 0, idle = 0;
+    for (unsigned i = 0; i < arenas->count; i++) {
+        const struct arena_class *at = arena_class_if_used(arenas, i, class);
+        if (at == NULL)
+            continue;
+        total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
+        idle += bin_free_objects(&at->bin);
+    }
+    return idle > total / 2 && total * class_bytes(class) > SPARSE_CLASS_LEAST;
+}
+
+void arenas_empty_depots(struct arenas *arenas, size_t class)
+{
+    for (unsigned i = 0; i < arenas->count; i++) {
+        struct arena_class *at = arena_class_if_used(arenas, i, class);
+        if (at != NULL)
+            depot_flush(&at->depot, UINT32_MAX);
+    }
+}
+
 bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine)
 {
     tick_if_due(arenas);
+    if (UNLIKELY(arenas_class_is_sparse(arenas, class))) {
+        arenas_empty_depots(arenas, class);
+        return false;
+    }
     struct depot *depot = &arena_class(arenas, arena_here(arenas), class)->depot;
     size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
-    lock_take(&depot->lock);
-    bool given = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
-    if (given) {
-        magazine->link = depot->full;
-        depot->full = magazine;
-        depot_set_count(depot, depot->count + 1);
-        GAUGE_ADD(depot->objects, magazine_capacity(magazine->log));
-    }
-    lock_release(&depot->lock);
-    return given;
-}
-
-/* Gives up to `count` magazines of a depot back to the slabs. */
-static void depot_flush(struct depot *depot, uint32_t count)
-{
-    for (; count != 0; count--) {
-        struct magazine *magazine = depot_take(depot);
-        if (magazine == NULL)
-            return;
-        slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
-        magazine_free(magazine);
-    }
+    return depot_put(depot, magazine, most);
 }
 
 /* Gives back what nobody needed since the last look. */
@@ -237,6 +277,42 @@ static size_t take_from_others(struct arenas *arenas, const struct arena_class *
     return 0;
 }
 
+/* A full magazine of new objects for the depot. False: there is no memory, or no room for it. */
+static bool stock_magazine(struct arena_class *at, unsigned log, size_t most)
+{
+    struct magazine *magazine = magazine_new(log);
+    if (magazine == NULL)
+        return false;
+    size_t wanted = magazine_capacity(log), taken = 0, got;
+    uintptr_t *objects = magazine_begin(magazine);
+    do {
+        got = bin_take(&at->bin, objects + taken, wanted - taken, true);
+        taken += got;
+    } while (got != 0 && taken < wanted);
+    if (taken == wanted && depot_put(&at->depot, magazine, most))
+        return true;
+    slabs_give(objects, taken, "free");
+    magazine_free(magazine);
+    return false;
+}
+
+/* Call when a class had to grow for a thread that takes `count` objects at a time. */
+static void stock_depot(struct arena_class *at, size_t count)
+{
+    size_t class = at->bin.class;
+    unsigned log = size_classes[class].magazine_log;
+    size_t capacity = magazine_capacity(log);
+    if (count < capacity / 2)
+        return; /* its magazine is still growing */
+    size_t total = __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
+    size_t stock = size_min(total / STOCK_PART / capacity, STOCK_MOST);
+    size_t most = size_min(options.depot / (capacity * class_bytes(class)), stock);
+    while (stock > 0 && stock_magazine(at, log, most)) {
+        COUNT(depot_stocked, 1);
+        stock--;
+    }
+}
+
 size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count)
 {
     struct arena *arena = arena_here(arenas);
@@ -256,6 +332,8 @@ size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size
         taken = bin_take(&here->bin, objects, count, true);
         if (taken == 0)
             taken = take_from_others(arenas, here, objects, count, true);
+    } else if (count > 1) {
+        stock_depot(here, count);
     }
     return taken;
 }
@@ -299,6 +377,19 @@ void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, st
     return block;
 }
 
+bool arenas_cells_are_sparse(const struct arenas *arenas)
+{
+    size_t total = 0, used = 0;
+    for (unsigned i = 0; i < arenas->count; i++) {
+        const struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells == NULL)
+            continue;
+        total += __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
+        used += cells_used_bytes(cells);
+    }
+    return used < total / 2 && total > SPARSE_CELLS_LEAST;
+}
+
 size_t arenas_cells_used(const struct arenas *arenas)
 {
     size_t used = 0;
@@ -321,11 +412,7 @@ size_t arenas_trim(struct arenas *arenas)
             purged += cells_purge(cells, true);
     }
     for (size_t class = 1; class < CLASS_COUNT; class++) {
-        for (unsigned i = 0; i < arenas->count; i++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at != NULL)
-                depot_flush(&at->depot, UINT32_MAX);
-        }
+        arenas_empty_depots(arenas, class);
         for (unsigned i = 0; i < arenas->count; i++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
             if (at != NULL)

@@ -10,6 +10,15 @@
  * threads that only free and threads that only allocate exchange objects without touching slabs.
  * A depot is bounded in bytes, and what nobody took between two looks goes back to the slabs; the
  * looks are taken when fresh memory is about to be used, which is when idle objects cost.
+ *
+ * A thread that finds neither a full magazine nor a free object makes more than one slab: it fills a
+ * few magazines for the depot as well, as many as make a 64th of what the class has, so that the
+ * next ones that run dry find them. That touches memory before it is asked for, but no more than
+ * that part of it; small classes get none.
+ *
+ * A class is sparse when most of its objects lie free in slabs, as after a peak. Then a few objects
+ * in a depot or a magazine can keep many empty slabs from going, one each; so nothing waits there,
+ * all goes back to where it came from.
  */
 #ifndef SNUG_MAGAZINE_ARENA_H
 #define SNUG_MAGAZINE_ARENA_H
@@ -61,6 +70,13 @@ struct magazine *arenas_take_full(struct arenas *arenas, size_t class);
 
 /* Hands over a full magazine. False: the depot is full, and the magazine is still the caller's. */
 bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine);
+
+/* Whether most of a class, or of the cells, is free. Read without locks: a hint. */
+bool arenas_class_is_sparse(const struct arenas *arenas, size_t class);
+bool arenas_cells_are_sparse(const struct arenas *arenas);
+
+/* Gives what waits in the depots of a class back to the slabs. */
+void arenas_empty_depots(struct arenas *arenas, size_t class);
 
 /* Whether a class is still so little asked for that a cell, packed among others, serves it better
  * than the first page of a slab of its own. Counts the request. */

@@ -191,6 +191,7 @@ void *cache_refill(struct cache *cache, size_t class)
         empty->link = NULL;
         empty->count = 0;
         cache_load(cache, class, spare, magazine_begin(spare));
+        COUNT(refills_spare, 1);
         return take_loaded(cache, class);
     }
     void *object = refill_from_depot(cache, class, empty);
@@ -234,6 +235,20 @@ static void flush_half(struct cache *cache, size_t class, struct magazine *full)
     slabs_give(given, count, "free");
 }
 
+/* Gives everything back, what others have handed over as well; the emptied magazines stay. */
+static void flush_all(struct cache *cache, size_t class, struct magazine *full)
+{
+    struct magazine *spare = full->link;
+    size_t count = spare == NULL ? 0 : spare->count;
+    if (count != 0)
+        spare->count = 0;
+    cache_load(cache, class, full, magazine_end(full)); /* first, as in class_flush */
+    slabs_give(magazine_begin(full), magazine_capacity(full->log), "free");
+    if (count != 0)
+        slabs_give(magazine_begin(spare), count, "free");
+    arenas_empty_depots(cache->arenas, class);
+}
+
 /* The full spare goes to the depot, or its objects to the slabs. Returns an empty magazine, or
  * NULL if there is none to be had. */
 static struct magazine *spare_exchange(struct cache *cache, size_t class, struct magazine *spare)
@@ -261,6 +276,10 @@ bool cache_make_room(struct cache *cache, size_t class)
     if (cache_grow_full(cache, class, full))
         return true;
     COUNT(flushes, 1);
+    if (UNLIKELY(arenas_class_is_sparse(cache->arenas, class))) {
+        flush_all(cache, class, full);
+        return true;
+    }
     struct magazine *empty = full->link;
     full->link = NULL;
     if (empty == NULL && full->log == magazine_log_most(class))

@@ -85,6 +85,10 @@ static bool make_room(struct cache *cache, size_t class)
             cache_load(cache, class, first, magazine_end(first));
         return first != NULL;
     }
+    if (UNLIKELY(arenas_cells_are_sparse(cache->arenas))) {
+        cache_flush_cells(cache, class);
+        return make_room(cache, class);
+    }
     if (full->count != 0 && cache_grow_full(cache, class, full))
         return true;
     full->count = 0;

@@ -13,7 +13,8 @@ struct bounds bounds_now(void)
 {
     struct heap_totals totals = heap_totals();
     return (struct bounds){
-        .segments = totals.segments + totals.huge,
+        /* Without what is only addresses: empty segments wait in a cache. */
+        .segments = totals.segments - totals.clean + totals.huge,
         .meta = totals.meta_used,
         .resident = sanitized() ? 0 : resident_bytes(),
     };

@@ -80,6 +80,7 @@ TEST(a_depot_is_bounded_in_magazines)
     options.depot = GIB;
     for (size_t i = 0; i < MOST + MORE; i++) /* all first: making slabs lets depots decay */
         magazines[i] = magazine_filled(1);
+    arenas_empty_depots(&arenas, 1); /* of what was stocked meanwhile */
     for (size_t i = 0; i < MOST + MORE; i++)
         assert_int_equal(arenas_give_full(&arenas, 1, magazines[i]), i < MOST);
     for (size_t i = MOST; i < MOST + MORE; i++)
@@ -148,6 +149,81 @@ TEST(a_trim_empties_all_depots)
     assert_arenas_empty();
 }
 
+/* ---- Growing and shrinking ---- */
+
+enum { MANY = 1 << 17 };
+
+static uintptr_t many[MANY]; /* 8 MiB of objects of 64 bytes */
+
+static void take_many(size_t count, size_t at_a_time)
+{
+    for (size_t i = 0; i < count;) {
+        size_t wanted = size_min(count - i, at_a_time);
+        size_t taken = arenas_take(&arenas, CLASS_64, &many[i], wanted);
+        assert_true(taken != 0);
+        i += taken;
+    }
+}
+
+TEST(a_class_that_grows_stocks_its_depot)
+{
+    size_t capacity = magazine_capacity(size_classes[CLASS_64].magazine_log);
+    struct depot *depot = depot_of(CLASS_64);
+    take_many(MANY / 32, capacity / 2);
+    assert_int_equal(depot->count, 0); /* a 64th is not yet a magazine */
+    take_many(MANY, capacity / 2);
+    assert_true(depot->count > 0);
+    size_t waiting = depot->count * capacity;
+    size_t total = class_in(0, CLASS_64)->bin.total_objects;
+    assert_true(waiting <= total / 64);
+    assert_arenas_sound();
+    struct magazine *magazine = arenas_take_full(&arenas, CLASS_64);
+    assert_int_equal(magazine_capacity(magazine->log), capacity);
+    magazine_drain(magazine);
+    arenas_clear(&arenas);
+    spans_clear(&spans, 0);
+    assert_arenas_empty();
+}
+
+TEST(who_takes_little_at_a_time_stocks_nothing)
+{
+    take_many(MANY, 16);
+    assert_int_equal(depot_of(CLASS_64)->count, 0);
+    objects_give(many, MANY);
+    assert_arenas_empty();
+}
+
+TEST(a_sparse_class_keeps_nothing_waiting)
+{
+    take_many(MANY, 16);
+    struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
+    assert_true(arenas_give_full(&arenas, CLASS_64, first));
+    assert_false(arenas_class_is_sparse(&arenas, CLASS_64));
+    /* Every second object: no slab empties, half of all is free. */
+    for (size_t i = 0; i < MANY; i += 2)
+        objects_give(&many[i], 1);
+    assert_false(arenas_class_is_sparse(&arenas, CLASS_64));
+    for (size_t i = 1; i < MANY; i += 8)
+        objects_give(&many[i], 1);
+    assert_true(arenas_class_is_sparse(&arenas, CLASS_64));
+    assert_false(arenas_class_is_sparse(&arenas, CLASS_64 + 1));
+    assert_false(arenas_give_full(&arenas, CLASS_64, second));
+    assert_int_equal(depot_of(CLASS_64)->count, 0); /* what waited has gone as well */
+    magazine_drain(second);
+    arenas_clear(&arenas);
+    spans_clear(&spans, 0);
+    assert_arenas_empty();
+}
+
+TEST(a_small_class_is_never_sparse)
+{
+    take_many(4000, 16);
+    objects_give(many, 3900);
+    assert_false(arenas_class_is_sparse(&arenas, CLASS_64));
+    objects_give(many + 3900, 100);
+    assert_arenas_empty();
+}
+
 /* ---- arenas_check ---- */
 
 #define PLANT(field, damage, expected) ASSERT_FOUND(field, damage, arenas_check(&arenas), expected)
@@ -205,6 +281,10 @@ int main(void)
         ROW_WITH(what_nobody_takes_goes_back, arenas_begin, spans_end),
         ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, spans_end),
         ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, spans_end),
+        ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, spans_end),
+        ROW_WITH(who_takes_little_at_a_time_stocks_nothing, arenas_begin, spans_end),
+        ROW_WITH(a_sparse_class_keeps_nothing_waiting, two_arenas_begin, spans_end),
+        ROW_WITH(a_small_class_is_never_sparse, arenas_begin, spans_end),
         ROW_WITH(damaged_depots_are_found, arenas_begin, spans_end),
         ROW_WITH(faults_of_any_arena_are_found, two_arenas_begin, spans_end),
     };
