@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::bench::BenchArgs;
 use crate::trace::record::RecordArgs;
 use crate::trace::replay::ReplayArgs;
+use crate::tune::TuneArgs;
 use crate::STATUS_OWN_FAILURE;
 
 /// The tool's own variable. It is not passed on: to the library it would be an option that does not exist.
@@ -34,6 +35,7 @@ pub enum Command {
     Bench(BenchArgs),
     Record(RecordArgs),
     Replay(ReplayArgs),
+    Tune(TuneArgs),
 }
 
 /// Run a command on snug, and so the programs that it starts

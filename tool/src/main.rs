@@ -2,7 +2,7 @@
 //!
 //! Reading order: cli (what may be asked) -> launch (run) -> target (may this program run on snug?) -> cache and
 //! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
-//! (recording and replaying).
+//! (recording and replaying) -> tune (the best options).
 
 mod bench;
 mod cache;
@@ -15,6 +15,7 @@ mod process;
 mod refusal;
 mod target;
 mod trace;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(args)) => (bench::run(args), 1),
         Some(Command::Record(args)) => (trace::record::run(args), STATUS_OWN_FAILURE),
         Some(Command::Replay(args)) => (trace::replay::run(args), 1),
+        Some(Command::Tune(args)) => (tune::run(args), 1),
     };
     result.unwrap_or_else(|error| {
         eprintln!("snug: {error:#}");

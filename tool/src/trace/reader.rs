@@ -52,6 +52,13 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Whether the file begins as one.
+    pub fn is_trace(path: &Path) -> bool {
+        let mut start = [0; 8];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == format::FILE_MAGIC
+    }
+
     pub fn open(path: &Path, whole: bool) -> Result<Trace> {
         let shown = path.display();
         let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;

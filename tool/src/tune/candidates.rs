@@ -1,0 +1,104 @@
+//! What is tried: the default, each preset, each option that matters with a value well below and one well above its
+//! default, and later what helped, together.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use crate::bench::allocators::{Allocator, SNUG};
+
+/// One option each. Those that say what is reported or checked are left out, and those whose effect is a limit.
+const SINGLE: [(&str, &str); 12] = [
+    ("SNUG_PRESET", "lean"),
+    ("SNUG_PRESET", "fast"),
+    ("SNUG_THREAD_CACHE", "256K"),
+    ("SNUG_THREAD_CACHE", "16M"),
+    ("SNUG_DEPOT", "64K"),
+    ("SNUG_DEPOT", "16M"),
+    ("SNUG_DIRTY", "0"),
+    ("SNUG_DIRTY", "64M"),
+    ("SNUG_PURGE_DELAY", "0"),
+    ("SNUG_PURGE_DELAY", "-1"),
+    ("SNUG_CACHE_SEGMENTS", "0"),
+    ("SNUG_ARENAS", "1"),
+];
+
+/// Settings of snug; none are the default. Sorted by name, one value each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Candidate(pub BTreeMap<String, String>);
+
+impl Candidate {
+    fn of(name: &str, value: &str) -> Candidate {
+        Candidate(BTreeMap::from([(name.into(), value.into())]))
+    }
+
+    /// As it is written before a command.
+    pub fn words(&self) -> String {
+        let words: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        words.join(" ")
+    }
+
+    /// What it is called in tables; the default has the name of snug itself.
+    pub fn name(&self) -> String {
+        if self.0.is_empty() {
+            return SNUG.into();
+        }
+        self.words()
+    }
+
+    pub fn allocator(&self, library: &Path) -> Allocator {
+        Allocator {
+            name: self.name(),
+            library: Some(library.to_path_buf()),
+            version: String::new(),
+            settings: self.0.clone().into_iter().collect(),
+        }
+    }
+
+    /// The settings of all, the first's where they differ.
+    pub fn together<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Candidate {
+        let mut all = BTreeMap::new();
+        for (name, value) in candidates.into_iter().flat_map(|candidate| &candidate.0) {
+            all.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        Candidate(all)
+    }
+}
+
+/// The default first, then what this library knows; and what it does not know, for a word about it.
+pub fn singles(library: &Path) -> (Vec<Candidate>, Vec<String>) {
+    let (mut known, mut unknown) = (vec![Candidate::default()], Vec::new());
+    for (name, value) in SINGLE {
+        let candidate = Candidate::of(name, value);
+        match is_known(library, &candidate) {
+            true => known.push(candidate),
+            false => unknown.push(candidate.words()),
+        }
+    }
+    (known, unknown)
+}
+
+/// The library says so on stderr when it does not know an option or a value.
+fn is_known(library: &Path, candidate: &Candidate) -> bool {
+    let mut command = Command::new("true");
+    command.env("LD_PRELOAD", library).envs(&candidate.0);
+    command.output().is_ok_and(|output| output.status.success() && output.stderr.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_can_be_written_before_a_command() {
+        assert_eq!(Candidate::default().name(), "snug");
+        let two = Candidate::together(&[Candidate::of("SNUG_B", "1"), Candidate::of("SNUG_A", "2")]);
+        assert_eq!(two.name(), "SNUG_A=2 SNUG_B=1");
+    }
+
+    #[test]
+    fn of_two_values_the_first_counts() {
+        let all = [Candidate::of("SNUG_A", "1"), Candidate::of("SNUG_B", "3"), Candidate::of("SNUG_A", "2")];
+        assert_eq!(Candidate::together(&all).name(), "SNUG_A=1 SNUG_B=3");
+    }
+}

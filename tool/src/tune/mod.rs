@@ -1,0 +1,257 @@
+//! `snug tune`: which options of snug serve a program best.
+//!
+//!     candidates  what is tried      verdict  what is best, and how sure that is
+
+mod candidates;
+mod verdict;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{bail, Context, Result};
+use clap::Args;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{CellAlignment, Table};
+
+use crate::bench::assemble;
+use crate::bench::child::Job;
+use crate::bench::results::{Lab, Row, RowResult, Unit};
+use crate::bench::runner::{self, Plan};
+use crate::bench::stats::Estimate;
+use crate::trace::reader::Trace;
+use crate::trace::replay::{self, Program, Touch};
+use crate::{cache, carried, launch};
+use candidates::Candidate;
+use verdict::{Goal, GOALS};
+
+/// Of each goal, how many single options get into the second part.
+const FINALISTS: usize = 2;
+/// Of the first part. That all of five ratios are below 1 by chance happens once in 32 times, of three once in eight.
+const LEAST_ROUNDS: u32 = 5;
+
+const EXPLANATION: &str = "\
+Ratios to snug without options, in the same round: the median, and where it lies with 95 % confidence. Below 1 is better.";
+
+/// Find the options of snug that serve a command, or a recorded trace, best
+///
+/// The presets and every option that matters are tried in turn, interleaved; those that seem to help, and all of them
+/// together, are then measured anew, beside the default. The command runs some dozen times, without standard input and
+/// with its output thrown away, so it must do the same each time. Ctrl-C ends with what is known until then.
+#[derive(Debug, Args)]
+#[command(override_usage = "snug tune [--rounds N] FILE.trace\n       snug tune [--rounds N] [--] CMD [ARGS]...")]
+pub struct TuneArgs {
+    /// Rounds of the second part; the first has a third of them, but at least 5
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    pub rounds: u32,
+
+    /// Write every measured value of the last part to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// A trace that snug record wrote, or a command and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+    pub words: Vec<OsString>,
+}
+
+/// What is measured. A trace's program lives as long as this.
+struct Subject {
+    job: Job,
+    is_trace: bool,
+    _program: Option<Program>,
+}
+
+/// One part of the search.
+struct Part {
+    candidates: Vec<Candidate>,
+    lab: Lab,
+}
+
+pub fn run(args: &TuneArgs) -> Result<ExitCode> {
+    if let Some(path) = &args.json {
+        File::options().create(true).append(true).open(path).with_context(|| cannot_write(path))?;
+    }
+    let library = cache::library()?;
+    let subject = subject(&args.words)?;
+    let (singles, unknown) = candidates::singles(&library);
+    let stop = runner::stop_at_signals()?;
+    let mut part = measure(&subject, singles, (args.rounds / 3).max(LEAST_ROUNDS), &library, &stop)?;
+    ensure_works(&part)?;
+    print_part(&part, "First part: one option at a time")?;
+    if part.lab.ended_early.is_none() {
+        let finalists = verdict::finalists(part.row(), &part.candidates, FINALISTS);
+        if finalists.len() > 1 {
+            part = measure(&subject, finalists, args.rounds, &library, &stop)?;
+            print_part(&part, "Second part: what seemed to help, measured anew")?;
+        }
+    }
+    let mut out = std::io::stdout().lock();
+    for word in unknown {
+        writeln!(out, "Not tried, as this snug does not know it: {word}")?;
+    }
+    write!(out, "\n{}", conclusion(&part, &subject, &args.words))?;
+    if let Some(path) = &args.json {
+        let mut file = BufWriter::new(File::create(path).with_context(|| cannot_write(path))?);
+        serde_json::to_writer_pretty(&mut file, &part.lab)?;
+        file.flush().with_context(|| cannot_write(path))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+fn subject(words: &[OsString]) -> Result<Subject> {
+    if let [word] = words {
+        let path = Path::new(word);
+        if Trace::is_trace(path) {
+            let program = replay::convert(&mut Trace::open(path, false)?, path, None, false)?;
+            let job = replay::job(&cache::unpack(&carried::REPLAYER)?, &program, Touch::All);
+            return Ok(Subject { job, is_trace: true, _program: Some(program) });
+        }
+    }
+    launch::command_for(words)?; // says what is wrong with the command before anything runs
+    let name = Path::new(&words[0]).file_name().unwrap_or(&words[0]).to_string_lossy().into_owned();
+    let row = Row { name: name.clone(), family: name, about: String::new(), threads: 1, unit: Unit::Seconds };
+    let job = Job { row, words: words.to_vec(), folder: None, variables: Vec::new(), doubled: None };
+    Ok(Subject { job, is_trace: false, _program: None })
+}
+
+fn measure(
+    subject: &Subject,
+    candidates: Vec<Candidate>,
+    rounds: u32,
+    library: &Path,
+    stop: &AtomicBool,
+) -> Result<Part> {
+    let allocators: Vec<_> = candidates.iter().map(|candidate| candidate.allocator(library)).collect();
+    let plan = Plan { rounds, most_time: None, system_calls: false };
+    let measured = runner::measure(std::slice::from_ref(&subject.job), &allocators, plan, stop)?;
+    Ok(Part { candidates, lab: assemble("snug tune", allocators, measured, false) })
+}
+
+/// A command that fails under the default would fail everywhere, and quickly.
+fn ensure_works(part: &Part) -> Result<()> {
+    match &part.row().series[0].failure {
+        Some(why) => bail!("the command fails: {why}"),
+        None => Ok(()),
+    }
+}
+
+impl Part {
+    fn row(&self) -> &RowResult {
+        &self.lab.rows[0]
+    }
+}
+
+fn print_part(part: &Part, title: &str) -> Result<()> {
+    let mut table = Table::new();
+    table.load_preset(UTF8_FULL_CONDENSED);
+    table.set_header(["options", "time", "peak memory"]);
+    let row = part.row();
+    for (place, candidate) in part.candidates.iter().enumerate() {
+        let series = &row.series[place];
+        let [time, memory] = match (place, &series.failure) {
+            (_, Some(_)) => ["failed".to_string(), "-".to_string()],
+            (0, None) => [time(row.row.unit, series.time()), memory(series.peak_bytes())],
+            _ => GOALS.map(|goal| verdict::ratio(row, place, goal).map_or("-".to_string(), show)),
+        };
+        let name = if place == 0 { "(none)".to_string() } else { candidate.words() };
+        table.add_row([name, time, memory]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{title}\n{table}\nRounds: {}, interleaved. {EXPLANATION}\n", part.lab.settings.rounds)?;
+    for (candidate, series) in part.candidates.iter().zip(&row.series) {
+        if let Some(why) = &series.failure {
+            writeln!(out, "FAILED with {}: {why}", candidate.name())?;
+        }
+    }
+    if let Some(why) = &part.lab.ended_early {
+        writeln!(out, "Not complete: {why}")?;
+    }
+    Ok(())
+}
+
+fn time(unit: Unit, value: Option<f64>) -> String {
+    match (unit, value) {
+        (_, None) => "-".into(),
+        (Unit::NsPerOperation, Some(ns)) => format!("{ns:.1} ns"),
+        (Unit::Seconds, Some(seconds)) => format!("{seconds:.3} s"),
+    }
+}
+
+fn memory(value: Option<f64>) -> String {
+    value.map_or("-".into(), |bytes| format!("{:.1} MiB", bytes / 1_048_576.0))
+}
+
+fn show(estimate: Estimate) -> String {
+    match estimate.interval {
+        Some(interval) => format!("{:.3} ({:.3}..{:.3})", estimate.median, interval.low, interval.high),
+        None => format!("{:.3}", estimate.median),
+    }
+}
+
+/// What to do, in a few lines.
+fn conclusion(part: &Part, subject: &Subject, words: &[OsString]) -> String {
+    let mut text = String::new();
+    for goal in GOALS {
+        let name = if goal == Goal::Time { "time" } else { "memory" };
+        let Some(best) = verdict::best(part.row(), &part.candidates, goal) else {
+            let _ = writeln!(text, "Best for {name}: no options; none is better by 1 % and beyond chance.");
+            continue;
+        };
+        let options = part.candidates[best.place].words();
+        let _ = writeln!(text, "Best for {name}: {options}");
+        let _ = writeln!(text, "    {}", change(name, best.gain));
+        if let Some(elsewhere) = best.elsewhere {
+            let other = if goal == Goal::Time { "memory" } else { "time" };
+            let _ = writeln!(text, "    {}", change(other, elsewhere));
+        }
+        if !subject.is_trace {
+            let command: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            let _ = writeln!(text, "    snug run {options} -- {}", command.join(" "));
+        }
+    }
+    text
+}
+
+/// `4.1 % less time (95 %: 2.0 to 6.1 % less)`
+fn change(what: &str, ratio: Estimate) -> String {
+    let percent = |value: f64| {
+        let change = (value - 1.0) * 100.0;
+        format!("{:.1} % {}", change.abs(), if change < 0.0 { "less" } else { "more" })
+    };
+    let sure = match ratio.interval {
+        Some(interval) => format!(" (with 95 % confidence, {} to {})", percent(interval.high), percent(interval.low)),
+        None => String::new(),
+    };
+    let beyond_chance = ratio.is_below(1.0) || ratio.is_above(1.0);
+    match beyond_chance {
+        true => format!("{} {what}{sure}", percent(ratio.median)),
+        false => format!("about the same {what}{sure}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::stats::Interval;
+
+    #[test]
+    fn changes_in_words() {
+        let estimate = |median, low, high| Estimate { median, interval: Some(Interval { low, high }) };
+        let less = change("time", estimate(0.9, 0.85, 0.95));
+        assert_eq!(less, "10.0 % less time (with 95 % confidence, 5.0 % less to 15.0 % less)");
+        let more = change("memory", estimate(1.5, 1.4, 1.6));
+        assert!(more.starts_with("50.0 % more memory"), "{more}");
+        assert!(change("time", estimate(1.01, 0.9, 1.1)).starts_with("about the same time"));
+    }
+}
