@@ -45,9 +45,9 @@ struct snug_mallinfo snug_mallinfo2(void)
     };
 }
 
-int snug_malloc_info(int options, FILE *stream)
+int snug_malloc_info(int flags, FILE *stream)
 {
-    if (options != 0)
+    if (flags != 0)
         return EINVAL;
     report_xml(stream);
     return 0;

@@ -1,6 +1,7 @@
 /*
  * What happens when the library is loaded and when the process ends.
  */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "heap/heap.h"
@@ -20,6 +21,7 @@ __attribute__((constructor)) static void library_start(int count, char **argumen
     heap_start(environ);
 #endif
     report_start();
+    at_quick_exit(report_at_exit);
 }
 
 __attribute__((destructor)) static void library_end(void)

@@ -290,8 +290,10 @@ void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_g
     misuse->kind = MISUSE_NONE;
     lock_take(&cells->lock);
     void *block = take_locked(cells, units, alignment, may_grow, misuse);
-    if (LIKELY(block != NULL))
+    if (LIKELY(block != NULL)) {
         GAUGE_ADD(cells->taken, 1);
+        GAUGE_ADD(cells->taken_units, units);
+    }
     lock_release(&cells->lock);
     return block;
 }

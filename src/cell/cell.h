@@ -63,10 +63,11 @@ struct cells {
     uint32_t ticks; /* of purging */
     uint32_t gives; /* since the last tick */
     size_t span_count;
-    size_t taken;      /* cells, ever */
-    size_t given;      /* back; taken - given are live, or in magazines */
-    size_t free_units; /* == sum over the lists, and the units of top */
-    struct cell *top;  /* the free rest of the newest span, in no list; NULL if there is none */
+    size_t taken;       /* cells, ever */
+    size_t taken_units; /* and the units in them */
+    size_t given;       /* back; taken - given are live, or in magazines */
+    size_t free_units;  /* == sum over the lists, and the units of top */
+    struct cell *top;   /* the free rest of the newest span, in no list; NULL if there is none */
     uint64_t summary[CELL_WORDS / 64]; /* bit w == bitmap[w] is not 0 */
     uint64_t bitmap[CELL_WORDS];       /* bit u == free[u] is not empty */
     struct free_links **free;          /* CELL_UNITS lists, of cells of u units */

@@ -9,6 +9,8 @@
 #include "heap/heaps.h"
 #include "options/options.h"
 #include "platform/check.h"
+#include "stats/event.h"
+#include "stats/stats.h"
 
 /* ---- Taking ---- */
 
@@ -66,9 +68,13 @@ static void *take_large(struct heap *heap, size_t bytes, size_t alignment, bool 
 static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
 {
     *zero = false;
+    events_poll();
     if (alignment <= MIN_ALIGN) {
-        if (bytes <= SMALL_MOST)
-            return take_small(heap, class_of_size(bytes + (bytes == 0)));
+        if (bytes <= SMALL_MOST) {
+            size_t class = class_of_size(bytes + (bytes == 0));
+            sample_request(class, bytes);
+            return take_small(heap, class);
+        }
         if (bytes <= medium_most(heap))
             return take_cell(heap, bytes, MIN_ALIGN);
         return take_large(heap, bytes, MIN_ALIGN, zero);
@@ -299,6 +305,7 @@ void heap_give(void *block)
     if (block == NULL)
         return;
     int error = errno; /* of the program; libc may write it when a thread gets its cache */
+    events_poll();
     give_at(place_of((uintptr_t)block), (uintptr_t)block);
     errno = error;
 }

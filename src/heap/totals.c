@@ -71,6 +71,7 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
     totals->cells = cells.bytes;
     totals->cells_free = cells.free;
     totals->cells_taken = cells.taken;
+    totals->cells_taken_bytes = cells.taken_bytes;
     totals->cells_count = rest_of(cells.taken, cells.given + cached_count);
     totals->cells_waste =
         cells.bytes / CELL_SPAN_BYTES * CELL_UNIT + totals->cells_count * CELL_HEADER;

@@ -31,6 +31,7 @@ struct heap_totals {
 
     size_t cells_live; /* blocks handed out, without their headers */
     size_t cells_count;
+    size_t cells_taken_bytes;
     size_t cells_taken; /* ever, past the magazines */
     size_t cells_free;
     size_t cells_cached; /* in the magazines of all threads, a sixteenth more or less */

@@ -113,6 +113,7 @@ struct cell_totals {
     size_t free;
     size_t taken;
     size_t given;
+    size_t taken_bytes; /* ever */
 };
 
 struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *arenas);

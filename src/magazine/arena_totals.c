@@ -33,7 +33,7 @@ struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas
 
 struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *arenas)
 {
-    struct cell_totals totals = {0, 0, 0, 0};
+    struct cell_totals totals = {0};
     const struct spans *spans = PEEK(peek, arenas->spans);
     if (spans == NULL || PEEK(peek, spans->compact))
         return totals; /* a compact heap's arena ends before its cells */
@@ -45,6 +45,7 @@ struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *ar
         totals.bytes += PEEK(peek, arena->cells.span_count) * CELL_SPAN_BYTES;
         totals.free += PEEK(peek, arena->cells.free_units) * CELL_UNIT;
         totals.taken += PEEK(peek, arena->cells.taken);
+        totals.taken_bytes += PEEK(peek, arena->cells.taken_units) * CELL_UNIT;
         totals.given += PEEK(peek, arena->cells.given);
     }
     return totals;

@@ -115,8 +115,11 @@ void cache_magazine_free(struct cache *cache, size_t class, struct magazine *mag
     magazine_free(magazine);
 }
 
-static void *take_loaded(struct cache *cache, size_t class)
+/* Takes the first object of a magazine that `count` came into. */
+static void *take_loaded(struct cache *cache, size_t class, size_t count)
 {
+    COUNT(refill_objects, count);
+    COUNT(refill_bytes, count * class_bytes(class));
     void *object = cache_pop(cache, class);
     CHECK(object != NULL);
     return object;
@@ -144,7 +147,7 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
     full->link = spare;
     cache_load(cache, class, full, magazine_begin(full));
     COUNT(refills_depot, 1);
-    return take_loaded(cache, class);
+    return take_loaded(cache, class, magazine_capacity(full->log));
 }
 
 /* A larger magazine instead of the empty one `old` (which may be NULL), if there may be one. */
@@ -178,7 +181,7 @@ static void *refill_from_slabs(struct cache *cache, size_t class, struct magazin
         top += wanted - taken;
     }
     cache_set_top(cache, class, top);
-    return take_loaded(cache, class);
+    return take_loaded(cache, class, taken);
 }
 
 void *cache_refill(struct cache *cache, size_t class)
@@ -192,7 +195,7 @@ void *cache_refill(struct cache *cache, size_t class)
         empty->count = 0;
         cache_load(cache, class, spare, magazine_begin(spare));
         COUNT(refills_spare, 1);
-        return take_loaded(cache, class);
+        return take_loaded(cache, class, magazine_capacity(spare->log));
     }
     void *object = refill_from_depot(cache, class, empty);
     return object != NULL ? object : refill_from_slabs(cache, class, empty);

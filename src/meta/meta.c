@@ -30,6 +30,18 @@ static void count(size_t *total, size_t change)
     __atomic_fetch_add(total, change, __ATOMIC_RELAXED);
 }
 
+/* Notes a chunk or a table. Not all who do hold the lock. */
+static void range_add(struct meta *meta, const char *start, size_t bytes)
+{
+    count(&meta->mapped, bytes);
+    size_t index = __atomic_fetch_add(&meta->range_count, 1, __ATOMIC_RELAXED);
+    if (index >= META_RANGES)
+        return;
+    /* relaxed: who reads it too early finds no bytes */
+    __atomic_store_n(&meta->ranges[index].start, (uintptr_t)start, __ATOMIC_RELAXED);
+    __atomic_store_n(&meta->ranges[index].bytes, bytes, __ATOMIC_RELAXED);
+}
+
 void meta_init(struct meta *meta, void *start, size_t bytes)
 {
     *meta = (struct meta){.chunk = start, .chunk_end = (char *)start + bytes, .mapped = bytes};
@@ -41,7 +53,7 @@ static bool chunk_new(struct meta *meta)
     if (!meta->grows)
         return false;
     bool first = meta->chunk == NULL;
-    size_t bytes = first ? FIRST_CHUNK : CHUNK;
+    size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(meta->mapped / 16, CHUNK));
     char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL);
     if (chunk == NULL) {
         /* A limit may be near: a smaller chunk may still go. */
@@ -52,7 +64,7 @@ static bool chunk_new(struct meta *meta)
     }
     meta->chunk = chunk;
     meta->chunk_end = chunk + bytes;
-    count(&meta->mapped, bytes);
+    range_add(meta, chunk, bytes);
     return true;
 }
 
@@ -116,6 +128,6 @@ void *meta_map(size_t bytes)
     bytes = align_up(bytes, os_page_size());
     void *table = os_map(bytes, OS_PAGES_SMALL);
     if (table != NULL)
-        count(&meta_system.mapped, bytes);
+        range_add(&meta_system, table, bytes);
     return table;
 }

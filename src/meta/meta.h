@@ -19,6 +19,10 @@
 
 enum { META_SIZES = 7 }; /* 64, 128, ... 4096 */
 
+/* Chunks grow with what there is, so these are enough for any heap; the statistics do not see what
+ * is in others. */
+enum { META_RANGES = 64 };
+
 /* An area of such memory. Nearly everything lies in the one that grows by the system's memory; a
  * heap that may take nothing from the system has one of its own, of a fixed size. */
 struct meta {
@@ -29,6 +33,12 @@ struct meta {
     char *chunk_end; /* chunk <= chunk_end; both multiples of META_LEAST */
     size_t used;     /* bytes handed out now */
     size_t mapped;   /* bytes of all chunks and tables */
+    size_t
+        range_count; /* of these, as far as there is room; entries are filled before they count */
+    struct {
+        uintptr_t start;
+        size_t bytes;
+    } ranges[META_RANGES];
 };
 
 extern struct meta meta_system;

@@ -11,6 +11,7 @@
 
 enum option_kind {
     KIND_CHOICE,
+    KIND_SET,
     KIND_NUMBER,
     KIND_SIZE,
     KIND_DELAY,
@@ -29,6 +30,7 @@ struct option_row {
 };
 
 #define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
+#define OPTION_SET(name, field, default_, choices, text) .field = (default_),
 #define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_DELAY(name, field, default_, text) .field = (default_),
@@ -39,6 +41,7 @@ struct options options = {
 #include "options/options.def"
 };
 #undef OPTION_CHOICE
+#undef OPTION_SET
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
 #undef OPTION_DELAY
@@ -48,6 +51,8 @@ struct options options = {
 
 #define OPTION_CHOICE(name, field, default_, choices, text) \
     {#name, KIND_CHOICE, &options.field, 0, 0, choices},
+#define OPTION_SET(name, field, default_, choices, text) \
+    {#name, KIND_SET, &options.field, 0, 0, choices},
 #define OPTION_NUMBER(name, field, default_, least, most, text) \
     {#name, KIND_NUMBER, &options.field, least, most, NULL},
 #define OPTION_SIZE(name, field, default_, least, most, text) \
@@ -137,9 +142,9 @@ static bool parse_delay(const char *at, size_t *delay)
     return *delay <= DELAY_MOST && (seconds || *at == 0 || strcmp(at, "ms") == 0);
 }
 
-static bool parse_choice(const char *value, const char *choices, unsigned *number)
+/* The number of the choice that `value`, of this length, names. */
+static bool parse_choice(const char *value, size_t length, const char *choices, unsigned *number)
 {
-    size_t length = strlen(value);
     for (unsigned index = 0; *choices != 0; index++) {
         size_t choice = strcspn(choices, ",");
         if (choice == length && memcmp(choices, value, length) == 0) {
@@ -149,6 +154,21 @@ static bool parse_choice(const char *value, const char *choices, unsigned *numbe
         choices += choice + (choices[choice] == ',');
     }
     return false;
+}
+
+/* Parses choices with commas between them into a bit for each. Nothing at all is the empty set. */
+static bool parse_set(const char *at, const char *choices, unsigned *set)
+{
+    unsigned chosen = 0, number;
+    while (*at != 0) {
+        size_t length = strcspn(at, ",");
+        if (!parse_choice(at, length, choices, &number))
+            return false;
+        chosen |= 1u << number;
+        at += length + (at[length] == ',');
+    }
+    *set = chosen;
+    return true;
 }
 
 static void text_add_number(struct text *text, const struct option_row *row, size_t number)
@@ -168,8 +188,8 @@ static void text_add_number(struct text *text, const struct option_row *row, siz
 /* What is right for a row, for the message: "one of abort, warn" or "a size from 0 to 64". */
 static void text_add_range(struct text *text, const struct option_row *row)
 {
-    if (row->kind == KIND_CHOICE) {
-        text_add(text, "one of ");
+    if (row->kind == KIND_CHOICE || row->kind == KIND_SET) {
+        text_add(text, row->kind == KIND_CHOICE ? "one of " : "some of ");
         for (const char *at = row->choices; *at != 0; at++)
             text_add_bytes(text, *at == ',' ? ", " : at, *at == ',' ? 2 : 1);
         return;
@@ -193,14 +213,23 @@ static void text_add_value(struct text *text, const struct option_row *row)
         text_add(text, "-1");
         return;
     }
-    if (row->kind != KIND_CHOICE) {
+    if (row->kind != KIND_CHOICE && row->kind != KIND_SET) {
         text_add_number(text, row, *(const size_t *)row->field);
         return;
     }
-    const char *at = row->choices;
-    for (unsigned skip = *(const unsigned *)row->field; skip != 0; skip--)
-        at = strchr(at, ',') + 1;
-    text_add_bytes(text, at, strcspn(at, ","));
+    unsigned value = *(const unsigned *)row->field;
+    unsigned set = row->kind == KIND_SET ? value : 1u << value;
+    size_t before = text->length;
+    for (const char *at = row->choices; *at != 0; set >>= 1) {
+        size_t length = strcspn(at, ",");
+        if (set & 1) {
+            text_add(text, text->length == before ? "" : ",");
+            text_add_bytes(text, at, length);
+        }
+        at += length + (at[length] == ',');
+    }
+    if (text->length == before)
+        text_add(text, "none");
 }
 
 static bool option_set(const struct option_row *row, const char *value)
@@ -211,7 +240,9 @@ static bool option_set(const struct option_row *row, const char *value)
         *(const char **)row->field = *value == 0 ? NULL : value;
         return true;
     case KIND_CHOICE:
-        return parse_choice(value, row->choices, (unsigned *)row->field);
+        return parse_choice(value, strlen(value), row->choices, (unsigned *)row->field);
+    case KIND_SET:
+        return parse_set(value, row->choices, (unsigned *)row->field);
     case KIND_DELAY:
         if (!parse_delay(value, &number))
             return false;

@@ -8,6 +8,7 @@
 #include "base/common.h"
 
 #define OPTION_CHOICE(name, field, default_, choices, text) unsigned field;
+#define OPTION_SET(name, field, default_, choices, text) unsigned field;
 #define OPTION_NUMBER(name, field, default_, least, most, text) size_t field;
 #define OPTION_SIZE(name, field, default_, least, most, text) size_t field;
 #define OPTION_DELAY(name, field, default_, text) size_t field;
@@ -18,6 +19,7 @@ struct options {
 #include "options/options.def"
 };
 #undef OPTION_CHOICE
+#undef OPTION_SET
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
 #undef OPTION_DELAY
@@ -37,6 +39,9 @@ enum { PROVIDER_OS, PROVIDER_PREALLOC, PROVIDER_FILE };
 /* The numbers of a limit that are no size. */
 #define LIMIT_NONE ((size_t)0)
 #define LIMIT_CGROUP SIZE_MAX
+/* The bits of the sets. */
+enum { STATS_ON_EXIT = 1, STATS_ON_INTERVAL = 2, STATS_ON_BYTES = 4, STATS_ON_SIGNAL = 8 };
+enum { CHECK_ON_EXIT = 1, CHECK_ON_INTERVAL = 2, CHECK_ON_SIGNAL = 4 };
 
 extern struct options options;
 

@@ -39,6 +39,17 @@ static void print_choices(const char *choices, unsigned in_force)
     }
 }
 
+/* The same with a bit for each. */
+static void print_set(const char *choices, unsigned in_force)
+{
+    for (unsigned index = 0; *choices != 0; index++) {
+        size_t length = strcspn(choices, ",");
+        const char *mark = in_force >> index & 1 ? "**" : "";
+        printf("%s%s`%.*s`%s", index == 0 ? "" : ", ", mark, (int)length, choices, mark);
+        choices += length + (choices[length] == ',');
+    }
+}
+
 int main(void)
 {
     printf(
@@ -53,6 +64,10 @@ int main(void)
 #define OPTION_CHOICE(name, field, default_, choices, text) \
     printf("| `SNUG_%s` | ", #name); \
     print_choices(choices, default_); \
+    printf(" | %s |\n", text);
+#define OPTION_SET(name, field, default_, choices, text) \
+    printf("| `SNUG_%s` | any of ", #name); \
+    print_set(choices, default_); \
     printf(" | %s |\n", text);
 #define OPTION_NUMBER(name, field, default_, least, most, text) \
     printf("| `SNUG_%s` | %zu to %zu (%zu) | %s |\n", #name, (size_t)(least), (size_t)(most), \

@@ -94,10 +94,10 @@ bool text_write(const struct text *text, int descriptor)
     return os_write(descriptor, text->buffer, text->length);
 }
 
-int os_open_output(const char *path)
+int os_open_output(const char *path, bool append)
 {
-    return (int)syscall6(SYS_openat, AT_FDCWD, (long)path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                         0666, 0, 0);
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC);
+    return (int)syscall6(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
 }
 
 void os_close(int descriptor)

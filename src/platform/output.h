@@ -27,8 +27,8 @@ void text_pad(struct text *text, size_t column);
 bool os_write(int descriptor, const char *bytes, size_t count);
 bool text_write(const struct text *text, int descriptor);
 
-/* Opens `path` for writing, cut to nothing. Returns the descriptor, or -errno. */
-int os_open_output(const char *path);
+/* Opens `path` for writing at its end, or cut to nothing. Returns the descriptor, or -errno. */
+int os_open_output(const char *path, bool append);
 void os_close(int descriptor);
 
 /* A second descriptor for the same file, out of the way of the program's own, which an exec closes;

@@ -1,26 +1,38 @@
 /*
- * What a heap looks like, for people and for programs. Everything here reads; nothing allocates
- * from the heap that it describes.
+ * What a heap looks like, for people and for programs: where and when the statistics are written.
+ * Everything here reads; nothing allocates from the heap that it describes, and nothing takes a
+ * lock that a signal handler could meet.
  */
 #ifndef SNUG_REPORT_REPORT_H
 #define SNUG_REPORT_REPORT_H
 
 #include <stdio.h>
 
-#include "heap/heap.h"
+#include "report/values.h"
+
+/* Call at the start: if the statistics go to stderr or stdout, keeps a way there, since programs
+ * close both before they exit to see whether all was written; and sets what makes them be written
+ * later (triggers.c). */
+void report_start(void);
+
+/* What the options want when the process ends. */
+void report_at_exit(void);
+
+/* Writes the statistics where SNUG_STATS says, in its format, if it says anything; one line on
+ * stderr if that cannot be. Safe in a signal handler. False: another thread is writing at the
+ * moment. */
+bool report_print(const char *reason);
+
+/* Walks the heap; what is wrong is reported, and SNUG_MISUSE says what follows. Takes locks. */
+void report_check(void);
 
 /* Writes the statistics as text to a descriptor. False: it could not be written. */
 bool report_text(int descriptor);
 
-/* Call at the start: if the statistics go to stderr or stdout, keeps a way there, since programs
- * close both before they exit to see whether all was written. */
-void report_start(void);
-
-/* Writes the statistics where SNUG_STATS says, if it says anything; one line on stderr if that
- * cannot be. */
-void report_at_exit(void);
-
 /* Writes the totals as XML, in the form of glibc's malloc_info. */
 void report_xml(FILE *stream);
+
+/* triggers.c: called by the above. */
+void triggers_start(void);
 
 #endif

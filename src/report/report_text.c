@@ -1,155 +1,295 @@
 /*
- * The statistics as text. It is put together in pieces that fit a buffer on the stack, since the
- * heap must stay as it is while it is described.
+ * The statistics as text that a person reads at a glance: at most one screen of 80 by 24; with
+ * `detail` also every class and every counter.
  */
-#include <string.h>
+#include "report/formats.h"
+#include "report/writer.h"
 
-#include "heap/totals.h"
-#include "options/options.h"
-#include "platform/lock.h"
-#include "platform/output.h"
-#include "report/report.h"
-#include "stats/stats.h"
+enum { BAR = 60, ROWS = 7, ROW_BAR = 24, LABEL = 28 };
 
-enum { PIECE = 4096, COLUMN = 34, WIDTH = 12 };
+/* ---- What is mapped ---- */
 
-static void add_row(struct text *text, const char *name, uint64_t number, const char *unit)
+struct part {
+    const char *name;
+    char mark;
+    uint64_t bytes;
+};
+
+enum { PARTS = 6 };
+
+static void parts_of(const struct values *values, struct part parts[PARTS])
 {
+    parts[0] = (struct part){"in use", '#', values->live};
+    parts[1] = (struct part){"waste inside", '+', values->waste};
+    parts[2] = (struct part){"waiting for threads", '=',
+                             values->cached_small + values->cached_cells + values->depots};
+    parts[3] =
+        (struct part){"free in slabs and spans", '-', values->free_slabs + values->free_cells};
+    parts[4] = (struct part){"free pages, to be purged", '~', values->purge_pending};
+    parts[5] = (struct part){"metadata in use", 'm',
+                             values->metadata_used < values->metadata ? values->metadata_used
+                                                                      : values->metadata};
+}
+
+/* A bar of what occupies memory; pages that do not are left out, they would be most of it. */
+static void add_bar(struct writer *writer, const struct part parts[PARTS])
+{
+    uint64_t whole = 0;
+    for (unsigned i = 0; i < PARTS; i++)
+        whole += parts[i].bytes;
+    struct text *text = writer_room(writer);
+    text_add(text, "  [");
+    uint64_t before = 0;
+    for (unsigned i = 0; i < PARTS && whole != 0; i++) {
+        size_t from = (size_t)((double)before * BAR / (double)whole + 0.5);
+        before += parts[i].bytes;
+        size_t to = (size_t)((double)before * BAR / (double)whole + 0.5);
+        for (; from < to; from++)
+            text_add_bytes(text, &parts[i].mark, 1);
+    }
+    text_add(text, "]\n");
+}
+
+static void add_part(struct writer *writer, const struct part *part, const struct values *values)
+{
+    struct text *text = writer_room(writer);
     text_add(text, "  ");
-    text_add(text, name);
-    text_pad(text, COLUMN);
-    text_add_column(text, number, WIDTH);
-    text_add(text, unit);
+    text_add_bytes(text, &part->mark, 1);
+    text_add(text, " ");
+    text_add(text, part->name);
+    text_pad(text, LABEL);
+    text_add_size(text, part->bytes);
+    if (part->mark == '#') {
+        text_add(text, "  for about ");
+        text_add_size_short(text, values->requested);
+        text_add(text, " that were asked for");
+    }
     text_add(text, "\n");
 }
 
-static void add_kib(struct text *text, const char *name, size_t bytes)
+static void add_memory(struct writer *writer, const struct values *values)
 {
-    add_row(text, name, (bytes + KIB / 2) / KIB, " KiB");
+    struct part parts[PARTS];
+    parts_of(values, parts);
+    struct text *text = writer_room(writer);
+    text_add(text, "mapped by snug");
+    text_pad(text, LABEL);
+    text_add_size(text, values->mapped);
+    text_add(text, "  of it without memory ");
+    text_add_size_short(text, values->free_clean + values->metadata - parts[5].bytes);
+    text_add(text, "\n");
+    add_bar(writer, parts);
+    for (unsigned i = 0; i < PARTS; i++)
+        add_part(writer, &parts[i], values);
 }
 
-static bool write_totals(int descriptor)
+/* ---- The process ---- */
+
+static void add_known(struct text *text, const char *before, uint64_t bytes)
 {
-    char buffer[PIECE];
-    struct text text;
-    struct heap_totals totals = heap_totals();
-    text_init(&text, buffer, sizeof(buffer));
-    text_add(&text, "snug: statistics of process ");
-    text_add_decimal(&text, (uint64_t)os_process_id());
-    text_add(&text, "\nmemory\n");
-    add_kib(&text, "small objects in use", totals.small_live);
-    add_kib(&text, "medium cells in use", totals.cells_live);
-    add_kib(&text, "large blocks in use", totals.large);
-    add_kib(&text, "huge blocks in use", totals.huge);
-    add_kib(&text, "waiting in magazines", totals.small_cached + totals.cells_cached);
-    add_kib(&text, "waiting in depots", totals.small_waiting);
-    add_kib(&text, "free in slabs", totals.small_free);
-    add_kib(&text, "free in cell spans", totals.cells_free);
-    add_kib(&text, "free pages, dirty", totals.dirty);
-    add_kib(&text, "free pages, clean", totals.clean);
-    add_kib(&text, "metadata", totals.meta_used);
-    add_kib(&text, "segments mapped", totals.segments);
-    text_add(&text, "events\n");
-#define COUNTER(name, description) add_row(&text, description, COUNTED(name), "");
+    text_add(text, before);
+    if (bytes == UNKNOWN)
+        text_add(text, "unknown");
+    else
+        text_add_size_short(text, bytes);
+}
+
+static void add_process(struct writer *writer, const struct values *values)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, "resident");
+    text_pad(text, LABEL);
+    if (values->resident == UNKNOWN)
+        text_add(text, "   unknown");
+    else
+        text_add_size(text, values->resident);
+    add_known(text, "  snug's ", values->resident_snug);
+    add_known(text, ", others' ", values->resident_other);
+    text_add(text, "\n");
+    if (values->resident_excess != UNKNOWN && values->resident_excess != 0) {
+        text_add(text, "  in free pages, by huge pages ");
+        text_add_size_short(text, values->resident_excess);
+        text_add(text, "\n");
+    }
+    text = writer_room(writer);
+    text_add(text, "peaks: mapped ");
+    text_add_size_short(text, values->mapped_peak);
+    add_known(text, ", in use ", values->used_peak);
+    add_known(text, ", resident ", values->resident_peak);
+    text_add(text, "\n");
+}
+
+static void add_call(struct text *text, const char *name, uint64_t calls, uint64_t bytes)
+{
+    text_add(text, name);
+    text_add_count(text, calls, 0);
+    text_add(text, " (");
+    text_add_size_short(text, bytes);
+    text_add(text, ")");
+}
+
+static void add_events(struct writer *writer, const struct values *values)
+{
+    const struct counters *c = &values->counters;
+    uint64_t waits = values->waits_arenas + values->waits_depots + values->waits_bins +
+                     values->waits_cells + values->waits_spans + values->waits_meta;
+    struct text *text = writer_room(writer);
+    add_call(text, "system calls: mmap ", c->map_calls, c->map_bytes);
+    add_call(text, ", munmap ", c->unmap_calls, c->unmap_bytes);
+    add_call(text, ", madvise ", c->purge_calls, c->purge_bytes);
+    text_add(text, ",\n              mremap ");
+    text_add_count(text, c->remap_calls, 0);
+    if (values->minor_faults != UNKNOWN) {
+        text_add(text, "; page faults ");
+        text_add_count(text, values->minor_faults + values->major_faults, 0);
+    }
+    text_add(text, "; waits for locks ");
+    text_add_count(text, waits, 0);
+    text_add(text, "\nmagazines: at least ");
+    text_add_share(text, c->refill_objects - c->refills, c->refill_objects);
+    text_add(text, " hits; refills ");
+    text_add_count(text, c->refills, 0);
+    text_add(text, ": spare ");
+    text_add_share(text, c->refills_spare, c->refills);
+    text_add(text, ", depot ");
+    text_add_share(text, c->refills_depot, c->refills);
+    text_add(text, "\n");
+}
+
+/* ---- By size ---- */
+
+struct row {
+    const char *name; /* NULL: a small class */
+    size_t size;
+    uint64_t blocks;
+    uint64_t bytes;
+};
+
+static void row_insert(struct row rows[ROWS], unsigned *count, struct row row)
+{
+    if (row.bytes == 0)
+        return;
+    unsigned at = *count;
+    while (at > 0 && rows[at - 1].bytes < row.bytes)
+        at--;
+    if (at >= ROWS)
+        return;
+    for (unsigned i = *count < ROWS ? *count : ROWS - 1; i > at; i--)
+        rows[i] = rows[i - 1];
+    rows[at] = row;
+    if (*count < ROWS)
+        ++*count;
+}
+
+static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
+{
+    unsigned count = 0;
+    row_insert(rows, &count,
+               (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells});
+    row_insert(rows, &count, (struct row){"to 1 MiB", 0, values->blocks_large, values->live_large});
+    row_insert(rows, &count, (struct row){"larger", 0, values->blocks_huge, values->live_huge});
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        size_t live = values->classes[class].live;
+        row_insert(rows, &count,
+                   (struct row){NULL, class_bytes(class), live, live * class_bytes(class)});
+    }
+    return count;
+}
+
+static void add_row(struct writer *writer, const struct row *row, uint64_t most)
+{
+    struct text *text = writer_room(writer);
+    size_t line = text->length;
+    if (row->name == NULL) {
+        text_add_column(text, row->size, 8);
+        text_add(text, " B");
+    } else {
+        text_add(text, row->name);
+    }
+    while (text->length - line < 12)
+        text_add(text, " ");
+    text_add_count(text, row->blocks, 14);
+    text_add(text, " ");
+    text_add_size(text, row->bytes);
+    text_add(text, "  ");
+    for (uint64_t i = 0; i < (row->bytes * ROW_BAR + most - 1) / most; i++)
+        text_add(text, "#");
+    text_add(text, "\n");
+}
+
+static void add_sizes(struct writer *writer, const struct values *values)
+{
+    struct row rows[ROWS];
+    unsigned count = largest_rows(values, rows);
+    text_add(writer_room(writer), "in use by size        blocks      bytes\n");
+    for (unsigned i = 0; i < count; i++)
+        add_row(writer, &rows[i], rows[0].bytes);
+}
+
+/* ---- Detail ---- */
+
+static void add_detail_row(struct writer *writer, const char *name, uint64_t number)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, "  ");
+    text_add(text, name);
+    text_pad(text, 56);
+    if (number == UNKNOWN)
+        text_add(text, "           unknown");
+    else
+        text_add_count(text, number, 18);
+    text_add(text, "\n");
+}
+
+static void add_class(struct writer *writer, size_t class, const struct class_totals *objects)
+{
+    if (objects->slabs == 0)
+        return;
+    struct text *text = writer_room(writer);
+    text_add_column(text, class_bytes(class), 7);
+    text_add_count(text, objects->live, 13);
+    text_add_count(text, objects->cached, 13);
+    text_add_count(text, objects->waiting, 13);
+    text_add_count(text, objects->free, 13);
+    text_add_count(text, objects->slabs, 13);
+    text_add(text, "\n");
+}
+
+static void add_detail(struct writer *writer, const struct values *values)
+{
+    text_add(writer_room(writer), "all numbers\n");
+#define GAUGE(group, name, unit, description) add_detail_row(writer, description, values->name);
+#include "report/gauges.def"
+#undef GAUGE
+#define COUNTER(name, description) add_detail_row(writer, description, values->counters.name);
 #include "stats/counters.def"
 #undef COUNTER
-    uint64_t waits = 0;
-    for (unsigned rank = 0; rank < RANK_COUNT; rank++)
-        waits += __atomic_load_n(&lock_waits[rank], __ATOMIC_RELAXED);
-    add_row(&text, "waits for a lock", waits, "");
-    return text_write(&text, descriptor);
+    text_add(writer_room(writer),
+             "small objects by size\n"
+             "   size       in use    magazines       depots         free        slabs\n");
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        add_class(writer, class, &values->classes[class]);
 }
 
-static bool write_class(int descriptor, size_t class)
+bool text_report(const struct values *values, bool detail, int descriptor)
 {
-    struct class_totals objects = heap_class_totals(class);
-    if (objects.slabs == 0)
-        return true;
-    char buffer[PIECE];
-    struct text text;
-    text_init(&text, buffer, sizeof(buffer));
-    text_add_column(&text, class_bytes(class), 7);
-    text_add_column(&text, objects.live, WIDTH);
-    text_add_column(&text, objects.cached, WIDTH);
-    text_add_column(&text, objects.waiting, WIDTH);
-    text_add_column(&text, objects.free, WIDTH);
-    text_add_column(&text, objects.slabs, WIDTH);
-    text_add(&text, "\n");
-    return text_write(&text, descriptor);
-}
-
-bool report_text(int descriptor)
-{
-    static const char head[] =
-        "small objects by size\n"
-        "   size      in use    magazine       depot        free       slabs\n";
-    bool done = write_totals(descriptor) && os_write(descriptor, head, sizeof(head) - 1);
-    for (size_t class = 1; done && class < CLASS_COUNT; class++)
-        done = write_class(descriptor, class);
-    return done;
-}
-
-static void report_failure(const char *path)
-{
-    char buffer[PIECE + 128];
-    struct text text;
-    text_init(&text, buffer, sizeof(buffer));
-    text_add(&text, "snug: the statistics could not be written to ");
-    text_add_bytes(&text, path, size_min(strlen(path), PIECE));
-    text_add(&text, "\n");
-    text_write(&text, 2);
-}
-
-/* `path` with the process id for each %p. */
-static void expand_path(struct text *text, const char *path)
-{
-    for (; *path != 0; path++) {
-        if (path[0] == '%' && path[1] == 'p') {
-            text_add_decimal(text, (uint64_t)os_process_id());
-            path++;
-        } else {
-            text_add_bytes(text, path, 1);
-        }
-    }
-    text->buffer[text->length] = 0;
-}
-
-/* The descriptor of a standard stream that SNUG_STATS names; -1 if it names none. */
-static int standard_stream(const char *path)
-{
-    if (path == NULL)
-        return -1;
-    return strcmp(path, "stderr") == 0 ? 2 : strcmp(path, "stdout") == 0 ? 1 : -1;
-}
-
-static int kept_stream = -1;
-
-void report_start(void)
-{
-    int stream = standard_stream(options.stats);
-    if (stream >= 0)
-        kept_stream = os_duplicate(stream);
-}
-
-void report_at_exit(void)
-{
-    const char *path = options.stats;
-    if (path == NULL)
-        return;
-    if (standard_stream(path) >= 0) {
-        report_text(kept_stream >= 0 ? kept_stream : standard_stream(path));
-        return;
-    }
-    char buffer[PIECE];
-    struct text name;
-    text_init(&name, buffer, sizeof(buffer) - 1);
-    expand_path(&name, path);
-    int descriptor = os_open_output(buffer);
-    if (descriptor < 0) {
-        report_failure(buffer);
-        return;
-    }
-    if (!report_text(descriptor))
-        report_failure(buffer);
-    os_close(descriptor);
+    struct writer writer;
+    writer_begin(&writer, descriptor);
+    struct text *text = writer_room(&writer);
+    text_add(text, "snug: statistics of process ");
+    text_add_decimal(text, (uint64_t)values->process);
+    text_add(text, " after ");
+    text_add_decimal(text, values->milliseconds / 1000);
+    text_add(text, ".");
+    text_add_decimal(text, values->milliseconds / 100 % 10);
+    text_add(text, " s (");
+    text_add(text, values->reason);
+    text_add(text, ")\n");
+    add_memory(&writer, values);
+    add_process(&writer, values);
+    add_events(&writer, values);
+    add_sizes(&writer, values);
+    if (detail)
+        add_detail(&writer, values);
+    return writer_end(&writer);
 }

@@ -5,6 +5,7 @@
 
 #include "platform/memory.h"
 #include "span/span_runs.h"
+#include "stats/stats.h"
 
 static size_t span_bytes(const struct span *span)
 {
@@ -123,6 +124,7 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
     bytes = size_max(bytes, 1);
     if (spans_tick_is_due(spans))
         spans_tick(spans);
+    COUNT(large_taken_bytes, bytes);
     if (bytes + alignment - PAGE_BYTES > large_most(spans))
         return huge_take(spans, bytes, alignment, zero);
     struct span *span = descriptor_take(spans);

@@ -77,8 +77,7 @@ void run_settle(struct spans *spans, struct span *run)
 
 void spans_note_peak(struct spans *spans)
 {
-    GAUGE_RAISE(spans->mapped_peak,
-                spans->segment_pages + spans->cache.pages + spans->huge_pages);
+    GAUGE_RAISE(spans->mapped_peak, spans->segment_pages + spans->cache.pages + spans->huge_pages);
     GAUGE_RAISE(spans->used_peak, spans->used_pages + spans->huge_pages);
 }
 

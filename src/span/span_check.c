@@ -1,6 +1,6 @@
 /*
- * Walking all spans of a heap: every invariant of span.h and segment_cache.h, or the first that does
- * not hold.
+ * Walking all spans of a heap: every invariant of span.h and segment_cache.h, or the first that
+ * does not hold.
  */
 #include "span/span_runs.h"
 

@@ -127,8 +127,8 @@ void spans_tick(struct spans *spans)
     lock_take(&spans->lock);
     uint64_t now = spans->now();
     if (spans->tick_due <= now) {
-        demand_tick(&spans->demand, spans_kept_pages(spans), base_pages(spans),
-                    in_use_pages(spans), now);
+        demand_tick(&spans->demand, spans_kept_pages(spans), base_pages(spans), in_use_pages(spans),
+                    now);
         spans_shrink_cache(spans, false);
         spans_keep_bound(spans);
         set_tick_due(spans, next_tick(spans));

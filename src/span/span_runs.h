@@ -1,7 +1,7 @@
 /*
- * What the files of this layer share about runs and segments: span.c takes and frees, span_segment.c
- * has the segments and their cache, span_purge.c gives back. Not for other layers. The lock of the
- * spans must be held for all of it.
+ * What the files of this layer share about runs and segments: span.c takes and frees,
+ * span_segment.c has the segments and their cache, span_purge.c gives back. Not for other layers.
+ * The lock of the spans must be held for all of it.
  */
 #ifndef SNUG_SPAN_SPAN_RUNS_H
 #define SNUG_SPAN_SPAN_RUNS_H

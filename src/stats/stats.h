@@ -20,6 +20,24 @@ extern struct counters counters;
 #define COUNT(name, amount) \
     ((void)__atomic_fetch_add(&counters.name, (uint64_t)(amount), __ATOMIC_RELAXED))
 
+/* What programs ask for, by small class: every request that meets an empty magazine is noted, which
+ * is one of up to a hundred. `bytes` over `requests` is what a block of the class is asked for on
+ * the average, as far as such a sample tells. */
+enum { SAMPLE_CLASSES = 65 };
+
+struct samples {
+    uint64_t requests[SAMPLE_CLASSES];
+    uint64_t bytes[SAMPLE_CLASSES];
+};
+
+extern struct samples samples;
+
+static inline void sample_request(size_t class, size_t bytes)
+{
+    __atomic_fetch_add(&samples.requests[class], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&samples.bytes[class], bytes, __ATOMIC_RELAXED);
+}
+
 #define COUNTED(name) __atomic_load_n(&counters.name, __ATOMIC_RELAXED)
 
 #endif

@@ -130,7 +130,8 @@ TEST(an_epoch_is_as_long_as_what_is_kept_is_worth)
 {
     demand.epoch = SECOND;
     assert_true(demand_due(&demand, 1024 + PEAK, 1024) == 11 * SECOND);
-    assert_in_range(demand_due(&demand, 1024 + 16384, 1024), 2 * SECOND - MS, 2 * SECOND); /* 64 MiB */
+    assert_in_range(demand_due(&demand, 1024 + 16384, 1024), 2 * SECOND - MS,
+                    2 * SECOND); /* 64 MiB */
     assert_true(demand_due(&demand, 1024, 1024) == SECOND + 20 * MS);
     assert_true(demand_due(&demand, 0, 1024) == SECOND + 20 * MS);
     assert_false(demand_tick(&demand, 0, 1024, 0, SECOND + 19 * MS));

@@ -261,10 +261,31 @@ static void assert_choices(const char *name, const char *choices, const unsigned
     assert_true(number >= 2);
 }
 
+/* Each alone, all of them, and none. */
+static void assert_set(const char *name, const char *choices, const unsigned *field)
+{
+    char variable[160];
+    unsigned number = 0;
+    for (const char *at = choices; *at != 0; number++) {
+        size_t length = strcspn(at, ",");
+        snprintf(variable, sizeof(variable), "SNUG_%s=%.*s", name, (int)length, at);
+        assert_silent(variable);
+        assert_int_equal(*field, 1u << number);
+        at += length + (at[length] == ',');
+    }
+    snprintf(variable, sizeof(variable), "SNUG_%s=%s", name, choices);
+    assert_silent(variable);
+    assert_int_equal(*field, (1u << number) - 1);
+    snprintf(variable, sizeof(variable), "SNUG_%s=", name);
+    assert_silent(variable);
+    assert_int_equal(*field, 0);
+}
+
 TEST(every_option_accepts_its_range_and_no_more)
 {
 #define OPTION_CHOICE(name, field, default_, choices, text) \
     assert_choices(#name, choices, &options.field);
+#define OPTION_SET(name, field, default_, choices, text) assert_set(#name, choices, &options.field);
 #define OPTION_NUMBER(name, field, default_, least, most, text) \
     assert_bounds(#name, least, most, &options.field);
 #define OPTION_SIZE OPTION_NUMBER
@@ -288,6 +309,7 @@ TEST(every_option_accepts_its_range_and_no_more)
     assert_string_equal(options.field, "x");
 #include "options/options.def"
 #undef OPTION_CHOICE
+#undef OPTION_SET
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
 #undef OPTION_DELAY
@@ -299,6 +321,7 @@ TEST(every_option_accepts_its_range_and_no_more)
 /* ---- Names ---- */
 
 #define OPTION_CHOICE(name, field, default_, choices, text) #name,
+#define OPTION_SET(name, field, default_, choices, text) #name,
 #define OPTION_NUMBER(name, field, default_, least, most, text) #name,
 #define OPTION_SIZE(name, field, default_, least, most, text) #name,
 #define OPTION_DELAY(name, field, default_, text) #name,

@@ -132,7 +132,7 @@ TEST(errno_is_left_alone)
     errno = 77;
     assert_false(os_write(-1, "x", 1));
     assert_int_equal(errno, 77);
-    assert_true(os_open_output("/nonexistent/file") < 0);
+    assert_true(os_open_output("/nonexistent/file", false) < 0);
     assert_int_equal(errno, 77);
     os_close(-1);
     assert_int_equal(errno, 77);
@@ -184,7 +184,7 @@ TEST(an_output_file_is_made_and_cut)
     assert_true(made >= 0);
     assert_true(os_write(made, "something long", 14));
     close(made);
-    int file = os_open_output(path);
+    int file = os_open_output(path, false);
     assert_true(file >= 0);
     assert_true(fcntl(file, F_GETFD) & FD_CLOEXEC);
     assert_true(os_write(file, "short", 5));
@@ -193,11 +193,11 @@ TEST(an_output_file_is_made_and_cut)
     assert_string_equal(text_written(file), "short");
     close(file);
     unlink(path);
-    file = os_open_output(path); /* and made if it is not there */
+    file = os_open_output(path, false); /* and made if it is not there */
     assert_true(file >= 0);
     os_close(file);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(os_open_output("/nonexistent/file"), -ENOENT);
+    assert_int_equal(os_open_output("/nonexistent/file", false), -ENOENT);
 }
 
 TEST(a_duplicate_is_out_of_the_way)

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "options/options.h"
+#include "report/formats.h"
 #include "report/report.h"
+#include "report/writer.h"
 #include "stats/stats.h"
 
 /* Something of everything, in use and free. */
@@ -20,7 +22,7 @@ static char *kept[6];
 
 static int use_heap(void **state)
 {
-    static const size_t sizes[] = {24, 800, 20000, 200000, 3000000};
+    static const size_t sizes[] = {24, 800, 20000, 200000, 3000001};
     for (size_t i = 0; i < 5; i++) {
         for (unsigned j = 0; j < 40; j++)
             kept[i] = block_get(sizes[i]);
@@ -30,114 +32,147 @@ static int use_heap(void **state)
     return options_reset(state);
 }
 
+/* ---- The numbers ---- */
+
+TEST(the_parts_add_up)
+{
+    struct values values;
+    assert_true(values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_int_equal(values_sum(&values), values.mapped);
+    assert_true(values.live_small > 0 && values.live_cells > 0 && values.live_large > 0 &&
+                values.live_huge > 0);
+    assert_true(values.requested_large >= 40 * 200000 &&
+                values.requested_large < values.live_large);
+    assert_true(values.requested_huge >= 40 * 3000000 && values.requested_huge < values.live_huge);
+    assert_true(values.requested_small <= values.live_small);
+    assert_true(values.blocks_large >= 40 && values.blocks_huge >= 40);
+    assert_int_equal(values.process, getpid());
+}
+
+TEST(what_is_resident_is_reconciled)
+{
+    struct values values;
+    assert_true(values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    if (values.resident_snug == UNKNOWN)
+        skip();
+    char *touched = block_get(8 * MIB);
+    struct values before = values, after;
+    assert_true(values_read(&before, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    memset(touched, 1, 8 * MIB);
+    assert_true(values_read(&after, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_int_equal(after.mapped, before.mapped);
+    assert_in_range(after.resident_snug - before.resident_snug, 8 * MIB, 8 * MIB + 64 * KIB);
+    assert_int_equal(after.resident_snug + after.untouched, after.mapped);
+    assert_int_equal(after.resident_snug + after.resident_other, after.resident);
+    assert_true(after.minor_faults > before.minor_faults);
+    heap_give(touched);
+}
+
+/* A reader that can read nothing, as for a process that has died. */
+static bool read_nothing(void *context, uintptr_t address, void *value, size_t bytes)
+{
+    (void)context, (void)address, (void)value, (void)bytes;
+    return false;
+}
+
+static bool read_own(void *context, uintptr_t address, void *value, size_t bytes)
+{
+    (void)context;
+    memcpy(value, (const void *)address, bytes);
+    return true;
+}
+
+TEST(from_outside_the_numbers_are_the_same)
+{
+    struct peek peek = {.read = read_own};
+    struct values inside, outside;
+    assert_true(values_read(&inside, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&outside, &peek, &snug_anchor, getpid(), VALUES_WHOLE));
+    assert_int_equal(outside.mapped, inside.mapped);
+    assert_int_equal(values_sum(&outside), outside.mapped);
+    assert_int_equal(outside.live_small, inside.live_small);
+    assert_int_equal(outside.resident_snug, inside.resident_snug);
+    assert_memory_equal(outside.classes, inside.classes, sizeof(inside.classes));
+    struct peek nothing = {.read = read_nothing};
+    assert_false(values_read(&outside, &nothing, &snug_anchor, getpid(), VALUES_WHOLE));
+}
+
 /* ---- Text ---- */
-
-/* The number in the row that begins with `name`. */
-static size_t row_of(const char *text, const char *name)
-{
-    char line[128];
-    snprintf(line, sizeof(line), "\n  %s ", name);
-    const char *at = strstr(text, line);
-    if (at == NULL)
-        fail_msg("no row \"%s\" in:\n%s", name, text);
-    return strtoull(at + strlen(line), NULL, 10);
-}
-
-static size_t kib(size_t bytes)
-{
-    return (bytes + 512) / 1024;
-}
-
-TEST(the_text_has_the_totals)
-{
-    int file = text_file();
-    struct heap_totals totals = heap_totals();
-    assert_true(report_text(file));
-    const char *text = text_written(file);
-    assert_int_equal(row_of(text, "small objects in use"), kib(totals.small_live));
-    assert_int_equal(row_of(text, "medium cells in use"), kib(totals.cells_live));
-    assert_int_equal(row_of(text, "large blocks in use"), kib(totals.large));
-    assert_int_equal(row_of(text, "huge blocks in use"), kib(totals.huge));
-    assert_int_equal(row_of(text, "waiting in magazines"),
-                     kib(totals.small_cached + totals.cells_cached));
-    assert_int_equal(row_of(text, "waiting in depots"), kib(totals.small_waiting));
-    assert_int_equal(row_of(text, "free in slabs"), kib(totals.small_free));
-    assert_int_equal(row_of(text, "free in cell spans"), kib(totals.cells_free));
-    assert_int_equal(row_of(text, "free pages, dirty"), kib(totals.dirty));
-    assert_int_equal(row_of(text, "free pages, clean"), kib(totals.clean));
-    assert_int_equal(row_of(text, "metadata"), kib(totals.meta_used));
-    assert_int_equal(row_of(text, "segments mapped"), kib(totals.segments));
-    assert_true(totals.small_live > 0 && totals.large > 0 && totals.huge > 0);
-    close(file);
-}
-
-TEST(the_text_has_every_counter)
-{
-    int file = text_file();
-    struct counters before = counters;
-    assert_true(report_text(file));
-    const char *text = text_written(file);
-    const char *at = strstr(text, "\nevents\n");
-    assert_non_null(at);
-#define COUNTER(name, description) \
-    at = strstr(at, "\n  " description " "); \
-    assert_non_null(at); \
-    assert_int_equal(strtoull(at + sizeof("\n  " description), NULL, 10), before.name);
-#include "stats/counters.def"
-#undef COUNTER
-    assert_true(before.map_calls > 0 && before.slabs_made > 0 && before.refills > 0);
-    close(file);
-}
 
 static size_t lines_of(const char *text)
 {
     return count_of(text, "\n");
 }
 
-TEST(the_text_has_a_row_for_each_size_in_use)
+static size_t longest_line(const char *text)
 {
-    int file = text_file();
-    assert_true(report_text(file));
-    const char *at = strstr(text_written(file), "\nsmall objects by size\n");
-    assert_non_null(at);
-    at = strchr(strchr(at + 1, '\n') + 1, '\n') + 1;
-    size_t rows = 0;
-    for (size_t class = 1; class < CLASS_COUNT; class++) {
-        size_t row[6];
-        struct class_totals totals = heap_class_totals(class);
-        if (totals.slabs == 0)
-            continue;
-        assert_int_equal(sscanf(at, "%zu %zu %zu %zu %zu %zu\n", &row[0], &row[1], &row[2], &row[3],
-                                &row[4], &row[5]),
-                         6);
-        assert_int_equal(row[0], class_bytes(class));
-        assert_int_equal(row[1], totals.live);
-        assert_int_equal(row[2], totals.cached);
-        assert_int_equal(row[3], totals.waiting);
-        assert_int_equal(row[4], totals.free);
-        assert_int_equal(row[5], totals.slabs);
-        at = strchr(at, '\n') + 1;
-        rows++;
-    }
-    assert_true(rows >= 2);
-    assert_int_equal(*at, 0);
-    close(file);
+    size_t longest = 0;
+    for (const char *at = text; *at != 0; at = strchr(at, '\n') + 1)
+        longest = size_max(longest, strcspn(at, "\n"));
+    return longest;
 }
 
-TEST(lines_are_aligned_and_not_too_long)
+TEST(the_text_fits_a_screen)
 {
     int file = text_file();
     assert_true(report_text(file));
     const char *text = text_written(file);
     char first[64];
-    snprintf(first, sizeof(first), "snug: statistics of process %d\nmemory\n", getpid());
+    snprintf(first, sizeof(first), "snug: statistics of process %d after ", getpid());
     assert_int_equal(strncmp(text, first, strlen(first)), 0);
-    size_t longest = 0;
-    for (const char *at = text; *at != 0; at = strchr(at, '\n') + 1)
-        longest = size_max(longest, strcspn(at, "\n"));
-    assert_in_range(longest, 40, 100);
-    assert_true(lines_of(text) > 20);
+    assert_in_range(longest_line(text), 60, 80);
+    assert_in_range(lines_of(text), 16, 24);
+    assert_contains(text, "mapped by snug");
+    assert_contains(text, "in use by size");
     close(file);
+}
+
+TEST(the_detail_has_every_counter_and_class)
+{
+    int file = text_file();
+    options.stats_detail = 1;
+    assert_true(report_text(file));
+    const char *text = text_written(file);
+#define COUNTER(name, description) assert_contains(text, "\n  " description " ");
+#include "stats/counters.def"
+#undef COUNTER
+#define GAUGE(group, name, unit, description) assert_contains(text, "\n  " description " ");
+#include "report/gauges.def"
+#undef GAUGE
+    const char *at = strstr(text, "\nsmall objects by size\n");
+    assert_non_null(at);
+    size_t rows = 0;
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        rows += heap_class_totals(class).slabs != 0;
+    assert_true(rows >= 2);
+    assert_int_equal(lines_of(at), rows + 3);
+    close(file);
+}
+
+TEST(numbers_are_as_people_read_them)
+{
+    static const struct {
+        uint64_t number;
+        const char *size, *count;
+    } rows[] = {
+        {0, "     0 B  ", "0"},
+        {999, "   999 B  ", "999"},
+        {1000, "   1.0 KiB", "1,000"},
+        {1024 * 1024 - 1, "   1.0 MiB", "1,048,575"},
+        {1536 * 1024, "   1.5 MiB", "1,572,864"},
+        {(uint64_t)3 << 40, "   3.0 TiB", "3,298,534,883,328"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char buffer[64] = "";
+        struct text text;
+        text_init(&text, buffer, sizeof(buffer) - 1);
+        text_add_size(&text, rows[i].number);
+        assert_string_equal(buffer, rows[i].size);
+        memset(buffer, 0, sizeof(buffer));
+        text_init(&text, buffer, sizeof(buffer) - 1);
+        text_add_count(&text, rows[i].number, 0);
+        assert_string_equal(buffer, rows[i].count);
+    }
 }
 
 TEST(a_text_that_cannot_be_written_is_told)
@@ -166,7 +201,7 @@ TEST(describing_the_heap_does_not_change_it)
 static void write_at_exit(void *argument)
 {
     options.stats = argument;
-    report_at_exit();
+    report_print("exit");
 }
 
 TEST(the_report_goes_to_a_file)
@@ -181,7 +216,7 @@ TEST(the_report_goes_to_a_file)
     int file = open(expanded, O_RDONLY);
     assert_true(file >= 0);
     assert_contains(text_written(file), "snug: statistics of process");
-    assert_contains(text_written(file), "small objects by size");
+    assert_contains(text_written(file), "in use by size");
     close(file);
     unlink(expanded);
     rmdir(directory);
@@ -203,7 +238,7 @@ static void close_first(void *argument)
     options.stats = argument;
     report_start();
     close(2);
-    report_at_exit();
+    report_print("exit");
 }
 
 TEST(a_closed_stream_is_written_all_the_same)
@@ -307,10 +342,12 @@ TEST(the_xml_has_the_totals)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(the_text_has_the_totals, use_heap, options_reset),
-        ROW(the_text_has_every_counter),
-        ROW(the_text_has_a_row_for_each_size_in_use),
-        ROW(lines_are_aligned_and_not_too_long),
+        ROW_WITH(the_parts_add_up, use_heap, options_reset),
+        ROW(what_is_resident_is_reconciled),
+        ROW(from_outside_the_numbers_are_the_same),
+        ROW(the_text_fits_a_screen),
+        ROW(the_detail_has_every_counter_and_class),
+        ROW(numbers_are_as_people_read_them),
         ROW(a_text_that_cannot_be_written_is_told),
         ROW(describing_the_heap_does_not_change_it),
         ROW(the_report_goes_to_a_file),

@@ -14,6 +14,7 @@
 #include "options/options.h"
 
 #define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
+#define OPTION_SET(name, field, default_, choices, text) .field = (default_),
 #define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
 #define OPTION_DELAY(name, field, default_, text) .field = (default_),
@@ -24,6 +25,7 @@ static const struct options defaults = {
 #include "options/options.def"
 };
 #undef OPTION_CHOICE
+#undef OPTION_SET
 #undef OPTION_NUMBER
 #undef OPTION_SIZE
 #undef OPTION_LIMIT

@@ -1,0 +1,28 @@
+/*
+ * The anchor of this process. See anchor.h.
+ */
+#include "report/anchor.h"
+
+#include "meta/meta.h"
+#include "platform/lock.h"
+#include "snug/snug.h"
+
+const struct anchor snug_anchor __attribute__((used)) = {
+    .magic = ANCHOR_MAGIC,
+    .layout = ANCHOR_LAYOUT,
+    .version = SNUG_VERSION_STRING,
+    .heap = &heap_default,
+    .counters = &counters,
+    .samples = &samples,
+    .lock_waits = lock_waits,
+    .options = &options,
+    .events = &events,
+};
+
+__asm__(".pushsection .note.snug,\"a\",%note\n"
+        ".balign 4\n"
+        ".long 5, 8, 1\n" /* bytes of the name, bytes of the contents, type */
+        ".asciz \"snug\"\n"
+        ".balign 4\n"
+        "0: .quad snug_anchor - 0b\n"
+        ".popsection\n");

@@ -1,0 +1,38 @@
+/*
+ * Choosing among the formats. See formats.h.
+ */
+#include "report/formats.h"
+
+#include <string.h>
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), ending = strlen(suffix);
+    return length >= ending && strcmp(path + length - ending, suffix) == 0;
+}
+
+enum format format_of_path(const char *path)
+{
+    if (ends_in(path, ".json") || ends_in(path, ".jsonl"))
+        return FORMAT_JSON;
+    if (ends_in(path, ".csv"))
+        return FORMAT_CSV;
+    if (ends_in(path, ".prom") || ends_in(path, ".om"))
+        return FORMAT_OPENMETRICS;
+    return FORMAT_TEXT;
+}
+
+bool format_write(enum format format, const struct values *values, bool detail, bool first,
+                  int descriptor)
+{
+    switch (format) {
+    case FORMAT_JSON:
+        return json_report(values, descriptor);
+    case FORMAT_CSV:
+        return csv_report(values, first, descriptor);
+    case FORMAT_OPENMETRICS:
+        return metrics_report(values, descriptor);
+    default:
+        return text_report(values, detail, descriptor);
+    }
+}

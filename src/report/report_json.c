@@ -1,0 +1,87 @@
+/*
+ * The statistics as one JSON object in one line, so that a file of several prints is JSON Lines.
+ * docs/statistics.schema.json describes it.
+ */
+#include <string.h>
+
+#include "report/formats.h"
+#include "report/writer.h"
+
+static void add_number(struct text *text, uint64_t number)
+{
+    if (number == UNKNOWN)
+        text_add(text, "null");
+    else
+        text_add_decimal(text, number);
+}
+
+static void add_member(struct writer *writer, const char *before, const char *name, uint64_t number)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, before);
+    text_add(text, "\"");
+    text_add(text, name);
+    text_add(text, "\":");
+    add_number(text, number);
+}
+
+/* Opens the group of a gauge, if it is another one than that of the last. */
+static void open_group(struct writer *writer, const char **last, const char *group)
+{
+    if (strcmp(*last, group) == 0)
+        return;
+    struct text *text = writer_room(writer);
+    text_add(text, **last == 0 ? ",\"" : "},\"");
+    text_add(text, group);
+    text_add(text, "\":{");
+    *last = group;
+}
+
+static void add_class(struct writer *writer, const struct values *values, size_t class, bool first)
+{
+    const struct class_totals *of = &values->classes[class];
+    add_member(writer, first ? "{" : ",{", "size", class_bytes(class));
+    add_member(writer, ",", "live", of->live);
+    add_member(writer, ",", "magazines", of->cached);
+    add_member(writer, ",", "depots", of->waiting);
+    add_member(writer, ",", "free", of->free);
+    add_member(writer, ",", "slabs", of->slabs);
+    text_add(writer_room(writer), "}");
+}
+
+bool json_report(const struct values *values, int descriptor)
+{
+    struct writer writer;
+    writer_begin(&writer, descriptor);
+    struct text *text = writer_room(&writer);
+    text_add(text, "{\"schema\":\"snug-statistics-1\",\"pid\":");
+    text_add_decimal(text, (uint64_t)values->process);
+    text_add(text, ",\"milliseconds\":");
+    text_add_decimal(text, values->milliseconds);
+    text_add(text, ",\"reason\":\"");
+    text_add(text, values->reason);
+    text_add(text, "\"");
+    const char *last = "";
+    const char *comma = "";
+#define GAUGE(group, name, unit, description) \
+    comma = strcmp(last, #group) == 0 ? "," : ""; \
+    open_group(&writer, &last, #group); \
+    add_member(&writer, comma, #name, values->name);
+#include "report/gauges.def"
+#undef GAUGE
+    comma = "},\"events\":{";
+#define COUNTER(name, description) \
+    add_member(&writer, comma, #name, values->counters.name); \
+    comma = ",";
+#include "stats/counters.def"
+#undef COUNTER
+    text_add(writer_room(&writer), "},\"classes\":[");
+    bool first = true;
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        if (values->classes[class].slabs != 0) {
+            add_class(&writer, values, class, first);
+            first = false;
+        }
+    text_add(writer_room(&writer), "]}\n");
+    return writer_end(&writer);
+}

@@ -1,0 +1,104 @@
+/*
+ * The statistics as OpenMetrics 1.0, as Prometheus and its like read them. Every print is a whole
+ * exposition, which ends in "# EOF"; a file holds the last one.
+ */
+#include <string.h>
+
+#include "report/formats.h"
+#include "report/writer.h"
+
+enum unit { BYTES, COUNT };
+
+/* The description of a family. OpenMetrics wants a unit to be the end of the name, and a counter's
+ * samples to end in _total after that. */
+static void add_family(struct writer *writer, const char *name, enum unit unit, const char *type,
+                       const char *help)
+{
+    static const char *const starts[] = {"# TYPE ", "# UNIT ", "# HELP "};
+    for (unsigned i = 0; i < 3; i++) {
+        if (i == 1 && unit != BYTES)
+            continue;
+        struct text *text = writer_room(writer);
+        text_add(text, starts[i]);
+        text_add(text, "snug_");
+        text_add(text, name);
+        text_add(text, unit == BYTES ? "_bytes " : " ");
+        text_add(text, i == 0 ? type : i == 1 ? "bytes" : help);
+        text_add(text, "\n");
+    }
+}
+
+static void add_gauge(struct writer *writer, const char *name, enum unit unit, const char *help,
+                      uint64_t number)
+{
+    if (number == UNKNOWN)
+        return;
+    add_family(writer, name, unit, "gauge", help);
+    struct text *text = writer_room(writer);
+    text_add(text, "snug_");
+    text_add(text, name);
+    text_add(text, unit == BYTES ? "_bytes " : " ");
+    text_add_decimal(text, number);
+    text_add(text, "\n");
+}
+
+/* `name` of a counter of bytes ends in _bytes already. */
+static void add_counter(struct writer *writer, const char *name, const char *help, uint64_t number)
+{
+    size_t length = strlen(name);
+    bool bytes = length > 6 && strcmp(name + length - 6, "_bytes") == 0;
+    char family[64];
+    struct text text;
+    text_init(&text, family, sizeof(family) - 1);
+    text_add_bytes(&text, name, bytes ? length - 6 : length);
+    family[text.length] = 0;
+    add_family(writer, family, bytes ? BYTES : COUNT, "counter", help);
+    struct text *line = writer_room(writer);
+    text_add(line, "snug_");
+    text_add(line, name);
+    text_add(line, "_total ");
+    text_add_decimal(line, number);
+    text_add(line, "\n");
+}
+
+static void add_class(struct writer *writer, size_t class, const char *state, size_t objects)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, "snug_class_objects{size=\"");
+    text_add_decimal(text, class_bytes(class));
+    text_add(text, "\",state=\"");
+    text_add(text, state);
+    text_add(text, "\"} ");
+    text_add_decimal(text, objects);
+    text_add(text, "\n");
+}
+
+static void add_classes(struct writer *writer, const struct values *values)
+{
+    add_family(writer, "class_objects", COUNT, "gauge",
+               "small objects by size and by where they are");
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        const struct class_totals *of = &values->classes[class];
+        if (of->slabs == 0)
+            continue;
+        add_class(writer, class, "live", of->live);
+        add_class(writer, class, "magazines", of->cached);
+        add_class(writer, class, "depots", of->waiting);
+        add_class(writer, class, "free", of->free);
+    }
+}
+
+bool metrics_report(const struct values *values, int descriptor)
+{
+    struct writer writer;
+    writer_begin(&writer, descriptor);
+#define GAUGE(group, name, unit, help) add_gauge(&writer, #name, unit, help, values->name);
+#include "report/gauges.def"
+#undef GAUGE
+#define COUNTER(name, help) add_counter(&writer, #name, help, values->counters.name);
+#include "stats/counters.def"
+#undef COUNTER
+    add_classes(&writer, values);
+    text_add(writer_room(&writer), "# EOF\n");
+    return writer_end(&writer);
+}

@@ -1,0 +1,110 @@
+/*
+ * Resident memory, reconciled: how much of it is in snug's mappings, how much is not snug's, and
+ * how much is in free pages that should occupy none, which is what huge pages cost.
+ *
+ * Every range that snug has is looked up in the kernel's page map. Of this process the ranges are
+ * walked under the lock of page runs, if that can be had at once: a signal handler must not wait
+ * for it. Another process is walked as it is; a walk that leads astray, because it changes
+ * meanwhile, ends after as many steps as there are ranges, and all stays unknown.
+ */
+#include "meta/meta.h"
+#include "platform/output.h"
+#include "platform/process.h"
+#include "report/values.h"
+
+struct walk {
+    struct peek *peek;
+    int pagemap;
+    size_t steps; /* that are left */
+    bool failed;
+    uint64_t resident;
+};
+
+static void walk_range(struct walk *walk, uintptr_t start, size_t bytes)
+{
+    uint64_t resident = 0;
+    if (walk->failed || bytes == 0)
+        return;
+    walk->failed = !os_pagemap_resident(walk->pagemap, start, bytes, &resident);
+    walk->resident += resident;
+}
+
+/* The next node of a list that is walked, or NULL at its end. */
+static const struct list *walk_next(struct walk *walk, const struct list *head,
+                                    const struct list *node)
+{
+    const struct list *next = PEEK(walk->peek, node->next);
+    walk->failed |= next == NULL || walk->steps-- == 0;
+    return next == head || walk->failed ? NULL : next;
+}
+
+static void walk_segments(struct walk *walk, const struct spans *spans)
+{
+    const struct list *head = &spans->segments;
+    for (const struct list *node = head; (node = walk_next(walk, head, node)) != NULL;) {
+        const struct segment *segment = CONTAINER_OF(node, struct segment, link);
+        walk_range(walk, (uintptr_t)PEEK(walk->peek, segment->start),
+                   PEEK(walk->peek, segment->pages) << PAGE_SHIFT);
+    }
+}
+
+static void walk_spans(struct walk *walk, const struct list *head)
+{
+    for (const struct list *node = head; (node = walk_next(walk, head, node)) != NULL;) {
+        const struct span *span = CONTAINER_OF(node, struct span, link);
+        walk_range(walk, (uintptr_t)PEEK(walk->peek, span->start),
+                   (size_t)PEEK(walk->peek, span->pages) << PAGE_SHIFT);
+    }
+}
+
+static void walk_meta(struct walk *walk, const struct meta *meta)
+{
+    size_t count = size_min(PEEK(walk->peek, meta->range_count), META_RANGES);
+    for (size_t i = 0; i < count; i++)
+        walk_range(walk, PEEK(walk->peek, meta->ranges[i].start),
+                   PEEK(walk->peek, meta->ranges[i].bytes));
+}
+
+/* Resident bytes of what should have none. */
+static uint64_t walk_clean(struct walk *walk, const struct spans *spans)
+{
+    struct walk clean = *walk;
+    clean.resident = 0;
+    for (size_t bin = 0; bin < RUN_BINS && !clean.failed; bin++)
+        walk_spans(&clean, &spans->clean.bins[bin]);
+    walk->failed = clean.failed;
+    return clean.resident;
+}
+
+static void walk_all(struct values *values, struct walk *walk, const struct heap *heap)
+{
+    const struct spans *spans = &heap->spans;
+    walk->steps = PEEK(walk->peek, spans->huge_count) + values->free_runs + 2 * RUN_BINS + 65536;
+    walk_segments(walk, spans);
+    walk_spans(walk, &spans->huge);
+    walk_meta(walk, PEEK(walk->peek, spans->meta));
+    uint64_t excess = walk_clean(walk, spans);
+    if (walk->failed || values->resident == UNKNOWN)
+        return;
+    values->resident_snug = walk->resident;
+    values->resident_excess = excess;
+    values->untouched = values->mapped > walk->resident ? values->mapped - walk->resident : 0;
+    /* The system's one page of zeros counts for a process only in the page map. */
+    values->resident_other =
+        values->resident > walk->resident ? values->resident - walk->resident : 0;
+}
+
+void values_read_resident(struct values *values, struct peek *peek, const struct heap *heap,
+                          int process)
+{
+    struct walk walk = {.peek = peek, .pagemap = os_pagemap_open(process)};
+    if (walk.pagemap < 0)
+        return;
+    struct lock *lock = (struct lock *)&heap->spans.lock;
+    if (PEEK(peek, heap->spans.meta) != NULL && (peek != NULL || lock_try(lock))) {
+        walk_all(values, &walk, heap);
+        if (peek == NULL)
+            lock_release(lock);
+    }
+    os_close(walk.pagemap);
+}

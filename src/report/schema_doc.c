@@ -1,0 +1,67 @@
+/*
+ * Prints docs/statistics.schema.json, the JSON Schema (2020-12) of the statistics, from the tables
+ * of gauges and counters. A program of its own, as options_doc.c.
+ */
+#include <stdio.h>
+#include <string.h>
+
+static const char *last = "";
+
+static void open_group(const char *group)
+{
+    if (strcmp(group, last) == 0) {
+        printf(",\n");
+        return;
+    }
+    printf("%s    \"%s\": {\n      \"type\": \"object\", \"additionalProperties\": false,\n"
+           "      \"properties\": {\n",
+           *last == 0 ? "" : "\n      }\n    },\n", group);
+    last = group;
+}
+
+static void print_member(const char *name, const char *unit, const char *text)
+{
+    printf("        \"%s\": {\"type\": [\"integer\", \"null\"], \"minimum\": 0, "
+           "\"description\": \"%s%s\"}",
+           name, text, strcmp(unit, "BYTES") == 0 ? "; bytes" : "");
+}
+
+int main(void)
+{
+    printf(
+        "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
+        "  \"title\": \"snug statistics\",\n"
+        "  \"description\": \"One print. A file of several has one such object in each line. null: "
+        "not known.\",\n"
+        "  \"type\": \"object\", \"additionalProperties\": false,\n  \"properties\": {\n"
+        "    \"schema\": {\"const\": \"snug-statistics-1\"},\n"
+        "    \"pid\": {\"type\": \"integer\", \"minimum\": 1},\n"
+        "    \"milliseconds\": {\"type\": \"integer\", \"minimum\": 0, \"description\": "
+        "\"since the library was loaded\"},\n"
+        "    \"reason\": {\"type\": \"string\", \"description\": \"exit, interval, bytes, signal, "
+        "asked for, or the name of a fatal signal\"},\n");
+#define GAUGE(group, name, unit, text) \
+    open_group(#group); \
+    print_member(#name, #unit, text);
+#include "report/gauges.def"
+#undef GAUGE
+#define COUNTER(name, text) \
+    open_group("events"); \
+    print_member(#name, "COUNT", text);
+#include "stats/counters.def"
+#undef COUNTER
+    printf("\n      }\n    },\n    \"classes\": {\n      \"description\": \"small objects by size; "
+           "numbers of objects, and of slabs\",\n      \"type\": \"array\", \"items\": {\n"
+           "        \"type\": \"object\", \"additionalProperties\": false,\n"
+           "        \"required\": [\"size\", \"live\", \"magazines\", \"depots\", \"free\", "
+           "\"slabs\"],\n        \"properties\": {\n");
+    static const char *const members[] = {"size", "live", "magazines", "depots", "free", "slabs"};
+    for (unsigned i = 0; i < 6; i++)
+        printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0}%s\n", members[i],
+               i < 5 ? "," : "");
+    printf("        }\n      }\n    }\n  },\n"
+           "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "
+           "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"locks\", \"events\", "
+           "\"classes\"]\n}\n");
+    return 0;
+}

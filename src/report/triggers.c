@@ -1,0 +1,141 @@
+/*
+ * When the statistics are written, and the heap is checked.
+ *
+ * Intervals and bytes are looked at on slow paths, where a magazine runs empty or full: that needs
+ * no thread, no timer and no signal, and a program that asks for none of it does not even look at a
+ * clock. A program that does nothing, or lives from its magazines, prints nothing; its numbers do
+ * not change either.
+ *
+ * SIGUSR2 prints in the handler itself: reading the numbers takes no lock and allocates nothing. If
+ * the signal interrupts another print, it is done at the next slow path; so is checking, which
+ * takes locks. A fatal signal that the program does not handle prints on the way out.
+ */
+#include "options/options.h"
+#include "platform/signal.h"
+#include "platform/thread.h"
+#include "report/report.h"
+
+/* After this time a program has said what it wants to do about SIGINT. */
+#define SETTLED_NANOSECONDS ((uint64_t)500000000)
+
+static struct {
+    uint64_t next_interval; /* nanoseconds of os_clock(); UINT64_MAX: never */
+    uint64_t next_bytes;    /* of values.taken_bytes; UINT64_MAX: never */
+    uint64_t settled;       /* when SIGINT may be taken; UINT64_MAX: it was, or shall not be */
+    bool busy;
+} due = {UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+
+static void on_fatal(const char *signal)
+{
+    report_print(signal);
+}
+
+static void on_request(void)
+{
+    if ((options.stats_on & STATS_ON_SIGNAL) && !report_print("signal"))
+        __atomic_store_n(&events.wanted.print, 1, __ATOMIC_RELAXED);
+    if (options.check_on & CHECK_ON_SIGNAL)
+        __atomic_store_n(&events.wanted.check, 1, __ATOMIC_RELAXED);
+}
+
+/* Whether a request was made; it is none any more. */
+static bool take_request(uint8_t *request)
+{
+    return __atomic_load_n(request, __ATOMIC_RELAXED) != 0 &&
+           __atomic_exchange_n(request, 0, __ATOMIC_RELAXED) != 0;
+}
+
+/* ---- What is due ---- */
+
+/* Sets `*next` beyond `now`, by whole steps. */
+static void advance(uint64_t *next, uint64_t now, uint64_t step)
+{
+    *next += (now - *next) / step * step + step;
+}
+
+static uint64_t taken_bytes(void)
+{
+    struct cell_totals cells = arenas_cell_totals(NULL, &heap_default.arenas);
+    return COUNTED(refill_bytes) + COUNTED(large_taken_bytes) + cells.taken_bytes;
+}
+
+static void run_interval(uint64_t now)
+{
+    if (now < due.next_interval)
+        return;
+    advance(&due.next_interval, now, options_nanoseconds(options.stats_every));
+    if (options.check_on & CHECK_ON_INTERVAL)
+        report_check();
+    if (options.stats_on & STATS_ON_INTERVAL)
+        report_print("interval");
+}
+
+static void run_bytes(void)
+{
+    if (due.next_bytes == UINT64_MAX)
+        return;
+    uint64_t taken = taken_bytes();
+    if (taken < due.next_bytes)
+        return;
+    advance(&due.next_bytes, taken, options.stats_bytes);
+    report_print("bytes");
+}
+
+static void watch_unless_done(void)
+{
+    bool watch = due.next_interval != UINT64_MAX || due.next_bytes != UINT64_MAX ||
+                 due.settled != UINT64_MAX;
+    __atomic_store_n(&events.wanted.watch, watch ? 1 : 0, __ATOMIC_RELAXED);
+}
+
+static void run_watch(void)
+{
+    uint64_t now = os_clock();
+    run_interval(now);
+    run_bytes();
+    if (now >= due.settled) {
+        due.settled = UINT64_MAX;
+        os_catch_fatal(on_fatal, true);
+        watch_unless_done();
+    }
+}
+
+/* On a slow path, no lock held. What one thread does others need not wait for. */
+static void run(void)
+{
+    if (__atomic_exchange_n(&due.busy, true, __ATOMIC_ACQUIRE))
+        return;
+    if (take_request(&events.wanted.trim)) {
+        heap_trim(0);
+        __atomic_fetch_add(&events.trims, 1, __ATOMIC_RELEASE);
+    }
+    if (take_request(&events.wanted.check))
+        report_check();
+    if (take_request(&events.wanted.print))
+        report_print("signal");
+    if (__atomic_load_n(&events.wanted.watch, __ATOMIC_RELAXED) != 0)
+        run_watch();
+    __atomic_store_n(&due.busy, false, __ATOMIC_RELEASE);
+}
+
+/* ---- Start ---- */
+
+void triggers_start(void)
+{
+    uint64_t now = os_clock();
+    unsigned on = options.stats == NULL ? 0 : options.stats_on;
+    bool interval = (on & STATS_ON_INTERVAL) || (options.check_on & CHECK_ON_INTERVAL);
+    if (interval && options.stats_every != DELAY_NEVER && options.stats_every != 0)
+        due.next_interval = now + options_nanoseconds(options.stats_every);
+    if (on & STATS_ON_BYTES)
+        due.next_bytes = options.stats_bytes;
+    if ((on & STATS_ON_SIGNAL) || (options.check_on & CHECK_ON_SIGNAL))
+        os_catch_request(on_request);
+    if (on & STATS_ON_EXIT) {
+        os_catch_fatal(on_fatal, false);
+        due.settled = now + SETTLED_NANOSECONDS;
+    }
+    watch_unless_done();
+    /* release: who calls it finds all of the above */
+    __atomic_store_n(&events_handler, run, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,124 @@
+/*
+ * Reading the statistics. See values.h.
+ */
+#include "report/values.h"
+
+#include <string.h>
+
+#include "platform/lock.h"
+#include "platform/output.h"
+#include "platform/process.h"
+#include "platform/thread.h"
+
+_Static_assert((int)SAMPLE_CLASSES == (int)CLASS_COUNT, "a sample for each class");
+
+uint64_t values_sum(const struct values *values)
+{
+    return values->live_small + values->live_cells + values->live_large + values->live_huge +
+           values->waste + values->cached_small + values->cached_cells + values->depots +
+           values->free_slabs + values->free_cells + values->purge_pending + values->free_clean +
+           values->metadata;
+}
+
+static void set_memory(struct values *values, const struct heap_totals *totals)
+{
+    values->mapped = totals->segments + totals->huge + totals->meta_mapped;
+    values->live_small = totals->small_live;
+    values->live_cells = totals->cells_live;
+    values->live_large = totals->large;
+    values->live_huge = totals->huge;
+    values->waste = totals->slabs_waste + totals->cells_waste;
+    values->cached_small = totals->small_cached;
+    values->cached_cells = totals->cells_cached;
+    values->depots = totals->small_waiting;
+    values->free_slabs = totals->small_free;
+    values->free_cells = totals->cells_free;
+    values->purge_pending = totals->dirty;
+    values->free_clean = totals->clean;
+    values->metadata = totals->meta_mapped;
+    values->metadata_used = totals->meta_used;
+    values->mapped_peak = totals->mapped_peak;
+    values->used_peak = totals->used_peak;
+    values->blocks_small = totals->small_live_count;
+    values->blocks_medium = totals->cells_count;
+    values->blocks_large = totals->large_count;
+    values->blocks_huge = totals->huge_count;
+    values->free_runs = totals->free_runs;
+    values->medium_taken = totals->cells_taken;
+    values->live = values->live_small + values->live_cells + values->live_large + values->live_huge;
+}
+
+/* What the program asked for, as far as samples tell, in the objects of one class. */
+static uint64_t estimate_class(const struct values *values, struct peek *peek,
+                               const struct samples *from, size_t class)
+{
+    uint64_t live = values->classes[class].live;
+    uint64_t requests = PEEK(peek, from->requests[class]);
+    if (requests == 0)
+        return live * class_bytes(class);
+    double mean = (double)PEEK(peek, from->bytes[class]) / (double)requests;
+    return (uint64_t)((double)live * mean);
+}
+
+static void set_requested(struct values *values, struct peek *peek, const struct samples *from,
+                          const struct heap_totals *totals)
+{
+    values->requested_small = 0;
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        values->requested_small += estimate_class(values, peek, from, class);
+    values->requested_large = totals->large_requested;
+    values->requested_huge = totals->huge_requested;
+    values->requested = values->requested_small + values->live_cells + values->requested_large +
+                        values->requested_huge;
+}
+
+static void set_counters(struct values *values, struct peek *peek, const struct anchor *anchor)
+{
+    const struct counters *from = anchor->counters;
+#define COUNTER(name, text) values->counters.name = PEEK(peek, from->name);
+#include "stats/counters.def"
+#undef COUNTER
+    const uint64_t *waits = anchor->lock_waits;
+    values->waits_arenas = PEEK(peek, waits[RANK_ARENAS]);
+    values->waits_depots = PEEK(peek, waits[RANK_DEPOT]);
+    values->waits_bins = PEEK(peek, waits[RANK_BIN]);
+    values->waits_cells = PEEK(peek, waits[RANK_CELLS]);
+    values->waits_spans = PEEK(peek, waits[RANK_SPANS]);
+    values->waits_meta = PEEK(peek, waits[RANK_META]);
+}
+
+static void set_process(struct values *values, int process, enum values_depth depth)
+{
+    struct os_usage usage;
+    values->resident = values->resident_peak = UNKNOWN;
+    values->minor_faults = values->major_faults = UNKNOWN;
+    values->resident_snug = values->resident_other = UNKNOWN;
+    values->resident_excess = values->untouched = UNKNOWN;
+    if (!os_process_usage(process, depth == VALUES_WHOLE, &usage))
+        return;
+    values->resident = usage.resident;
+    values->resident_peak = usage.resident_peak;
+    values->minor_faults = usage.minor_faults;
+    values->major_faults = usage.major_faults;
+}
+
+bool values_read(struct values *values, struct peek *peek, const struct anchor *anchor, int process,
+                 enum values_depth depth)
+{
+    memset(values, 0, sizeof(*values));
+    struct heap_totals totals = heap_totals_of(peek, anchor->heap, values->classes);
+    set_memory(values, &totals);
+    set_requested(values, peek, anchor->samples, &totals);
+    set_counters(values, peek, anchor);
+    uint64_t own = totals.segments + totals.huge;
+    uint64_t all = values->counters.map_bytes - values->counters.unmap_bytes;
+    values->other_heaps = all > own ? all - own : 0;
+    values->taken_bytes = values->counters.refill_bytes + totals.cells_taken_bytes +
+                          values->counters.large_taken_bytes;
+    values->process = process == 0 ? os_process_id() : process;
+    values->milliseconds = (os_clock() - PEEK(peek, anchor->events->started)) / 1000000;
+    set_process(values, process, depth);
+    if (depth == VALUES_WHOLE)
+        values_read_resident(values, peek, anchor->heap, process);
+    return peek == NULL || !peek->failed;
+}

@@ -1,0 +1,45 @@
+/*
+ * The statistics as numbers: read once, then written in any format.
+ *
+ * They are read from this process or from another one, by the same code (base/peek.h), and without
+ * a lock; so a signal handler may do it, and `snug` does it from outside. The numbers add up (see
+ * gauges.def) while the heap rests; while it moves they are moments apart.
+ */
+#ifndef SNUG_REPORT_VALUES_H
+#define SNUG_REPORT_VALUES_H
+
+#include "heap/totals.h"
+#include "report/anchor.h"
+#include "stats/stats.h"
+
+#define UNKNOWN UINT64_MAX
+
+struct values {
+    int process;
+    uint64_t milliseconds; /* since the library was loaded */
+    const char *reason;    /* why they are read: "exit", "interval", ... */
+#define GAUGE(group, name, unit, text) uint64_t name;
+#include "report/gauges.def"
+#undef GAUGE
+    struct counters counters;
+    struct class_totals classes[CLASS_COUNT];
+};
+
+enum values_depth {
+    VALUES_QUICK, /* without looking at the residence of each page: microseconds */
+    VALUES_WHOLE  /* with it: some milliseconds for each GiB */
+};
+
+/* Reads them. `process` is the id of the process that `peek` reads, 0 for this one (then `peek` is
+ * NULL). False: it could not be read. */
+bool values_read(struct values *values, struct peek *peek, const struct anchor *anchor, int process,
+                 enum values_depth depth);
+
+/* Fills in what is resident (resident.c); what cannot be known stays UNKNOWN. */
+void values_read_resident(struct values *values, struct peek *peek, const struct heap *heap,
+                          int process);
+
+/* The sum of all parts of what is mapped. */
+uint64_t values_sum(const struct values *values);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * Writing through a buffer. See writer.h.
+ */
+#include "report/writer.h"
+
+void writer_begin(struct writer *writer, int descriptor)
+{
+    writer->descriptor = descriptor;
+    writer->failed = false;
+    text_init(&writer->text, writer->buffer, sizeof(writer->buffer));
+}
+
+static void writer_flush(struct writer *writer)
+{
+    if (!writer->failed)
+        writer->failed = !text_write(&writer->text, writer->descriptor);
+    writer->text.length = 0;
+}
+
+struct text *writer_room(struct writer *writer)
+{
+    if (writer->text.length > WRITER_BUFFER - WRITER_ROOM)
+        writer_flush(writer);
+    return &writer->text;
+}
+
+bool writer_end(struct writer *writer)
+{
+    writer_flush(writer);
+    return !writer->failed;
+}
+
+/* The number alone, then its unit; `tail` stands behind a unit of one letter. */
+static void add_size(struct text *text, uint64_t bytes, const char *tail)
+{
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    uint64_t tenths = bytes * 10;
+    unsigned unit = 0;
+    for (; unit < 4 && tenths >= 10000; unit++)
+        tenths = (tenths + 512) / 1024;
+    text_add_decimal(text, unit == 0 ? bytes : tenths / 10);
+    if (unit != 0) {
+        text_add(text, ".");
+        text_add_decimal(text, tenths % 10);
+    }
+    text_add(text, units[unit]);
+    text_add(text, unit == 0 ? tail : "");
+}
+
+void text_add_size(struct text *text, uint64_t bytes)
+{
+    char buffer[32];
+    struct text plain;
+    text_init(&plain, buffer, sizeof(buffer));
+    add_size(&plain, bytes, "  ");
+    for (size_t used = plain.length; used < 10; used++)
+        text_add(text, " ");
+    text_add_bytes(text, buffer, plain.length);
+}
+
+void text_add_size_short(struct text *text, uint64_t bytes)
+{
+    add_size(text, bytes, "");
+}
+
+void text_add_count(struct text *text, uint64_t number, unsigned width)
+{
+    char digits[32];
+    struct text plain;
+    text_init(&plain, digits, sizeof(digits));
+    text_add_decimal(&plain, number);
+    size_t commas = (plain.length - 1) / 3;
+    for (size_t used = plain.length + commas; used < width; used++)
+        text_add(text, " ");
+    for (size_t i = 0; i < plain.length; i++) {
+        if (i != 0 && (plain.length - i) % 3 == 0)
+            text_add(text, ",");
+        text_add_bytes(text, &digits[i], 1);
+    }
+}
+
+void text_add_share(struct text *text, uint64_t part, uint64_t whole)
+{
+    if (whole == 0) {
+        text_add(text, "-");
+        return;
+    }
+    uint64_t tenths = (uint64_t)((double)part * 1000 / (double)whole + 0.5);
+    text_add_decimal(text, tenths / 10);
+    text_add(text, ".");
+    text_add_decimal(text, tenths % 10);
+    text_add(text, " %");
+}

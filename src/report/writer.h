@@ -1,0 +1,35 @@
+/*
+ * Text of any length to a descriptor through a small buffer on the stack, since the heap must stay
+ * as it is while it is described; and numbers as people read them.
+ */
+#ifndef SNUG_REPORT_WRITER_H
+#define SNUG_REPORT_WRITER_H
+
+#include "platform/output.h"
+
+enum { WRITER_BUFFER = 2048, WRITER_ROOM = 512 };
+
+struct writer {
+    int descriptor;
+    bool failed;
+    struct text text;
+    char buffer[WRITER_BUFFER];
+};
+
+void writer_begin(struct writer *writer, int descriptor);
+
+/* Room for WRITER_ROOM more bytes. */
+struct text *writer_room(struct writer *writer);
+
+/* Writes what is left. False: something could not be written. */
+bool writer_end(struct writer *writer);
+
+/* "1.5 MiB" in 10 columns, or in as many as it takes, and a number with commas in `width`. */
+void text_add_size(struct text *text, uint64_t bytes);
+void text_add_size_short(struct text *text, uint64_t bytes);
+void text_add_count(struct text *text, uint64_t number, unsigned width);
+
+/* "12.5 %" of `whole`; "-" if that is 0. */
+void text_add_share(struct text *text, uint64_t part, uint64_t whole);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * What the next slow path of any thread is asked to do. Nobody waits for it there, and a program
+ * that is asked for nothing pays one load for each slow path.
+ *
+ * Requests come from signal handlers and, through `snug trim`, from other processes: each is a byte
+ * of its own, so that setting one needs no more than to write it.
+ */
+#ifndef SNUG_STATS_EVENT_H
+#define SNUG_STATS_EVENT_H
+
+#include "base/common.h"
+
+struct events {
+    union {
+        uint64_t any; /* not 0 if one of them is set */
+        struct {
+            uint8_t trim;  /* give free memory back */
+            uint8_t print; /* print the statistics */
+            uint8_t check; /* walk the heap */
+            uint8_t watch; /* always look whether something is due */
+        } wanted;
+    };
+    uint64_t trims;   /* how many were carried out */
+    uint64_t started; /* nanoseconds of os_clock() when the library was loaded */
+};
+
+extern struct events events;
+
+/* Does what is asked for; no lock is held. NULL: nothing yet. */
+extern void (*events_handler)(void);
+
+COLD void events_run(void);
+
+static inline void events_poll(void)
+{
+    /* relaxed: a request is honoured a little later then */
+    if (UNLIKELY(__atomic_load_n(&events.any, __ATOMIC_RELAXED) != 0))
+        events_run();
+}
+
+#endif
