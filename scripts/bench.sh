@@ -12,7 +12,7 @@ bench_needs=(g++:g++)     # for a workload in C++
 
 # Unpacks mimalloc from PyPI into build/peers.
 install_wheel() {
-    local peers=$build/peers wheel
+    local peers=$build/peers wheel version
     need_packages python3:python3
     python3 -m pip --version >/dev/null 2>&1 || want_packages python3-pip
     mkdir -p "$peers"
@@ -23,7 +23,9 @@ install_wheel() {
     }
     for wheel in "$peers"/*.whl; do
         python3 -m zipfile -e "$wheel" "$peers"
+        version=$(cut -d - -f 2 <<<"${wheel##*/}")
         rm "$wheel"
+        find "$peers" -name 'libmimalloc.so.3' -exec sh -c 'echo "$2" >"$1.version"' sh {} "$version" \;
     done
     say "other allocators from PyPI:" && find "$peers" -name 'lib*.so*' >&2
 }

@@ -32,10 +32,10 @@ pub struct Cli {
 pub enum Command {
     Run(RunArgs),
     Compare(CompareArgs),
-    Bench(BenchArgs),
     Record(RecordArgs),
     Replay(ReplayArgs),
     Tune(TuneArgs),
+    Bench(Box<BenchArgs>),
 }
 
 /// Run a command on snug, and so the programs that it starts

@@ -98,6 +98,10 @@ pub struct BenchArgs {
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
     pub compare: Vec<PathBuf>,
 
+    /// Measure nothing: report the results of one or several --json files, whose rows are put together
+    #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with = "compare")]
+    pub report_of: Vec<PathBuf>,
+
     /// Where the workload programs are [default: ../bench beside the folder of the snug binary]
     #[arg(long, value_name = "DIR", env = crate::cli::WORKLOADS_VARIABLE)]
     pub workloads: Option<PathBuf>,
@@ -106,6 +110,12 @@ pub struct BenchArgs {
 pub fn run(args: &BenchArgs) -> Result<ExitCode> {
     if let [old, new] = args.compare.as_slice() {
         return changes::run(&Lab::read(old)?, &Lab::read(new)?);
+    }
+    if !args.report_of.is_empty() {
+        args.report.ensure_writable()?;
+        let labs: Result<Vec<Lab>> = args.report_of.iter().map(|path| Lab::read(path)).collect();
+        report::publish(&Lab::join(labs?)?, &args.report)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let folder = workload_folder(args.workloads.as_deref())?;
     let chosen = catalog::choose(catalog::rows(args.quick, &args.threads), &args.only)?;

@@ -134,6 +134,51 @@ impl Lab {
     }
 }
 
+/// Labs that were made one after the other, of different rows, as one. They must be of one machine, version and set of
+/// allocators, or their figures could not stand beside each other.
+impl Lab {
+    pub fn join(labs: Vec<Lab>) -> Result<Lab> {
+        let mut labs = labs.into_iter();
+        let mut all = labs.next().context("there is nothing to report")?;
+        for lab in labs {
+            let names = |lab: &Lab| lab.allocators.iter().map(|allocator| allocator.name.clone()).collect::<Vec<_>>();
+            ensure!(names(&lab) == names(&all), "the files do not have the same allocators");
+            ensure!(lab.machine == all.machine, "the files are of different machines or systems");
+            ensure!(lab.version == all.version, "the files are of different versions of snug");
+            ensure!(lab.settings.quick == all.settings.quick, "some of the files are quick runs and some are not");
+            for row in lab.rows {
+                match all.rows.iter_mut().find(|other| other.row.name == row.row.name) {
+                    None => all.rows.push(row),
+                    Some(known) => known.take_in(row)?,
+                }
+            }
+            all.missing.extend(lab.missing);
+            all.settings.rounds = all.settings.rounds.min(lab.settings.rounds);
+            all.ended_early = all.ended_early.or(lab.ended_early);
+        }
+        all.missing.sort();
+        all.missing.dedup();
+        Ok(all)
+    }
+}
+
+impl RowResult {
+    /// Adds instructions that were counted apart; a row that was measured twice is refused.
+    fn take_in(&mut self, other: RowResult) -> Result<()> {
+        for (mine, theirs) in self.series.iter_mut().zip(other.series) {
+            let twice = !mine.figures.is_empty() && !theirs.figures.is_empty();
+            ensure!(!twice, "{} is in more than one of the files", self.row.name);
+            if mine.figures.is_empty() {
+                let instructions = mine.instructions.or(theirs.instructions);
+                *mine = Series { instructions, failure: mine.failure.take().or(theirs.failure.clone()), ..theirs };
+            } else {
+                mine.instructions = mine.instructions.or(theirs.instructions);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Series {
     pub fn times(&self) -> Vec<f64> {
         self.figures.iter().map(|figures| figures.time).collect()
@@ -179,7 +224,58 @@ impl Series {
         self.ratio_to(ours, |figures| Some(figures.time))
     }
 
+    pub fn peak_ratio(&self, ours: &Series) -> Option<Estimate> {
+        self.ratio_to(ours, |figures| Some(figures.peak_bytes as f64))
+    }
+
     pub fn system_call_count(&self) -> Option<u64> {
         Some(self.system_calls.as_ref()?.values().sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::samples::lab;
+    use super::*;
+
+    #[test]
+    fn labs_of_different_rows_are_joined() {
+        let (mut first, mut second) = (lab(), lab());
+        first.rows.pop();
+        second.rows.remove(0);
+        second.settings.rounds = 2;
+        let joined = Lab::join(vec![first, second]).unwrap();
+        let names: Vec<&str> = joined.rows.iter().map(|row| row.row.name.as_str()).collect();
+        assert_eq!((names, joined.settings.rounds), (vec!["pairs/lifo", "larson/2"], 2));
+        assert_eq!(joined.missing.len(), 1);
+    }
+
+    #[test]
+    fn counted_instructions_are_added_to_their_row() {
+        let mut counted = lab();
+        for series in counted.rows.iter_mut().flat_map(|row| &mut row.series) {
+            *series = Series { instructions: Some(51.0), ..Series::default() };
+        }
+        for labs in [vec![lab(), counted.clone()], vec![counted, lab()]] {
+            let joined = Lab::join(labs).unwrap();
+            let series = &joined.rows[0].series[1];
+            assert_eq!((series.instructions, series.figures.len(), series.curve.len()), (Some(51.0), 3, 3));
+        }
+    }
+
+    #[test]
+    fn what_cannot_stand_beside_each_other_is_refused() {
+        let changed = |change: fn(&mut Lab)| {
+            let mut other = lab();
+            other.rows.iter_mut().for_each(|row| row.row.name.push('x'));
+            change(&mut other);
+            Lab::join(vec![lab(), other]).map_err(|error| error.to_string())
+        };
+        assert!(changed(|_| ()).is_ok());
+        assert!(changed(|lab| lab.machine.kernel.push('x')).unwrap_err().contains("different machines"));
+        assert!(changed(|lab| lab.version.push('x')).unwrap_err().contains("versions"));
+        assert!(changed(|lab| lab.settings.quick = true).unwrap_err().contains("quick"));
+        assert!(changed(|lab| lab.allocators[2].name.push('x')).unwrap_err().contains("same allocators"));
+        assert!(Lab::join(vec![lab(), lab()]).unwrap_err().to_string().contains("more than one"));
     }
 }

@@ -2,10 +2,15 @@
 //! and as one HTML page with plots.
 
 mod csv_file;
+mod figures;
+mod html;
+mod markdown;
+pub mod plots;
 #[cfg(test)]
 pub mod samples;
 pub mod tables;
 pub mod terminal;
+mod words;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -26,12 +31,20 @@ pub struct ReportArgs {
     /// Write a line for each run to FILE
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+
+    /// Write the tables to FILE, as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+
+    /// Write tables and plots to FILE, as one page of HTML
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 impl ReportArgs {
     /// That all files can be written is known before hours are spent.
     pub fn ensure_writable(&self) -> Result<()> {
-        for path in [&self.json, &self.csv].into_iter().flatten() {
+        for path in [&self.json, &self.csv, &self.markdown, &self.html].into_iter().flatten() {
             let probe = File::options().create(true).append(true).open(path);
             probe.with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -43,7 +56,9 @@ impl ReportArgs {
 pub fn publish(lab: &Lab, args: &ReportArgs) -> Result<()> {
     write!(std::io::stdout().lock(), "{}", terminal::render(lab))?;
     write_to(args.json.as_deref(), |file| Ok(serde_json::to_writer_pretty(file, lab)?))?;
-    write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))
+    write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))?;
+    write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown::render(lab).as_bytes())?))?;
+    write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?))
 }
 
 fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {

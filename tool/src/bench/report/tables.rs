@@ -129,7 +129,8 @@ fn overhead(lab: &Lab) -> Table {
         lab,
         "Memory overhead",
         "Resident bytes over the bytes that the program had asked for, sampled through the run and averaged over the \
-         time in which at least 1 MiB was live; the program's own tables are left out. * is the least.",
+         time in which at least 1 MiB was live; the program's own tables are left out. Below 1 where pages were asked \
+         for and never written. * is the least.",
         |series| series.overhead(),
         |ratio| format!("{ratio:.2}"),
     )
@@ -222,12 +223,13 @@ fn without_figures(series: &Series) -> Cell {
     }
 }
 
-/// Marks the cell with the least value, if there are several.
+/// Marks the cells with the least value, if not all have it.
 fn mark_best(cells: impl Iterator<Item = Cell>, values: impl Iterator<Item = Option<f64>>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = cells.collect();
     let values: Vec<Option<f64>> = values.collect();
-    let least = stats::min(&values.iter().flatten().copied().collect::<Vec<_>>());
-    if values.iter().flatten().count() > 1 {
+    let known: Vec<f64> = values.iter().flatten().copied().collect();
+    let least = stats::min(&known);
+    if least < stats::max(&known) {
         for (cell, value) in cells.iter_mut().zip(&values) {
             cell.best = *value == Some(least);
         }

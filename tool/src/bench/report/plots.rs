@@ -1,0 +1,192 @@
+//! Plots as SVG, to stand inside a page of HTML.
+//!
+//! The colours are the page's: where plotters writes one, the name of a CSS variable is put (`--s0`, `--s1`, ... for the
+//! series, `--grid` for the grid), and the text's own colour for axes and labels. So the same plot serves light and dark
+//! pages.
+
+use anyhow::{anyhow, Result};
+use plotters::coord::types::RangedCoordf64;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+/// Small enough for a phone, where it is shown in its own size or a little less.
+const SIZE: (u32, u32) = (440, 300);
+const FONT: &str = "sans-serif";
+const FONT_SIZE: u32 = 13;
+/// Colours that stand for others; whatever plotters writes in them is replaced.
+const INK: RGBColor = RGBColor(1, 2, 3);
+const GRID: RGBColor = RGBColor(1, 2, 4);
+const SERIES: RGBColor = RGBColor(1, 3, 0);
+/// As many as the page has colours.
+pub const COLOURS: usize = 14;
+
+/// One line of a plot.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// Which of the page's colours, below COLOURS.
+    pub colour: usize,
+    pub points: Vec<(f64, f64)>,
+    /// What stands beside single points: their place in `points`, and the text.
+    pub labels: Vec<(usize, String)>,
+    /// Marks at the points; without them it is a curve.
+    pub marks: bool,
+    pub thick: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Plot {
+    pub title: String,
+    pub x: String,
+    pub y: String,
+    /// Values that axes must hold besides those of the lines.
+    pub hold: Vec<(f64, f64)>,
+    pub lines: Vec<Line>,
+}
+
+/// The plot as an <svg> element.
+pub fn svg(plot: &Plot) -> Result<String> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+        draw(plot, &area).map_err(|error| anyhow!("cannot draw {}: {error}", plot.title))?;
+        area.present().map_err(|error| anyhow!("cannot draw {}: {error}", plot.title))?;
+    }
+    Ok(with_page_colours(&text))
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+fn draw(plot: &Plot, area: &Area) -> Drawn {
+    let points = || plot.lines.iter().flat_map(|line| &line.points).chain(&plot.hold).copied();
+    let (x_least, x_most) = range(points().map(|(x, _)| x));
+    let (_, y_most) = range(points().map(|(_, y)| y));
+    // Room for what stands to the right of a point.
+    let labelled = plot.lines.iter().any(|line| line.labels.iter().any(|(_, text)| text.len() > 3));
+    let (before, after) = if labelled { (0.04, 0.2) } else { (0.04, 0.05) };
+    let wide = x_most - x_least;
+    let mut chart = ChartBuilder::on(area)
+        .margin(6)
+        .margin_right(14)
+        .x_label_area_size(38)
+        .y_label_area_size(58)
+        .build_cartesian_2d((x_least - before * wide).max(0.0)..x_most + after * wide, 0.0..y_most * 1.05)?;
+    draw_axes(plot, &mut chart)?;
+    for line in &plot.lines {
+        draw_line(line, &mut chart)?;
+    }
+    Ok(())
+}
+
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+fn draw_axes(plot: &Plot, chart: &mut Chart) -> Drawn {
+    let label = (FONT, FONT_SIZE).into_font().color(&INK);
+    chart
+        .configure_mesh()
+        .x_desc(&plot.x)
+        .y_desc(&plot.y)
+        .x_labels(6)
+        .y_labels(6)
+        .x_label_formatter(&|value| short(*value))
+        .y_label_formatter(&|value| short(*value))
+        .label_style(label.clone())
+        .axis_desc_style(label)
+        .axis_style(INK)
+        .bold_line_style(GRID)
+        .light_line_style(GRID.mix(0.0))
+        .draw()?;
+    Ok(())
+}
+
+fn draw_line(line: &Line, chart: &mut Chart) -> Drawn {
+    let colour = RGBColor(SERIES.0, SERIES.1, line.colour.min(COLOURS - 1) as u8);
+    let (width, size) = if line.thick { (3, 5) } else { (1, 4) };
+    chart.draw_series(LineSeries::new(line.points.iter().copied(), colour.stroke_width(width)))?;
+    if line.marks {
+        chart.draw_series(line.points.iter().map(|&point| Circle::new(point, size, colour.filled())))?;
+    }
+    for (place, text) in &line.labels {
+        let Some(&point) = line.points.get(*place) else { continue };
+        let style = (FONT, FONT_SIZE - 1).into_font().color(&colour);
+        let label = EmptyElement::at(point) + Text::new(text.clone(), (6, -14), style);
+        chart.draw_series(std::iter::once(label))?;
+    }
+    Ok(())
+}
+
+/// The least and the most; one apart if there is one value only.
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (least, most) =
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)));
+    match least < most {
+        true => (least, most),
+        false if least.is_finite() => (least - 0.5, least + 0.5),
+        false => (0.0, 1.0),
+    }
+}
+
+/// A number for an axis: no more digits than it needs.
+fn short(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 20.0 || size == 0.0 => 0,
+        size if size >= 2.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+fn with_page_colours(svg: &str) -> String {
+    let hex = |colour: RGBColor| format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+    let mut text = svg.replace(&hex(INK), "currentColor").replace(&hex(GRID), "var(--grid)");
+    for colour in 0..COLOURS {
+        text = text.replace(&hex(RGBColor(SERIES.0, SERIES.1, colour as u8)), &format!("var(--s{colour})"));
+    }
+    // The size is the page's business; the view box, which plotters writes too, keeps the proportions.
+    text.replacen(&format!("width=\"{}\" height=\"{}\" ", SIZE.0, SIZE.1), "", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot() -> Plot {
+        let line = Line {
+            colour: 3,
+            points: vec![(1.0, 10.0), (2.0, 30.0)],
+            labels: vec![(1, "a <label>".into())],
+            marks: true,
+            thick: false,
+        };
+        let [title, x, y] = ["Title", "x axis", "y axis"].map(String::from);
+        Plot { title, x, y, hold: vec![], lines: vec![line] }
+    }
+
+    #[test]
+    fn a_plot_has_its_points_labels_and_the_colours_of_the_page() {
+        let text = svg(&plot()).unwrap();
+        assert_eq!(text.matches("<circle").count(), 2, "{text}");
+        for part in ["<svg", "viewBox", "var(--s3)", "var(--grid)", "currentColor", "x axis", "a &lt;label&gt;"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(!text.contains("#01") && !text.contains("width=\"440\" height=\"300\" viewBox"), "{text}");
+    }
+
+    #[test]
+    fn plots_of_little_are_drawn_too() {
+        let mut one = plot();
+        one.lines[0].points.truncate(1);
+        svg(&one).unwrap();
+        one.lines.clear();
+        svg(&one).unwrap();
+    }
+
+    #[test]
+    fn numbers_of_axes() {
+        assert_eq!([0.0, 0.5, 1.25, 3.0, 150.0].map(short), ["0", "0.5", "1.25", "3", "150"]);
+    }
+}
