@@ -2,11 +2,14 @@
 
 mod common;
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use common::{assert_refused, stderr, stdout, text, Place};
 
 const WORKLOAD: &str = r#"#!/bin/sh
+case "$1" in reverse-100) if [ -e "$HANG" ]; then echo $$ > "$HANG"; exec sleep 1000; fi; esac
 case "$LD_PRELOAD" in
     "") ns=4.5;;
     *libsnug*) ns=3.0;;
@@ -21,6 +24,7 @@ fn bench(place: &Place, args: &[&str]) -> Command {
     place.write("pairs", WORKLOAD, 0o755);
     let mut command = place.snug(&[&["bench", "--no-system-calls"], args].concat());
     command.env("SNUG_WORKLOADS", place.dir.path()).env("RUNS", place.path("runs"));
+    command.env("HANG", place.path("hang"));
     command
 }
 
@@ -111,4 +115,74 @@ fn what_is_not_there() {
     assert_refused(&output, 1, &["there is no row filo; the families are: pairs, "]);
     let output = bench(&place, &["--workloads", "/no/such"]).output().unwrap();
     assert_refused(&output, 1, &["there are no workloads in /no/such", "./dev build"]);
+}
+
+#[test]
+fn an_interrupt_prints_what_there_is() {
+    let place = Place::new();
+    let (hang, json) = (place.write("hang", "", 0o644), place.path("out.json"));
+    // The row that hangs runs last: rows have the order of the catalog.
+    let args =
+        ["--rounds", "1", "--peers", "none", "--only", "pairs/freed-at-once,pairs/reverse-100", "--json", text(&json)];
+    let child = bench(&place, &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let hanging = (0..600).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        std::fs::read_to_string(&hang).unwrap().trim().parse::<i32>().ok()
+    });
+    let hanging = hanging.expect("the row that hangs did not begin");
+    // SAFETY: only sends a signal to a child that was not waited for yet.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let output = child.wait_with_output().unwrap();
+    let table = stdout(&output);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    assert_eq!(time_of(&table, "snug"), "3.00 ±0%*", "{table}");
+    assert!(table.contains("NOT COMPLETE: stopped in round 1, at pairs/reverse-100"), "{table}");
+    assert!(json.is_file());
+    // SAFETY: signal 0 only asks whether there is such a process.
+    assert_eq!(unsafe { libc::kill(hanging, 0) }, -1, "the workload was left behind");
+}
+
+#[test]
+fn a_command_of_ones_own() {
+    let place = Place::new();
+    let program = place.write("mine", "#!/bin/sh\necho chatter; sleep 0.1; exit ${1-0}\n", 0o755);
+    let args = ["bench", "--no-system-calls", "--rounds", "1", "--peers", "none", "--"];
+    let output = place.output(&[&args[..], &[text(&program)]].concat());
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    let table = stdout(&output);
+    assert!(table.contains("command/mine") && time_of(&table, "snug").starts_with("0.1"), "{table}");
+    assert!(!table.contains("chatter"), "{table}");
+
+    let output = place.output(&[&args[..], &[text(&program), "7"]].concat());
+    assert!(stdout(&output).contains("FAILED: command/mine on snug: exit status: 7"), "{}", stdout(&output));
+    assert_refused(&place.output(&[&args[..], &["no-such-program"]].concat()), 127, &["no-such-program was not found"]);
+}
+
+#[test]
+fn changes_from_one_file_to_another() {
+    let place = Place::new();
+    let (old, new) = (place.path("old.json"), place.path("new.json"));
+    let measure = |json: &Path, ns: &str| {
+        place.write("pairs", WORKLOAD.replace("ns=3.0", &format!("ns={ns}")), 0o755);
+        let mut command = place.snug(&["bench", "--no-system-calls", "--rounds", "3", "--peers", "none"]);
+        command.args(["--only", "pairs/freed-at-once", "--json", text(json)]);
+        command.env("SNUG_WORKLOADS", place.dir.path()).env("RUNS", place.path("runs")).env("HANG", "/no/such");
+        assert_clean_status(&command.output().unwrap());
+    };
+    measure(&old, "3.0");
+    measure(&new, "4.0");
+    let compare = |from: &Path, to: &Path| place.output(&["bench", "--compare", text(from), text(to)]);
+    let output = compare(&old, &new);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stdout(&output).contains("slower ┆ 1.33 (1.33..1.33)"), "{}", stdout(&output));
+    let output = compare(&new, &old);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).contains("faster ┆ 0.75"), "{}", stdout(&output));
+    let text_file = place.write("text", "no json", 0o644);
+    assert_refused(&compare(&old, &text_file), 1, &["is no results of snug bench --json"]);
+    assert_refused(&compare(&old, Path::new("/no/such")), 1, &["cannot read /no/such"]);
+}
+
+fn assert_clean_status(output: &std::process::Output) {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
 }

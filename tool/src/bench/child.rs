@@ -40,6 +40,22 @@ pub struct Job {
     pub doubled: Option<Vec<OsString>>,
 }
 
+impl Job {
+    /// A program as it is; an error says why it cannot be run on snug.
+    pub fn of_command(words: &[OsString]) -> Result<Job> {
+        launch::command_for(words)?;
+        let name = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy();
+        let row = Row {
+            name: format!("command/{name}"),
+            family: "command".into(),
+            about: words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
+            threads: 1,
+            unit: Unit::Seconds,
+        };
+        Ok(Job { row, words: words.to_vec(), folder: None, variables: Vec::new(), doubled: None })
+    }
+}
+
 /// What one run gave.
 pub struct Outcome {
     pub figures: Figures,

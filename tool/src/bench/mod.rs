@@ -31,6 +31,7 @@ mod versions;
 mod workloads;
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -105,6 +106,10 @@ pub struct BenchArgs {
     /// Where the workload programs are [default: ../bench beside the folder of the snug binary]
     #[arg(long, value_name = "DIR", env = crate::cli::WORKLOADS_VARIABLE)]
     pub workloads: Option<PathBuf>,
+
+    /// A command of your own to measure, instead of the rows
+    #[arg(value_name = "CMD", last = true, conflicts_with_all = ["only", "list", "count", "quick"])]
+    pub command: Vec<OsString>,
 }
 
 pub fn run(args: &BenchArgs) -> Result<ExitCode> {
@@ -117,7 +122,6 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
         report::publish(&Lab::join(labs?)?, &args.report)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = workload_folder(args.workloads.as_deref())?;
     let chosen = catalog::choose(catalog::rows(args.quick, &args.threads), &args.only)?;
     if args.list {
         print!("{}", catalog::list(&chosen));
@@ -125,7 +129,10 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
     }
     args.report.ensure_writable()?;
     let workshop = Workshop::new(args.quick)?;
-    let (jobs, mut missing) = catalog::jobs(&chosen, &folder, &workshop);
+    let (jobs, mut missing) = match args.command.as_slice() {
+        [] => catalog::jobs(&chosen, &workload_folder(args.workloads.as_deref())?, &workshop),
+        words => (vec![Job::of_command(words)?], Vec::new()),
+    };
     ensure!(!jobs.is_empty(), "{}", missing.join("; "));
     let found = allocators::find(&args.allocators)?;
     for allocator in &found.allocators {

@@ -1,0 +1,175 @@
+//! The lab as it is used: the real workloads on the allocators of this machine, and its page of HTML in a browser.
+
+mod common;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{stderr, stdout, text, Place};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use serde_json::Value;
+
+/// One row of each family, and all that is special in one.
+const ROWS: &str = "pairs/freed-at-once,pairs/producer-consumer,churn/64-one-page,random-mixed/257-768,\
+    same-thread/500/1,same-thread/500/2,separate-thread/500/2,larson/2,producer-consumer/2,cells/holes,many-threads/*,\
+    realloc-growth/*,aligned/*,big/*,overhead/16-1024,fragment/drift,peak-idle/*,latency/1";
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let tests = vec![
+        Trial::ignorable_test("workloads_run_on_every_allocator", workloads_run_on_every_allocator),
+        Trial::ignorable_test("system_calls_and_instructions", system_calls_and_instructions),
+        Trial::ignorable_test("the_page_in_a_browser", the_page_in_a_browser),
+    ];
+    libtest_mimic::run(&arguments, tests).exit();
+}
+
+/// Where `./dev build` leaves them.
+fn workloads() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../build/bench");
+    folder.join("pairs").is_file().then_some(folder)
+}
+
+/// Measures and returns the JSON, and writes the page.
+fn measure(place: &Place, workloads: &Path, rows: &str, more: &[&str]) -> Value {
+    let (json, html) = (place.path("lab.json"), place.path("lab.html"));
+    let mut command = place.snug(&["bench", "--quick", "--rounds", "1", "--only", rows]);
+    command.args(["--workloads", text(workloads), "--json", text(&json), "--html", text(&html)]).args(more);
+    let output = command.output().unwrap();
+    assert!(json.is_file(), "{}{}", stdout(&output), stderr(&output));
+    serde_json::from_slice(&fs::read(json).unwrap()).unwrap()
+}
+
+/// Each row has figures on each allocator. A peer may fail, and some do; then it says why.
+fn workloads_run_on_every_allocator() -> Result<Completion, Failed> {
+    let Some(workloads) = workloads() else {
+        return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
+    };
+    let place = Place::new();
+    let lab = measure(&place, &workloads, ROWS, &["--no-system-calls"]);
+    let names: Vec<&str> =
+        lab["allocators"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let rows = lab["rows"].as_array().unwrap();
+    assert!(rows.len() >= 20 && names.len() >= 2, "{} rows, {names:?}", rows.len());
+    for row in rows {
+        for (name, series) in names.iter().zip(row["series"].as_array().unwrap()) {
+            let (row, figures) = (row["row"]["name"].as_str().unwrap(), series["figures"].as_array().unwrap());
+            if let Some(why) = series["failure"].as_str() {
+                assert!(!["system", "snug"].contains(name), "{row} on {name}: {why}");
+                eprintln!("{row} fails on {name}: {why}");
+                continue;
+            }
+            assert_eq!(figures.len(), 1, "{row} on {name}");
+            assert!(figures[0]["time"].as_f64().unwrap() > 0.0 && figures[0]["peak_bytes"].as_u64().unwrap() > 500_000);
+            assert!(!series["curve"].as_array().unwrap().is_empty(), "{row} on {name} has no curve");
+        }
+    }
+    let has = |family: &str, figure: &str| {
+        let row = rows.iter().find(|row| row["row"]["family"] == family).unwrap_or_else(|| panic!("no {family}"));
+        row["series"][1]["figures"][0]["further"][figure].as_f64().unwrap_or_else(|| panic!("no {figure} in {family}"))
+    };
+    assert!(has("latency", "malloc_p50_ns") <= has("latency", "malloc_max_ns"));
+    assert!(has("peak-idle", "idle_rss_kib") > 0.0 && has("many-threads", "waiting_kib") > 0.0);
+    Ok(Completion::Completed)
+}
+
+/// By strace and callgrind, where they are there.
+fn system_calls_and_instructions() -> Result<Completion, Failed> {
+    let Some(workloads) = workloads() else {
+        return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
+    };
+    if let Some(absent) = ["strace", "valgrind"].into_iter().find(|name| !runs(name)) {
+        return Ok(Completion::ignored_with(format!("there is no {absent} (apt-get install {absent})")));
+    }
+    let place = Place::new();
+    let lab = measure(&place, &workloads, "churn/64-one-page", &["--peers", "none"]);
+    let mapped = lab["rows"][0]["series"][1]["system_calls"]["mmap"].as_u64().unwrap();
+    assert!((1..1000).contains(&mapped), "{mapped} calls of mmap");
+
+    let count = || {
+        let lab = measure(&place, &workloads, "churn/64-one-page", &["--peers", "none", "--count"]);
+        lab["rows"][0]["series"][1]["instructions"].as_f64().unwrap()
+    };
+    let (once, again) = (count(), count());
+    assert!((20.0..200.0).contains(&once) && (once - again).abs() < 0.1, "{once} and {again} instructions for each");
+    Ok(Completion::Completed)
+}
+
+/// Light, dark and as narrow as a phone: the plots are there, in the colours that the page says, and fit.
+fn the_page_in_a_browser() -> Result<Completion, Failed> {
+    let Some(workloads) = workloads() else {
+        return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
+    };
+    let Some(browser) = ["chromium", "chromium-browser"].into_iter().find(|name| runs(name)) else {
+        return Ok(Completion::ignored_with("there is no chromium (apt-get install chromium)"));
+    };
+    let place = Place::new();
+    measure(&place, &workloads, "same-thread/500/*,larson/*,peak-idle", &["--no-system-calls", "--peers", "none"]);
+
+    let dark = "--blink-settings=preferredColorScheme=0";
+    for (settings, page, snug) in
+        [(&[][..], [255, 255, 255], [0xcf, 0x22, 0x2e]), (&[dark][..], [13, 17, 23], [0xff, 0x6a, 0x69])]
+    {
+        let colours = colours_of(&screenshot(&place, browser, settings));
+        assert_eq!(*colours.iter().max_by_key(|(_, count)| **count).unwrap().0, page, "the colour of the page");
+        let of_snug = colours.get(&snug).copied().unwrap_or(0);
+        assert!(of_snug > 300, "{of_snug} pixels have the colour of snug's lines");
+    }
+    let said = said_on_a_phone(&place, browser);
+    assert!(said.contains("plots fit: true, page fits: true") && !said.contains("0 plots"), "{said}");
+    Ok(Completion::Completed)
+}
+
+fn runs(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Chromium without a window, with a profile of its own, and no wish to speak with anybody.
+fn browse(place: &Place, browser: &str) -> Command {
+    let profile = tempfile::tempdir_in(place.dir.path()).unwrap().keep();
+    let mut command = Command::new("timeout");
+    command.args(["120", browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);
+    command.args(["--disable-component-update", "--disable-sync", "--allow-file-access-from-files"]);
+    command.arg(format!("--user-data-dir={}", text(&profile))).env_remove("LD_PRELOAD");
+    command
+}
+
+fn screenshot(place: &Place, browser: &str, settings: &[&str]) -> PathBuf {
+    let (image, page) = (place.path("page.png"), place.path("lab.html"));
+    let mut command = browse(place, browser);
+    command.args(settings).args(["--window-size=1200,1600", &format!("--screenshot={}", text(&image))]);
+    let output = command.arg(format!("file://{}", text(&page))).output().unwrap();
+    assert!(image.is_file(), "{}", stderr(&output));
+    image
+}
+
+fn colours_of(image: &Path) -> HashMap<[u8; 3], usize> {
+    let mut reader = png::Decoder::new(BufReader::new(File::open(image).unwrap())).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    let mut colours = HashMap::new();
+    for pixel in pixels[..info.buffer_size()].chunks(info.color_type.samples()) {
+        *colours.entry([pixel[0], pixel[1], pixel[2]]).or_insert(0) += 1;
+    }
+    colours
+}
+
+/// A headless window is never as narrow as a phone, a frame in it is. Whether all is as wide as it at most.
+fn said_on_a_phone(place: &Place, browser: &str) -> String {
+    let script =
+        "<p id=said>nothing</p><iframe src=lab.html style='width:390px;height:800px;border:0'></iframe><script>
+        onload = () => {
+            const page = frames[0].document.documentElement, plots = [...page.querySelectorAll('svg')];
+            const fits = plots.every(plot => plot.getBoundingClientRect().right <= page.clientWidth);
+            document.getElementById('said').textContent =
+                `${plots.length} plots fit: ${fits}, page fits: ${page.scrollWidth <= page.clientWidth}`;
+        };
+    </script>";
+    place.write("phone.html", script, 0o644);
+    let mut command = browse(place, browser);
+    command.args(["--dump-dom", "--virtual-time-budget=5000", &format!("file://{}", text(&place.path("phone.html")))]);
+    stdout(&command.output().unwrap())
+}
