@@ -74,7 +74,9 @@ pub fn behind(lab: &Lab) -> Table {
 fn time(lab: &Lab) -> Table {
     let reference = lab.reference();
     let ours = &lab.allocators[reference].name;
-    let lines = lab.rows.iter().map(|result| {
+    let measured =
+        |result: &&RowResult| result.series.iter().any(|series| !series.figures.is_empty() || series.failure.is_some());
+    let lines = lab.rows.iter().filter(measured).map(|result| {
         let cells = (0..lab.allocators.len()).map(|place| time_cell(result, place, reference));
         line(&result.row, mark_best(cells, result.series.iter().map(Series::time)))
     });
@@ -297,6 +299,20 @@ mod tests {
     fn only_tables_with_something_to_show() {
         let titles: Vec<String> = all(&lab()).into_iter().map(|table| table.title).collect();
         assert_eq!(titles, ["Time", "Peak memory, MiB", "Memory overhead", "Page faults", "Further figures"]);
+    }
+
+    #[test]
+    fn instructions_alone_are_one_table() {
+        let mut lab = lab();
+        for series in lab.rows.iter_mut().flat_map(|row| &mut row.series) {
+            *series = Series { instructions: Some(51.04), ..Series::default() };
+        }
+        let tables = all(&lab);
+        assert_eq!(tables.len(), 1);
+        assert_eq!(
+            (tables[0].title.as_str(), tables[0].lines[0].cells[1].text.as_str()),
+            ("Instructions per operation", "51.0")
+        );
     }
 
     #[test]
