@@ -224,16 +224,21 @@ mod signals {
         TO_SEND.store(signal, Ordering::Relaxed);
     }
 
-    /// Those of the terminal reach the command by themselves and are ignored here; others are passed on.
+    /// That there is a handler at all ends the wait for a slot.
+    extern "C" fn wake_up(_signal: i32) {}
+
+    /// Those of the terminal reach the command by themselves and are ignored here; others are passed on. That the
+    /// command has ended is noticed at once.
     pub fn pass_on(command: &mut std::process::Command) {
         let of_terminal = [libc::SIGINT, libc::SIGQUIT].map(|signal| (signal, libc::SIG_IGN));
         let handler = note as extern "C" fn(i32) as libc::sighandler_t;
         let of_others = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].map(|signal| (signal, handler));
+        let of_child = [(libc::SIGCHLD, wake_up as extern "C" fn(i32) as libc::sighandler_t)];
         let mut before = Vec::new();
-        for (signal, action) in of_terminal.into_iter().chain(of_others) {
+        for (signal, action) in of_terminal.into_iter().chain(of_others).chain(of_child) {
             // SAFETY: the handler stores to an atomic only.
             let old = unsafe { libc::signal(signal, action) };
-            if old == libc::SIG_IGN {
+            if old == libc::SIG_IGN && signal != libc::SIGCHLD {
                 // SAFETY: what is ignored, as under nohup, stays so for both.
                 unsafe { libc::signal(signal, libc::SIG_IGN) };
             }

@@ -1,0 +1,68 @@
+//! The traces in bench/traces: they are whole, every replay of them is right, and snug's memory for them stays within
+//! what it was. Footprints are the same each time, so a few percent more are a fact and not noise.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{stderr, stdout, text, Place};
+
+/// Snug's peak over the system's, by trace: what it was when this was written, and a little more.
+const PEAK_LIMITS: [(&str, f64); 6] =
+    [("cc1", 1.24), ("cpython", 1.24), ("git", 1.30), ("node", 1.18), ("perl", 1.08), ("sqlite", 1.34)];
+
+fn traces() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/traces");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "trace")).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn they_are_whole_and_small() {
+    let place = Place::new();
+    let names: Vec<String> = traces().iter().map(|path| path.file_stem().unwrap().to_str().unwrap().into()).collect();
+    assert_eq!(names, PEAK_LIMITS.map(|(name, _)| name));
+    for path in traces() {
+        assert!(fs::metadata(&path).unwrap().len() < 2 << 20, "{path:?} is too large for test data");
+        let output = place.output(&["replay", "--info=json", text(&path)]);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+        let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&info["lost"], &info["totals"]["missing_frees"]), (&0.into(), &0.into()), "{path:?}");
+        assert!(info["totals"]["operations"].as_u64().unwrap() > 200_000, "{path:?}");
+    }
+}
+
+#[test]
+fn snug_needs_no_more_memory_for_them_than_it_did() {
+    let place = Place::new();
+    let paths = traces();
+    let words: Vec<&str> =
+        ["replay", "--footprint", "--peers", "none"].into_iter().chain(paths.iter().map(|p| text(p))).collect();
+    let output = place.output(&words);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    let table = stdout(&output);
+    let peak = |trace: &str, allocator: &str| -> f64 {
+        let of_trace = table.lines().skip_while(|line| !line.contains(&format!("│ {trace} ")));
+        let line = of_trace.into_iter().find(|line| line.contains(&format!("┆ {allocator} "))).unwrap();
+        line.split('┆').nth(2).unwrap().trim().parse().unwrap()
+    };
+    for (trace, limit) in PEAK_LIMITS {
+        let ratio = peak(trace, "snug") / peak(trace, "system");
+        assert!(ratio <= limit, "{trace}: {ratio:.3} times the system's, more than {limit}\n{table}");
+        assert!(ratio > 0.5, "{trace}: too good to be true\n{table}");
+    }
+}
+
+/// With their threads, on snug and on the system's malloc, with all marks checked.
+#[test]
+fn they_are_replayed() {
+    let place = Place::new();
+    let paths = traces();
+    let words: Vec<&str> =
+        ["replay", "--rounds", "1", "--peers", "none"].into_iter().chain(paths.iter().map(|p| text(p))).collect();
+    let output = place.output(&words);
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", stdout(&output), stderr(&output));
+}
