@@ -25,28 +25,33 @@ static NOINLINE void *malloc_slow(size_t size)
     return or_no_memory(heap_take(size));
 }
 
-/* Above the small sizes: cells, the most part of them from the thread's magazines. */
-static NOINLINE void *malloc_medium(size_t size)
+static NOINLINE void *malloc_missed(size_t size)
 {
-    if (LIKELY(size <= CELL_MOST)) {
-        void *cell = cache_pop_cell(thread_self.cache, size);
-        if (LIKELY(cell != NULL))
-            return cell;
-    }
-    return malloc_slow(size);
+    return or_no_memory(heap_take_missed(size));
 }
 
-/* Cells, small objects far from home, and whatever the cache does not take. */
+/* Above the small sizes: cells, the most part of them from the thread's quick lists. */
+static NOINLINE void *malloc_medium(size_t size)
+{
+    if (UNLIKELY(size > CELL_MOST))
+        return malloc_slow(size);
+    void *cell = cache_pop_cell(thread_self.cache, size);
+    return LIKELY(cell != NULL) ? cell : malloc_missed(size);
+}
+
+/* Cells, small objects far from home, other heaps' blocks, and whatever the cache does not take. */
 static NOINLINE void free_slow(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     struct cache *cache = thread_self.cache;
     size_t class = page_map_covers(address) ? page_map_class(address) : 0;
-    bool taken = class == PAGE_MAP_CELL  ? cache_push_cell(cache, address)
-                 : class < PAGE_MAP_CELL ? cache_push_of(cache, address, class)
-                                         : heap_push_other(address, class);
-    if (UNLIKELY(!taken))
-        heap_give(block);
+    if (class == PAGE_MAP_CELL)
+        address = cache_free_cell(cache, address);
+    else if (class < PAGE_MAP_CELL ? cache_push_of(cache, address, class)
+                                   : heap_push_other(address, class))
+        return;
+    if (UNLIKELY(address != 0))
+        heap_give((void *)address);
 }
 
 /* ---- malloc and free ---- */

@@ -1,9 +1,10 @@
 /*
  * Cells: taking, freeing, joining, resizing. See cell.h.
  *
- * A span of cells from its start: 8 bytes unused, so that blocks are multiples of 16; then cells
- * up to 8 bytes before the end. The last cell has no neighbour behind it, and, when free, no
- * trailer: the end of a new span is not touched before it is needed.
+ * A span of cells from its start: 8 bytes unused, so that blocks are multiples of 16; then cells;
+ * in its last 8 bytes a header in state CELL_END, so that every cell has a header behind it and
+ * none has to be told from the others. As long as the top is before it, neither that header nor the
+ * top's trailer is written: the end of a new span is not touched before it is needed.
  */
 #include "cell/cell.h"
 
@@ -25,9 +26,9 @@ enum { SPLIT_LEAST_UNITS = 16 };
 
 bool cells_init(struct cells *cells, struct spans *spans)
 {
-    /* Half a MiB of address space, of which only the pages for sizes that are freed are touched. */
+    /* 65 KiB of address space, of which only the pages for sizes that are freed are touched. */
     if (cells->free == NULL)
-        cells->free = meta_map(CELL_UNITS * sizeof(*cells->free));
+        cells->free = meta_map(CELL_LISTS * sizeof(*cells->free));
     if (cells->free == NULL)
         return false;
     lock_init(&cells->lock, RANK_CELLS);
@@ -39,9 +40,9 @@ bool cells_init(struct cells *cells, struct spans *spans)
 
 void cells_clear(struct cells *cells)
 {
-    for (size_t units = bitmap_next(cells->bitmap, CELL_WORDS, 0); units < CELL_UNITS;
-         units = bitmap_next(cells->bitmap, CELL_WORDS, units + 1))
-        cells->free[units] = NULL;
+    for (size_t list = bitmap_next(cells->bitmap, CELL_WORDS, 0); list < CELL_LISTS;
+         list = bitmap_next(cells->bitmap, CELL_WORDS, list + 1))
+        cells->free[list] = NULL;
     memset(cells->bitmap, 0, sizeof(cells->bitmap));
     memset(cells->summary, 0, sizeof(cells->summary));
     cells->top = NULL;
@@ -63,8 +64,8 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
 {
     struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = block};
     struct cell *cell = first_cell(span);
-    const struct cell *end = (const struct cell *)(span_end(span) - CELL_HEADER);
-    while (!is_end(span, cell)) {
+    const struct cell *end = end_cell(span);
+    while (cell != end) {
         uintptr_t start = (uintptr_t)cell + CELL_HEADER;
         bool is_free = cell_is_free(cell);
         if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end ||
@@ -113,7 +114,8 @@ struct misuse cell_misuse(uintptr_t block)
 
 /* Makes the range from `cell` on free, with no free cell before it; not listed yet. `former` is the
  * units of the block that was at its beginning, 0 if there was none. */
-static void cell_clear(const struct cells *cells, struct cell *cell, size_t units, size_t former)
+static inline void cell_clear(const struct cells *cells, struct cell *cell, size_t units,
+                              size_t former)
 {
     cell_set(cell, units, CELL_FREE);
     cell->prev_free = 0;
@@ -126,15 +128,13 @@ static void cell_clear(const struct cells *cells, struct cell *cell, size_t unit
 }
 
 /* Makes the range from `cell` on a free cell, which has no free neighbours, and lists it. */
-static void cell_make_free(struct cells *cells, const struct span *span, struct cell *cell,
-                           size_t units, size_t former)
+static inline void cell_make_free(struct cells *cells, struct cell *cell, size_t units,
+                                  size_t former)
 {
     cell_clear(cells, cell, units, former);
     struct cell *next = next_cell(cell);
-    if (!is_end(span, next)) {
-        *trailer_before(next) = units;
-        next->prev_free = 1;
-    }
+    *trailer_before(next) = units;
+    next->prev_free = 1;
     cell_list_add(cells, cell);
 }
 
@@ -144,30 +144,27 @@ static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, 
     CHECK(cells->top == NULL);
     cell_clear(cells, cell, units, former);
     cells->top = cell;
-    cells_count_free(cells, units, 0);
 }
 
 /* Takes a free cell out of its list, or from being the top. */
-static void cell_unlist(struct cells *cells, struct cell *cell)
+static inline void cell_unlist(struct cells *cells, struct cell *cell)
 {
-    if (cell != cells->top) {
+    if (UNLIKELY(cell == cells->top))
+        cells->top = NULL;
+    else
         cell_list_remove(cells, cell);
-        return;
-    }
-    cells->top = NULL;
-    cells_count_free(cells, 0, cell->units);
 }
 
 /* Whether a cell that should be free, and the top or in a list of its size, is. */
-static bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
+static inline bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
 {
     return cell_is_sound(cell) && cell->state == CELL_FREE &&
-           (cell == cells->top || cell_links_sound(cells, cell));
+           (cell_links_sound(cells, cell) || cell == cells->top);
 }
 
 /* The free cell before `cell`, or NULL if it is damaged. */
-static struct cell *free_before(const struct cells *cells, const struct span *span,
-                                const struct cell *cell)
+static inline struct cell *free_before(const struct cells *cells, const struct span *span,
+                                       const struct cell *cell)
 {
     uint64_t units = *trailer_before(cell);
     if (units > (size_t)((const char *)cell - (const char *)first_cell(span)) / CELL_UNIT)
@@ -203,10 +200,12 @@ static bool span_new(struct cells *cells)
     /* What is left of the old top was too small for what is asked now; it waits in its list. */
     struct cell *old = cells->top;
     if (old != NULL) {
-        cell_unlist(cells, old);
-        cell_make_free(cells, span_of((uintptr_t)old), old, old->units, cell_former_units(old));
+        cells->top = NULL;
+        cell_set(next_cell(old), 0, CELL_END);
+        cell_make_free(cells, old, old->units, cell_former_units(old));
     }
     cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
+    cells_count_free(cells, CELL_UNITS - 1, 0);
     COUNT(cell_spans_made, 1);
     return true;
 }
@@ -214,6 +213,7 @@ static bool span_new(struct cells *cells)
 static void span_release(struct cells *cells, struct span *span)
 {
     cells_count_span(cells, (size_t)-1);
+    cells_count_free(cells, 0, CELL_UNITS - 1);
     page_map_fill_classes(span->start, span->pages, 0);
     span_give(cells->spans, span, 0);
     COUNT(cell_spans_released, 1);
@@ -223,14 +223,14 @@ static void span_release(struct cells *cells, struct span *span)
 
 /* Cuts `units` units, `front` units into a free cell that is in no list any more, off as a live
  * cell. What is before and behind becomes free cells, or the top again if it was that. */
-static struct cell *cell_cut(struct cells *cells, const struct span *span, struct cell *cell,
-                             size_t front, size_t units, bool was_top)
+static inline struct cell *cell_cut(struct cells *cells, struct cell *cell, size_t front,
+                                    size_t units, bool was_top)
 {
     size_t back = cell->units - front - units;
-    if (front != 0) {
+    if (UNLIKELY(front != 0)) {
         struct cell *before = cell;
         cell = (struct cell *)((char *)cell + front * CELL_UNIT);
-        cell_make_free(cells, span, before, front, 0);
+        cell_make_free(cells, before, front, 0);
     } else {
         cell->prev_free = 0;
     }
@@ -241,12 +241,16 @@ static struct cell *cell_cut(struct cells *cells, const struct span *span, struc
     }
     cell_set(cell, units, CELL_LIVE);
     struct cell *next = next_cell(cell);
-    if (back != 0 && was_top)
-        cell_make_top(cells, next, back, 0);
-    else if (back != 0)
-        cell_make_free(cells, span, next, back, 0);
-    else if (!is_end(span, next))
-        next->prev_free = 0;
+    if (was_top) {
+        if (back != 0)
+            cell_make_top(cells, next, back, 0);
+        else
+            cell_set(next, 0, CELL_END);
+    } else if (back != 0) {
+        cell_make_free(cells, next, back, 0);
+        return cell;
+    }
+    next->prev_free = 0;
     return cell;
 }
 
@@ -272,14 +276,14 @@ static void *take_locked(struct cells *cells, size_t units, size_t alignment, bo
             return NULL;
         cell = cells->top;
     }
-    struct span *span = span_of((uintptr_t)cell);
-    if (span == NULL || !cell_free_is_sound(cells, cell)) {
+    if (UNLIKELY(!cell_free_is_sound(cells, cell))) {
         *misuse = damaged(cell);
         return NULL;
     }
     bool was_top = cell == cells->top;
     cell_unlist(cells, cell);
-    cell = cell_cut(cells, span, cell, aligned_front(cell, alignment), units, was_top);
+    cell = cell_cut(cells, cell, aligned_front(cell, alignment), units, was_top);
+    cells_count_free(cells, 0, cell->units);
     return cell_links(cell);
 }
 
@@ -301,11 +305,10 @@ void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_g
 /* ---- Giving back ---- */
 
 /* Frees a cell, joining it with its neighbours. The lock must be held. */
-static struct misuse give_locked(struct cells *cells, struct span *span, struct cell *cell)
+static inline struct misuse give_locked(struct cells *cells, struct span *span, struct cell *cell)
 {
     struct cell *whole = cell;
-    size_t units = cell->units;
-    size_t former = units;
+    size_t given = cell->units, units = given, former = given;
     struct cell *next = next_cell(cell);
     struct cell *before = NULL;
     if (cell->prev_free) {
@@ -313,29 +316,30 @@ static struct misuse give_locked(struct cells *cells, struct span *span, struct 
         if (before == NULL)
             return damaged(cell);
     }
-    bool joins_next = !is_end(span, next) && cell_is_free(next);
-    if (joins_next && !cell_free_is_sound(cells, next))
-        return damaged(next);
-    bool joins_top = joins_next && next == cells->top;
-    if (joins_next) {
-        cell_unlist(cells, next);
+    bool joins_top = false;
+    if (cell_is_free(next)) {
+        if (!cell_free_is_sound(cells, next))
+            return damaged(next);
+        joins_top = next == cells->top;
         units += next->units;
+        cell_unlist(cells, next);
     }
     if (before != NULL) {
         /* The header stays behind, inside of the free cell: a second free finds it free. */
-        cell_clear(cells, cell, units, cell->units);
+        cell_clear(cells, cell, units, given);
         cell_list_remove(cells, before);
         units += before->units;
         former = cell_former_units(before);
         whole = before;
     }
     GAUGE_ADD(cells->given, 1);
-    if (units == CELL_UNITS - 1)
+    cells_count_free(cells, given, 0);
+    if (UNLIKELY(units == CELL_UNITS - 1))
         span_release(cells, span);
     else if (joins_top)
         cell_make_top(cells, whole, units, former);
     else
-        cell_make_free(cells, span, whole, units, former);
+        cell_make_free(cells, whole, units, former);
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
@@ -381,35 +385,34 @@ void cells_give(const uintptr_t *blocks, size_t count)
 
 /* ---- Resizing ---- */
 
-static bool resize_locked(struct cells *cells, const struct span *span, struct cell *cell,
-                          size_t units)
+static bool resize_locked(struct cells *cells, struct cell *cell, size_t units)
 {
     struct cell *next = next_cell(cell);
-    bool next_free = !is_end(span, next) && cell_is_free(next);
+    bool next_free = cell_is_free(next);
     if (next_free && !cell_free_is_sound(cells, next))
         return false;
-    size_t room = cell->units + (next_free ? next->units : 0u);
+    size_t old_units = cell->units;
+    size_t room = old_units + (next_free ? next->units : 0u);
     if (room < units)
         return false;
-    if (units <= cell->units && cell->units - units < cells->split_least)
+    if (units <= old_units && old_units - units < cells->split_least)
         return true; /* nothing useful would be freed */
     uint8_t prev_free = cell->prev_free;
     bool next_top = next_free && next == cells->top;
     if (next_free)
         cell_unlist(cells, next);
     cell->units = (uint16_t)room; /* for cell_cut, which also makes the check right again */
-    cell_cut(cells, span, cell, 0, units, next_top);
+    cell_cut(cells, cell, 0, units, next_top);
     cell->prev_free = prev_free;
+    cells_count_free(cells, old_units, cell->units);
     return true;
 }
 
 bool cell_resize(uintptr_t block, size_t bytes)
 {
-    struct span *span = span_of(block);
-    struct cells *cells = cells_of(span);
+    struct cells *cells = cells_of(span_of(block));
     lock_take(&cells->lock);
-    bool done =
-        resize_locked(cells, span, cell_of(block), size_max(cell_units(bytes), CELL_LEAST_UNITS));
+    bool done = resize_locked(cells, cell_of(block), size_max(cell_units(bytes), CELL_LEAST_UNITS));
     lock_release(&cells->lock);
     return done;
 }

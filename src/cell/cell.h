@@ -4,9 +4,9 @@
  * The idea (boundary tags): a header of 8 bytes stands before every cell, and a free cell repeats
  * its size in its last 8 bytes. So both neighbours of a cell are found by arithmetic, and a cell
  * that becomes free is joined with free neighbours at once: never do two free cells lie side by
- * side. Free cells stand in lists by size, one list for each multiple of 16 bytes, under a bitmap
- * of two levels; the smallest cell that is large enough, the best fit, is found by looking at a few
- * words, however many cells are free.
+ * side. Free cells stand in lists by size, one list for each multiple of 16 bytes that a request can
+ * have, under a bitmap of two levels; the smallest cell that is large enough, the best fit, is found
+ * by looking at a few words, however many cells are free.
  *
  * The rest of the newest span, the top, is in no list. It is used when no free cell fits, as it
  * would be in its list, being the largest; outside of the lists it does not have to change list at
@@ -39,11 +39,19 @@
 
 enum {
     CELL_UNITS = (int)(CELL_SPAN_BYTES / CELL_UNIT), /* sizes are below this many units */
-    CELL_WORDS = CELL_UNITS / 64,
-    CELL_LEAST_UNITS = 2 /* room for header, links and trailer */
+    CELL_LEAST_UNITS = 2,                            /* room for header, links and trailer */
+
+    /* Free cells below 128 KiB, as large as a request can be, have a list for each size; larger
+     * ones, any of which serves any request, 32 to a doubling. */
+    CELL_EXACT_LOG = 13,
+    CELL_EXACT_UNITS = 1 << CELL_EXACT_LOG,
+    CELL_STEP_LOG = 5,
+    CELL_LISTS = CELL_EXACT_UNITS + (3 << CELL_STEP_LOG),
+    CELL_WORDS = CELL_LISTS / 64 + 1
 };
 
-enum cell_state { CELL_LIVE = 0x4c, CELL_CACHED = 0x43, CELL_FREE = 0x46 };
+/* CELL_END is a span's last header, of no units, behind which nothing is. */
+enum cell_state { CELL_LIVE = 0x4c, CELL_CACHED = 0x43, CELL_FREE = 0x46, CELL_END = 0x45 };
 
 /* Stands 8 bytes before the block. Each field is a memory location of its own: `prev_free` belongs
  * to whoever holds the lock, the rest to whoever owns the cell, and to the lock when it is free. */
@@ -68,9 +76,9 @@ struct cells {
     size_t given;       /* back; taken - given are live, or in magazines */
     size_t free_units;  /* == sum over the lists, and the units of top */
     struct cell *top;   /* the free rest of the newest span, in no list; NULL if there is none */
-    uint64_t summary[CELL_WORDS / 64]; /* bit w == bitmap[w] is not 0 */
-    uint64_t bitmap[CELL_WORDS];       /* bit u == free[u] is not empty */
-    struct free_links **free;          /* CELL_UNITS lists, of cells of u units */
+    uint64_t summary[CELL_WORDS / 64 + 1]; /* bit w == bitmap[w] is not 0 */
+    uint64_t bitmap[CELL_WORDS];           /* bit l == free[l] is not empty */
+    struct free_links **free;              /* CELL_LISTS lists; see cell_list_of */
 };
 
 /* `cells` must be zero, but may have its table of lists already. False: no memory for that. */

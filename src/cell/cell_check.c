@@ -5,6 +5,7 @@
  *   - no two free cells lie side by side;
  *   - prev_free says whether the cell before is free, and a free cell's trailer has its size;
  *   - every free cell but the top is in the list of its size, and nothing else is in the lists;
+ *   - a span's last header says that it is the end, unless the top, which has none, is before it;
  *   - the bitmap says which lists are not empty, the summary which words of it are not 0.
  */
 #include "cell/cell_list.h"
@@ -15,8 +16,7 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
     uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
     if (state != CELL_LIVE && state != CELL_CACHED && (state != CELL_FREE || !cell_is_sound(cell)))
         return "a cell's header is damaged";
-    if (cell->units < CELL_LEAST_UNITS ||
-        (const char *)next_cell(cell) > span_end(span) - CELL_HEADER)
+    if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end_cell(span))
         return "cells do not tile their span";
     if ((cell->prev_free != 0) != before_free)
         return "a cell is wrong about the one before it";
@@ -26,8 +26,8 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
         return "two free cells lie side by side";
     const struct cell *next = next_cell(cell);
     if (cell == cells_of(span)->top)
-        return is_end(span, next) ? NULL : "the top is not the last of its span";
-    if (!is_end(span, next) && *trailer_before(next) != cell->units)
+        return next == end_cell(span) ? NULL : "the top is not the last of its span";
+    if (*trailer_before(next) != cell->units)
         return "a free cell's trailer has another size";
     return NULL;
 }
@@ -35,28 +35,33 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
 /* Adds the units of the free cells of a span to `*free_units`. */
 static const char *cell_span_check(const struct span *span, size_t *free_units)
 {
-    bool before_free = false;
-    for (const struct cell *cell = first_cell(span); !is_end(span, cell); cell = next_cell(cell)) {
+    bool before_free = false, before_top = false;
+    const struct cell *end = end_cell(span);
+    for (const struct cell *cell = first_cell(span); cell != end; cell = next_cell(cell)) {
         const char *wrong = cell_check(span, cell, before_free);
         if (wrong != NULL)
             return wrong;
         before_free = cell_is_free(cell);
+        before_top = cell == cells_of(span)->top;
         *free_units += before_free ? cell->units : 0u;
     }
+    if (!before_top && (end->state != CELL_END || !cell_is_sound(end) || end->units != 0 ||
+                        (end->prev_free != 0) != before_free))
+        return "the end of a span is damaged";
     return NULL;
 }
 
-static const char *list_check(const struct cells *cells, size_t units, size_t *listed)
+static const char *list_check(const struct cells *cells, size_t list, size_t *listed)
 {
-    if (bitmap_get(cells->bitmap, units) != (cells->free[units] != NULL))
+    if (bitmap_get(cells->bitmap, list) != (cells->free[list] != NULL))
         return "the bitmap of free cells is wrong";
-    for (struct free_links *links = cells->free[units]; links != NULL; links = links->next) {
+    for (struct free_links *links = cells->free[list]; links != NULL; links = links->next) {
         struct cell *cell = cell_of_links(links);
-        if (!cell_is_sound(cell) || cell->state != CELL_FREE || cell->units != units)
+        if (!cell_is_sound(cell) || cell->state != CELL_FREE || cell_list_of(cell->units) != list)
             return "a list of free cells has a cell that is not free or of another size";
         if (!cell_links_sound(cells, cell))
             return "a free cell's links are damaged";
-        *listed += units;
+        *listed += cell->units;
     }
     return NULL;
 }
@@ -69,8 +74,8 @@ static const char *lists_check(const struct cells *cells)
     for (size_t word = 0; word < CELL_WORDS; word++)
         if (bitmap_get(cells->summary, word) != (cells->bitmap[word] != 0))
             return "the summary of the bitmap of free cells is wrong";
-    for (size_t units = 0; units < CELL_UNITS; units++) {
-        const char *wrong = list_check(cells, units, &listed);
+    for (size_t list = 0; list < CELL_LISTS; list++) {
+        const char *wrong = list_check(cells, list, &listed);
         if (wrong != NULL)
             return wrong;
     }

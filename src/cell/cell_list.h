@@ -49,27 +49,35 @@ static inline void cells_count_free(struct cells *cells, size_t more, size_t few
     __atomic_store_n(&cells->free_units, cells->free_units + more - fewer, __ATOMIC_RELAXED);
 }
 
+/* The list of free cells of a size. */
+static inline size_t cell_list_of(size_t units)
+{
+    if (LIKELY(units < CELL_EXACT_UNITS))
+        return units;
+    unsigned log = bit_highest(units);
+    return CELL_EXACT_UNITS + ((size_t)(log - CELL_EXACT_LOG) << CELL_STEP_LOG) +
+           ((units >> (log - CELL_STEP_LOG)) & ((1u << CELL_STEP_LOG) - 1));
+}
+
 static inline void cell_list_add(struct cells *cells, struct cell *cell)
 {
-    size_t units = cell->units;
+    size_t list = cell_list_of(cell->units);
     struct free_links *links = cell_links(cell);
-    links->next = cells->free[units];
+    links->next = cells->free[list];
     links->prev = NULL;
-    if (links->next != NULL)
+    cells->free[list] = links;
+    if (links->next != NULL) {
         links->next->prev = links;
-    cells->free[units] = links;
-    bitmap_set(cells->bitmap, units);
-    bitmap_set(cells->summary, units / 64);
-    cells_count_free(cells, units, 0);
+        return;
+    }
+    bitmap_set(cells->bitmap, list);
+    bitmap_set(cells->summary, list / 64);
 }
 
 static inline bool is_in_cells(const struct free_links *links)
 {
     uintptr_t address = (uintptr_t)links;
-    if (address % CELL_UNIT != 0 || !page_map_covers(address))
-        return false;
-    size_t class = page_map_class(address);
-    return class == PAGE_MAP_CELL || class == PAGE_MAP_OTHER_CELL;
+    return address % CELL_UNIT == 0 && page_map_covers(address) && page_map_is_cell(address);
 }
 
 /* Whether the links of a free cell lead to cells that lead back: a program that writes to memory it
@@ -77,7 +85,7 @@ static inline bool is_in_cells(const struct free_links *links)
 static inline bool cell_links_sound(const struct cells *cells, struct cell *cell)
 {
     struct free_links *links = cell_links(cell);
-    if (links->prev == NULL ? cells->free[cell->units] != links
+    if (links->prev == NULL ? cells->free[cell_list_of(cell->units)] != links
                             : !is_in_cells(links->prev) || links->prev->next != links)
         return false;
     return links->next == NULL || (is_in_cells(links->next) && links->next->prev == links);
@@ -85,30 +93,34 @@ static inline bool cell_links_sound(const struct cells *cells, struct cell *cell
 
 static inline void cell_list_remove(struct cells *cells, struct cell *cell)
 {
-    size_t units = cell->units;
     struct free_links *links = cell_links(cell);
     if (links->next != NULL)
         links->next->prev = links->prev;
-    if (links->prev != NULL)
+    if (links->prev != NULL) {
         links->prev->next = links->next;
-    else
-        cells->free[units] = links->next;
-    cells_count_free(cells, 0, units);
-    if (cells->free[units] != NULL)
         return;
-    bitmap_clear(cells->bitmap, units);
-    if (cells->bitmap[units / 64] == 0)
-        bitmap_clear(cells->summary, units / 64);
+    }
+    size_t list = cell_list_of(cell->units);
+    cells->free[list] = links->next;
+    if (links->next != NULL)
+        return;
+    bitmap_clear(cells->bitmap, list);
+    if (cells->bitmap[list / 64] == 0)
+        bitmap_clear(cells->summary, list / 64);
 }
 
-/* The smallest free cell of at least `units`, or NULL. */
+/* The smallest free cell of at least `units`, or NULL. Above the sizes that have lists of their own
+ * it may be a thirty-second larger than the smallest. */
 static inline struct cell *cell_list_best(const struct cells *cells, size_t units)
 {
-    size_t word = units / 64;
-    uint64_t bits = cells->bitmap[word] & (~(uint64_t)0 << (units % 64));
+    /* Of a list of several sizes any cell must do: a request is that large only by its slack for
+     * alignment. */
+    size_t list = cell_list_of(units) + (units >= CELL_EXACT_UNITS);
+    size_t word = list / 64;
+    uint64_t bits = cells->bitmap[word] & (~(uint64_t)0 << (list % 64));
     if (bits == 0) {
-        word = bitmap_next(cells->summary, CELL_WORDS / 64, word + 1);
-        if (word == CELL_WORDS)
+        word = bitmap_next(cells->summary, CELL_WORDS / 64 + 1, word + 1);
+        if (word >= CELL_WORDS)
             return NULL;
         bits = cells->bitmap[word];
     }

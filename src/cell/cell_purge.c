@@ -38,9 +38,9 @@ size_t cells_purge_locked(struct cells *cells, bool all)
     size_t purged = 0;
     if (cells->top != NULL && cells->top->units >= CELL_AGED_UNITS)
         purged = purge_if_idle(cells, cells->top, all);
-    for (size_t units = bitmap_next(cells->bitmap, CELL_WORDS, CELL_AGED_UNITS); units < CELL_UNITS;
-         units = bitmap_next(cells->bitmap, CELL_WORDS, units + 1))
-        for (struct free_links *links = cells->free[units]; links != NULL; links = links->next)
+    for (size_t list = bitmap_next(cells->bitmap, CELL_WORDS, CELL_AGED_UNITS); list < CELL_LISTS;
+         list = bitmap_next(cells->bitmap, CELL_WORDS, list + 1))
+        for (struct free_links *links = cells->free[list]; links != NULL; links = links->next)
             purged += purge_if_idle(cells, cell_of_links(links), all);
     return purged;
 }

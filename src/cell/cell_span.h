@@ -25,9 +25,10 @@ static inline struct cell *first_cell(const struct span *span)
     return (struct cell *)(span->start + CELL_HEADER);
 }
 
-static inline bool is_end(const struct span *span, const struct cell *cell)
+/* Where the header that ends a span stands; see cell.c. */
+static inline struct cell *end_cell(const struct span *span)
 {
-    return (const char *)cell == span_end(span) - CELL_HEADER;
+    return (struct cell *)(span_end(span) - CELL_HEADER);
 }
 
 static inline struct cell *next_cell(const struct cell *cell)

@@ -6,7 +6,8 @@
 bool cells_visit(const struct span *span, bool (*visit)(void *context, void *block, size_t bytes),
                  void *context)
 {
-    for (const struct cell *cell = first_cell(span); !is_end(span, cell); cell = next_cell(cell)) {
+    const struct cell *end = end_cell(span);
+    for (const struct cell *cell = first_cell(span); cell != end; cell = next_cell(cell)) {
         uintptr_t block = (uintptr_t)cell + CELL_HEADER;
         if (cell->state == CELL_LIVE && !visit(context, (void *)block, cell_bytes(block)))
             return false;

@@ -14,20 +14,27 @@
 
 /* ---- Taking ---- */
 
-static void *take_cell(struct heap *heap, size_t bytes, size_t alignment)
+/* A cell that does not come from a thread's quick lists. */
+static void *take_new_cell(struct heap *heap, size_t bytes, size_t alignment)
 {
-    struct cache *cache = heap_cache(heap);
-    void *block = NULL;
-    if (alignment <= MIN_ALIGN && bytes > SMALL_MOST)
-        block = cache_pop_cell(cache, bytes);
-    if (block != NULL)
-        return block;
-    cache_miss_cell(cache, bytes);
     struct misuse misuse;
-    block = arenas_take_cell(&heap->arenas, bytes, alignment, &misuse);
+    void *block = arenas_take_cell(&heap->arenas, bytes, alignment, &misuse);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);
     return block;
+}
+
+static void *take_missed(struct heap *heap, struct cache *cache, size_t bytes)
+{
+    cache_miss_cell(cache, bytes);
+    return take_new_cell(heap, bytes, MIN_ALIGN);
+}
+
+static void *take_medium(struct heap *heap, size_t bytes)
+{
+    struct cache *cache = heap_cache(heap);
+    void *block = cache_pop_cell(cache, bytes);
+    return block != NULL ? block : take_missed(heap, cache, bytes);
 }
 
 static void *take_object(struct heap *heap, size_t class)
@@ -41,10 +48,10 @@ static void *take_object(struct heap *heap, size_t class)
 
 static void *take_small(struct heap *heap, size_t class)
 {
-    const struct cache *cache = heap == &heap_default ? thread_self.cache : heap_cache_fast(heap);
+    const struct cache *cache = heap_cache(heap); /* which also makes malloc's heap ready */
     bool waiting = *cache->top[class] >= MARK_LIMIT;
     if (!waiting && arenas_class_is_cold(&heap->arenas, class)) {
-        void *cell = take_cell(heap, class_bytes(class), MIN_ALIGN);
+        void *cell = take_new_cell(heap, class_bytes(class), MIN_ALIGN);
         if (cell != NULL)
             return cell;
     }
@@ -76,7 +83,7 @@ static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *z
             return take_small(heap, class);
         }
         if (bytes <= medium_most(heap))
-            return take_cell(heap, bytes, MIN_ALIGN);
+            return take_medium(heap, bytes);
         return take_large(heap, bytes, MIN_ALIGN, zero);
     }
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
@@ -88,7 +95,7 @@ static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *z
     if (rounded <= SMALL_MOST)
         return take_object(heap, class_of_size(rounded));
     if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
-        return take_cell(heap, size_max(bytes, SMALL_MOST + 1), alignment);
+        return take_new_cell(heap, size_max(bytes, SMALL_MOST + 1), alignment);
     return take_large(heap, bytes, alignment, zero);
 }
 
@@ -122,6 +129,15 @@ void *heap_take_in(struct heap *heap, size_t bytes)
 {
     bool zero;
     return take(heap, MIN_ALIGN, bytes, &zero);
+}
+
+void *heap_take_missed(size_t bytes)
+{
+    bool zero;
+    if (UNLIKELY(bytes > medium_most(&heap_default)))
+        return heap_take(bytes);
+    void *block = take_missed(&heap_default, heap_thread_cache(), bytes);
+    return LIKELY(block != NULL) ? block : take_again(&heap_default, MIN_ALIGN, bytes, &zero);
 }
 
 void *heap_take_zero_in(struct heap *heap, size_t bytes)
@@ -230,7 +246,7 @@ static size_t usable_at(struct place place, uintptr_t address, const char *call)
 {
     struct misuse misuse;
     size_t bytes = 0;
-    heap_thread_cache();
+    cache_settle(heap_thread_cache());
     if (place.class == 0)
         misuse = large_usable(&place.heap->spans, address, &bytes);
     else if (place.class == PAGE_MAP_CELL)
@@ -264,6 +280,8 @@ static void give_small(struct heap *heap, struct cache *cache, uintptr_t address
 
 static void give_cell(struct cache *cache, uintptr_t address)
 {
+    if (UNLIKELY(cache->quick->pending == address))
+        cache_settle(cache);
     struct misuse misuse = cell_misuse(address);
     if (LIKELY(misuse.kind == MISUSE_NONE))
         cache_give_cell(cache, address);
@@ -361,7 +379,12 @@ size_t heap_trim(size_t keep)
 
 const char *heap_check_of(struct heap *heap)
 {
-    const char *wrong = arenas_check(&heap->arenas);
+    struct cache *cache = heap_cache(heap);
+    cache_settle(cache);
+    quick_mend(cache->quick);
+    const char *wrong = quick_check(cache->quick);
+    if (wrong == NULL)
+        wrong = arenas_check(&heap->arenas);
     return wrong != NULL ? wrong : spans_check(&heap->spans);
 }
 

@@ -26,6 +26,9 @@ extern struct heap heap_default;
 /* A block of `bytes` of a heap, or NULL. */
 void *heap_take_in(struct heap *heap, size_t bytes);
 
+/* The same, for a size of cells of which cache_pop_cell has just had none. */
+void *heap_take_missed(size_t bytes);
+
 /* The same, all zero. */
 void *heap_take_zero_in(struct heap *heap, size_t bytes);
 

@@ -66,6 +66,7 @@ static struct heap_cache *cache_take(struct heap *heap)
         cache = meta_take(sizeof(*cache));
         if (cache == NULL)
             return NULL;
+        cache->cache.quick = (struct quick *)&quick_none;
     } else {
         cache = CONTAINER_OF(heaps.caches.next, struct heap_cache, link);
         list_remove(&cache->link);

@@ -1,8 +1,7 @@
 /*
  * Adding up what a heap consists of, word by word and without locks: see base/peek.h. In a busy
  * program the words are moments apart; a part that would come out below nothing counts as nothing
- * then. While the heap rests, all of it is exact but for the cells in the magazines of other
- * threads.
+ * then. While the heap rests, all of it is exact.
  */
 #include "heap/totals.h"
 
@@ -63,8 +62,6 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
     const struct cache *cache = first_cache(peek, heap);
     for (; cache != NULL; cache = PEEK(peek, cache->next)) {
         struct cached_cells cached = cache_cells(peek, cache);
-        if (peek == NULL && (cache == thread_self.cache || heap->record != NULL))
-            cached.bytes = cache_cell_bytes(cache); /* its own a thread knows exactly */
         cached_count += cached.count;
         totals->cells_cached += cached.bytes;
     }

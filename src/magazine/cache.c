@@ -28,9 +28,10 @@ const uintptr_t cache_no_slots[2] = {0, 0};
 #define TOP1 NO_MAGAZINE
 #define TOP4 TOP1, TOP1, TOP1, TOP1
 #define TOP16 TOP4, TOP4, TOP4, TOP4
-_Static_assert(CACHE_CLASSES == 108, "the row below has one entry for each class");
+_Static_assert(CACHE_CLASSES == 68, "the row below has one entry for each class");
 const struct cache cache_none = {
-    .top = {TOP16, TOP16, TOP16, TOP16, TOP16, TOP16, TOP4, TOP4, TOP4},
+    .top = {TOP16, TOP16, TOP16, TOP16, TOP4},
+    .quick = (struct quick *)&quick_none,
 };
 
 const struct heap_slot heap_slots_none[HEAP_SLOTS];
@@ -56,19 +57,13 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
 
 size_t cache_magazine_bytes(size_t class, unsigned log)
 {
-    size_t bytes =
-        class < CACHE_CELLS ? class_bytes(class) : cache_cell_range_bytes(class - CACHE_CELLS);
-    return magazine_capacity(log) * bytes;
+    return magazine_capacity(log) * class_bytes(class);
 }
 
-/* The largest magazine of a class: about 16 KiB of small objects; more of cells, but those get
- * larger ones only where they are seen to help, see cache_cells.c. */
+/* The largest magazine of a class: about 16 KiB of objects. */
 static unsigned magazine_log_most(size_t class)
 {
-    if (class < CACHE_CELLS)
-        return size_classes[class].magazine_log;
-    size_t bytes = cache_cell_range_bytes(class - CACHE_CELLS);
-    return bytes < 4 * KIB ? 3 : bytes < 16 * KIB ? 2 : 1;
+    return size_classes[class].magazine_log;
 }
 
 void cache_hold(struct cache *cache, size_t bytes)
@@ -84,22 +79,20 @@ void cache_unhold(struct cache *cache, size_t bytes)
     __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* Cells are large: a program that uses few of them must not have most of them wait in magazines. */
-static size_t held_bytes_most(const struct cache *cache, size_t class)
+size_t cache_may_hold(const struct cache *cache)
 {
     size_t most = size_min(options.thread_cache, cache->arenas->held_most);
-    if (class < CACHE_CELLS)
-        return most;
-    size_t used = arenas_cells_used(cache->arenas);
-    return size_min(most, size_max(used / 8, 64 * KIB));
+    size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
+    if (cache->held_bytes >= most || total >= HELD_BYTES_MOST)
+        return 0;
+    return size_min(most - cache->held_bytes, HELD_BYTES_MOST - total);
 }
 
-struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
+/* A magazine, if the limits allow it; NULL otherwise. */
+static struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
 {
     size_t bytes = cache_magazine_bytes(class, log);
-    size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-    if (cache->held_bytes + bytes > held_bytes_most(cache, class) ||
-        total + bytes > HELD_BYTES_MOST)
+    if (bytes > cache_may_hold(cache))
         return NULL;
     struct magazine *magazine = magazine_new(log);
     if (magazine != NULL)
@@ -107,7 +100,7 @@ struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned 
     return magazine;
 }
 
-void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine)
+static void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine)
 {
     if (magazine == NULL)
         return;
@@ -131,7 +124,7 @@ static void *take_loaded(struct cache *cache, size_t class, size_t count)
 static void *refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
 {
     size_t most = cache_magazine_bytes(class, magazine_log_most(class));
-    if (cache->held_bytes + most > held_bytes_most(cache, class))
+    if (most > cache_may_hold(cache))
         return NULL;
     struct magazine *full = arenas_take_full(cache->arenas, class);
     if (full == NULL)
@@ -203,7 +196,8 @@ void *cache_refill(struct cache *cache, size_t class)
 
 /* ---- Making room ---- */
 
-bool cache_grow_full(struct cache *cache, size_t class, struct magazine *full)
+/* Moves all objects of a full magazine into a larger one, if the class and the limits allow it. */
+static bool cache_grow_full(struct cache *cache, size_t class, struct magazine *full)
 {
     unsigned log = full->log + 1;
     if (log > magazine_log_most(class))
@@ -219,23 +213,17 @@ bool cache_grow_full(struct cache *cache, size_t class, struct magazine *full)
     return true;
 }
 
-size_t cache_take_older_half(struct cache *cache, size_t class, struct magazine *full,
-                             uintptr_t *given)
+/* Gives the older half of a full magazine back. */
+static void flush_half(struct cache *cache, size_t class, struct magazine *full)
 {
+    uintptr_t given[MAGAZINE_SLOTS_MOST];
     size_t capacity = magazine_capacity(full->log);
     size_t kept = capacity / 2;
     uintptr_t *begin = magazine_begin(full);
     memcpy(given, begin + kept, (capacity - kept) * sizeof(*given));
     memmove(begin + capacity - kept, begin, kept * sizeof(*begin));
     cache_load(cache, class, full, begin + capacity - kept);
-    return capacity - kept;
-}
-
-static void flush_half(struct cache *cache, size_t class, struct magazine *full)
-{
-    uintptr_t given[MAGAZINE_SLOTS_MOST];
-    size_t count = cache_take_older_half(cache, class, full, given);
-    slabs_give(given, count, "free");
+    slabs_give(given, capacity - kept, "free");
 }
 
 /* Gives everything back, what others have handed over as well; the emptied magazines stay. */
@@ -343,6 +331,7 @@ static struct cache *cache_make(struct arenas *arenas)
     struct cache *cache = meta_take(sizeof(*cache));
     if (cache == NULL)
         return NULL;
+    cache->quick = cache_none.quick;
     cache_init(cache, arenas);
     cache->next = arenas->caches;
     /* release: who finds the cache finds it whole */
@@ -380,6 +369,7 @@ void cache_clear(struct cache *cache)
         cache_magazine_free(cache, class, loaded->link);
         cache_magazine_free(cache, class, loaded);
     }
+    cache_clear_cells(cache);
 }
 
 static void class_flush(struct cache *cache, size_t class)
@@ -404,8 +394,7 @@ void cache_flush(struct cache *cache)
 {
     for (size_t class = 1; class < CLASS_COUNT; class++)
         class_flush(cache, class);
-    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class++)
-        cache_flush_cells(cache, class);
+    cache_flush_cells(cache);
 }
 
 void cache_free(struct cache *cache)

@@ -20,26 +20,20 @@
 #ifndef SNUG_MAGAZINE_CACHE_H
 #define SNUG_MAGAZINE_CACHE_H
 
-#include "base/bits.h"
 #include "magazine/arena.h"
+#include "magazine/quick.h"
 #include "meta/meta.h"
 
-enum {
-    CACHE_CELL_FIRST_LOG = 6,              /* of 64 units, 1 KiB */
-    CACHE_CELL_STEPS = 8,                  /* ranges in a doubling */
-    CACHE_CELL_RANGES = 40,                /* up to 32 KiB */
-    CACHE_CELLS = PAGE_MAP_OTHER_CELL + 1, /* the first range of cells */
-    CACHE_CLASSES = CACHE_CELLS + CACHE_CELL_RANGES
-};
+enum { CACHE_CLASSES = PAGE_MAP_OTHER_CELL + 1 };
 
 struct cache {
-    /* Small classes, then ranges of cells. [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER_CELL], the
-     * bytes in the page map of what is not small or not malloc's, stay those of an empty, full
-     * magazine of no slots. */
+    /* [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER_CELL], the bytes in the page map of what is not
+     * small or not malloc's, stay those of an empty, full magazine of no slots. */
     uintptr_t *top[CACHE_CLASSES];
+    struct quick *quick; /* cells; `quick_none` until the first is freed, then as long as it lives */
     struct arenas *arenas;
     union {
-        size_t held_bytes;   /* that the magazines may hold: sum of capacity * size */
+        size_t held_bytes;   /* == sum of capacity * size of the magazines + quick->limit */
         struct cache *waits; /* in arenas->idle_caches, while no thread has it */
     };
     struct cache *next; /* in arenas->caches, as long as the process lives; NULL for other heaps */
@@ -135,7 +129,7 @@ static ALWAYS_INLINE bool cache_push_home(struct cache *cache, uintptr_t address
  * RANK_ARENAS. */
 struct cache *cache_new(struct arenas *arenas);
 
-/* The same in memory that the caller brings. */
+/* The same in memory that the caller brings, in which `quick` is valid. */
 void cache_init(struct cache *cache, struct arenas *arenas);
 
 /* Forgets everything in it; for a heap that is cleared. */
@@ -160,83 +154,89 @@ void object_give(uintptr_t address);
 
 /* ---- Cells (cache_cells.c) ---- */
 
-/* The range that a size in units, 8 at least, falls in; CACHE_CELL_RANGES or more if its cells are
- * not cached. */
-static ALWAYS_INLINE size_t cache_cell_range(size_t units)
+/* A live cell of at least `bytes` (more than SMALL_MOST, at most CELL_MOST) from the quick lists;
+ * NULL if they have none, or if the one that would serve was damaged. */
+static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
 {
-    unsigned log = bit_highest(units);
-    return (log - CACHE_CELL_FIRST_LOG) * CACHE_CELL_STEPS +
-           (units >> (log - 3)) % CACHE_CELL_STEPS;
+    struct quick *quick = cache->quick;
+    size_t units = cell_units(bytes);
+    size_t list = quick_list_of(units);
+    uint64_t found = quick_find(quick, list, units);
+    if (UNLIKELY(found == 0))
+        return NULL;
+    list += bit_lowest(found);
+    uintptr_t block = quick_block(quick->list[list]);
+    if (UNLIKELY(!cell_change_state(block, CELL_CACHED, CELL_LIVE)))
+        return NULL;
+    if (UNLIKELY(!quick_take(quick, list))) {
+        cell_set_state(block, CELL_CACHED);
+        return NULL;
+    }
+    return (void *)block;
 }
 
-/* A slot of a magazine of cells holds the cell's size too, in the upper 16 bits, where addresses
- * have none: cells are chosen without looking at them, they may be long out of the processor's
- * cache. */
-enum { SLOT_UNITS_SHIFT = 48 };
-
-static inline uintptr_t slot_block(uintptr_t slot)
-{
-    return slot & (((uintptr_t)1 << SLOT_UNITS_SHIFT) - 1);
-}
-
-static inline size_t slot_units(uintptr_t slot)
-{
-    return slot >> SLOT_UNITS_SHIFT;
-}
-
-/* A live cell of at least `bytes` (more than SMALL_MOST) from the magazines, the best fit among
- * those of its range and the next, and at most an eighth too large; or NULL. */
-void *cache_pop_cell(struct cache *cache, size_t bytes);
-
-/* Puts a live cell into its magazine. The page of the address must be one of cells. False: nothing
- * was done, because it is not a live cell, or there is no room. */
+/* Puts a live cell into its list. The page of the address must be one of cells. False: nothing was
+ * done, because it is not a live cell, or there is no room. */
 static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address)
 {
     /* At the beginning of a page the header may lie outside of the span: that is looked at with
      * more care, and is rare. */
     if (UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
         return false;
+    struct quick *quick = cache->quick;
     size_t units = cell_of(address)->units; /* no more than a guess until it is checked */
-    if (UNLIKELY(units < 8))
+    if (UNLIKELY(quick->bytes + units * CELL_UNIT > quick->limit))
         return false;
-    size_t class = CACHE_CELLS + cache_cell_range(units);
-    if (UNLIKELY(class >= CACHE_CLASSES))
+    if (UNLIKELY(units < (size_t)1 << QUICK_FIRST_LOG))
         return false;
-    uintptr_t *top = cache->top[class];
-    if (UNLIKELY(top[-1] < MARK_LIMIT) ||
+    size_t list = quick_list_of(units);
+    if (UNLIKELY(list >= QUICK_LISTS) ||
         UNLIKELY(!cell_change_state(address, CELL_LIVE, CELL_CACHED)))
         return false;
-    top[-1] = (uintptr_t)units << SLOT_UNITS_SHIFT | address;
-    cache_set_top(cache, class, top - 1);
+    quick_put(quick, list, address, units);
     return true;
 }
 
-/* Call when cache_pop_cell gave nothing: takes note of it for the size of magazines. */
+/* Frees a cell, or puts it off and frees the one before. 0 if that was done; otherwise the address
+ * that remains to be freed, with more care. */
+static ALWAYS_INLINE uintptr_t cache_free_cell(struct cache *cache, uintptr_t address)
+{
+    struct quick *quick = cache->quick;
+    if (quick->defers) {
+        uintptr_t earlier = quick->pending;
+        if (UNLIKELY(earlier == address))
+            return address;
+        __builtin_prefetch(cell_of(address), 1);
+        quick->pending = address;
+        address = earlier;
+        if (UNLIKELY(address == 0))
+            return 0;
+    }
+    return LIKELY(cache_push_cell(cache, address)) ? 0 : address;
+}
+
+/* Frees a cell that was put off, if there is one. */
+void cache_settle(struct cache *cache);
+
+/* Call when cache_pop_cell gave nothing: takes note of it for how much may wait, and reports the
+ * cell that should have served, if there is one, as damaged. */
 void cache_miss_cell(struct cache *cache, size_t bytes);
 
-/* Takes a live cell back, into a magazine or to where it came from. The cache may be
- * `cache_none`. */
+/* Takes a live cell back, into a list or to where it came from. The cache may be `cache_none`. */
 void cache_give_cell(struct cache *cache, uintptr_t block);
 
-/* Gives the cells of one class back. */
-void cache_flush_cells(struct cache *cache, size_t class);
+/* Gives all cells back. */
+void cache_flush_cells(struct cache *cache);
 
-/* Bytes of the cells that wait in the magazines of the calling thread. */
-size_t cache_cell_bytes(const struct cache *cache);
-
-/* The least bytes of a cell of a range. */
-static inline size_t cache_cell_range_bytes(size_t range)
-{
-    size_t log = CACHE_CELL_FIRST_LOG + range / CACHE_CELL_STEPS;
-    return ((CACHE_CELL_STEPS + range % CACHE_CELL_STEPS) << (log - 3)) * CELL_UNIT;
-}
+/* Forgets all cells, of a heap that is cleared. */
+void cache_clear_cells(struct cache *cache);
 
 /* ---- Statistics (cache_totals.c) ---- */
 
 /* Objects in the magazines of a class, of any thread's cache. */
 size_t cache_count(struct peek *peek, const struct cache *cache, size_t class);
 
-/* The number of cells in its magazines, and about how many bytes they have. */
+/* The number of cells in its quick lists, and their bytes. */
 struct cached_cells {
     size_t count;
     size_t bytes;

@@ -1,130 +1,152 @@
 /*
- * Cells in thread caches: what makes that most medium blocks take no lock.
- *
- * Magazines of cells are by ranges of size, eight to a doubling, up to 32 KiB. A request takes the
- * best fit among the cells of its own range, or else of the next one. A cell that is more than an
- * eighth too large is left alone: what is lost that way stays lost as long as the block lives. (To
- * take the newest cell, whatever its size in the range, was faster, and cost up to a tenth of the
- * heap.)
- *
- * A magazine grows only if, since it last did, it has both run over and had nothing for a request:
- * a program that first takes and then frees gains nothing by a larger one, it would only keep
- * cells from being joined.
+ * Cells in thread caches: how much may wait in the quick lists, and what happens at their edges. See
+ * quick.h.
  */
-#include <string.h>
-
 #include "magazine/cache_magazines.h"
+#include "meta/meta.h"
+#include "options/options.h"
 
-/* The slot with the smallest cell of at least `units` in a magazine, or NULL. */
-static uintptr_t *slot_best(uintptr_t *top, size_t units)
+/* What may wait at first, and what a thread that needs no more is left with. */
+#define LIMIT_LEAST (64 * KIB)
+
+/* Cells are large: of what a program uses, a small part waits at most. A sixteenth and an eighth
+ * were tried as well; see docs/decisions/0003-cells.md. */
+enum { USED_PER_WAITING = 16 };
+
+/* So many times cells go back before less may wait. */
+enum { CALM_MOST = 4 };
+
+/* Frees are put off where a thread's cells are of a heap larger than this: more than a processor's
+ * own caches hold. In smaller ones what was just freed had better be used next. */
+#define DEFER_LEAST (8 * MIB)
+
+static bool quick_exists(const struct quick *quick)
 {
-    uintptr_t *best = NULL;
-    size_t best_units = units + units / 8 + 1;
-    for (uintptr_t *slot = top; *slot >= MARK_LIMIT; slot++) {
-        size_t have = slot_units(*slot);
-        if (have < units || have >= best_units)
-            continue;
-        best = slot;
-        best_units = have;
-        if (have == units)
-            break;
+    return quick != &quick_none;
+}
+
+/* Sets what may wait in the lists of a cache. */
+static void limit_set(struct cache *cache, struct quick *quick, size_t limit)
+{
+    cache_unhold(cache, quick->limit);
+    cache_hold(cache, limit);
+    quick->limit = limit;
+}
+
+static size_t limit_least(void)
+{
+    return size_min(LIMIT_LEAST, options.thread_cache / 2);
+}
+
+/* The lists of a cache, made at the first use; NULL if there can be none. */
+static struct quick *cache_quick(struct cache *cache)
+{
+    if (!cache_exists(cache) || (cache->quick->limit == 0 && cache_may_hold(cache) < limit_least()))
+        return NULL;
+    struct quick *quick = cache->quick;
+    if (!quick_exists(quick)) {
+        quick = meta_take(sizeof(*quick));
+        if (quick == NULL)
+            return NULL;
+        *quick = quick_none;
+        /* release: who looks at the cache for the statistics finds the lists empty */
+        __atomic_store_n(&cache->quick, quick, __ATOMIC_RELEASE);
     }
-    return best;
+    if (quick->limit == 0)
+        limit_set(cache, quick, limit_least());
+    return quick;
 }
 
-void *cache_pop_cell(struct cache *cache, size_t bytes)
+/* What may wait from now on; see quick.h. */
+static void limit_adapt(struct cache *cache, struct quick *quick)
 {
-    size_t units = cell_units(bytes);
-    size_t class = CACHE_CELLS + cache_cell_range(units);
-    if (class >= CACHE_CLASSES)
-        return NULL;
-    uintptr_t *slot = slot_best(cache->top[class], units);
-    if (slot == NULL && class + 1 < CACHE_CLASSES)
-        slot = slot_best(cache->top[++class], units);
-    if (slot == NULL)
-        return NULL;
-    uintptr_t block = slot_block(*slot);
-    uintptr_t *top = cache->top[class];
-    for (; slot != top; slot--)
-        *slot = slot[-1];
-    cache_set_top(cache, class, top + 1);
-    if (LIKELY(cell_change_state(block, CELL_CACHED, CELL_LIVE)))
-        return (void *)block;
-    struct misuse misuse = {.kind = MISUSE_DAMAGED, .address = block};
-    misuse_report("malloc", &misuse);
-    return NULL; /* with SNUG_MISUSE=warn: that cell is lost */
+    size_t used = arenas_cells_used(cache->arenas);
+    size_t most = size_min(options.thread_cache / 4 * 3, used / USED_PER_WAITING);
+    quick->defers = quick->defers || used > DEFER_LEAST;
+    size_t limit = quick->limit;
+    if (quick->misses != 0) {
+        limit *= 2;
+        quick->calm = 0;
+    } else if (++quick->calm == CALM_MOST) {
+        limit /= 2;
+        quick->calm = 0;
+    }
+    limit = size_max(size_min(limit, most), limit_least());
+    quick->misses = 0;
+    if (limit < quick->limit || limit - quick->limit <= cache_may_hold(cache))
+        limit_set(cache, quick, limit);
 }
 
-/* Of a loaded magazine of cells, `count` is the number of requests it could not serve since it
- * last grew. */
 void cache_miss_cell(struct cache *cache, size_t bytes)
 {
-    size_t class = CACHE_CELLS + cache_cell_range(cell_units(bytes));
-    size_t waiting;
-    if (class >= CACHE_CLASSES || cache->top[class] == NO_MAGAZINE)
+    struct quick *quick = cache->quick;
+    if (!quick_exists(quick))
         return;
-    loaded_anywhere(cache, class, &waiting)->count++;
+    quick->misses++;
+    size_t units = cell_units(bytes);
+    size_t list = quick_list_of(units);
+    uint64_t found = units < (size_t)1 << QUICK_FIRST_LOG ? 0 : quick_find(quick, list, units);
+    if (LIKELY(found == 0))
+        return;
+    /* It is left where cache_pop_cell found it. */
+    struct misuse misuse = quick_drop_list(quick, list + bit_lowest(found));
+    misuse_report("malloc", &misuse);
 }
 
-/* Gives the cells of some slots, which are lost by that, back. */
-static void give_slots(uintptr_t *slots, size_t count)
+/* Makes room for a cell of `bytes`, if there may be that much. */
+static bool make_room(struct cache *cache, size_t bytes)
 {
-    for (size_t i = 0; i < count; i++)
-        slots[i] = slot_block(slots[i]);
-    cells_give(slots, count);
-}
-
-static bool make_room(struct cache *cache, size_t class)
-{
-    if (cache->top[class][-1] >= MARK_LIMIT)
+    struct quick *quick = cache_quick(cache);
+    if (quick == NULL)
+        return false;
+    if (quick->bytes + bytes <= quick->limit)
         return true;
-    struct magazine *full = loaded_at_full(cache, class);
-    if (full == NULL) {
-        struct magazine *first = cache_magazine_new(cache, class, 0);
-        if (first != NULL)
-            cache_load(cache, class, first, magazine_end(first));
-        return first != NULL;
-    }
-    if (UNLIKELY(arenas_cells_are_sparse(cache->arenas))) {
-        cache_flush_cells(cache, class);
-        return make_room(cache, class);
-    }
-    if (full->count != 0 && cache_grow_full(cache, class, full))
-        return true;
-    full->count = 0;
-    uintptr_t given[MAGAZINE_SLOTS_MOST];
-    size_t count = cache_take_older_half(cache, class, full, given);
-    give_slots(given, count);
-    return true;
+    if (UNLIKELY(arenas_cells_are_sparse(cache->arenas)))
+        quick_evict(quick, 0);
+    limit_adapt(cache, quick);
+    bool fits = bytes <= quick->limit / 2;
+    /* Down to three quarters, so that the next cells need not come here. */
+    if (quick->bytes + (fits ? bytes : 0) > quick->limit)
+        quick_evict(quick, quick->limit / 4 * 3 - (fits ? size_min(bytes, quick->limit / 4) : 0));
+    return fits;
 }
 
 void cache_give_cell(struct cache *cache, uintptr_t block)
 {
-    size_t class = CACHE_CELLS + cache_cell_range(cell_of(block)->units);
-    if (class < CACHE_CLASSES && cache_exists(cache) && make_room(cache, class) &&
-        cache_push_cell(cache, block))
+    if (make_room(cache, cell_of(block)->units * CELL_UNIT) && cache_push_cell(cache, block))
         return;
     cell_set_state(block, CELL_CACHED);
     cells_give(&block, 1);
 }
 
-void cache_flush_cells(struct cache *cache, size_t class)
+void cache_settle(struct cache *cache)
 {
-    size_t count;
-    struct magazine *loaded = loaded_anywhere(cache, class, &count);
-    if (loaded == NULL)
+    uintptr_t block = cache->quick->pending;
+    if (LIKELY(block == 0))
         return;
-    uintptr_t *top = cache->top[class];
-    cache_load(cache, class, NULL, NO_MAGAZINE); /* first, as in cache.c */
-    give_slots(top, count);
-    cache_magazine_free(cache, class, loaded);
+    cache->quick->pending = 0;
+    struct misuse misuse = cell_misuse(block);
+    if (misuse.kind == MISUSE_NONE)
+        cache_give_cell(cache, block);
+    else
+        misuse_report("free", &misuse);
 }
 
-size_t cache_cell_bytes(const struct cache *cache)
+void cache_flush_cells(struct cache *cache)
 {
-    size_t bytes = 0;
-    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class++)
-        for (const uintptr_t *slot = cache->top[class]; *slot >= MARK_LIMIT; slot++)
-            bytes += slot_units(*slot) * CELL_UNIT;
-    return bytes;
+    cache_settle(cache);
+    struct quick *quick = cache->quick;
+    if (!quick_exists(quick))
+        return;
+    quick_evict(quick, 0);
+    limit_set(cache, quick, 0);
+}
+
+void cache_clear_cells(struct cache *cache)
+{
+    struct quick *quick = cache->quick;
+    if (!quick_exists(quick))
+        return;
+    limit_set(cache, quick, 0);
+    *quick = quick_none;
 }

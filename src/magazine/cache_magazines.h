@@ -1,6 +1,6 @@
 /*
- * The magazines of a cache as its two refillers see them: cache.c for small objects, cache_cells.c
- * for cells. Not for other layers.
+ * What the parts of a cache share: cache.c, for small objects, and cache_cells.c. Not for other
+ * layers.
  */
 #ifndef SNUG_MAGAZINE_CACHE_MAGAZINES_H
 #define SNUG_MAGAZINE_CACHE_MAGAZINES_H
@@ -34,7 +34,6 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
 static inline void cache_load(struct cache *cache, size_t class, const struct magazine *loaded,
                               uintptr_t *top)
 {
-    /* Of cells, `link` is NULL: they have no spares. */
     const struct magazine *spare = loaded == NULL ? NULL : loaded->link;
     unsigned low = loaded == NULL ? 0 : loaded->log + 1;
     unsigned high = spare == NULL || spare->count == 0 ? 0 : spare->log + 1;
@@ -45,20 +44,9 @@ static inline void cache_load(struct cache *cache, size_t class, const struct ma
 /* Bytes that a magazine of this size may hold. */
 size_t cache_magazine_bytes(size_t class, unsigned log);
 
-/* Counts what the magazines of a thread, and of all threads, may hold. */
+/* Counts what a thread, and all threads, may hold; and how much more the thread may. */
 void cache_hold(struct cache *cache, size_t bytes);
 void cache_unhold(struct cache *cache, size_t bytes);
-
-/* A magazine, if the thread and all threads may hold that much more; NULL otherwise. */
-struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log);
-void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine);
-
-/* Moves all objects of a full magazine into a larger one, if the class and the limits allow it. */
-bool cache_grow_full(struct cache *cache, size_t class, struct magazine *full);
-
-/* Takes the older half out of a full magazine into `given`, which has room for
- * MAGAZINE_SLOTS_MOST. Returns how many. */
-size_t cache_take_older_half(struct cache *cache, size_t class, struct magazine *full,
-                             uintptr_t *given);
+size_t cache_may_hold(const struct cache *cache);
 
 #endif

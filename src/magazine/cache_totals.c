@@ -6,10 +6,6 @@
  * word. So where a top stands and how large its magazine is tell how many objects are above it, and
  * nothing that belongs to the thread is looked at. Both words are the thread's own; between its two
  * stores they may not fit each other, then the number is off by a magazine at most.
- *
- * Cells in a magazine differ in size, and how large each is only its thread can look up: of other
- * threads' the middle of the range stands for it. The ranges are an eighth wide, so the sum is
- * right within a sixteenth.
  */
 #include "magazine/cache.h"
 
@@ -34,12 +30,6 @@ size_t cache_count(struct peek *peek, const struct cache *cache, size_t class)
 
 struct cached_cells cache_cells(struct peek *peek, const struct cache *cache)
 {
-    struct cached_cells cells = {0, 0};
-    for (size_t range = 0; range < CACHE_CELL_RANGES; range++) {
-        size_t count = cache_count(peek, cache, CACHE_CELLS + range);
-        size_t step = cache_cell_range_bytes(range + 1) - cache_cell_range_bytes(range);
-        cells.count += count;
-        cells.bytes += count * (cache_cell_range_bytes(range) + step / 2);
-    }
-    return cells;
+    const struct quick *quick = PEEK(peek, cache->quick);
+    return (struct cached_cells){PEEK(peek, quick->count), PEEK(peek, quick->bytes)};
 }

@@ -42,6 +42,11 @@ static void text_add_finding(struct text *text, const struct misuse *misuse, boo
     case MISUSE_OTHER_HEAP:
         text_add(text, " is not in this heap");
         break;
+    case MISUSE_WRITTEN:
+        text_add(text, ", ");
+        text_add_object(text, misuse->bytes);
+        text_add(text, ", was written to");
+        break;
     default:
         text_add(text, " was not allocated by snug");
         break;
@@ -57,8 +62,12 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
     text_init(&text, buffer, sizeof(buffer));
     bool twice =
         misuse->kind == MISUSE_DOUBLE_FREE && misuse->bytes != 0 && strcmp(call, "free") == 0;
-    text_add(&text, twice ? "snug: double " : "snug: invalid ");
-    text_add(&text, call);
+    if (misuse->kind == MISUSE_WRITTEN) {
+        text_add(&text, "snug: use after free");
+    } else {
+        text_add(&text, twice ? "snug: double " : "snug: invalid ");
+        text_add(&text, call);
+    }
     text_add(&text, misuse->kind == MISUSE_DAMAGED ? ": the header of the object at " : ": ");
     text_add_hex(&text, misuse->address);
     text_add_finding(&text, misuse, twice);

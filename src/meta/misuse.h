@@ -11,8 +11,8 @@
 #include "base/common.h"
 
 /* Something wrong with a pointer, found under a lock and reported once that is released. */
-/* MISUSE_DAMAGED means that what snug keeps just before the object at `address` was written over.
- */
+/* MISUSE_DAMAGED means that what snug keeps just before the object at `address` was written over;
+ * MISUSE_WRITTEN, that the object itself was, although it was free. */
 struct misuse {
     enum {
         MISUSE_NONE,
@@ -20,10 +20,11 @@ struct misuse {
         MISUSE_INSIDE,
         MISUSE_UNKNOWN,
         MISUSE_DAMAGED,
-        MISUSE_OTHER_HEAP
+        MISUSE_OTHER_HEAP,
+        MISUSE_WRITTEN
     } kind;
     uintptr_t address;
-    size_t bytes;    /* of the object, for the first two kinds; 0 if it is not known any more */
+    size_t bytes;    /* of the object, but for UNKNOWN and DAMAGED; 0 if it is not known any more */
     uintptr_t start; /* of the object, for MISUSE_INSIDE */
 };
 

@@ -83,6 +83,13 @@ static ALWAYS_INLINE size_t page_map_class(uintptr_t address)
     return *page_map_class_byte(address);
 }
 
+/* Whether the page that `address` is in has cells, of whatever heap. */
+static ALWAYS_INLINE bool page_map_is_cell(uintptr_t address)
+{
+    _Static_assert((PAGE_MAP_CELL | 2) == PAGE_MAP_OTHER_CELL, "the two bytes differ in one bit");
+    return (page_map_class(address) | 2) == PAGE_MAP_OTHER_CELL;
+}
+
 static ALWAYS_INLINE bool page_map_is_home(uintptr_t address)
 {
     return address >> 32 == page_map.home;

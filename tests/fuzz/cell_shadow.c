@@ -18,11 +18,30 @@ void shadow_clear(void)
 
 /* ---- Finding ---- */
 
+size_t shadow_rank(size_t units)
+{
+    size_t doubling = 8192, rank = 8192;
+    if (units < doubling)
+        return units;
+    for (; units >= 2 * doubling; doubling *= 2)
+        rank += 32;
+    return rank + (units - doubling) / (doubling / 32);
+}
+
+/* Whether a free cell may serve a request. Where sizes share a rank, one of the same rank is not
+ * looked at, since it may be too small. */
+static bool serves(const struct shadow_cell *cell, size_t units)
+{
+    if (cell->units < units)
+        return false;
+    return shadow_is_top(cell) || units < 8192 || shadow_rank(cell->units) > shadow_rank(units);
+}
+
 struct shadow_cell *shadow_best(unsigned owner, size_t units)
 {
     struct shadow_cell *best = NULL;
     for (struct shadow_cell *cell = shadow_cells; cell < shadow_cells + shadow_count; cell++)
-        if (cell->state == CELL_FREE && cell->owner == owner && cell->units >= units &&
+        if (cell->state == CELL_FREE && cell->owner == owner && serves(cell, units) &&
             (best == NULL || shadow_is_top(best) ||
              (!shadow_is_top(cell) && cell->units < best->units)))
             best = cell;
@@ -167,6 +186,8 @@ void shadow_free(struct shadow_cell *cell)
     struct shadow_cell *previous = shadow_previous(cell);
     if (previous != NULL && previous->state == CELL_FREE) {
         cell = previous;
+        if (cell->units == CELL_LEAST_UNITS)
+            cell->former = cell->units; /* it has no room to remember that it never was a block */
         join_next(cell);
     }
     cell_claim(cell);

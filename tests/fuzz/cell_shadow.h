@@ -45,8 +45,12 @@ static inline size_t shadow_bytes(const struct shadow_cell *cell)
 
 void shadow_clear(void);
 
-/* The free cell that a request of `units` must be cut from: the smallest that is large enough, but
- * the top only if there is no other. NULL if none is. */
+/* What free cells are chosen by: the size itself below 8,192 units, above that a number that 32
+ * sizes of a doubling have. */
+size_t shadow_rank(size_t units);
+
+/* A free cell that a request of `units` may be cut from: the smallest that is large enough, or any
+ * of its rank, but the top only if there is no other. NULL if none is. */
 struct shadow_cell *shadow_best(unsigned owner, size_t units);
 
 /* The cell that an address is in, its header included, or NULL. */

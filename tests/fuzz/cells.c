@@ -113,7 +113,8 @@ static void expect_taken(uintptr_t block, unsigned owner, size_t bytes, size_t a
     EXPECT(cell != NULL && cell->state == CELL_FREE && cell->owner == owner,
            "a block is taken from where no cell is free");
     EXPECT(
-        cell->units == best->units && shadow_is_top(cell) == shadow_is_top(best),
+        shadow_rank(cell->units) == shadow_rank(best->units) &&
+            shadow_is_top(cell) == shadow_is_top(best),
         "not the best fit: a request of %zu units was served by a free cell of %zu%s, but there is "
         "one of %zu%s",
         units + slack, cell->units, shadow_is_top(cell) ? ", the top" : "", best->units,
@@ -318,7 +319,7 @@ static void damage_links(struct input *input)
     if (best == NULL || shadow_is_top(best) || bits == 0)
         return;
     /* The one that will be taken: of those of this size, the one freed last. */
-    struct free_links *links = cells[owner].free[best->units];
+    struct free_links *links = cells[owner].free[shadow_rank(best->units)];
     EXPECT(links != NULL, "a free cell of %zu units is in no list", best->units);
     struct free_links kept = *links;
     uintptr_t wild = (uintptr_t)bits << 4 << bits % 32;

@@ -1,6 +1,6 @@
 /*
- * Tests of magazine/cache.h for cells: ranges of sizes, which cell serves which request, how
- * magazines grow, limits, and damaged headers.
+ * Tests of magazine/quick.h and of magazine/cache.h for cells: which list a size has, which cell
+ * serves which request, how much may wait, frees that are put off, and damaged cells.
  */
 #include "cache_support.h"
 
@@ -27,9 +27,18 @@ static uintptr_t block_get(size_t bytes)
 
 static void block_put(uintptr_t block)
 {
-    if (!cache_push_cell(cache, block))
-        cache_give_cell(cache, block);
-    assert_int_not_equal(cell_of(block)->state, CELL_LIVE);
+    uintptr_t left = cache_free_cell(cache, block);
+    if (left != 0)
+        cache_give_cell(cache, left);
+    assert_true(cell_of(block)->state != CELL_LIVE || cache->quick->pending == block);
+    assert_true(cache->quick->bytes <= cache->quick->limit);
+}
+
+static void assert_lists_sound(void)
+{
+    const char *wrong = quick_check(cache->quick);
+    if (wrong != NULL)
+        fail_msg("%s", wrong);
 }
 
 /* A block at the beginning of a page is not cached; most tests want one that is. */
@@ -46,13 +55,13 @@ static uintptr_t block_get_cached(size_t bytes)
     return block;
 }
 
-/* The class that a block of a cache is in, after it was given to it. */
-static size_t class_of_block(uintptr_t block)
+/* The list whose newest cell a block is; QUICK_LISTS if it is none's. */
+static size_t list_of_block(uintptr_t block)
 {
-    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class++)
-        if (slot_block(*cache->top[class]) == block)
-            return class;
-    return 0;
+    for (size_t list = 0; list < QUICK_LISTS; list++)
+        if (quick_block(cache->quick->list[list]) == block)
+            return list;
+    return QUICK_LISTS;
 }
 
 /* A heap with many cells in use: what may wait depends on it. */
@@ -74,41 +83,35 @@ static int end(void **state)
     return cache_end(state);
 }
 
-/* ---- Ranges ---- */
+/* ---- Lists ---- */
 
-TEST(ranges_are_eighths_of_a_doubling)
+TEST(lists_are_parts_of_a_doubling)
 {
-    assert_int_equal(cache_cell_range_bytes(0), KIB);
-    assert_int_equal(cache_cell_range_bytes(CACHE_CELL_RANGES), 32 * KIB);
-    for (size_t range = 0; range < CACHE_CELL_RANGES; range++) {
-        size_t least = cache_cell_range_bytes(range), next = cache_cell_range_bytes(range + 1);
-        assert_true(next > least && next - least <= least / 8);
+    size_t previous = 0;
+    for (size_t units = 64; units <= 8192 + 255; units++) {
+        size_t list = quick_list_of(units);
+        ASSERT_THAT(list < QUICK_LISTS && (list == previous || list == previous + 1),
+                    "%zu units: list %zu after %zu", units, list, previous);
+        /* What is in a list is less than a thirty-second larger than its least. */
+        if (list != previous)
+            assert_true(units % 2 == 0);
+        previous = list;
     }
-    for (size_t units = 64; units < CELL_UNITS; units++) {
-        size_t range = cache_cell_range(units), bytes = units * CELL_UNIT;
-        if (bytes >= 32 * KIB) {
-            assert_true(range >= CACHE_CELL_RANGES);
-            continue;
-        }
-        ASSERT_THAT(range < CACHE_CELL_RANGES && cache_cell_range_bytes(range) <= bytes &&
-                        bytes < cache_cell_range_bytes(range + 1),
-                    "%zu units: range %zu", units, range);
-    }
-    for (size_t units = 8; units < 64; units++)
-        assert_true(cache_cell_range(units) >= CACHE_CELL_RANGES);
+    assert_int_equal(quick_list_of(64), 0);
+    assert_int_equal(quick_list_of(127), 31);
+    assert_int_equal(quick_list_of(128), 32);
+    assert_int_equal(quick_list_of(8192), QUICK_LISTS - 1);
+    assert_true(quick_list_of(8192 + 256) >= QUICK_LISTS);
 }
 
-TEST(a_cell_waits_in_its_range)
+TEST(a_cell_waits_in_the_list_of_its_size)
 {
-    for (size_t bytes = 1025; bytes < 40 * KIB; bytes += 97) {
+    for (size_t bytes = 1025; bytes < 32 * KIB; bytes += 97) {
         uintptr_t block = block_get_cached(bytes);
-        size_t whole = cell_of(block)->units * CELL_UNIT;
         block_put(block);
-        size_t class = class_of_block(block);
-        if (whole >= 32 * KIB)
-            assert_int_equal(class, 0);
-        else
-            assert_int_equal(class, CACHE_CELLS + cache_cell_range(whole / CELL_UNIT));
+        assert_int_equal(list_of_block(block), quick_list_of(cell_of(block)->units));
+        assert_int_equal(cache->quick->bytes, cell_of(block)->units * CELL_UNIT);
+        assert_lists_sound();
         cache_flush(cache);
     }
 }
@@ -129,29 +132,46 @@ TEST(the_same_size_gets_the_same_cell)
     }
 }
 
-TEST(a_cell_of_the_range_above_will_do)
+TEST(a_cell_that_is_a_little_larger_will_do)
 {
-    /* 2,000 and 2,100 bytes are of neighbouring ranges; 2,500 is further off. */
-    uintptr_t block = block_get_cached(2100);
-    block_put(block);
-    assert_null(cache_pop_cell(cache, 2200)); /* of its range, but too large for it */
-    assert_int_equal((uintptr_t)cache_pop_cell(cache, 2000), block);
-    block_put(block);
+    for (size_t bytes = 1025; bytes < 28 * KIB; bytes += 131) {
+        uintptr_t block = block_get_cached(bytes);
+        size_t units = cell_of(block)->units;
+        block_put(block);
+        for (size_t less = units / 2 + 64; less <= units + 2; less++) {
+            uintptr_t served = (uintptr_t)cache_pop_cell(cache, less * CELL_UNIT - CELL_HEADER);
+            if (served != 0)
+                assert_true(less <= units);
+            /* Four lists, each of which is between a 64th and a 32nd of a size apart. */
+            if (less <= units && less >= units - units / 18)
+                assert_int_equal(served, block);
+            if (less < units - units / 6)
+                assert_int_equal(served, 0);
+            if (served != 0)
+                block_put(served);
+        }
+        cache_flush(cache);
+    }
+}
+
+TEST(the_newest_cell_of_a_list_goes_first)
+{
+    uintptr_t blocks[8];
+    for (size_t i = 0; i < 8; i++)
+        blocks[i] = block_get_cached(1500);
+    for (size_t i = 0; i < 8; i++)
+        block_put(blocks[i]);
+    assert_lists_sound();
+    for (size_t i = 8; i-- > 0;)
+        assert_int_equal((uintptr_t)cache_pop_cell(cache, 1500), blocks[i]);
     assert_null(cache_pop_cell(cache, 1500));
-    cache_flush(cache);
-    block = block_get_cached(2500);
-    block_put(block);
-    assert_null(cache_pop_cell(cache, 2000));
+    for (size_t i = 0; i < 8; i++)
+        block_put(blocks[i]);
 }
 
-/* ---- Growing and limits ---- */
+/* ---- Limits ---- */
 
-static const struct magazine *magazine_for(size_t bytes)
-{
-    return loaded_of(cache, CACHE_CELLS + cache_cell_range(cell_units(bytes)));
-}
-
-TEST(a_magazine_grows_only_for_who_goes_up_and_down)
+TEST(more_may_wait_only_for_who_goes_up_and_down)
 {
     enum { BLOCKS = 200 };
     static uintptr_t blocks[BLOCKS];
@@ -160,20 +180,30 @@ TEST(a_magazine_grows_only_for_who_goes_up_and_down)
         blocks[i] = block_get(1500);
     for (size_t i = 0; i < BLOCKS; i++)
         block_put(blocks[i]);
-    /* It ran over, but nobody missed anything. */
-    assert_int_equal(magazine_for(1500)->log, 0);
-    unsigned most = 0;
+    /* It ran over, and what was missed before the first cell was freed does not count. */
+    size_t least = cache->quick->limit;
+    assert_int_equal(least, 64 * KIB);
+    size_t most = 0;
     for (unsigned round = 0; round < 10; round++) {
         for (size_t i = 0; i < BLOCKS; i++)
             blocks[i] = block_get(1500);
-        for (size_t i = 0; i < BLOCKS; i++)
+        for (size_t i = 0; i < BLOCKS; i++) {
             block_put(blocks[i]);
-        assert_in_range(magazine_for(1500)->log, most, most + 1);
-        most = magazine_for(1500)->log;
+            most = size_max(most, cache->quick->limit);
+        }
         assert_held(cache);
+        assert_lists_sound();
         assert_arenas_sound();
     }
-    assert_int_equal(most, 3);
+    assert_true(most >= 2 * least);
+    /* Who only frees is left with the least again. */
+    static uintptr_t many[40 * BLOCKS];
+    cache_flush(cache);
+    for (size_t i = 0; i < 40 * BLOCKS; i++)
+        many[i] = block_get(1500);
+    for (size_t i = 0; i < 40 * BLOCKS; i++)
+        block_put(many[i]);
+    assert_int_equal(cache->quick->limit, least);
 }
 
 TEST(cells_are_bounded_by_the_option)
@@ -192,33 +222,85 @@ TEST(cells_are_bounded_by_the_option)
             assert_true(cache->held_bytes <= limits[limit]);
         }
         assert_held(cache);
-        size_t cached = cache_cell_bytes(cache);
-        assert_true(cached <= cache->held_bytes * 9 / 8);
-        assert_true((cached == 0) == (limits[limit] == 0));
+        assert_lists_sound();
+        assert_true(cache->quick->bytes <= cache->held_bytes);
+        assert_true((cache->held_bytes == 0) == (limits[limit] == 0));
         cache_flush(cache);
-        assert_int_equal(cache_cell_bytes(cache), 0);
+        assert_int_equal(cache->quick->bytes, 0);
         assert_int_equal(cache->held_bytes, 0);
     }
 }
 
-TEST(a_full_magazine_gives_its_older_half)
+TEST(sizes_that_nobody_asks_for_do_not_stay)
 {
-    options.thread_cache = 4 * 1536;
-    uintptr_t blocks[6];
-    for (size_t i = 0; i < 6;) {
-        blocks[i] = block_get(1550);
-        i += blocks[i] % PAGE_BYTES != 0;
+    uintptr_t stale = block_get_cached(9000);
+    block_put(stale);
+    static uintptr_t blocks[300];
+    for (unsigned round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 300; i++)
+            blocks[i] = block_get(1500);
+        for (size_t i = 0; i < 300; i++)
+            block_put(blocks[i]);
     }
-    for (size_t i = 0; i < 4; i++)
+    assert_int_not_equal(cell_of(stale)->state, CELL_CACHED);
+}
+
+/* ---- Frees that are put off ---- */
+
+TEST(in_a_large_heap_frees_are_put_off_by_one)
+{
+    uintptr_t first = block_get_cached(3000), second = block_get_cached(3000);
+    uintptr_t warm = block_get_cached(3000);
+    block_put(warm);
+    assert_false(cache->quick->defers);
+    cache->quick->defers = true;
+    block_put(first);
+    assert_int_equal(cache->quick->pending, first);
+    assert_int_equal(cell_of(first)->state, CELL_LIVE);
+    block_put(second);
+    assert_int_equal(cache->quick->pending, second);
+    assert_int_equal(cell_of(first)->state, CELL_CACHED);
+    assert_int_equal(cache_free_cell(cache, second), second); /* twice: it is left to be looked at */
+    cache_settle(cache);
+    assert_int_equal(cache->quick->pending, 0);
+    assert_int_equal(cell_of(second)->state, CELL_CACHED);
+    assert_lists_sound();
+    block_put((uintptr_t)cache_pop_cell(cache, 3000));
+    cache_flush(cache); /* nothing is left behind: end() looks */
+    assert_int_equal(cell_of(second)->state, CELL_FREE);
+}
+
+TEST(many_cells_in_use_make_a_heap_large)
+{
+    enum { LARGE = 100 };
+    static uintptr_t large[LARGE], blocks[300];
+    for (size_t i = 0; i < LARGE; i++)
+        large[i] = block_get(CELL_MOST);
+    for (size_t i = 0; i < 300; i++)
+        blocks[i] = block_get(1500);
+    for (size_t i = 0; i < 300; i++)
         block_put(blocks[i]);
-    assert_int_equal(cache_cell_bytes(cache), 4 * cell_of(blocks[0])->units * CELL_UNIT);
-    block_put(blocks[4]);
-    assert_int_equal(cell_of(blocks[0])->state, CELL_FREE);
-    assert_int_equal(cell_of(blocks[3])->state, CELL_CACHED);
-    assert_int_equal((uintptr_t)cache_pop_cell(cache, 1550), blocks[4]);
-    assert_int_equal((uintptr_t)cache_pop_cell(cache, 1550), blocks[3]);
-    assert_int_equal((uintptr_t)cache_pop_cell(cache, 1550), blocks[2]);
-    assert_null(cache_pop_cell(cache, 1550));
+    assert_true(cache->quick->defers);
+    for (size_t i = 0; i < LARGE; i++)
+        block_put(large[i]);
+    assert_lists_sound();
+}
+
+TEST(what_was_put_off_and_is_wrong_is_reported)
+{
+    options.misuse = MISUSE_WARN;
+    uintptr_t block = block_get_cached(3000);
+    block_put(block_get_cached(3000));
+    cache->quick->defers = true;
+    assert_int_equal(cache_free_cell(cache, block + 16), 0);
+    stderr_capture();
+    cache_settle(cache);
+    char expected[128];
+    snprintf(expected, sizeof(expected),
+             "snug: invalid free: %#zx is inside a %zu-byte object that starts at %#zx\n",
+             block + 16, cell_bytes(block), block);
+    assert_string_equal(stderr_restore(), expected);
+    block_put(block);
 }
 
 TEST(without_a_cache_cells_go_straight_back)
@@ -245,10 +327,9 @@ TEST(a_flush_gives_all_cells_back)
         for (size_t i = 0; i < 100; i++)
             block_put(blocks[i]);
     }
-    assert_true(cache_cell_bytes(cache) > 0);
+    assert_true(cache->quick->bytes > 0);
     cache_flush(cache);
-    for (size_t class = CACHE_CELLS; class < CACHE_CLASSES; class++)
-        assert_null(loaded_of(cache, class));
+    assert_ptr_equal(cache->quick, &quick_none);
     size_t units = 0;
     for (size_t i = 0; i < IN_USE; i++)
         units += cell_of(in_use[i])->units;
@@ -262,10 +343,10 @@ TEST(a_flush_gives_all_cells_back)
 /* Does nothing, and writes nothing. */
 static void assert_not_pushed(uintptr_t address)
 {
-    size_t cached = cache_cell_bytes(cache);
+    size_t cached = cache->quick->bytes;
     uint64_t before = *(uint64_t *)(address / 8 * 8 - 8);
     assert_false(cache_push_cell(cache, address));
-    assert_int_equal(cache_cell_bytes(cache), cached);
+    assert_int_equal(cache->quick->bytes, cached);
     assert_int_equal(*(uint64_t *)(address / 8 * 8 - 8), before);
 }
 
@@ -286,6 +367,18 @@ TEST(what_is_no_live_cell_is_not_pushed)
     assert_true(cache_push_cell(cache, block));
 }
 
+/* What malloc says and does when the cell that should serve it has been written to. */
+static void assert_lost(const char *expected)
+{
+    stderr_capture();
+    assert_null(cache_pop_cell(cache, 3000));
+    cache_miss_cell(cache, 3000);
+    assert_string_equal(stderr_restore(), expected);
+    assert_int_equal(cache->quick->bytes, 0); /* it is lost, and not met again */
+    assert_lists_sound();
+    cache_miss_cell(cache, 3000);
+}
+
 TEST(a_cell_damaged_while_it_waited_is_not_handed_out)
 {
     options.misuse = MISUSE_WARN;
@@ -297,32 +390,53 @@ TEST(a_cell_damaged_while_it_waited_is_not_handed_out)
             cell_of(block)->check ^= 1;
         else
             memset(cell_of(block), 0x41, sizeof(sound)); /* a string ran over */
-        stderr_capture();
-        assert_null(cache_pop_cell(cache, 3000));
         char expected[128];
         snprintf(expected, sizeof(expected),
                  "snug: invalid malloc: the header of the object at %#zx was overwritten\n", block);
-        assert_string_equal(stderr_restore(), expected);
-        assert_int_equal(cache_cell_bytes(cache), 0); /* it is lost, and not met again */
+        assert_lost(expected);
         *cell_of(block) = sound;
         cells_give(&block, 1);
+    }
+}
+
+TEST(a_cell_written_to_after_it_was_freed_leads_nowhere)
+{
+    options.misuse = MISUSE_WARN;
+    static const uint64_t written[] = {0, 1, 0x4141414141414141, UINT64_MAX};
+    for (size_t i = 0; i < 4; i++) {
+        uintptr_t older = block_get_cached(3000), block = block_get_cached(3000);
+        block_put(older);
+        block_put(block);
+        *(uint64_t *)block = written[i];
+        char expected[128];
+        snprintf(expected, sizeof(expected),
+                 "snug: use after free: %#zx, a %zu-byte object, was written to\n", block,
+                 cell_bytes(block));
+        assert_lost(expected);
+        cells_give(&block, 1);
+        cells_give(&older, 1);
     }
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(ranges_are_eighths_of_a_doubling, begin, end),
-        ROW_WITH(a_cell_waits_in_its_range, begin, end),
+        ROW_WITH(lists_are_parts_of_a_doubling, begin, end),
+        ROW_WITH(a_cell_waits_in_the_list_of_its_size, begin, end),
         ROW_WITH(the_same_size_gets_the_same_cell, begin, end),
-        ROW_WITH(a_cell_of_the_range_above_will_do, begin, end),
-        ROW_WITH(a_magazine_grows_only_for_who_goes_up_and_down, begin, end),
+        ROW_WITH(a_cell_that_is_a_little_larger_will_do, begin, end),
+        ROW_WITH(the_newest_cell_of_a_list_goes_first, begin, end),
+        ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
         ROW_WITH(cells_are_bounded_by_the_option, begin, end),
-        ROW_WITH(a_full_magazine_gives_its_older_half, begin, spans_end),
+        ROW_WITH(sizes_that_nobody_asks_for_do_not_stay, begin, end),
+        ROW_WITH(in_a_large_heap_frees_are_put_off_by_one, begin, end),
+        ROW_WITH(many_cells_in_use_make_a_heap_large, begin, end),
+        ROW_WITH(what_was_put_off_and_is_wrong_is_reported, begin, end),
         ROW_WITH(without_a_cache_cells_go_straight_back, begin, end),
         ROW_WITH(a_flush_gives_all_cells_back, begin, end),
         ROW_WITH(what_is_no_live_cell_is_not_pushed, begin, end),
         ROW_WITH(a_cell_damaged_while_it_waited_is_not_handed_out, begin, end),
+        ROW_WITH(a_cell_written_to_after_it_was_freed_leads_nowhere, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

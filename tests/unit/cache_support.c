@@ -48,7 +48,7 @@ struct magazine *loaded_of(const struct cache *of, size_t class)
 
 void assert_held(const struct cache *of)
 {
-    size_t held = 0;
+    size_t held = of->quick->limit;
     for (size_t class = 1; class < CACHE_CLASSES; class++) {
         const struct magazine *loaded = loaded_of(of, class);
         if (loaded != NULL)

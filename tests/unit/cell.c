@@ -103,10 +103,10 @@ TEST(the_best_fit_is_found)
     assert_cells_sound();
     for (size_t bytes = 1025; bytes < 9000; bytes += 17) {
         size_t units = cell_units(bytes), best = units;
-        while (best < CELL_UNITS && cells.free[best] == NULL)
+        while (best < CELL_LISTS && cells.free[best] == NULL)
             best++;
         uintptr_t top = (uintptr_t)cells.top + CELL_HEADER; /* the last resort */
-        uintptr_t expected = best < CELL_UNITS ? (uintptr_t)cells.free[best] : top;
+        uintptr_t expected = best < CELL_LISTS ? (uintptr_t)cells.free[best] : top;
         uintptr_t block = take(bytes, MIN_ALIGN, false);
         assert_int_equal(block, expected);
         cell_put(block);

@@ -127,7 +127,9 @@ TEST(a_free_cell_in_no_list_is_found)
 {
     assert_cells_sound();
     cell_list_remove(&cells, cell_of(hole[1]));
+    cells_count_free(&cells, 0, 300);
     const char *found = cells_check(&cells);
+    cells_count_free(&cells, 300, 0);
     cell_list_add(&cells, cell_of(hole[1]));
     assert_said(found, "a free cell is in no list", "a cell out of its list");
     assert_cells_sound();
@@ -144,7 +146,9 @@ TEST(free_neighbours_are_found)
     *trailer_before(next) = 100;
     next->prev_free = 1;
     cell_list_add(&cells, cell);
+    cells_count_free(&cells, 100, 0);
     const char *found = cells_check(&cells);
+    cells_count_free(&cells, 0, 100);
     cell_list_remove(&cells, cell);
     *cell = sound;
     *next = next_sound;

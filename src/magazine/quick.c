@@ -1,0 +1,129 @@
+/*
+ * Quick lists: giving cells back, and checking. See quick.h.
+ */
+#include "magazine/quick.h"
+
+/* Cells are given back so many at a time, under one lock if they are of one arena; of one list only
+ * so many, then the hand moves on, or a size that is freed much would keep it for ever. */
+enum { BATCH = 32, OF_ONE_LIST = 8 };
+
+const struct quick quick_none;
+
+static uintptr_t entry_next(uintptr_t entry)
+{
+    return *(const uintptr_t *)quick_block(entry) ^ page_map.key;
+}
+
+/* Adds up what waits in a list. Where a link was overwritten it ends, and the result is the entry
+ * there; otherwise 0. */
+static uintptr_t list_walk(const struct quick *quick, size_t list, size_t *bytes, size_t *count)
+{
+    for (uintptr_t entry = quick->list[list]; entry != 0; entry = entry_next(entry)) {
+        *bytes += quick_units(entry) * CELL_UNIT;
+        ++*count;
+        if (!quick_entry_is_sound(entry_next(entry)))
+            return entry;
+    }
+    return 0;
+}
+
+static struct misuse misuse_written(uintptr_t entry)
+{
+    return (struct misuse){.kind = MISUSE_WRITTEN,
+                           .address = quick_block(entry),
+                           .bytes = quick_units(entry) * CELL_UNIT - CELL_HEADER};
+}
+
+struct misuse quick_drop_list(struct quick *quick, size_t list)
+{
+    uintptr_t entry = quick->list[list];
+    const struct cell *cell = cell_of(quick_block(entry));
+    struct misuse misuse = {.kind = MISUSE_DAMAGED, .address = quick_block(entry)};
+    if (cell->state == CELL_CACHED && cell_is_sound(cell))
+        misuse = misuse_written(entry);
+    quick->list[list] = 0;
+    bitmap_clear(quick->bitmap, list);
+    size_t bytes = 0, count = 0;
+    for (size_t i = 0; i < QUICK_LISTS; i++)
+        list_walk(quick, i, &bytes, &count);
+    GAUGE_SET(quick->bytes, bytes);
+    GAUGE_SET(quick->count, count);
+    return misuse;
+}
+
+void quick_mend(struct quick *quick)
+{
+    for (size_t list = 0; list < QUICK_LISTS; list++) {
+        size_t bytes = 0, count = 0;
+        uintptr_t bad = list_walk(quick, list, &bytes, &count);
+        if (LIKELY(bad == 0))
+            continue;
+        struct misuse misuse = misuse_written(bad);
+        quick_drop_list(quick, list);
+        misuse_report("free", &misuse);
+    }
+}
+
+/* Takes up to `most` cells of a list. */
+static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, size_t most)
+{
+    size_t count = 0;
+    while (count < most && quick->list[list] != 0) {
+        uintptr_t block = quick_block(quick->list[list]);
+        if (UNLIKELY(!quick_take(quick, list))) {
+            struct misuse misuse = quick_drop_list(quick, list);
+            misuse_report("free", &misuse);
+            break;
+        }
+        blocks[count++] = block;
+    }
+    return count;
+}
+
+void quick_evict(struct quick *quick, size_t keep)
+{
+    uintptr_t blocks[BATCH];
+    size_t count = 0;
+    while (quick->bytes > keep) {
+        size_t list = bitmap_next(quick->bitmap, QUICK_WORDS, quick->hand);
+        if (list >= QUICK_LISTS) {
+            if (quick->hand == 0)
+                break;
+            quick->hand = 0;
+            continue;
+        }
+        count += list_take(quick, list, blocks + count, size_min(BATCH - count, OF_ONE_LIST));
+        quick->hand = (uint16_t)((list + 1) % QUICK_LISTS);
+        if (count == BATCH) {
+            cells_give(blocks, count);
+            count = 0;
+        }
+    }
+    if (count != 0)
+        cells_give(blocks, count);
+}
+
+const char *quick_check(const struct quick *quick)
+{
+    size_t bytes = 0, count = 0;
+    for (size_t list = 0; list < QUICK_LISTS; list++) {
+        uintptr_t entry = quick->list[list];
+        if (bitmap_get(quick->bitmap, list) != (entry != 0))
+            return "a quick list's bit is wrong";
+        while (entry != 0) {
+            uintptr_t block = quick_block(entry);
+            const struct cell *cell = cell_of(block);
+            if (!quick_entry_is_sound(entry) || !cell_is_sound(cell))
+                return "an entry of a quick list is no cell";
+            if (cell->state != CELL_CACHED || cell->units != quick_units(entry))
+                return "a cell in a quick list is of another state or size";
+            if (quick_list_of(cell->units) != list)
+                return "a cell is in the quick list of another size";
+            bytes += cell->units * CELL_UNIT;
+            count++;
+            entry = entry_next(entry);
+        }
+    }
+    return bytes == quick->bytes && count == quick->count ? NULL
+                                                          : "the quick lists do not add up";
+}
