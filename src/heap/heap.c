@@ -379,7 +379,7 @@ size_t heap_trim(size_t keep)
 
 const char *heap_check_of(struct heap *heap)
 {
-    struct cache *cache = heap_cache(heap);
+    struct cache *cache = heap == &heap_default ? thread_self.cache : heap_cache_fast(heap);
     cache_settle(cache);
     quick_mend(cache->quick);
     const char *wrong = quick_check(cache->quick);

@@ -17,7 +17,7 @@ void cells_begin(uint8_t settings)
     for (size_t i = 0; i < OWNERS; i++) {
         struct free_links **table = cells[i].free; /* is mapped once and kept */
         if (table != NULL)
-            memset(table, 0, CELL_UNITS * sizeof(*table));
+            memset(table, 0, CELL_LISTS * sizeof(*table));
         cells[i] = (struct cells){.free = table};
         cells_init(&cells[i], &spans);
         if (settings % 4 != 0)
