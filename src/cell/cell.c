@@ -159,7 +159,7 @@ static inline void cell_unlist(struct cells *cells, struct cell *cell)
 static inline bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
 {
     return cell_is_sound(cell) && cell->state == CELL_FREE &&
-           (cell_links_sound(cells, cell) || cell == cells->top);
+           (cell == cells->top || cell_links_sound(cells, cell)); /* the top has no links */
 }
 
 /* The free cell before `cell`, or NULL if it is damaged. */
