@@ -204,10 +204,11 @@ static ALWAYS_INLINE uintptr_t cache_free_cell(struct cache *cache, uintptr_t ad
     struct quick *quick = cache->quick;
     if (quick->defers) {
         uintptr_t earlier = quick->pending;
-        if (UNLIKELY(earlier == address))
+        if (UNLIKELY(earlier == address) ||
+            UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
             return address;
         __builtin_prefetch(cell_of(address), 1);
-        quick->pending = address;
+        GAUGE_SET(quick->pending, address);
         address = earlier;
         if (UNLIKELY(address == 0))
             return 0;

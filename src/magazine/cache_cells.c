@@ -124,7 +124,7 @@ void cache_settle(struct cache *cache)
     uintptr_t block = cache->quick->pending;
     if (LIKELY(block == 0))
         return;
-    cache->quick->pending = 0;
+    GAUGE_SET(cache->quick->pending, 0);
     struct misuse misuse = cell_misuse(block);
     if (misuse.kind == MISUSE_NONE)
         cache_give_cell(cache, block);

@@ -55,7 +55,8 @@ struct quick {
     uint16_t hand;                /* the list that gives its cells back next */
     bool defers;                  /* frees are put off by one */
     uint8_t calm;                 /* times that cells went back and nothing had been missed */
-    uintptr_t pending;            /* an address in a cell's page that was freed last, or 0 */
+    uintptr_t pending;            /* an address in a cell's page that was freed last, or 0; a multiple
+                                     of CELL_UNIT, and not of a page */
     uintptr_t list[QUICK_LISTS];  /* entries */
 };
 

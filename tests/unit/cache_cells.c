@@ -292,6 +292,9 @@ TEST(what_was_put_off_and_is_wrong_is_reported)
     uintptr_t block = block_get_cached(3000);
     block_put(block_get_cached(3000));
     cache->quick->defers = true;
+    assert_int_equal(cache_free_cell(cache, block + 8), block + 8); /* these two at once */
+    uintptr_t page = align_up(block + PAGE_BYTES / 2, PAGE_BYTES);
+    assert_int_equal(cache_free_cell(cache, page), page);
     assert_int_equal(cache_free_cell(cache, block + 16), 0);
     stderr_capture();
     cache_settle(cache);
