@@ -4,7 +4,6 @@
 #include "slots.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,6 +18,9 @@ enum {
     /* After so many of the tool's rounds it has seen every slot that was full. */
     BEATS_OF_A_WHOLE_ROUND = 3,
 };
+
+/* As in <linux/futex.h>, which is not everywhere; between processes, so not the private ones. */
+enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1 };
 
 struct region *slots_region;
 

@@ -185,7 +185,7 @@ static void take_sample(struct replay *replay, uint64_t done)
         return;
     int64_t live = 0;
     for (unsigned i = 0; i < METER_SLOTS; i++)
-        live += atomic_load_explicit(&meter->slots[i].live, memory_order_relaxed);
+        live += __atomic_load_n(&meter->slots[i].live, __ATOMIC_RELAXED);
     replay->samples[index] =
         (struct sample){.done = done, .live = live, .resident_kib = resident_kib()};
 }

@@ -70,7 +70,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     command.env(region::VARIABLE, region.path());
     signals::pass_on(&mut command);
     let child = command.spawn().with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
-    let recording = Recording { region, writer, processes: HashMap::new(), threads: 0 };
+    let recording = Recording { region, journal: Journal { writer, processes: HashMap::new(), threads: 0, events: 0 } };
     let (status, result) = recording.follow(child);
     let summary = result.with_context(|| format!("cannot write {}", path.display()))?;
     if !args.quiet {
@@ -96,10 +96,18 @@ fn code_of(status: ExitStatus) -> u8 {
 
 struct Recording {
     region: Region,
+    journal: Journal,
+}
+
+/// The file, and what went into it.
+struct Journal {
     writer: Writer<BufWriter<File>>,
     /// Processes by number, with their pid, until they have gone.
     processes: HashMap<u32, u32>,
-    threads: u64,
+    /// The most that one process had.
+    threads: u32,
+    /// Bytes of events.
+    events: u64,
 }
 
 impl Recording {
@@ -129,53 +137,42 @@ impl Recording {
     }
 
     fn empty(&mut self, check: bool) -> Result<()> {
-        let Recording { region, writer, processes, threads } = self;
-        region.drain(|slot| take(writer, processes, threads, slot))?;
+        let Recording { region, journal } = self;
+        region.drain(|slot| journal.take(slot))?;
         if check {
             self.sweep_the_dead()?;
-            self.writer.flush()?;
+            self.journal.writer.flush()?;
         }
         Ok(())
     }
 
     /// Slots of processes that have ended, or that became another one by exec.
     fn sweep_the_dead(&mut self) -> Result<()> {
-        if self.processes.len() < 2 {
+        let gone = self.journal.processes_that_have_gone();
+        if gone.is_empty() {
             return Ok(());
         }
-        let latest: HashMap<u32, u32> = self.processes.iter().fold(HashMap::new(), |mut latest, (&number, &pid)| {
-            let known = latest.entry(pid).or_insert(number);
-            *known = number.max(*known);
-            latest
-        });
-        let gone: Vec<u32> = self
-            .processes
-            .iter()
-            .filter(|(number, pid)| latest[pid] != **number || !is_alive(**pid))
-            .map(|(number, _)| *number)
-            .collect();
-        let Recording { region, writer, processes, threads } = self;
+        let Recording { region, journal } = self;
         // What they submitted last comes before what they did not submit.
-        region.drain(|slot| take(writer, processes, threads, slot))?;
-        region.sweep(|owner| gone.contains(&owner), |slot| take(writer, processes, threads, slot))?;
-        for number in gone {
-            self.processes.remove(&number);
-        }
+        region.drain(|slot| journal.take(slot))?;
+        region.sweep(|owner| gone.contains(&owner), |slot| journal.take(slot))?;
+        journal.processes.retain(|number, _| !gone.contains(number));
         Ok(())
     }
 
     fn finish(mut self) -> Result<String> {
         self.region.close();
-        let Recording { region, writer, processes, threads } = &mut self;
-        region.drain(|slot| take(writer, processes, threads, slot))?;
-        region.sweep(|_| true, |slot| take(writer, processes, threads, slot))?;
-        let lost = self.region.lost();
-        let damaged = self.region.damaged;
-        let (length, stored, threads) = (self.writer.length, self.writer.stored, self.threads);
-        self.writer.finish(lost)?;
-        let mut summary = match length {
-            0 => "nothing was recorded: the program does not load the recorder".to_string(),
-            _ => format!("{} of events in {}, {threads} threads", bytes(length), bytes(stored)),
+        let Recording { region, journal } = &mut self;
+        region.drain(|slot| journal.take(slot))?;
+        region.sweep(|_| true, |slot| journal.take(slot))?;
+        let (lost, damaged, stored) = (self.region.lost(), self.region.damaged, self.journal.writer.stored);
+        let Journal { writer, threads, events, .. } = self.journal;
+        let attached = writer.length > 0;
+        writer.finish(lost)?;
+        let mut summary = match events {
+            0 if attached => "nothing was recorded: the program has a malloc of its own, or called none".into(),
+            0 => "nothing was recorded: the program does not load the recorder".into(),
+            _ => format!("{} of events in {}, {threads} threads", bytes(events), bytes(stored)),
         };
         if lost > 0 {
             summary += &format!("; {lost} events were lost, as more threads ran than the buffer has room for");
@@ -187,20 +184,31 @@ impl Recording {
     }
 }
 
-fn take(
-    writer: &mut Writer<BufWriter<File>>,
-    processes: &mut HashMap<u32, u32>,
-    threads: &mut u64,
-    slot: Slot,
-) -> Result<()> {
-    let kind = if slot.kind == 1 { Kind::Start } else { Kind::Events };
-    if kind == Kind::Start && slot.data.len() >= 4 {
-        processes.insert(slot.process, format::u32_at(&slot.data, 0));
+impl Journal {
+    fn take(&mut self, slot: Slot) -> Result<()> {
+        let kind = if slot.kind == region::START { Kind::Start } else { Kind::Events };
+        match kind {
+            Kind::Start if slot.data.len() >= 4 => {
+                self.processes.insert(slot.process, format::u32_at(&slot.data, 0));
+            }
+            _ => self.events += slot.data.len() as u64,
+        }
+        self.threads = self.threads.max(slot.thread);
+        let Slot { process, thread, ticket, time, .. } = slot;
+        let header = Header { kind, process, thread, ticket, time, length: 0, stored: 0, checksum: 0 };
+        Ok(self.writer.write(header, &slot.data)?)
     }
-    *threads = (*threads).max(slot.thread.into());
-    let Slot { process, thread, ticket, time, .. } = slot;
-    let header = Header { kind, process, thread, ticket, time, length: 0, stored: 0, checksum: 0 };
-    Ok(writer.write(header, &slot.data)?)
+
+    /// Those that have ended, and those whose pid belongs to a later one, after exec.
+    fn processes_that_have_gone(&self) -> Vec<u32> {
+        let mut latest = HashMap::new();
+        for (&number, &pid) in &self.processes {
+            let known = latest.entry(pid).or_insert(number);
+            *known = number.max(*known);
+        }
+        let has_gone = |(number, pid): &(&u32, &u32)| latest[*pid] != **number || !is_alive(**pid);
+        self.processes.iter().filter(has_gone).map(|(number, _)| *number).collect()
+    }
 }
 
 fn is_alive(pid: u32) -> bool {

@@ -23,6 +23,10 @@ const STATES: usize = 4096;
 const SLOT_HEADER: usize = 64;
 pub const SLOT_SIZE: usize = 64 * 1024;
 
+/// Kinds of slots.
+pub const START: u32 = 1;
+const EVENTS: u32 = 2;
+
 const FREE: u32 = 0;
 const OWNED: u32 = 1;
 const FULL: u32 = 2;
@@ -171,7 +175,7 @@ impl Region {
         }
         let kind = self.word(start + 8).load(Ordering::Relaxed);
         let process = self.word(start).load(Ordering::Relaxed);
-        if used > SLOT_SIZE - SLOT_HEADER || process == 0 || (kind != 1 && kind != 2) {
+        if used > SLOT_SIZE - SLOT_HEADER || process == 0 || (kind != START && kind != EVENTS) {
             self.damaged += 1;
             return None;
         }
