@@ -14,6 +14,7 @@
  * allocate; see platform/lock.h.
  */
 #include "heap/heaps.h"
+#include "heap/purge_thread.h"
 #include "meta/meta.h"
 #include "provider/provider_file.h"
 
@@ -67,5 +68,6 @@ void heap_fork_in_child(void)
     struct cache *cache = thread_self.cache;
     heap_default.arenas.threads = cache_exists(cache) ? 1 : 0;
     heap_default.arenas.magazine_bytes = cache_exists(cache) ? cache->held_bytes : 0;
+    purge_thread_forget();
     fork_after(lock_reset);
 }

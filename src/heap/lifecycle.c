@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "heap/heaps.h"
+#include "heap/purge_thread.h"
 #include "heap/source.h"
 #include "options/options.h"
 #include "platform/thread.h"
@@ -109,6 +110,7 @@ void heap_start(char **environment)
     if (!__atomic_load_n(&init_done, __ATOMIC_ACQUIRE))
         heap_init();
     read_options(environment);
+    purge_thread_init();
     os_fork_init(heap_fork_before, heap_fork_in_parent, heap_fork_in_child);
     os_thread_exit_init(thread_end);
 }

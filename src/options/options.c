@@ -364,8 +364,24 @@ static bool has_prefix(const char *variable, const char *start, size_t length)
     return strncmp(variable, start, length) == 0;
 }
 
+/* Finds the preset, and makes its values the defaults. */
+static void preset_read(const char *const *variables)
+{
+    static const char name[] = "SNUG_PRESET=";
+    for (; *variables != NULL; variables++)
+        if (has_prefix(*variables, name, sizeof(name) - 1))
+            option_read(*variables, -1); /* what is wrong with it is said when its turn comes */
+    if (options.preset == PRESET_BALANCED)
+        return;
+    bool lean = options.preset == PRESET_LEAN;
+#define PRESET(name, field, of_lean, of_fast) options.field = lean ? (of_lean) : (of_fast);
+#include "options/presets.def"
+#undef PRESET
+}
+
 void options_read(const char *const *variables, int report_descriptor)
 {
+    preset_read(variables);
     for (; *variables != NULL; variables++)
         if (has_prefix(*variables, prefix, sizeof(prefix) - 1) &&
             !has_prefix(*variables, tests_prefix, sizeof(tests_prefix) - 1))

@@ -32,6 +32,8 @@ struct options {
 #define DELAY_MOST ((size_t)366 * 24 * 3600 * 1000)
 
 /* The numbers of the choices, in the order of their lists in the table. */
+enum { PRESET_LEAN, PRESET_BALANCED, PRESET_FAST };
+enum { HUGE_PAGES_AUTO, HUGE_PAGES_NEVER, HUGE_PAGES_ALWAYS };
 enum { MISUSE_ABORT, MISUSE_WARN };
 enum { CHECK_FAST, CHECK_FULL };
 enum { PROVIDER_OS, PROVIDER_PREALLOC, PROVIDER_FILE };

@@ -50,6 +50,54 @@ static void print_set(const char *choices, unsigned in_force)
     }
 }
 
+/* The value of an option as it stands in the table of presets. */
+static void print_value(const char *name, size_t value)
+{
+    static const char *const huge_pages[] = {"auto", "never", "always"};
+    if (strstr(name, "DELAY") != NULL || strstr(name, "AGE") == name + strlen(name) - 3)
+        print_delay(value);
+    else if (strcmp(name, "HUGE_PAGES") == 0)
+        printf("`%s`", huge_pages[value]);
+    else if (strcmp(name, "CACHE_SEGMENTS") == 0)
+        printf("%zu", value);
+    else
+        print_size(value);
+}
+
+static void print_presets(void)
+{
+    static const struct options balanced = {
+#define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
+#define OPTION_DELAY(name, field, default_, text) .field = (default_),
+#define OPTION_FACTOR(name, field, default_, least, most, text) .field = (default_),
+#define OPTION_LIMIT(name, field, word, number, text) .field = 0,
+#define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
+#define OPTION_PATH(name, field, text) .field = NULL,
+#define OPTION_SET(name, field, default_, choices, text) .field = (default_),
+#define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
+#include "options/options.def"
+#undef OPTION_CHOICE
+#undef OPTION_DELAY
+#undef OPTION_FACTOR
+#undef OPTION_LIMIT
+#undef OPTION_NUMBER
+#undef OPTION_PATH
+#undef OPTION_SET
+#undef OPTION_SIZE
+    };
+    printf("\n## Presets\n\n| variable | `lean` | `balanced` | `fast` |\n| --- | --- | --- | --- |\n");
+#define PRESET(name, field, lean, fast) \
+    printf("| `SNUG_%s` | ", #name); \
+    print_value(#name, lean); \
+    printf(" | "); \
+    print_value(#name, balanced.field); \
+    printf(" | "); \
+    print_value(#name, fast); \
+    printf(" |\n");
+#include "options/presets.def"
+#undef PRESET
+}
+
 int main(void)
 {
     printf(
@@ -91,5 +139,6 @@ int main(void)
            (default_) / 1000.0, text);
 #define OPTION_PATH(name, field, text) printf("| `SNUG_%s` | a path (none) | %s |\n", #name, text);
 #include "options/options.def"
+    print_presets();
     return 0;
 }

@@ -6,8 +6,21 @@
 #include <errno.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 
 #include "platform/syscall.h"
+
+/* Whether a release like "6.12.3-amd64" is this version or a later one. */
+static bool kernel_at_least(const char *release, unsigned major, unsigned minor)
+{
+    unsigned number[2] = {0, 0};
+    for (size_t i = 0; i < 2; i++) {
+        for (; *release >= '0' && *release <= '9'; release++)
+            number[i] = number[i] * 10 + (unsigned)(*release - '0');
+        release += *release == '.';
+    }
+    return number[0] > major || (number[0] == major && number[1] >= minor);
+}
 
 static bool is_error(long result)
 {
@@ -28,15 +41,36 @@ size_t os_page_size(void)
     return bytes;
 }
 
+#define HUGE_PAGE (2 * MIB)
+
+/* Whether the kernel is 6.7 or newer. */
+static bool stacks_have_small_pages(void)
+{
+    static uint8_t cached; /* 0: not known yet; written with the same value by whoever comes first */
+    uint8_t known = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (known == 0) {
+        struct utsname name;
+        known = 1;
+        if (syscall1(SYS_uname, (long)&name) == 0 && kernel_at_least(name.release, 6, 7))
+            known = 2;
+        __atomic_store_n(&cached, known, __ATOMIC_RELAXED);
+    }
+    return known == 2;
+}
+
 void *os_map(size_t bytes, enum os_pages pages)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    /* Since Linux 6.7 a "stack" is a mapping without huge pages. Before, the flag does nothing;
-     * madvise would, by a system call for each mapping, and one that a sandbox may forbid. */
+    /* Since Linux 6.7 a "stack" is a mapping without huge pages. Before, the flag does nothing, and
+     * it takes madvise: a system call for each mapping, and one that a sandbox may forbid. */
     if (pages == OS_PAGES_SMALL)
         flags |= MAP_STACK;
     long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    return is_error(result) ? NULL : (void *)result;
+    if (is_error(result))
+        return NULL;
+    if (pages == OS_PAGES_SMALL && bytes >= HUGE_PAGE && !stacks_have_small_pages())
+        os_advise_huge_pages((void *)result, bytes, false);
+    return (void *)result;
 }
 
 void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages)
@@ -65,19 +99,25 @@ void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages)
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
 
-void *os_map_present(size_t bytes)
+bool os_populate(void *start, size_t bytes)
 {
-    char *start = os_map(bytes, OS_PAGES_ANY);
-    if (start == NULL)
-        return NULL;
     long result;
     do
         result = syscall3(SYS_madvise, (long)start, (long)bytes, MADV_POPULATE_WRITE);
     while (result == -EINTR || result == -EAGAIN);
-    if (result == -EINVAL) { /* an older kernel */
-        for (size_t place = 0; place < bytes; place += os_page_size())
-            *(volatile char *)(start + place) = 0;
-    } else if (is_error(result)) {
+    if (result != -EINVAL)
+        return !is_error(result);
+    for (size_t place = 0; place < bytes; place += os_page_size()) { /* an older kernel */
+        volatile char *page = (char *)start + place;
+        *page = *page;
+    }
+    return true;
+}
+
+void *os_map_present(size_t bytes)
+{
+    char *start = os_map(bytes, OS_PAGES_ANY);
+    if (start != NULL && !os_populate(start, bytes)) {
         os_unmap(start, bytes);
         return NULL;
     }
@@ -105,4 +145,9 @@ void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
     long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
                            may_move ? MREMAP_MAYMOVE : 0, 0, 0);
     return is_error(result) ? NULL : (void *)result;
+}
+
+void os_advise_huge_pages(void *start, size_t bytes, bool huge)
+{
+    syscall3(SYS_madvise, (long)start, (long)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }

@@ -36,6 +36,12 @@ bool os_unmap(void *start, size_t bytes);
  * the contents are as before. */
 bool os_purge(void *start, size_t bytes);
 
+/* Makes pages present, with their contents. False: there is no memory for all of them. */
+bool os_populate(void *start, size_t bytes);
+
+/* Asks the system to serve a range by huge pages, or not to; no more than a hint. */
+void os_advise_huge_pages(void *start, size_t bytes, bool huge);
+
 /* Resizes a mapping, moving it if `may_move`; the contents go along and growth reads as zero.
  * Returns the new start, or NULL and the mapping is untouched. */
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move);

@@ -21,6 +21,13 @@ unsigned os_cpu_count(void);
 void os_thread_exit_init(void (*at_exit)(void *argument));
 bool os_thread_exit_arm(void *argument);
 
+/* Starts a thread of the library's own, which gets no signals and which nobody waits for. False: it
+ * could not be started. Allocates: no lock may be held. */
+bool os_thread_start(void *(*run)(void *argument), void *argument);
+
+/* Sleeps for so many nanoseconds, or less. */
+void os_sleep(uint64_t nanoseconds);
+
 /* Has the three called around every fork(), in the forking thread. */
 void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 

@@ -21,6 +21,11 @@ struct provider {
     /* Resizes a whole taken range, keeping its contents; growth is zero. NULL: it cannot. */
     void *(*resize)(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move);
+    /* Told of memory in which many small blocks will lie: it may ask for huge pages there, and make
+     * some of it present. True: huge pages were asked for. NULL: there is nothing to do. */
+    bool (*prepare)(const struct provider *provider, void *start, size_t bytes);
+    /* Told that parts of such memory are purged, so that it should have no huge pages any more. */
+    void (*loosen)(const struct provider *provider, void *start, size_t bytes);
     /* What `take` gives need not be zero after all. */
     bool unclean;
 };

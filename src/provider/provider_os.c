@@ -1,6 +1,7 @@
 /*
  * The provider that takes private anonymous memory from the system and counts the calls.
  */
+#include "options/options.h"
 #include "platform/memory.h"
 #include "provider/limit.h"
 #include "provider/provider.h"
@@ -9,11 +10,19 @@
 /* Huge pages are for heaps that have grown; in a small one they are mostly memory that nobody
  * asked for. */
 #define HUGE_PAGES_FROM (64 * MIB)
+#define HUGE_PAGE (2 * MIB)
+
+/* Whether a heap that `bytes` more have been, or are to be, taken for may have huge pages. */
+static bool may_have_huge_pages(size_t bytes)
+{
+    size_t mapped = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    return options.huge_pages == HUGE_PAGES_ALWAYS ||
+           (options.huge_pages == HUGE_PAGES_AUTO && mapped + bytes >= HUGE_PAGES_FROM);
+}
 
 static enum os_pages pages_for(size_t bytes)
 {
-    size_t mapped = COUNTED(map_bytes) - COUNTED(unmap_bytes);
-    return mapped + bytes < HUGE_PAGES_FROM ? OS_PAGES_SMALL : OS_PAGES_ANY;
+    return may_have_huge_pages(bytes) ? OS_PAGES_ANY : OS_PAGES_SMALL;
 }
 
 static void *take(const struct provider *provider, size_t bytes, size_t alignment)
@@ -74,4 +83,26 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     return moved;
 }
 
-const struct provider provider_os = {.take = take, .give = give, .purge = purge, .resize = resize};
+static bool prepare(const struct provider *provider, void *start, size_t bytes)
+{
+    (void)provider;
+    bool huge = may_have_huge_pages(0) && bytes >= HUGE_PAGE;
+    if (huge)
+        os_advise_huge_pages(start, bytes, true);
+    if (options.prefault != 0)
+        os_populate(start, size_min(bytes, align_up(options.prefault, os_page_size())));
+    return huge;
+}
+
+static void loosen(const struct provider *provider, void *start, size_t bytes)
+{
+    (void)provider;
+    os_advise_huge_pages(start, bytes, false);
+}
+
+const struct provider provider_os = {.take = take,
+                                     .give = give,
+                                     .purge = purge,
+                                     .resize = resize,
+                                     .prepare = prepare,
+                                     .loosen = loosen};

@@ -24,7 +24,8 @@ struct segment {
     uint32_t dirty_pages; /* those that occupy memory; 0: all of it is zero */
     uint64_t emptied;     /* since when, on the heap's clock, in nanoseconds */
     uint32_t longest;     /* pages of the longest run of one kind in it */
-    uint32_t uses;        /* its generation: how many times the cache has given it out again */
+    uint16_t uses;        /* its generation: how many times the cache has given it out again */
+    bool huge_pages;      /* they were asked for */
 };
 _Static_assert(sizeof(struct segment) <= META_LEAST, "the least block of metadata");
 

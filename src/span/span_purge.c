@@ -9,6 +9,7 @@
 #include "options/options.h"
 #include "platform/memory.h"
 #include "span/span_runs.h"
+#include "stats/event.h"
 
 /* What is kept without having been learned. */
 static size_t base_pages(const struct spans *spans)
@@ -29,6 +30,13 @@ static bool run_purge(struct spans *spans, struct span *run)
     size_t bytes = (size_t)run->pages << PAGE_SHIFT;
     if (((uintptr_t)run->start | bytes) & (os_page_size() - 1))
         return false;
+    struct segment *segment = run->segment;
+    if (segment->huge_pages) {
+        /* Or the system would sooner or later make whole ones of what is left, and the memory be
+         * back. */
+        spans->provider->loosen(spans->provider, segment->start, segment->pages << PAGE_SHIFT);
+        segment->huge_pages = false;
+    }
     runs_remove(&spans->dirty, run);
     bool done = spans->provider->purge(spans->provider, run->start, bytes);
     if (done)
@@ -89,6 +97,8 @@ size_t spans_purge(struct spans *spans, size_t keep_pages)
 /* Atomic because spans_tick_is_due reads without the lock; relaxed: it is a hint. */
 static void set_tick_due(struct spans *spans, uint64_t due)
 {
+    if (UNLIKELY(options.purge_thread != 0) && due != UINT64_MAX && !spans->other)
+        __atomic_store_n(&events.wanted.purge, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&spans->tick_due, due, __ATOMIC_RELAXED);
 }
 

@@ -20,6 +20,11 @@
 
 /* ---- The runs of an empty segment ---- */
 
+static size_t segment_bytes(const struct segment *segment)
+{
+    return segment->pages << PAGE_SHIFT;
+}
+
 #define EACH_RUN_OF_EMPTY(run, segment) \
     for (struct span *run = run_of_empty((segment)->start); run != NULL; \
          run = span_end(run) == segment_end(segment) ? NULL : run_of_empty(span_end(run)))
@@ -129,6 +134,9 @@ static bool segment_add(struct spans *spans, size_t pages)
                          .units = run->units};
     list_init(&run->link);
     run_map(run);
+    const struct provider *provider = spans->provider;
+    if (provider->prepare != NULL)
+        segment->huge_pages = provider->prepare(provider, segment->start, segment_bytes(segment));
     segment_list(spans, segment);
     return true;
 }
@@ -194,6 +202,7 @@ bool spans_grow(struct spans *spans, size_t pages)
     if (grow_from_cache(spans, pages))
         return true;
     size_t wanted = size_min(size_max(SEGMENT_PAGES, spans->segment_pages / 8), SEGMENT_PAGES_MOST);
+    wanted = size_max(wanted, bytes_to_pages(options.prefault));
     if (segment_add(spans, size_max(pages, align_up(wanted, SEGMENT_PAGES_LEAST))))
         return true;
     if (segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST)))

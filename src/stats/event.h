@@ -18,6 +18,7 @@ struct events {
             uint8_t print; /* print the statistics */
             uint8_t check; /* walk the heap */
             uint8_t watch; /* always look whether something is due */
+            uint8_t purge; /* there is something for the thread of SNUG_PURGE_THREAD to wait for */
         } wanted;
     };
     uint64_t trims;   /* how many were carried out */
@@ -28,6 +29,9 @@ extern struct events events;
 
 /* Does what is asked for; no lock is held. NULL: nothing yet. */
 extern void (*events_handler)(void);
+
+/* Starts that thread; no lock is held. NULL: nothing yet. */
+extern void (*events_purge_handler)(void);
 
 COLD void events_run(void);
 

@@ -1,0 +1,66 @@
+/*
+ * Waiting for memory to become old. See purge_thread.h.
+ */
+#include "heap/purge_thread.h"
+
+#include <errno.h>
+
+#include "heap/heap.h"
+#include "options/options.h"
+#include "platform/thread.h"
+#include "stats/event.h"
+
+/* It neither looks more often than this nor sleeps longer. */
+#define SLEEP_LEAST ((uint64_t)10000000)
+#define SLEEP_MOST ((uint64_t)10000000000)
+
+static uint32_t running;
+
+static bool begin_running(void)
+{
+    /* relaxed: it guards nothing but the number of threads */
+    return __atomic_exchange_n(&running, 1, __ATOMIC_RELAXED) == 0;
+}
+
+static uint64_t due_of(const struct spans *spans)
+{
+    return __atomic_load_n(&spans->tick_due, __ATOMIC_RELAXED);
+}
+
+static void *run(void *argument)
+{
+    struct spans *spans = argument;
+    do {
+        for (uint64_t due; (due = due_of(spans)) != UINT64_MAX;) {
+            uint64_t now = spans->now();
+            uint64_t left = due > now ? due - now : 0;
+            os_sleep(left < SLEEP_LEAST ? SLEEP_LEAST : left > SLEEP_MOST ? SLEEP_MOST : left);
+            if (spans_tick_is_due(spans))
+                spans_tick(spans);
+        }
+        __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+        /* If there is something again, and nobody has started another one meanwhile. */
+    } while (due_of(spans) != UINT64_MAX && begin_running());
+    return NULL;
+}
+
+/* What pthread_create allocates may lead here again: then it finds one running. */
+static void start(void)
+{
+    int error = errno;
+    if (__atomic_load_n(&running, __ATOMIC_RELAXED) == 0 && begin_running() &&
+        !os_thread_start(run, &heap_default.spans))
+        __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+    errno = error;
+}
+
+void purge_thread_init(void)
+{
+    if (options.purge_thread != 0)
+        events_purge_handler = start;
+}
+
+void purge_thread_forget(void)
+{
+    running = 0;
+}
