@@ -10,7 +10,7 @@
 #include "stats/stats.h"
 
 /* A class, or the cells, with less memory than this is not called sparse. */
-#define SPARSE_CLASS_LEAST (256 * KIB)
+#define SPARSE_CLASS_LEAST (64 * KIB)
 #define SPARSE_CELLS_LEAST (4 * MIB)
 
 /* At every so many new slabs of an arena, its depots are looked at. */
@@ -19,9 +19,6 @@ enum { GROWTHS_PER_LOOK = 16 };
 /* A class that grows has this part of its objects put into the depot, in at most so many magazines,
  * all of the size that a thread asks with. */
 enum { STOCK_PART = 64, STOCK_MOST = 16 };
-
-/* More magazines than this wait in no depot: their own memory is not free either. */
-enum { DEPOT_MAGAZINES_MOST = 160 };
 
 void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first, unsigned count)
 {
@@ -72,7 +69,7 @@ static struct arena_class *arena_class(struct arenas *arenas, struct arena *aren
     if (UNLIKELY(__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL)) {
         lock_take(&arenas->lock);
         if (at->bin.spans == NULL) {
-            lock_init(&at->depot.lock, RANK_DEPOT);
+            depot_init(&at->depot, class_bytes(class), &arena->waiting);
             bin_init(&at->bin, arenas->spans, class);
         }
         lock_release(&arenas->lock);
@@ -133,57 +130,6 @@ bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 
 /* ---- Depots ---- */
 
-/* The lock must be held. Atomic because depot_take looks without it. */
-static void depot_set_count(struct depot *depot, uint32_t count)
-{
-    __atomic_store_n(&depot->count, count, __ATOMIC_RELAXED);
-}
-
-static struct magazine *depot_take(struct depot *depot)
-{
-    /* relaxed: an empty depot is not worth its lock, and a miss is no error */
-    if (__atomic_load_n(&depot->count, __ATOMIC_RELAXED) == 0)
-        return NULL;
-    lock_take(&depot->lock);
-    struct magazine *magazine = depot->full;
-    if (magazine != NULL) {
-        depot->full = magazine->link;
-        depot_set_count(depot, depot->count - 1);
-        GAUGE_ADD(depot->objects, -magazine_capacity(magazine->log));
-        if (depot->count < depot->low)
-            depot->low = depot->count;
-    }
-    lock_release(&depot->lock);
-    return magazine;
-}
-
-/* Puts a full magazine into a depot, unless `most` or more wait there. */
-static bool depot_put(struct depot *depot, struct magazine *magazine, size_t most)
-{
-    lock_take(&depot->lock);
-    bool put = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
-    if (put) {
-        magazine->link = depot->full;
-        depot->full = magazine;
-        depot_set_count(depot, depot->count + 1);
-        GAUGE_ADD(depot->objects, magazine_capacity(magazine->log));
-    }
-    lock_release(&depot->lock);
-    return put;
-}
-
-/* Gives up to `count` magazines of a depot back to the slabs. */
-static void depot_flush(struct depot *depot, uint32_t count)
-{
-    for (; count != 0; count--) {
-        struct magazine *magazine = depot_take(depot);
-        if (magazine == NULL)
-            return;
-        slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
-        magazine_free(magazine);
-    }
-}
-
 /* ---- Quiet ---- */
 
 /* Nobody else looks at what was kept for a demand that has ended: see spans_tick. */
@@ -219,6 +165,14 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
     return idle > total / 2 && total * class_bytes(class) > SPARSE_CLASS_LEAST;
 }
 
+/* What all depots of an arena may hold: that of two classes, or an eighth of all pages in use. */
+static size_t waiting_most(const struct arenas *arenas)
+{
+    /* relaxed: a hint */
+    size_t used = __atomic_load_n(&arenas->spans->used_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
+    return size_max(2 * options.depot, used / 8);
+}
+
 void arenas_empty_depots(struct arenas *arenas, size_t class)
 {
     for (unsigned i = 0; i < arenas->count; i++) {
@@ -235,8 +189,11 @@ bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *maga
         arenas_empty_depots(arenas, class);
         return false;
     }
-    struct depot *depot = &arena_class(arenas, arena_here(arenas), class)->depot;
+    struct arena *arena = arena_here(arenas);
+    struct depot *depot = &arena_class(arenas, arena, class)->depot;
     size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
+    if (__atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) > waiting_most(arenas))
+        return false;
     return depot_put(depot, magazine, most);
 }
 
@@ -245,15 +202,8 @@ static void depots_look(struct arena *arena)
 {
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct arena_class *at = &arena->classes[class];
-        if (__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL)
-            continue;
-        if (__atomic_load_n(&at->depot.count, __ATOMIC_RELAXED) == 0)
-            continue;
-        lock_take(&at->depot.lock);
-        uint32_t idle = at->depot.low;
-        at->depot.low = at->depot.count - idle;
-        lock_release(&at->depot.lock);
-        depot_flush(&at->depot, idle);
+        if (__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) != NULL)
+            depot_look(&at->depot);
     }
 }
 
@@ -422,24 +372,6 @@ size_t arenas_trim(struct arenas *arenas)
     return purged;
 }
 
-static const char *depot_check(struct depot *depot, size_t byte)
-{
-    const char *wrong = NULL;
-    uint32_t count = 0;
-    size_t objects = 0;
-    lock_take(&depot->lock);
-    for (struct magazine *m = depot->full; m != NULL; m = m->link, count++) {
-        objects += magazine_capacity(m->log);
-        for (size_t i = 0; i < magazine_capacity(m->log); i++)
-            if (page_map_class(m->slots[1 + i]) != byte)
-                wrong = "a magazine in a depot holds an object of another class";
-    }
-    if (count != depot->count || objects != depot->objects)
-        wrong = "a depot's count of magazines is wrong";
-    lock_release(&depot->lock);
-    return wrong;
-}
-
 const char *arenas_check(struct arenas *arenas)
 {
     const char *wrong = NULL;
@@ -457,18 +389,6 @@ const char *arenas_check(struct arenas *arenas)
             wrong = cells_check(cells);
     }
     return wrong;
-}
-
-static void depot_clear(struct depot *depot)
-{
-    for (struct magazine *next, *magazine = depot->full; magazine != NULL; magazine = next) {
-        next = magazine->link;
-        magazine_free(magazine);
-    }
-    depot->full = NULL;
-    depot->low = 0;
-    depot_set_count(depot, 0);
-    GAUGE_SET(depot->objects, 0);
 }
 
 void arenas_clear(struct arenas *arenas)

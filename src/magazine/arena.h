@@ -8,7 +8,7 @@
  *
  * The depot: full magazines wait here for any thread. Handing one over or taking one is O(1), so
  * threads that only free and threads that only allocate exchange objects without touching slabs.
- * A depot is bounded in bytes, and what nobody took between two looks goes back to the slabs; the
+ * A depot is bounded in bytes, all depots of an arena together are, and what nobody took between two looks goes back to the slabs; the
  * looks are taken when fresh memory is about to be used, which is when idle objects cost.
  *
  * A thread that finds neither a full magazine nor a free object makes more than one slab: it fills a
@@ -24,21 +24,14 @@
 #define SNUG_MAGAZINE_ARENA_H
 
 #include "cell/cell.h"
-#include "magazine/magazine.h"
+#include "magazine/depot.h"
 #include "slab/slab.h"
 
 enum { ARENAS_MOST = 64 };
 
-struct depot {
-    struct lock lock;
-    uint32_t count; /* magazines in the list; all are full */
-    uint32_t low;   /* the least count since the last look */
-    size_t objects; /* in all of them */
-    struct magazine *full;
-};
-
 struct arena {
     uint32_t growths; /* slabs made; every so often a look at the depots */
+    size_t waiting;   /* == sum over the depots of objects * class_bytes */
     struct arena_class {
         struct bin bin;
         struct depot depot;

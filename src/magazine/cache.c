@@ -226,7 +226,10 @@ static void flush_half(struct cache *cache, size_t class, struct magazine *full)
     slabs_give(given, capacity - kept, "free");
 }
 
-/* Gives everything back, what others have handed over as well; the emptied magazines stay. */
+/* What a magazine of a sparse class is: of 12 slots at most. */
+enum { SPARSE_LOG = 1 };
+
+/* Gives everything back, what others have handed over as well, and leaves a small magazine. */
 static void flush_all(struct cache *cache, size_t class, struct magazine *full)
 {
     struct magazine *spare = full->link;
@@ -238,6 +241,13 @@ static void flush_all(struct cache *cache, size_t class, struct magazine *full)
     if (count != 0)
         slabs_give(magazine_begin(spare), count, "free");
     arenas_empty_depots(cache->arenas, class);
+    struct magazine *small =
+        full->log > SPARSE_LOG ? cache_magazine_new(cache, class, SPARSE_LOG) : NULL;
+    if (small == NULL)
+        return;
+    cache_load(cache, class, small, magazine_end(small));
+    cache_magazine_free(cache, class, full);
+    cache_magazine_free(cache, class, spare);
 }
 
 /* The full spare goes to the depot, or its objects to the slabs. Returns an empty magazine, or
@@ -264,13 +274,14 @@ bool cache_make_room(struct cache *cache, size_t class)
             cache_load(cache, class, first, magazine_end(first));
         return first != NULL;
     }
-    if (cache_grow_full(cache, class, full))
-        return true;
-    COUNT(flushes, 1);
-    if (UNLIKELY(arenas_class_is_sparse(cache->arenas, class))) {
+    if (UNLIKELY(full->log >= SPARSE_LOG && arenas_class_is_sparse(cache->arenas, class))) {
+        COUNT(flushes, 1);
         flush_all(cache, class, full);
         return true;
     }
+    if (cache_grow_full(cache, class, full))
+        return true;
+    COUNT(flushes, 1);
     struct magazine *empty = full->link;
     full->link = NULL;
     if (empty == NULL && full->log == magazine_log_most(class))

@@ -368,10 +368,13 @@ static bool has_prefix(const char *variable, const char *start, size_t length)
 static void preset_read(const char *const *variables)
 {
     static const char name[] = "SNUG_PRESET=";
+    bool given = false;
     for (; *variables != NULL; variables++)
-        if (has_prefix(*variables, name, sizeof(name) - 1))
+        if (has_prefix(*variables, name, sizeof(name) - 1)) {
             option_read(*variables, -1); /* what is wrong with it is said when its turn comes */
-    if (options.preset == PRESET_BALANCED)
+            given = true;
+        }
+    if (!given || options.preset == PRESET_BALANCED)
         return;
     bool lean = options.preset == PRESET_LEAN;
 #define PRESET(name, field, of_lean, of_fast) options.field = lean ? (of_lean) : (of_fast);

@@ -65,11 +65,32 @@ TEST(a_depot_is_bounded_in_bytes)
         assert_int_equal(depot_of(class)->count, 10);
         magazine_drain(magazine); /* it is still ours */
         assert_arenas_sound();
+        arenas_empty_depots(&arenas, class);
     }
     options.depot = 0;
     struct magazine *magazine = magazine_filled(class_of_size(32));
     assert_false(arenas_give_full(&arenas, class_of_size(32), magazine));
     magazine_drain(magazine);
+    assert_arenas_empty();
+}
+
+TEST(all_depots_together_are_bounded)
+{
+    size_t given = 0;
+    options.depot = 100 * KIB;
+    for (size_t class = 4; class < CLASS_COUNT; class += 4) {
+        struct magazine *magazine = magazine_filled(class);
+        size_t bytes = magazine_capacity(magazine->log) * class_bytes(class);
+        bool room = arenas.list[0]->waiting <= 2 * options.depot;
+        assert_int_equal(arenas_give_full(&arenas, class, magazine), room);
+        given += room ? bytes : 0;
+        if (!room)
+            magazine_drain(magazine);
+        assert_int_equal(arenas.list[0]->waiting, given);
+    }
+    assert_in_range(given, 2 * options.depot, 2 * options.depot + 16 * KIB);
+    arenas_trim(&arenas);
+    assert_int_equal(arenas.list[0]->waiting, 0);
     assert_arenas_empty();
 }
 
@@ -277,6 +298,7 @@ int main(void)
         ROW_WITH(magazines_are_handed_over_whole, arenas_begin, spans_end),
         ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, spans_end),
         ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, spans_end),
+        ROW_WITH(all_depots_together_are_bounded, arenas_begin, spans_end),
         ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, spans_end),
         ROW_WITH(what_nobody_takes_goes_back, arenas_begin, spans_end),
         ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, spans_end),

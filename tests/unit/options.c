@@ -318,6 +318,44 @@ TEST(every_option_accepts_its_range_and_no_more)
 #undef OPTION_PATH
 }
 
+/* ---- Presets ---- */
+
+static void read_all(const char *first, const char *second)
+{
+    const char *const variables[] = {first, second, NULL};
+    options_reset(NULL);
+    options_read(variables, -1);
+}
+
+TEST(a_preset_sets_the_defaults_of_others)
+{
+    read_all("SNUG_PRESET=balanced", NULL);
+    assert_int_equal(options.dirty, 4 * MIB);
+    assert_int_equal(options.purge_delay, 10000);
+    read_all("SNUG_PRESET=lean", NULL);
+    assert_int_equal(options.dirty, MIB);
+    assert_int_equal(options.thread_cache, 256 * KIB);
+    assert_int_equal(options.huge_pages, HUGE_PAGES_NEVER);
+    read_all("SNUG_PRESET=fast", NULL);
+    assert_int_equal(options.dirty, 64 * MIB);
+    assert_int_equal(options.cache_bytes, 4 * GIB);
+    assert_int_equal(options.huge_pages, HUGE_PAGES_ALWAYS);
+}
+
+TEST(an_option_that_is_given_has_the_last_word)
+{
+    read_all("SNUG_PRESET=lean", "SNUG_DIRTY=3m");
+    assert_int_equal(options.dirty, 3 * MIB);
+    assert_int_equal(options.depot, 256 * KIB);
+    read_all("SNUG_DIRTY=3m", "SNUG_PRESET=fast"); /* in any order */
+    assert_int_equal(options.dirty, 3 * MIB);
+    assert_int_equal(options.depot, 4 * MIB);
+    options_reset(NULL);
+    assert_string_equal(read_one("SNUG_PRESET=slim"),
+                        "snug: SNUG_PRESET=slim is not one of lean, balanced, fast; using balanced\n");
+    assert_int_equal(options.dirty, 4 * MIB);
+}
+
 /* ---- Names ---- */
 
 #define OPTION_CHOICE(name, field, default_, choices, text) #name,
@@ -479,6 +517,8 @@ int main(void)
         ROW(what_is_no_choice_is_refused),
         ROW(paths_are_kept_as_they_are),
         ROW(every_option_accepts_its_range_and_no_more),
+        ROW(a_preset_sets_the_defaults_of_others),
+        ROW(an_option_that_is_given_has_the_last_word),
         ROW(misspelt_names_are_answered_with_the_nearest),
         ROW(an_unknown_name_is_said_in_one_line),
         ROW(what_is_not_ours_is_passed_over),

@@ -4,7 +4,9 @@
 #include "support.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
+#include "options/options.h"
 #include "platform/memory.h"
 #include "provider/provider.h"
 #include "stats/stats.h"
@@ -84,6 +86,54 @@ TEST(what_fails_is_not_counted)
     assert_memory_equal(&counters, &before, sizeof(counters));
 }
 
+/* How many pages of a range are there. */
+static size_t pages_present(char *start, size_t bytes)
+{
+    static unsigned char present[4096];
+    size_t count = 0;
+    assert_true(bytes / os_page_size() <= sizeof(present));
+    assert_int_equal(mincore(start, bytes, present), 0);
+    for (size_t i = 0; i < bytes / os_page_size(); i++)
+        count += present[i] & 1;
+    return count;
+}
+
+TEST(memory_is_made_present_as_far_as_the_option_says)
+{
+    size_t page = os_page_size();
+    options.huge_pages = HUGE_PAGES_NEVER;
+    char *start = os->take(os, 100 * page, page);
+    assert_false(os->prepare(os, start, 100 * page));
+    assert_int_equal(pages_present(start, 100 * page), 0);
+    options.prefault = 40 * page;
+    assert_false(os->prepare(os, start, 100 * page));
+    assert_int_equal(pages_present(start, 100 * page), 40);
+    memset(start, 1, page);
+    options.prefault = GIB;
+    os->prepare(os, start, 100 * page);
+    assert_int_equal(pages_present(start, 100 * page), 100);
+    assert_int_equal(start[0], 1); /* what was there stays */
+    assert_int_equal(start[page], 0);
+    assert_true(os->give(os, start, 100 * page));
+}
+
+TEST(huge_pages_are_asked_for_as_the_option_says)
+{
+    char *start = os->take(os, 8 * MIB, os_page_size());
+    options.huge_pages = HUGE_PAGES_NEVER;
+    assert_false(os->prepare(os, start, 8 * MIB));
+    options.huge_pages = HUGE_PAGES_ALWAYS;
+    assert_true(os->prepare(os, start, 8 * MIB));
+    assert_false(os->prepare(os, start, MIB)); /* none fits */
+    os->loosen(os, start, 8 * MIB);
+    options.huge_pages = HUGE_PAGES_AUTO;
+    assert_false(os->prepare(os, start, 8 * MIB)); /* a small heap */
+    char *more = os->take(os, 64 * MIB, os_page_size());
+    assert_true(os->prepare(os, start, 8 * MIB));
+    assert_true(os->give(os, start, 8 * MIB));
+    assert_true(os->give(os, more, 64 * MIB));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -91,6 +141,8 @@ int main(void)
         ROW(purges_are_counted),
         ROW(resizes_are_counted_as_what_comes_and_goes),
         ROW(what_fails_is_not_counted),
+        ROW(memory_is_made_present_as_far_as_the_option_says),
+        ROW(huge_pages_are_asked_for_as_the_option_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

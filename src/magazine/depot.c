@@ -1,0 +1,108 @@
+/*
+ * Full magazines in a list. See depot.h.
+ */
+#include "magazine/depot.h"
+
+#include "meta/page_map.h"
+#include "slab/slab.h"
+
+/* More magazines than this wait in no depot: their own memory is not free either. */
+enum { DEPOT_MAGAZINES_MOST = 160 };
+
+void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting)
+{
+    lock_init(&depot->lock, RANK_DEPOT);
+    depot->object_bytes = object_bytes;
+    depot->waiting = waiting;
+}
+
+/* Counts magazines and their objects that came, or with negative numbers went. The lock must be
+ * held. */
+static void depot_count(struct depot *depot, uint32_t magazines, size_t objects)
+{
+    GAUGE_ADD(depot->count, magazines);
+    GAUGE_ADD(depot->objects, objects);
+    /* relaxed: a sum that is only compared with a bound */
+    __atomic_fetch_add(depot->waiting, objects * depot->object_bytes, __ATOMIC_RELAXED);
+}
+
+struct magazine *depot_take(struct depot *depot)
+{
+    /* An empty depot is not worth its lock, and a miss is no error. */
+    if (depot_is_empty(depot))
+        return NULL;
+    lock_take(&depot->lock);
+    struct magazine *magazine = depot->full;
+    if (magazine != NULL) {
+        depot->full = magazine->link;
+        depot_count(depot, (uint32_t)-1, -magazine_capacity(magazine->log));
+        if (depot->count < depot->low)
+            depot->low = depot->count;
+    }
+    lock_release(&depot->lock);
+    return magazine;
+}
+
+bool depot_put(struct depot *depot, struct magazine *magazine, size_t most)
+{
+    lock_take(&depot->lock);
+    bool put = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
+    if (put) {
+        magazine->link = depot->full;
+        depot->full = magazine;
+        depot_count(depot, 1, magazine_capacity(magazine->log));
+    }
+    lock_release(&depot->lock);
+    return put;
+}
+
+void depot_flush(struct depot *depot, uint32_t count)
+{
+    for (; count != 0; count--) {
+        struct magazine *magazine = depot_take(depot);
+        if (magazine == NULL)
+            return;
+        slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
+        magazine_free(magazine);
+    }
+}
+
+void depot_look(struct depot *depot)
+{
+    if (depot_is_empty(depot))
+        return;
+    lock_take(&depot->lock);
+    uint32_t idle = depot->low;
+    depot->low = depot->count - idle;
+    lock_release(&depot->lock);
+    depot_flush(depot, idle);
+}
+
+void depot_clear(struct depot *depot)
+{
+    for (struct magazine *next, *magazine = depot->full; magazine != NULL; magazine = next) {
+        next = magazine->link;
+        magazine_free(magazine);
+    }
+    depot->full = NULL;
+    depot->low = 0;
+    depot_count(depot, -depot->count, -depot->objects);
+}
+
+const char *depot_check(struct depot *depot, size_t byte)
+{
+    const char *wrong = NULL;
+    uint32_t count = 0;
+    size_t objects = 0;
+    lock_take(&depot->lock);
+    for (struct magazine *m = depot->full; m != NULL; m = m->link, count++) {
+        objects += magazine_capacity(m->log);
+        for (size_t i = 0; i < magazine_capacity(m->log); i++)
+            if (page_map_class(m->slots[1 + i]) != byte)
+                wrong = "a magazine in a depot holds an object of another class";
+    }
+    if (count != depot->count || objects != depot->objects)
+        wrong = "a depot's count of magazines is wrong";
+    lock_release(&depot->lock);
+    return wrong;
+}

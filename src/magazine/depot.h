@@ -1,0 +1,52 @@
+/*
+ * Depots: full magazines of one class that wait in an arena for any thread.
+ *
+ * Handing one over or taking one is O(1). What a depot may hold is the caller's matter; all depots
+ * of an arena add what they hold to one sum.
+ *
+ * Thread-safe; takes RANK_DEPOT.
+ */
+#ifndef SNUG_MAGAZINE_DEPOT_H
+#define SNUG_MAGAZINE_DEPOT_H
+
+#include "base/peek.h"
+#include "magazine/magazine.h"
+#include "platform/lock.h"
+
+struct depot {
+    struct lock lock;
+    uint32_t count; /* magazines in the list; all are full */
+    uint32_t low;   /* the least count since the last look */
+    size_t objects; /* in all of them */
+    struct magazine *full;
+    size_t *waiting;     /* bytes in all depots of the arena */
+    size_t object_bytes; /* of one */
+};
+
+void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
+
+/* The magazine that was put last, or NULL. */
+struct magazine *depot_take(struct depot *depot);
+
+/* Puts a full magazine into the depot, unless `most` or more wait there. */
+bool depot_put(struct depot *depot, struct magazine *magazine, size_t most);
+
+/* Gives up to `count` magazines back to the slabs. */
+void depot_flush(struct depot *depot, uint32_t count);
+
+/* Gives back what nobody took since the last look. */
+void depot_look(struct depot *depot);
+
+/* Forgets all magazines; the objects in them are gone already. */
+void depot_clear(struct depot *depot);
+
+/* `byte` is the class byte of the pages of its objects. */
+const char *depot_check(struct depot *depot, size_t byte);
+
+/* Read without the lock: a hint. */
+static inline bool depot_is_empty(const struct depot *depot)
+{
+    return __atomic_load_n(&depot->count, __ATOMIC_RELAXED) == 0;
+}
+
+#endif
