@@ -51,7 +51,7 @@ use runner::{Measured, Plan};
 /// Rounds unless said otherwise.
 const ROUNDS: u32 = 10;
 /// Of --quick: as many rounds as fit in this time, up to so many.
-const QUICK_TIME: Duration = Duration::from_secs(100);
+const QUICK_TIME: Duration = Duration::from_secs(85);
 const QUICK_ROUNDS: u32 = 5;
 
 /// Measure allocators beside each other: time, memory, page faults, system calls
@@ -172,10 +172,11 @@ fn measure(
 }
 
 fn plan(args: &BenchArgs) -> Plan {
-    match (args.quick, args.rounds) {
-        (true, None) => Plan { rounds: QUICK_ROUNDS, most_time: Some(QUICK_TIME), system_calls: true },
-        (_, rounds) => Plan { rounds: rounds.unwrap_or(ROUNDS), most_time: None, system_calls: true },
-    }
+    let (rounds, most_time) = match (args.quick, args.rounds) {
+        (true, None) => (QUICK_ROUNDS, Some(QUICK_TIME)),
+        (_, rounds) => (rounds.unwrap_or(ROUNDS), None),
+    };
+    Plan { rounds, most_time, system_calls: true }
 }
 
 /// The results with where and when they were found.

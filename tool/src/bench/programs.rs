@@ -38,7 +38,7 @@ pub const PROGRAMS: [Program; 14] = [
         package: "python3",
         prepare: PYTHON,
         run: r#"PYTHONHASHSEED=0 exec ./python "$input/rewrite_json.py" "$size""#,
-        sizes: [6000, 30000],
+        sizes: [3000, 30000],
     },
     Program {
         name: "cpython-objects",
@@ -56,7 +56,7 @@ pub const PROGRAMS: [Program; 14] = [
         package: "gcc",
         prepare: r#"awk -f "$input/make_c.awk" -v functions="$size" >large.c"#,
         run: "exec gcc -std=c17 -O2 -c large.c -o large.o",
-        sizes: [20, 150],
+        sizes: [8, 150],
     },
     Program {
         name: "g++",
@@ -111,7 +111,7 @@ pub const PROGRAMS: [Program; 14] = [
         package: "sqlite3",
         prepare: r#"awk -f "$input/make_sql.awk" -v rows="$size" >script.sql"#,
         run: "exec sqlite3 -batch :memory: '.output answers.txt' '.read script.sql'",
-        sizes: [8000, 60000],
+        sizes: [4000, 60000],
     },
     Program {
         name: "redis",
@@ -138,7 +138,7 @@ pub const PROGRAMS: [Program; 14] = [
         package: "perl",
         prepare: "",
         run: r#"PERL_HASH_SEED=0 exec perl "$input/lists.pl" "$size""#,
-        sizes: [8000, 50000],
+        sizes: [4000, 50000],
     },
     Program {
         name: "awk",

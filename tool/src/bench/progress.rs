@@ -13,7 +13,6 @@ pub struct Progress {
     bar: ProgressBar,
     start: Instant,
     plan: Plan,
-    allocators: usize,
     /// How long each job took on one allocator, the last time.
     took: Vec<Duration>,
     /// Runs of each job that are still to come.
@@ -27,7 +26,6 @@ impl Progress {
             bar: ProgressBar::new(1).with_style(style),
             start: Instant::now(),
             plan,
-            allocators,
             took: vec![GUESS; jobs],
             left: vec![allocators * plan.rounds as usize; jobs],
         }
@@ -43,11 +41,6 @@ impl Progress {
     pub fn end(&mut self, job: usize, took: Duration) {
         self.took[job] = took;
         self.left[job] = self.left[job].saturating_sub(1);
-    }
-
-    /// How long a round takes, by what is known.
-    pub fn round(&self) -> Duration {
-        self.took.iter().sum::<Duration>() * self.allocators as u32
     }
 
     fn left(&self) -> Duration {
@@ -73,7 +66,6 @@ mod tests {
         assert_eq!(progress.left(), GUESS * 12);
         progress.end(0, Duration::from_millis(100));
         assert_eq!(progress.left(), Duration::from_millis(500) + GUESS * 6);
-        assert_eq!(progress.round(), (Duration::from_millis(100) + GUESS) * 3);
     }
 
     #[test]

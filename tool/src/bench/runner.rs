@@ -24,7 +24,8 @@ pub struct Plan {
     pub rounds: u32,
     /// No run begins after this time, and no round that would go beyond it; there is no limit unless it is given.
     pub most_time: Option<Duration>,
-    /// One more run of each job on each allocator, at the start, in which its system calls are counted.
+    /// One more run of each job on each allocator, at the end, in which its system calls are
+    /// counted; if time is limited, there is a third more of it for that.
     pub system_calls: bool,
 }
 
@@ -51,14 +52,21 @@ pub fn measure(jobs: &[Job], allocators: &[Allocator], plan: Plan, stop: &Atomic
     let mut lab = Lab { jobs, allocators, rows: empty_rows(jobs, allocators), stop, start: Instant::now(), plan };
     let mut progress = Progress::new(jobs.len(), allocators.len(), plan);
     let mut rounds = 0;
-    let mut ended_early = if plan.system_calls { lab.count_system_calls(&mut progress) } else { None };
+    let mut last_round = Duration::ZERO;
+    let mut ended_early = None;
     while rounds < plan.rounds && ended_early.is_none() {
         // A round that could not be finished is not begun: its first rows would have figures that the others lack.
-        if rounds > 0 && lab.time_left().is_some_and(|left| left < progress.round()) {
+        if rounds > 0 && lab.time_left().is_some_and(|left| left < last_round) {
             break;
         }
+        let start = Instant::now();
         ended_early = lab.run_round(rounds, &mut progress)?;
+        last_round = start.elapsed();
         rounds += 1;
+    }
+    if plan.system_calls && !stop.load(Ordering::Relaxed) {
+        lab.plan.most_time = plan.most_time.map(|most| most + most / 3);
+        ended_early = ended_early.or(lab.count_system_calls(&mut progress));
     }
     progress.finish();
     Ok(Measured { rows: lab.rows, rounds, ended_early })
@@ -86,6 +94,9 @@ impl Lab<'_> {
     /// Returns why not all are counted, if so. A run that fails will fail again, and be reported then.
     fn count_system_calls(&mut self, progress: &mut Progress) -> Option<String> {
         for (place, job) in self.jobs.iter().enumerate() {
+            if self.time_left().is_some_and(|left| left.is_zero()) {
+                return Some(format!("the time was over at the system calls of {}", job.row.name));
+            }
             for (series, allocator) in self.rows[place].series.iter_mut().zip(self.allocators) {
                 progress.begin(&format!("system calls of {} on {}", job.row.name, allocator.name));
                 match system_calls::count(job, allocator, self.stop) {
@@ -211,7 +222,12 @@ mod tests {
 
     #[test]
     fn no_round_is_begun_that_the_time_does_not_allow() {
-        let plan = Plan { rounds: 1000, most_time: Some(Duration::from_millis(700)), system_calls: false };
+        let plan = Plan {
+            rounds: 1000,
+            most_time: Some(Duration::from_millis(700)),
+            system_calls: false,
+            more_time: Duration::ZERO,
+        };
         let job = job("sleep 0.2; echo ns_per_op=3");
         let measured = measure(&[job], &system(), plan, &AtomicBool::new(false)).unwrap();
         assert!((1..=3).contains(&measured.rounds), "{}", measured.rounds);

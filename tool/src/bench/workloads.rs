@@ -83,7 +83,7 @@ fn pairs(scale: &Scale) -> Vec<Entry> {
         ("producer-consumer", 2, "64 B, taken by one thread and freed by the other"),
         ("fill-250MB-two-threads", 2, "two threads fill 250 MB each, then free: a large data set"),
     ];
-    /// Within a process; the least time of these counts.
+    // Within a process; the least time of these counts.
     const REPEATS: u64 = 3;
     let wanted = ROWS.iter().filter(|(name, ..)| !scale.quick || *name != "fill-250MB-two-threads");
     let make = |&(name, threads, about): &(&str, u32, &str)| {
@@ -189,7 +189,7 @@ fn many_threads(scale: &Scale) -> Vec<Entry> {
         let about = "threads that each take 20 blocks of 16..512 B and wait: a thread for each connection";
         entry(&format!("many-threads/{threads}"), about, threads, "many_threads", &[&threads.to_string()])
     };
-    scale.threads(&[200], &[1000]).into_iter().map(make).collect()
+    scale.threads(&[100], &[1000]).into_iter().map(make).collect()
 }
 
 fn realloc_growth(scale: &Scale) -> Vec<Entry> {
@@ -197,11 +197,13 @@ fn realloc_growth(scale: &Scale) -> Vec<Entry> {
         let rounds = scale.pick(quick, full);
         countable(&format!("realloc-growth/{kind}"), about, "realloc_growth", &[kind], rounds)
     };
-    vec![
+    let rows = vec![
         make("vectors", 2, 10, "100 vectors that double, from 16 B to 256 KiB, at the same time"),
-        make("strings", 3, 15, "2,000 strings to which some bytes are added a hundred times"),
+        make("strings", 2, 15, "2,000 strings to which some bytes are added a hundred times"),
         make("buffer", 1, 2, "one buffer that grows to 64 MiB by 64 KiB"),
-    ]
+    ];
+    let wanted = scale.pick(2, rows.len());
+    rows.into_iter().take(wanted).collect()
 }
 
 fn aligned(scale: &Scale) -> Vec<Entry> {
@@ -211,13 +213,13 @@ fn aligned(scale: &Scale) -> Vec<Entry> {
 }
 
 fn big(scale: &Scale) -> Vec<Entry> {
-    let (args, name) = scale.pick((["30", "4", "1", "16"], "big/1-16M"), (["200", "4", "1", "64"], "big/1-64M"));
+    let (args, name) = scale.pick((["20", "4", "1", "16"], "big/1-16M"), (["200", "4", "1", "64"], "big/1-64M"));
     let about = "blocks of some MiB, each page of them written: pictures, matrices, files";
     vec![entry(name, about, 1, "big", &args)]
 }
 
 fn overhead(scale: &Scale) -> Vec<Entry> {
-    let operations = scale.pick("200000", "1000000");
+    let operations = scale.pick("80000", "1000000");
     let sizes = [("16", "1024", "10000"), ("1", "5000", "20000"), ("1000", "30000", "1000")];
     let make = |&(low, high, live): &(&str, &str, &str)| {
         let about = format!("{live} live blocks of {low}..{high} B, any replaced by another, all written in full");
@@ -227,13 +229,13 @@ fn overhead(scale: &Scale) -> Vec<Entry> {
 }
 
 fn fragment(scale: &Scale) -> Vec<Entry> {
-    let operations = scale.pick("200000", "4000000");
+    let operations = scale.pick("100000", "4000000");
     let about = "a long run in which sizes drift from 256 B to 16 KiB and back, twenty times";
     vec![entry("fragment/drift", about, 1, "fragment", &[operations, "5000"])]
 }
 
 fn peak_idle(scale: &Scale) -> Vec<Entry> {
-    let args = scale.pick(["100", "5", "500"], ["200", "5", "5000"]);
+    let args = scale.pick(["60", "5", "200"], ["200", "5", "5000"]);
     let about = "a peak of 16..4,096 B blocks, all but 5 % freed, then nothing: what is given back?";
     vec![entry("peak-idle/5-percent", about, 1, "peak_idle", &args)]
 }
