@@ -222,12 +222,7 @@ mod tests {
 
     #[test]
     fn no_round_is_begun_that_the_time_does_not_allow() {
-        let plan = Plan {
-            rounds: 1000,
-            most_time: Some(Duration::from_millis(700)),
-            system_calls: false,
-            more_time: Duration::ZERO,
-        };
+        let plan = Plan { rounds: 1000, most_time: Some(Duration::from_millis(700)), system_calls: false };
         let job = job("sleep 0.2; echo ns_per_op=3");
         let measured = measure(&[job], &system(), plan, &AtomicBool::new(false)).unwrap();
         assert!((1..=3).contains(&measured.rounds), "{}", measured.rounds);
