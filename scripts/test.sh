@@ -5,8 +5,14 @@
 # a step that could not even begin a line `name: why` in broken.txt. scripts/test_summary.py counts.
 
 test_presets=(release debug asan tsan)
-# clang's fuzzer; what the lab counts with; a browser for its page
-test_wants=('libclang-rt-19-dev|libclang-rt-14-dev' strace valgrind chromium)
+test_wants=(
+    'libclang-rt-19-dev|libclang-rt-14-dev'      # clang's fuzzer
+    strace valgrind                              # what the lab counts with
+    chromium                                     # a browser for its page
+    python3-jsonschema python3-prometheus-client # statistics read back
+    tmux                                         # snug top in a terminal
+    gdb                                          # the script for gdb
+)
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
 
 # Installs the real programs that are run on snug, and what else single tests need. What cannot be

@@ -16,6 +16,41 @@ fn main() {
     if let Err(message) = carry() {
         println!("cargo::error={message}");
     }
+    compile_shared_code();
+}
+
+/// The library's own code for reading statistics and writing them, which the tool uses on other processes.
+const SHARED: [&str; 16] = [
+    "heap/totals.c",
+    "magazine/arena_totals.c",
+    "magazine/cache_totals.c",
+    "options/options.c",
+    "platform/memory.c",
+    "platform/output.c",
+    "platform/process.c",
+    "platform/thread.c",
+    "report/formats.c",
+    "report/report_csv.c",
+    "report/report_json.c",
+    "report/report_metrics.c",
+    "report/report_text.c",
+    "report/resident.c",
+    "report/values.c",
+    "report/writer.c",
+];
+
+fn compile_shared_code() {
+    let library = Path::new("../src");
+    let mut build = cc::Build::new();
+    build.std("c17").flag("-fvisibility=hidden").flag("-ffunction-sections").opt_level(2).warnings(false);
+    build.include(library).include("../include").define("_GNU_SOURCE", None);
+    build.file("src/live/outside.c").file(library.join("slab/size_class.c"));
+    for file in SHARED {
+        build.file(library.join(file));
+    }
+    build.compile("snug_outside");
+    println!("cargo::rerun-if-changed=src/live/outside.c");
+    println!("cargo::rerun-if-changed={}", library.display());
 }
 
 /// What stands beside the library.

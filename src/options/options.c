@@ -390,3 +390,16 @@ void options_read(const char *const *variables, int report_descriptor)
             !has_prefix(*variables, tests_prefix, sizeof(tests_prefix) - 1))
             option_read(*variables, report_descriptor);
 }
+
+const char *options_describe(unsigned index, struct text *text)
+{
+    if (index >= ROWS)
+        return NULL;
+    const struct option_row *row = &table[index];
+    const char *path = row->kind == KIND_PATH ? *(const char **)row->field : NULL;
+    if (row->kind != KIND_PATH)
+        text_add_value(text, row);
+    else
+        text_add(text, path == NULL ? "none" : path);
+    return row->name;
+}

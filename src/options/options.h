@@ -45,6 +45,8 @@ enum { PROVIDER_OS, PROVIDER_PREALLOC, PROVIDER_FILE };
 enum { STATS_ON_EXIT = 1, STATS_ON_INTERVAL = 2, STATS_ON_BYTES = 4, STATS_ON_SIGNAL = 8 };
 enum { CHECK_ON_EXIT = 1, CHECK_ON_INTERVAL = 2, CHECK_ON_SIGNAL = 4 };
 
+struct text;
+
 extern struct options options;
 
 /* A delay in nanoseconds; UINT64_MAX for one that never ends. */
@@ -58,5 +60,9 @@ static inline uint64_t options_nanoseconds(size_t delay)
  * on `report_descriptor` (-1: nowhere), and the default holds. The strings must stay: paths point
  * into them. */
 void options_read(const char *const *variables, int report_descriptor);
+
+/* The name of the option in this line of the table, counted from 0, without SNUG_; adds the value in
+ * force to `text`. NULL: the table has no such line. */
+const char *options_describe(unsigned index, struct text *text);
 
 #endif

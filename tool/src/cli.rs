@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::BenchArgs;
+use crate::live::Format;
 use crate::trace::record::RecordArgs;
 use crate::trace::replay::ReplayArgs;
 use crate::tune::TuneArgs;
@@ -36,6 +37,10 @@ pub enum Command {
     Replay(ReplayArgs),
     Tune(TuneArgs),
     Bench(Box<BenchArgs>),
+    Stats(StatsArgs),
+    Top(TopArgs),
+    Trim(TrimArgs),
+    Options(OptionsArgs),
 }
 
 /// Run a command on snug, and so the programs that it starts
@@ -46,11 +51,16 @@ pub enum Command {
 /// Exit status: that of the command; 127 if it was not found; 126 if it cannot be run, or not on snug (statically
 /// linked, set-user-ID, for another machine, on musl); 125 if snug itself failed.
 #[derive(Debug, Args)]
-#[command(override_usage = "snug run [SNUG_NAME=value]... [--stats[=FILE]] [--] CMD [ARGS]...")]
+#[command(override_usage = "snug run [SNUG_NAME=value]... [--stats[=FILE] | --plot=FILE.svg] [--] CMD [ARGS]...")]
 pub struct RunArgs {
-    /// Print the allocator's statistics on stderr when the command ends, or write them to FILE
+    /// Print the allocator's statistics on stderr when the command ends, or write them to FILE, in the format that its
+    /// name says: .json, .csv, .prom or text
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "stderr")]
     pub stats: Option<OsString>,
+
+    /// Draw the command's memory over time when it has ended: requested, granted, mapped and resident
+    #[arg(long, value_name = "FILE.svg", require_equals = true, conflicts_with = "stats")]
+    pub plot: Option<OsString>,
 
     /// The command and its arguments; SNUG_NAME=value words may stand before it
     #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
@@ -74,11 +84,79 @@ pub struct CompareArgs {
     pub words: Vec<OsString>,
 }
 
+/// Print the statistics of a running program once
+///
+/// It must have been started on snug, and nothing else be prepared. The same user may look, and root, as far as the
+/// system lets processes be looked into.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// The process
+    pub pid: i32,
+
+    /// The format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// All numbers and all sizes in text, not just what fits a screen
+    #[arg(long)]
+    pub detail: bool,
+}
+
+/// Show a running program's heap in the terminal, refreshed
+///
+/// Keys: q ends, t asks the program to give back its free memory.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The process
+    pub pid: i32,
+
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub every: f64,
+}
+
+/// Ask a running program to give back its free memory
+///
+/// It does so when one of its threads next needs more than its magazines have, or has them full: at once in a program
+/// that works, never in one that sleeps. Objects in the magazines of its other threads stay there.
+///
+/// Exit status: 0 if it was done in time, 1 if not yet.
+#[derive(Debug, Args)]
+pub struct TrimArgs {
+    /// The process
+    pub pid: i32,
+
+    /// Seconds to wait until it is done
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    pub wait: f64,
+}
+
+/// Print the library's options, with the values that the environment gives them
+#[derive(Debug, Args)]
+#[command(override_usage = "snug options [SNUG_NAME=value]... [--changed]")]
+pub struct OptionsArgs {
+    /// Only those that are not at their default
+    #[arg(long)]
+    pub changed: bool,
+
+    /// SNUG_NAME=value: what it would be
+    #[arg(value_name = "SNUG_NAME=value", trailing_var_arg = true)]
+    pub words: Vec<OsString>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("not a number of seconds from 0.01 to 86400".to_string()),
+    }
+}
+
 impl Cli {
     fn words(&self) -> Option<&[OsString]> {
         match &self.command {
             Some(Command::Run(args)) => Some(&args.words),
             Some(Command::Compare(args)) => Some(&args.words),
+            Some(Command::Options(args)) => Some(&args.words),
             _ => None,
         }
     }

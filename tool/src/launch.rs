@@ -12,6 +12,7 @@ use anyhow::{bail, Context, Result};
 use crate::cache;
 use crate::cli::{RunArgs, Setting, WORKLOADS_VARIABLE};
 use crate::inherited;
+use crate::plot;
 use crate::refusal::Refusal;
 use crate::target;
 
@@ -19,6 +20,9 @@ pub fn run(args: &RunArgs, settings: &[Setting]) -> Result<ExitCode> {
     check_settings(settings)?;
     let mut command = command_for(&args.words)?;
     set_up(&mut command, &cache::library()?, settings);
+    if let Some(plot) = &args.plot {
+        return plot::run(command, plot);
+    }
     if let Some(place) = &args.stats {
         command.env("SNUG_STATS", stats_place(place)?);
     }

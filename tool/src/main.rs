@@ -2,7 +2,7 @@
 //!
 //! Reading order: cli (what may be asked) -> launch (run) -> target (may this program run on snug?) -> cache and
 //! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
-//! (recording and replaying) -> tune (the best options).
+//! (recording and replaying) -> tune (the best options) -> live and show (looking at running programs) -> plot.
 
 mod bench;
 mod cache;
@@ -11,8 +11,11 @@ mod cli;
 mod compare;
 mod inherited;
 mod launch;
+mod live;
+mod plot;
 mod process;
 mod refusal;
+mod show;
 mod target;
 mod trace;
 mod tune;
@@ -39,6 +42,10 @@ fn main() -> ExitCode {
         Some(Command::Record(args)) => (trace::record::run(args), STATUS_OWN_FAILURE),
         Some(Command::Replay(args)) => (trace::replay::run(args), 1),
         Some(Command::Tune(args)) => (tune::run(args), 1),
+        Some(Command::Stats(args)) => (show::stats::run(args), 1),
+        Some(Command::Top(args)) => (show::top::run(args), 1),
+        Some(Command::Trim(args)) => (show::trim::run(args), 1),
+        Some(Command::Options(args)) => (show::options::run(args, &settings), 1),
     };
     result.unwrap_or_else(|error| {
         eprintln!("snug: {error:#}");

@@ -1,0 +1,37 @@
+//! The C side: the library's own code for statistics, compiled into the tool (outside.c).
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// Reads `bytes` bytes at `address` of the other process into `value`.
+pub type Reader = extern "C" fn(context: *mut c_void, address: usize, value: *mut c_void, bytes: usize) -> bool;
+
+pub const DONE: c_int = 0;
+pub const OTHER_LAYOUT: c_int = 3;
+
+extern "C" {
+    pub fn outside_values_size() -> usize;
+    pub fn outside_anchor_size() -> usize;
+    pub fn outside_anchor(read: Reader, context: *mut c_void, address: usize, anchor: *mut c_void) -> c_int;
+    pub fn outside_version(anchor: *const c_void) -> *const c_char;
+    pub fn outside_trim_request(anchor: *const c_void) -> usize;
+    pub fn outside_trim_count(anchor: *const c_void) -> usize;
+    pub fn outside_read(
+        read: Reader,
+        context: *mut c_void,
+        anchor: *const c_void,
+        process: c_int,
+        whole: bool,
+        values: *mut c_void,
+    ) -> bool;
+    pub fn outside_write(values: *const c_void, format: c_uint, detail: bool, descriptor: c_int) -> bool;
+    pub fn outside_value(values: *const c_void, name: *const c_char, value: *mut u64) -> bool;
+    pub fn outside_class(values: *const c_void, class: usize, size: *mut u64, live: *mut u64, idle: *mut u64) -> bool;
+    pub fn outside_option(
+        index: c_uint,
+        name: *mut *const c_char,
+        text: *mut *const c_char,
+        value: *mut c_char,
+        capacity: usize,
+    ) -> bool;
+    pub fn options_read(variables: *const *const c_char, descriptor: c_int);
+}

@@ -1,0 +1,106 @@
+//! Finds snug in a running process: the ELF note that leads to the anchor (src/report/anchor.h of the library).
+//!
+//! Only the process's memory is looked at, never a file of it: so it does not matter whether the program is linked
+//! statically, stripped, deleted meanwhile, or in a container whose files are others.
+
+use std::fs;
+use std::io;
+
+use anyhow::{bail, Context, Result};
+use object::elf::{FileHeader64, NoteType, ProgramHeader64, PT_LOAD, PT_NOTE};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
+use object::LittleEndian;
+
+use super::memory::Memory;
+
+const NAME: &[u8] = b"snug";
+const KIND: NoteType = NoteType(1);
+
+/// Enough for the header of a file and its program headers.
+const HEADERS: usize = 4096;
+
+/// Where the anchors of a process may be: one for each mapped file with the note.
+pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
+    let maps = match fs::read_to_string(format!("/proc/{process}/maps")) {
+        Ok(maps) => maps,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no process {process}"),
+        Err(error) => return Err(error).with_context(|| format!("process {process} cannot be looked into")),
+    };
+    if maps.is_empty() {
+        bail!("process {process} has no memory: it is ending, or one of the kernel's");
+    }
+    let starts: Vec<usize> = maps.lines().filter_map(start_of_file).collect();
+    let mut header = vec![0; HEADERS];
+    if starts.iter().all(|&start| !memory.read(start, &mut header)) {
+        bail!(
+            "process {process} must not be looked into: that needs the same user or root, a process that is not \
+             protected, and a kernel.yama.ptrace_scope of 0 (or root)"
+        );
+    }
+    Ok(starts.iter().filter_map(|&start| anchor_of_file(memory, start)).collect())
+}
+
+/// The start of a mapping that is the beginning of a file, from a line of /proc/PID/maps.
+fn start_of_file(line: &str) -> Option<usize> {
+    let mut words = line.split_ascii_whitespace();
+    let range = words.next()?;
+    let readable = words.next()?.starts_with('r');
+    let offset = words.next()?;
+    let file = words.nth(2)?;
+    let begins = readable && file.starts_with('/') && usize::from_str_radix(offset, 16) == Ok(0);
+    begins.then(|| usize::from_str_radix(range.split('-').next()?, 16).ok()).flatten()
+}
+
+fn anchor_of_file(memory: &Memory, start: usize) -> Option<usize> {
+    let mut bytes = vec![0; HEADERS];
+    if !memory.read(start, &mut bytes) {
+        return None;
+    }
+    let header = FileHeader64::<LittleEndian>::parse(bytes.as_slice()).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, bytes.as_slice()).ok()?;
+    let first = segments.iter().find(|segment| segment.p_type(endian) == PT_LOAD)?;
+    let bias = start.wrapping_sub(first.p_vaddr(endian) as usize & !(HEADERS - 1));
+    segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == PT_NOTE)
+        .find_map(|segment| anchor_of_note(memory, endian, segment, bias))
+}
+
+fn anchor_of_note(
+    memory: &Memory,
+    endian: LittleEndian,
+    segment: &ProgramHeader64<LittleEndian>,
+    bias: usize,
+) -> Option<usize> {
+    let address = bias.wrapping_add(segment.p_vaddr(endian) as usize);
+    let mut bytes = vec![0; usize::try_from(segment.p_memsz(endian)).ok().filter(|&size| size <= 1 << 16)?];
+    if !memory.read(address, &mut bytes) {
+        return None;
+    }
+    let mut notes =
+        NoteIterator::<FileHeader64<LittleEndian>>::new(endian, segment.p_align(endian), bytes.as_slice()).ok()?;
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == NAME && note.n_type(endian) == KIND {
+            let place = note.desc().as_ptr() as usize - bytes.as_ptr() as usize;
+            let distance = u64::from_le_bytes(note.desc().try_into().ok()?);
+            return Some(address.wrapping_add(place).wrapping_add(distance as usize));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let line = |text| start_of_file(text);
+        assert_eq!(line("7f00-8f00 r--p 00000000 fe:00 12  /lib/libsnug.so"), Some(0x7f00));
+        assert_eq!(line("7f00-8f00 r-xp 00001000 fe:00 12  /lib/libsnug.so"), None);
+        assert_eq!(line("7f00-8f00 ---p 00000000 fe:00 12  /lib/libsnug.so"), None);
+        assert_eq!(line("7f00-8f00 rw-p 00000000 00:00 0"), None);
+        assert_eq!(line("7f00-8f00 rw-p 00000000 00:00 0  [heap]"), None);
+    }
+}

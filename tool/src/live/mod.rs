@@ -1,0 +1,145 @@
+//! A running program on snug, looked at from outside: its memory is read, nothing in it is run or stopped.
+//!
+//! docs/decisions/0010-live.md says how, at which cost to the program (none), and who may.
+
+mod ffi;
+mod find;
+mod memory;
+pub mod options;
+
+use std::ffi::{c_void, CStr, CString};
+use std::io;
+
+use anyhow::{bail, ensure, Result};
+
+use memory::Memory;
+
+/// A program that runs on snug.
+pub struct Program {
+    process: i32,
+    memory: Memory,
+    anchor: Buffer,
+}
+
+/// The statistics at one moment.
+pub struct Values(Buffer);
+
+/// One of the library's structures, as bytes of the right alignment.
+struct Buffer(Vec<u64>);
+
+impl Buffer {
+    fn of(bytes: usize) -> Buffer {
+        Buffer(vec![0; bytes.div_ceil(8)])
+    }
+
+    fn start(&self) -> *const c_void {
+        self.0.as_ptr().cast()
+    }
+
+    fn start_mut(&mut self) -> *mut c_void {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// As in the choices of SNUG_STATS_FORMAT, whose numbers these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    Text = 1,
+    Json,
+    Csv,
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+}
+
+extern "C" fn read(context: *mut c_void, address: usize, value: *mut c_void, bytes: usize) -> bool {
+    // SAFETY: the context is the Memory that was given with this function, which outlives the call; `value` has room
+    // for `bytes`.
+    let (memory, into) =
+        unsafe { (&*context.cast::<Memory>(), std::slice::from_raw_parts_mut(value.cast::<u8>(), bytes)) };
+    memory.read(address, into)
+}
+
+impl Program {
+    /// Finds snug in a process.
+    pub fn find(process: i32) -> Result<Program> {
+        ensure!(process > 0, "{process} is no process id");
+        let memory = Memory::of(process);
+        // SAFETY: this only asks for a number.
+        let mut anchor = Buffer::of(unsafe { ffi::outside_anchor_size() });
+        for address in find::anchors(process, &memory)? {
+            let context = (&raw const memory).cast_mut().cast();
+            // SAFETY: `anchor` has the size that was asked for, and `memory` outlives the call.
+            match unsafe { ffi::outside_anchor(read, context, address, anchor.start_mut()) } {
+                ffi::DONE => return Ok(Program { process, memory, anchor }),
+                ffi::OTHER_LAYOUT => {
+                    // SAFETY: the anchor was filled in, and its version ends in 0.
+                    let version = unsafe { CStr::from_ptr(ffi::outside_version(anchor.start())) };
+                    bail!(
+                        "process {process} runs on another build of snug ({}) than this tool carries; use the tool \
+                         of that build",
+                        version.to_string_lossy()
+                    )
+                }
+                _ => continue,
+            }
+        }
+        bail!("process {process} does not run on snug; start it with: snug run COMMAND")
+    }
+
+    /// The statistics now; `whole` looks at the residence of every page too.
+    pub fn values(&self, whole: bool) -> Result<Values> {
+        self.memory.refresh();
+        // SAFETY: this only asks for a number.
+        let mut values = Buffer::of(unsafe { ffi::outside_values_size() });
+        let context = (&raw const self.memory).cast_mut().cast();
+        // SAFETY: both buffers have the sizes that were asked for; `memory` outlives the call.
+        let done =
+            unsafe { ffi::outside_read(read, context, self.anchor.start(), self.process, whole, values.start_mut()) };
+        ensure!(done, "process {} has ended, or cannot be read any more", self.process);
+        Ok(Values(values))
+    }
+
+    /// Asks the program to give back its free memory.
+    pub fn request_trim(&self) -> io::Result<()> {
+        // SAFETY: the anchor was filled in.
+        self.memory.write(unsafe { ffi::outside_trim_request(self.anchor.start()) }, 1)
+    }
+
+    /// How many such requests it has carried out.
+    pub fn trims(&self) -> io::Result<u64> {
+        // SAFETY: the anchor was filled in.
+        self.memory.read_now(unsafe { ffi::outside_trim_count(self.anchor.start()) })
+    }
+}
+
+/// Small objects of one size.
+pub struct Class {
+    pub size: u64,
+    pub live: u64,
+}
+
+impl Values {
+    /// A gauge or a counter by its name in the JSON; None if it is not known.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        let name = CString::new(name).ok()?;
+        let mut value = 0;
+        // SAFETY: the values were filled in; `name` ends in 0.
+        unsafe { ffi::outside_value(self.0.start(), name.as_ptr(), &mut value) }.then_some(value)
+    }
+
+    pub fn classes(&self) -> Vec<Class> {
+        let class = |number| {
+            let (mut size, mut live, mut idle) = (0, 0, 0);
+            // SAFETY: the values were filled in.
+            let found = unsafe { ffi::outside_class(self.0.start(), number, &mut size, &mut live, &mut idle) };
+            found.then_some(Class { size, live })
+        };
+        (1..).map_while(class).collect()
+    }
+
+    /// Writes them to a descriptor, as the library itself would.
+    pub fn write(&self, format: Format, detail: bool, descriptor: i32) -> bool {
+        // SAFETY: the values were filled in.
+        unsafe { ffi::outside_write(self.0.start(), format as u32, detail, descriptor) }
+    }
+}

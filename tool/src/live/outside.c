@@ -1,0 +1,168 @@
+/*
+ * The library's own code for reading statistics and writing them, as the tool uses it: on another
+ * process. This file is its face towards Rust (live/ffi.rs), and has what that code refers to but
+ * does not reach from outside. See src/base/peek.h and src/report/anchor.h.
+ */
+#include <string.h>
+
+#include "options/options.h"
+#include "platform/output.h"
+#include "report/formats.h"
+
+typedef bool (*outside_reader)(void *context, uintptr_t address, void *value, size_t bytes);
+
+enum outside_result { OUTSIDE_DONE, OUTSIDE_UNREADABLE, OUTSIDE_NO_ANCHOR, OUTSIDE_OTHER_LAYOUT };
+
+size_t outside_values_size(void);
+int outside_anchor(outside_reader read, void *context, uintptr_t address, struct anchor *anchor);
+size_t outside_anchor_size(void);
+const char *outside_version(const struct anchor *anchor);
+uintptr_t outside_trim_request(const struct anchor *anchor);
+uintptr_t outside_trim_count(const struct anchor *anchor);
+bool outside_read(outside_reader read, void *context, const struct anchor *anchor, int process,
+                  bool whole, struct values *values);
+bool outside_write(const struct values *values, unsigned format, bool detail, int descriptor);
+bool outside_value(const struct values *values, const char *name, uint64_t *value);
+bool outside_class(const struct values *values, size_t class, uint64_t *size, uint64_t *live,
+                   uint64_t *idle);
+bool outside_option(unsigned index, const char **name, const char **text, char *value,
+                    size_t capacity);
+
+size_t outside_values_size(void)
+{
+    return sizeof(struct values);
+}
+
+size_t outside_anchor_size(void)
+{
+    return sizeof(struct anchor);
+}
+
+/* Reads the anchor that should be at an address of the other process. */
+int outside_anchor(outside_reader read, void *context, uintptr_t address, struct anchor *anchor)
+{
+    if (!read(context, address, anchor, sizeof(*anchor)))
+        return OUTSIDE_UNREADABLE;
+    if (memcmp(anchor->magic, ANCHOR_MAGIC, sizeof(ANCHOR_MAGIC)) != 0)
+        return OUTSIDE_NO_ANCHOR;
+    anchor->version[sizeof(anchor->version) - 1] = 0;
+    return anchor->layout == ANCHOR_LAYOUT ? OUTSIDE_DONE : OUTSIDE_OTHER_LAYOUT;
+}
+
+const char *outside_version(const struct anchor *anchor)
+{
+    return anchor->version;
+}
+
+uintptr_t outside_trim_request(const struct anchor *anchor)
+{
+    return (uintptr_t)&anchor->events->wanted.trim;
+}
+
+uintptr_t outside_trim_count(const struct anchor *anchor)
+{
+    return (uintptr_t)&anchor->events->trims;
+}
+
+bool outside_read(outside_reader read, void *context, const struct anchor *anchor, int process,
+                  bool whole, struct values *values)
+{
+    struct peek peek = {.read = read, .context = context, .failed = false};
+    bool done = values_read(values, &peek, anchor, process, whole ? VALUES_WHOLE : VALUES_QUICK);
+    values->reason = "asked for";
+    return done;
+}
+
+bool outside_write(const struct values *values, unsigned format, bool detail, int descriptor)
+{
+    return format_write((enum format)format, values, detail, true, descriptor);
+}
+
+/* A gauge or counter by its name in gauges.def or counters.def. False: unknown, or there is none. */
+bool outside_value(const struct values *values, const char *name, uint64_t *value)
+{
+    *value = UNKNOWN;
+#define GAUGE(group, field, unit, text) \
+    if (strcmp(name, #field) == 0) \
+        *value = values->field;
+#include "report/gauges.def"
+#undef GAUGE
+#define COUNTER(field, text) \
+    if (strcmp(name, #field) == 0) \
+        *value = values->counters.field;
+#include "stats/counters.def"
+#undef COUNTER
+    if (strcmp(name, "milliseconds") == 0)
+        *value = values->milliseconds;
+    return *value != UNKNOWN;
+}
+
+/* Blocks of a small class. False: there is no such class. */
+bool outside_class(const struct values *values, size_t class, uint64_t *size, uint64_t *live,
+                   uint64_t *idle)
+{
+    if (class == 0 || class >= CLASS_COUNT)
+        return false;
+    const struct class_totals *of = &values->classes[class];
+    *size = class_bytes(class);
+    *live = of->live;
+    *idle = of->free + of->waiting + of->cached;
+    return true;
+}
+
+/* ---- Options: of the environment that the tool itself has ---- */
+
+bool outside_option(unsigned index, const char **name, const char **text, char *value,
+                    size_t capacity)
+{
+    static const char *const texts[] = {
+#define OPTION_CHOICE(name, field, default_, choices, text_) text_,
+#define OPTION_SET OPTION_CHOICE
+#define OPTION_NUMBER(name, field, default_, least, most, text_) text_,
+#define OPTION_SIZE OPTION_NUMBER
+#define OPTION_FACTOR OPTION_NUMBER
+#define OPTION_DELAY(name, field, default_, text_) text_,
+#define OPTION_LIMIT(name, field, word, number, text_) text_,
+#define OPTION_PATH(name, field, text_) text_,
+#include "options/options.def"
+    };
+    if (index >= sizeof(texts) / sizeof(texts[0]))
+        return false;
+    struct text in_force;
+    text_init(&in_force, value, capacity - 1);
+    *name = options_describe(index, &in_force);
+    value[in_force.length] = 0;
+    *text = texts[index];
+    return true;
+}
+
+/* ---- What is never reached from outside ---- */
+
+const struct cache cache_none = {.held_bytes = 0};
+__thread struct thread thread_self;
+const struct anchor snug_anchor;
+uint32_t lock_forking;
+struct meta meta_system;
+struct heap heap_default;
+struct page_map page_map;
+
+bool lock_is_forker(void)
+{
+    return false;
+}
+
+void lock_wait(struct lock *lock)
+{
+    (void)lock;
+}
+
+void lock_wake(struct lock *lock)
+{
+    (void)lock;
+}
+
+size_t cache_cell_bytes(const struct cache *cache)
+{
+    (void)cache;
+    return 0;
+}

@@ -1,0 +1,222 @@
+//! `snug top PID`: a running program's heap in the terminal, refreshed.
+
+use std::io::{stdout, IsTerminal};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{ensure, Result};
+use indicatif::HumanBytes;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Cell, Row, Table};
+use ratatui::Frame;
+
+use crate::cli::TopArgs;
+use crate::live::{Program, Values};
+
+/// What occupies memory: how it is called, its colour, and the gauges that are it.
+const PARTS: [(&str, Color, &[&str]); 6] = [
+    ("in use", Color::Green, &["live"]),
+    ("waste inside", Color::Red, &["waste"]),
+    ("waiting for threads", Color::Cyan, &["cached_small", "cached_cells", "depots"]),
+    ("free in slabs and spans", Color::Blue, &["free_slabs", "free_cells"]),
+    ("free pages, to be purged", Color::Yellow, &["purge_pending"]),
+    ("metadata in use", Color::Magenta, &["metadata_used"]),
+];
+
+/// What is shown as a rate: how it is called, its counter, and whether that counts bytes.
+const RATES: [(&str, &str, bool); 5] = [
+    ("handed out", "taken_bytes", true),
+    ("refills", "refills", false),
+    ("mmap", "map_calls", false),
+    ("madvise", "purge_calls", false),
+    ("page faults", "minor_faults", false),
+];
+
+struct Look {
+    at: Instant,
+    values: Values,
+}
+
+struct Screen {
+    pid: i32,
+    now: Look,
+    before: Option<Look>,
+    note: String,
+}
+
+pub fn run(args: &TopArgs) -> Result<ExitCode> {
+    let program = Program::find(args.pid)?;
+    ensure!(stdout().is_terminal(), "snug top needs a terminal; snug stats {} prints once", args.pid);
+    let mut screen = Screen { pid: args.pid, now: look(&program)?, before: None, note: String::new() };
+    let mut terminal = ratatui::init();
+    let ended = show(&program, &mut screen, &mut terminal, Duration::from_secs_f64(args.every));
+    ratatui::restore();
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+fn look(program: &Program) -> Result<Look> {
+    Ok(Look { values: program.values(true)?, at: Instant::now() })
+}
+
+fn show(
+    program: &Program,
+    screen: &mut Screen,
+    terminal: &mut ratatui::DefaultTerminal,
+    every: Duration,
+) -> Result<()> {
+    loop {
+        terminal.draw(|frame| screen.draw(frame))?;
+        let due = screen.now.at + every;
+        while let Some(left) = due.checked_duration_since(Instant::now()) {
+            if !event::poll(left)? {
+                break;
+            }
+            match event::read()? {
+                Event::Key(key) if is_end(&key) => return Ok(()),
+                Event::Key(key) if key.code == KeyCode::Char('t') => {
+                    program.request_trim()?;
+                    screen.note = "asked to give back its free memory".to_string();
+                    terminal.draw(|frame| screen.draw(frame))?;
+                }
+                Event::Resize(..) => {
+                    terminal.draw(|frame| screen.draw(frame))?;
+                }
+                _ => {}
+            }
+        }
+        let now = look(program)?;
+        screen.before = Some(std::mem::replace(&mut screen.now, now));
+    }
+}
+
+fn is_end(key: &KeyEvent) -> bool {
+    let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    key.kind == KeyEventKind::Press && (control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
+}
+
+impl Screen {
+    fn get(&self, name: &str) -> u64 {
+        self.now.values.get(name).unwrap_or(0)
+    }
+
+    fn size(&self, name: &str) -> String {
+        self.now.values.get(name).map_or("unknown".to_string(), |bytes| HumanBytes(bytes).to_string())
+    }
+
+    /// Per second, between the last two looks.
+    fn rate(&self, name: &str) -> Option<f64> {
+        let before = self.before.as_ref()?;
+        let seconds = (self.now.at - before.at).as_secs_f64();
+        let more = self.now.values.get(name)?.saturating_sub(before.values.get(name)?);
+        Some(more as f64 / seconds)
+    }
+
+    fn draw(&self, frame: &mut Frame) {
+        let parts = PARTS.len() as u16;
+        let [head, bar, table, process, rates, classes, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Length(parts),
+            Constraint::Length(2),
+            Constraint::Length(1),
+            Constraint::Min(3),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        let seconds = self.get("milliseconds") / 1000;
+        let title = format!("snug: process {}, {} s; {} mapped", self.pid, seconds, self.size("mapped"));
+        frame.render_widget(Line::from(title).bold(), head);
+        frame.render_widget(self.bar(bar.width), bar);
+        self.draw_parts(frame, table);
+        frame.render_widget(ratatui::text::Text::from(self.process_lines()), process);
+        frame.render_widget(self.rate_line(), rates);
+        self.draw_classes(frame, classes);
+        let keys = format!("q quit   t trim   {}", self.note);
+        frame.render_widget(Line::from(keys).dim(), foot);
+    }
+
+    fn parts(&self) -> Vec<(&'static str, Color, u64)> {
+        let sum = |gauges: &[&str]| gauges.iter().map(|gauge| self.get(gauge)).sum();
+        PARTS.iter().map(|&(name, color, gauges)| (name, color, sum(gauges))).collect()
+    }
+
+    /// All that occupies memory, in proportion.
+    fn bar(&self, width: u16) -> Line<'static> {
+        let parts = self.parts();
+        let whole: u64 = parts.iter().map(|part| part.2).sum::<u64>().max(1);
+        let column = |bytes: u64| (bytes as f64 / whole as f64 * f64::from(width)).round() as usize;
+        let mut before = 0;
+        let mut spans = Vec::new();
+        for (_, color, bytes) in parts {
+            let count = column(before + bytes) - column(before);
+            spans.push(Span::styled("█".repeat(count), Style::new().fg(color)));
+            before += bytes;
+        }
+        Line::from(spans)
+    }
+
+    fn draw_parts(&self, frame: &mut Frame, area: Rect) {
+        let row = |(name, color, bytes)| {
+            Row::new([Cell::from("█").fg(color), Cell::from(name), Cell::from(HumanBytes(bytes).to_string())])
+        };
+        let widths = [Constraint::Length(1), Constraint::Length(26), Constraint::Length(14)];
+        frame.render_widget(Table::new(self.parts().into_iter().map(row), widths), area);
+    }
+
+    fn process_lines(&self) -> Vec<Line<'static>> {
+        let resident = format!(
+            "resident {}: snug's {}, others' {}; huge pages' excess {}",
+            self.size("resident"),
+            self.size("resident_snug"),
+            self.size("resident_other"),
+            self.size("resident_excess")
+        );
+        let peaks = format!(
+            "peaks: mapped {}, in use {}, resident {}",
+            self.size("mapped_peak"),
+            self.size("used_peak"),
+            self.size("resident_peak")
+        );
+        vec![Line::from(resident), Line::from(peaks)]
+    }
+
+    fn rate_line(&self) -> Line<'static> {
+        let one = |&(name, counter, bytes): &(&str, &str, bool)| match self.rate(counter) {
+            None => format!("{name} -"),
+            Some(rate) if bytes => format!("{name} {}/s", HumanBytes(rate as u64)),
+            Some(rate) => format!("{name} {rate:.0}/s"),
+        };
+        Line::from(RATES.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
+
+    fn draw_classes(&self, frame: &mut Frame, area: Rect) {
+        let mut rows: Vec<(String, u64, u64)> = vec![
+            ("to 128 KiB".into(), self.get("blocks_medium"), self.get("live_cells")),
+            ("to 1 MiB".into(), self.get("blocks_large"), self.get("live_large")),
+            ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
+        ];
+        let classes = self.now.values.classes();
+        rows.extend(classes.iter().map(|class| (format!("{} B", class.size), class.live, class.live * class.size)));
+        rows.retain(|row| row.2 != 0);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.2));
+        let most = rows.first().map_or(1, |row| row.2);
+        let width = usize::from(area.width.saturating_sub(46));
+        let row = |(name, blocks, bytes): (String, u64, u64)| {
+            let bar = "█".repeat((bytes as f64 / most as f64 * width as f64).ceil() as usize);
+            Row::new([
+                format!("{name:>10}"),
+                format!("{blocks:>14}"),
+                format!("{:>12}", HumanBytes(bytes).to_string()),
+                bar,
+            ])
+        };
+        let widths = [Constraint::Length(10), Constraint::Length(14), Constraint::Length(12), Constraint::Fill(1)];
+        let head = Row::new(["      size", "        blocks", "       bytes", ""]).bold();
+        let table =
+            Table::new(rows.into_iter().map(row), widths).header(head).block(Block::new().title("in use by size"));
+        frame.render_widget(table, area);
+    }
+}

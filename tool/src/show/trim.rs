@@ -1,0 +1,36 @@
+//! `snug trim PID`: asks a running program to give back its free memory.
+
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use indicatif::HumanBytes;
+
+use crate::cli::TrimArgs;
+use crate::live::Program;
+
+/// How often is looked whether the program has done it.
+const STEP: Duration = Duration::from_millis(10);
+
+pub fn run(args: &TrimArgs) -> Result<ExitCode> {
+    let program = Program::find(args.pid)?;
+    let resident = || Ok::<u64, anyhow::Error>(program.values(true)?.get("resident_snug").unwrap_or(0));
+    let before = resident()?;
+    let done = program.trims()?;
+    program.request_trim().with_context(|| format!("process {} must not be written to", args.pid))?;
+    let begun = Instant::now();
+    while program.trims().with_context(|| format!("process {} has ended", args.pid))? == done {
+        if begun.elapsed() >= Duration::from_secs_f64(args.wait) {
+            println!(
+                "process {} was asked; it will do it when a thread of it next needs more than its magazines",
+                args.pid
+            );
+            return Ok(ExitCode::FAILURE);
+        }
+        sleep(STEP);
+    }
+    let after = resident()?;
+    println!("snug's resident memory: {} before, {} after", HumanBytes(before), HumanBytes(after));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,289 @@
+//! Looking at running programs: `snug stats`, `snug trim`, `snug top`, and `snug run --plot`; `snug options`.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use serde_json::Value;
+
+/// Holds blocks of known sizes, and at each line of input does a bit of work; then says "ready".
+const HOLDER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    static void *volatile kept[3000];
+    char line[64];
+    for (int i = 0; i < 3000; i++)
+        kept[i] = malloc(100);
+    char *large = malloc(5000000);
+    memset(large, 1, 5000000);
+    for (int i = 0; i < 30; i++) { void *volatile p = malloc(900000); memset(p, 1, 900000); free(p); }
+    do {
+        for (int i = 0; i < 2000; i++) { void *volatile p = malloc(200000); free(p); }
+        puts("ready");
+        fflush(stdout);
+    } while (read(0, line, sizeof(line)) > 0);
+    return large[0] - 1;
+}
+"#;
+
+type Test = fn(&Place) -> Result<Completion, Failed>;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let tests: Vec<(&str, Test)> = vec![
+        ("statistics_from_outside", statistics_from_outside),
+        ("all_ways_to_be_linked", all_ways_to_be_linked),
+        ("a_trim_is_done", a_trim_is_done),
+        ("what_cannot_be_looked_at", what_cannot_be_looked_at),
+        ("top_in_a_terminal", top_in_a_terminal),
+        ("a_plot_is_drawn", a_plot_is_drawn),
+        ("options_in_force", options_in_force),
+    ];
+    let trial = |(name, test): (&str, Test)| Trial::ignorable_test(name, move || test(&Place::new()));
+    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+}
+
+/// A program that is ready, and is ended when this goes.
+struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Running {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut running = Running { child, input, output };
+        running.wait_until_ready();
+        running
+    }
+
+    fn wait_until_ready(&mut self) {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+    }
+
+    fn work(&mut self) {
+        use std::io::Write;
+        self.input.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.input.take();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn holder(place: &Place) -> Running {
+    let program = place.compile("holder", HOLDER, &["-O1", "-w", "-fno-builtin"]);
+    Running::start(place.snug(&["run", text(&program)]))
+}
+
+fn json_of(place: &Place, pid: &str) -> Value {
+    let output = place.output(&["stats", pid, "--format", "json"]);
+    assert_clean(&output);
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+fn statistics_from_outside(place: &Place) -> Result<Completion, Failed> {
+    let program = holder(place);
+    let found = json_of(place, &program.pid());
+    let memory = found["memory"].as_object().unwrap();
+    let parts: u64 =
+        memory.iter().filter(|(name, _)| *name != "mapped").map(|(_, bytes)| bytes.as_u64().unwrap()).sum();
+    assert_eq!(parts, memory["mapped"].as_u64().unwrap());
+    assert_eq!(found["pid"].to_string(), program.pid());
+    assert_eq!(found["requested"]["requested_huge"], 5000000);
+    let class = found["classes"].as_array().unwrap().iter().find(|class| class["size"] == 112).unwrap();
+    assert!((3000..3020).contains(&class["live"].as_u64().unwrap()), "{class}");
+    // The program rests: another look sees the same.
+    assert_eq!(json_of(place, &program.pid())["memory"], found["memory"]);
+
+    let csv = stdout(&place.output(&["stats", &program.pid(), "--format", "csv"]));
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let (names, row) = (reader.headers().unwrap().clone(), reader.records().next().unwrap().unwrap());
+    assert_eq!(names.len(), row.len());
+    assert!(stdout(&place.output(&["stats", &program.pid(), "--format", "openmetrics"])).ends_with("# EOF\n"));
+    let lines = |detail: &[&str]| {
+        let pid = program.pid();
+        stdout(&place.output(&[&["stats", pid.as_str()], detail].concat())).lines().count()
+    };
+    assert!(lines(&[]) <= 24 && lines(&["--detail"]) > 60);
+    Ok(Completion::Completed)
+}
+
+/// Preloaded, linked, static without position, and stripped: the note is found in all of them.
+fn all_ways_to_be_linked(place: &Place) -> Result<Completion, Failed> {
+    let Some(library) = std::env::var_os("SNUG_LIBRARY").map(|path| Path::new(&path).with_file_name("libsnug.a"))
+    else {
+        return Ok(Completion::ignored_with("SNUG_LIBRARY is not set"));
+    };
+    if !library.exists() {
+        return Ok(Completion::ignored_with("there is no libsnug.a beside the library"));
+    }
+    for flags in [&["-static", "-no-pie", "-s"][..], &["-pie", "-fPIE", "-s"], &["-Wl,--gc-sections"]] {
+        let flags: Vec<&str> =
+            ["-w", "-fno-builtin", text(&library), "-pthread"].iter().chain(flags).copied().collect();
+        let mut command = Command::new(place.compile("linked", HOLDER, &flags));
+        without_surroundings(&mut command);
+        let program = Running::start(command);
+        assert_eq!(json_of(place, &program.pid())["requested"]["requested_huge"], 5000000, "{flags:?}");
+    }
+    Ok(Completion::Completed)
+}
+
+fn a_trim_is_done(place: &Place) -> Result<Completion, Failed> {
+    let mut program = holder(place);
+    let pid = program.pid();
+    let resting = place.output(&["trim", &pid, "--wait", "0.1"]);
+    assert_eq!(resting.status.code(), Some(1), "{}", stderr(&resting));
+    assert!(stdout(&resting).contains("was asked"));
+    let pending = json_of(place, &pid)["memory"]["purge_pending"].as_u64().unwrap();
+    assert!(pending > 100_000, "{pending}");
+    program.work();
+    program.wait_until_ready();
+    // At most what the work itself has freed since.
+    let left = json_of(place, &pid)["memory"]["purge_pending"].as_u64().unwrap();
+    assert!(left < pending.max(400_000), "{left} of {pending}");
+    Ok(Completion::Completed)
+}
+
+fn what_cannot_be_looked_at(place: &Place) -> Result<Completion, Failed> {
+    let mut plain = Command::new("cat");
+    let mut plain = without_surroundings(&mut plain).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let pid = plain.id().to_string();
+    for command in ["stats", "trim", "top"] {
+        assert_refused(&place.output(&[command, &pid]), 1, &["does not run on snug", "snug run"]);
+        assert_refused(&place.output(&[command, "999999999"]), 1, &["no process 999999999"]);
+        assert_refused(&place.output(&[command, "0"]), 1, &["no process id"]);
+        assert_eq!(place.output(&[command, "x"]).status.code(), Some(2));
+    }
+    plain.kill().unwrap();
+    plain.wait().unwrap();
+    let program = holder(place);
+    assert_refused(&place.output(&["top", &program.pid()]), 1, &["needs a terminal"]);
+    let mut closed = place.snug(&["stats", &program.pid()]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    assert_refused(&closed.stdout(full).stderr(Stdio::piped()).output().unwrap(), 1, &["could not be written"]);
+    Ok(Completion::Completed)
+}
+
+struct Terminal<'a>(&'a Place);
+
+impl Terminal<'_> {
+    fn tmux(&self, words: &[&str]) -> String {
+        let socket = self.0.path("tmux");
+        let mut command = Command::new("tmux");
+        let output = command.args(["-S", text(&socket)]).args(words).env("LC_ALL", "C.UTF-8").output().unwrap();
+        stdout(&output)
+    }
+
+    /// The screen, once it shows this.
+    fn screen_with(&self, wanted: &str) -> String {
+        for _ in 0..200 {
+            let screen = self.tmux(&["capture-pane", "-p"]);
+            if screen.contains(wanted) {
+                return screen;
+            }
+            sleep(Duration::from_millis(50));
+        }
+        panic!("{wanted} does not come: {}", self.tmux(&["capture-pane", "-p"]));
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn top_in_a_terminal(place: &Place) -> Result<Completion, Failed> {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        return Ok(Completion::ignored_with("no tmux"));
+    }
+    let mut program = holder(place);
+    let terminal = Terminal(place);
+    let command = format!("{SNUG} top {} --every 0.2; echo ended $?; sleep 60", program.pid());
+    terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "90", "-y", "30", &command]);
+    let screen = terminal.screen_with("handed out 0 B/s");
+    assert!(screen.contains(&format!("snug: process {}", program.pid())), "{screen}");
+    for part in ["in use", "waiting for threads", "resident", "peaks: mapped", "larger", "4.77 MiB", "112 B", "q quit"]
+    {
+        assert!(screen.contains(part), "{part} is not in {screen}");
+    }
+    assert!(screen.lines().all(|line| line.chars().count() <= 90), "{screen}");
+    terminal.tmux(&["send-keys", "t"]);
+    terminal.screen_with("asked to give back");
+    program.work();
+    terminal.tmux(&["resize-window", "-x", "60", "-y", "12"]);
+    terminal.screen_with("q quit");
+    terminal.tmux(&["send-keys", "q"]);
+    terminal.screen_with("ended 0");
+    // A process that ends while it is shown: one line, and the terminal as it was.
+    let command = format!("{SNUG} top {} --every 0.1; echo ended $?; sleep 60", program.pid());
+    terminal.tmux(&["new-window", &command]);
+    terminal.screen_with("q quit");
+    drop(program);
+    let screen = terminal.screen_with("ended 1");
+    assert!(screen.contains("has ended"), "{screen}");
+    Ok(Completion::Completed)
+}
+
+fn a_plot_is_drawn(place: &Place) -> Result<Completion, Failed> {
+    let program = place.compile("holder", HOLDER, &["-O1", "-w", "-fno-builtin"]);
+    let output = place.output(&["run", "--plot=memory.svg", text(&program)]);
+    assert_eq!((output.status.code(), stderr(&output).as_str(), stdout(&output).as_str()), (Some(0), "", "ready\n"));
+    let svg = std::fs::read_to_string(place.path("memory.svg")).unwrap();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
+    for wanted in
+        ["Memory of holder on snug", "time since the start (s)", "memory (MiB)", "resident, the whole process"]
+    {
+        assert!(texts.contains(&wanted), "{wanted} is not in {texts:?}");
+    }
+    let lines = document
+        .descendants()
+        .filter(|node| node.has_tag_name("polyline") && node.attribute("stroke-width") == Some("2"));
+    assert!(lines.count() >= 4);
+    assert_eq!(place.output(&["run", "--plot=a.svg", "sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_refused(&place.output(&["run", "--plot=/nonexistent/a.svg", "true"]), 125, &["cannot be written"]);
+    assert_eq!(place.output(&["run", "--plot=a.svg", "--stats", "true"]).status.code(), Some(125));
+    Ok(Completion::Completed)
+}
+
+fn options_in_force(place: &Place) -> Result<Completion, Failed> {
+    let all = stdout(&place.output(&["options"]));
+    for name in ["SNUG_STATS", "SNUG_MISUSE", "SNUG_DIRTY"] {
+        assert!(all.contains(name), "{all}");
+    }
+    assert!(!all.contains(" *"), "nothing is changed: {all}");
+    assert_refused(&place.output(&["options", "SNUG_DIRTY=1M", "nonsense"]), 1, &["nonsense is no setting"]);
+    let mut command = place.snug(&["options", "--changed", "SNUG_DIRTY=1M"]);
+    let changed = stdout(&command.env("SNUG_MISUSE", "warn").output().unwrap());
+    assert!(
+        changed.contains("1048576 *") && changed.contains("warn *") && !changed.contains("SNUG_ARENAS"),
+        "{changed}"
+    );
+    let wrong = place.output(&["options", "SNUG_DIRTI=1"]);
+    assert!(stderr(&wrong).contains("did you mean SNUG_DIRTY?"));
+    Ok(Completion::Completed)
+}
