@@ -11,8 +11,8 @@
  * A depot is bounded in bytes, all depots of an arena together are, and what nobody took between two looks goes back to the slabs; the
  * looks are taken when fresh memory is about to be used, which is when idle objects cost.
  *
- * A thread that finds neither a full magazine nor a free object makes more than one slab: it fills a
- * few magazines for the depot as well, as many as make a 64th of what the class has, so that the
+ * A thread that finds neither a full magazine nor a free object makes more than one slab: it fills
+ * a few magazines for the depot as well, as many as make a 64th of what the class has, so that the
  * next ones that run dry find them. That touches memory before it is asked for, but no more than
  * that part of it; small classes get none.
  *

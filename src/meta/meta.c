@@ -7,6 +7,7 @@
 #include "platform/check.h"
 #include "platform/lock.h"
 #include "platform/memory.h"
+#include "provider/names.h"
 
 #define FIRST_CHUNK (64 * KIB)
 #define CHUNK (512 * KIB)
@@ -34,6 +35,8 @@ static void count(size_t *total, size_t change)
 static void range_add(struct meta *meta, const char *start, size_t bytes)
 {
     count(&meta->mapped, bytes);
+    if (start != first_chunk) /* which is the library's own */
+        mapping_name(start, bytes, "snug metadata");
     size_t index = __atomic_fetch_add(&meta->range_count, 1, __ATOMIC_RELAXED);
     if (index >= META_RANGES)
         return;

@@ -36,6 +36,7 @@ enum { PRESET_LEAN, PRESET_BALANCED, PRESET_FAST };
 enum { HUGE_PAGES_AUTO, HUGE_PAGES_NEVER, HUGE_PAGES_ALWAYS };
 enum { MISUSE_ABORT, MISUSE_WARN };
 enum { CHECK_FAST, CHECK_FULL };
+enum { NAMES_START, NAMES_ALL, NAMES_NONE };
 enum { PROVIDER_OS, PROVIDER_PREALLOC, PROVIDER_FILE };
 
 /* The numbers of a limit that are no size. */
@@ -61,8 +62,8 @@ static inline uint64_t options_nanoseconds(size_t delay)
  * into them. */
 void options_read(const char *const *variables, int report_descriptor);
 
-/* The name of the option in this line of the table, counted from 0, without SNUG_; adds the value in
- * force to `text`. NULL: the table has no such line. */
+/* The name of the option in this line of the table, counted from 0, without SNUG_; adds the value
+ * in force to `text`. NULL: the table has no such line. */
 const char *options_describe(unsigned index, struct text *text);
 
 #endif

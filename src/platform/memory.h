@@ -46,4 +46,8 @@ void os_advise_huge_pages(void *start, size_t bytes, bool huge);
  * Returns the new start, or NULL and the mapping is untouched. */
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move);
 
+/* Names a mapping for those who read /proc/PID/smaps, if the kernel can: it shows as "[anon:NAME]".
+ * A kernel that cannot is asked once. */
+void os_name(const void *start, size_t bytes, const char *name);
+
 #endif

@@ -4,6 +4,7 @@
 #include "options/options.h"
 #include "platform/memory.h"
 #include "provider/limit.h"
+#include "provider/names.h"
 #include "provider/provider.h"
 #include "stats/stats.h"
 
@@ -39,6 +40,7 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
     }
     COUNT(map_calls, 1);
     COUNT(map_bytes, bytes);
+    mapping_name(start, bytes, "snug heap");
     return start;
 }
 

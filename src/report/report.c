@@ -138,7 +138,8 @@ void report_start(void)
     int stream = standard_stream(options.stats);
     if (stream >= 0)
         printer.kept_stream = os_duplicate(stream);
-    events.started = os_clock();
+    /* relaxed: nothing else is told by it */
+    __atomic_store_n(&events.started, os_clock(), __ATOMIC_RELAXED);
     triggers_start();
 }
 

@@ -35,6 +35,12 @@ extern void (*events_purge_handler)(void);
 
 COLD void events_run(void);
 
+/* Whether the library's constructor has run: from then on the program's own code may. */
+static inline bool events_started(void)
+{
+    return __atomic_load_n(&events.started, __ATOMIC_RELAXED) != 0;
+}
+
 static inline void events_poll(void)
 {
     /* relaxed: a request is honoured a little later then */

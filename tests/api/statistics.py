@@ -254,6 +254,32 @@ class When(Case):
         self.assertEqual((result.status, result.err), (0, ""))
 
 
+class Names(Case):
+    def names(self, **options: str) -> set[str]:
+        process = self.start("wait", **options)
+        maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text()
+        return set(re.findall(r"\[anon:(snug [a-z]+)\]", maps))
+
+    def test_mappings_have_names(self):
+        self.assertEqual(self.names(), {"snug heap", "snug metadata"})
+        self.assertEqual(self.names(SNUG_NAMES="none"), set())
+
+
+def mappings_can_have_names() -> bool:
+    import ctypes
+    import mmap
+
+    memory = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    view = ctypes.c_char.from_buffer(memory)
+    done = ctypes.CDLL(None).prctl(
+        ctypes.c_int(0x53564D41), ctypes.c_ulong(0), ctypes.c_ulong(ctypes.addressof(view)),
+        ctypes.c_ulong(mmap.PAGESIZE), ctypes.c_char_p(b"snug test"),
+    ) == 0  # fmt: skip
+    del view
+    memory.close()
+    return done
+
+
 class BadPlaces(Case):
     def test_a_full_disk(self):
         result = self.leave("return", SNUG_STATS="/dev/full")
@@ -277,4 +303,7 @@ if __name__ == "__main__":
         except ImportError:
             print("SKIP: no prometheus_client for Python")
             sys.exit(77)
+    if group == "Names" and not mappings_can_have_names():
+        print("SKIP: this kernel has no names for mappings (CONFIG_ANON_VMA_NAME)")
+        sys.exit(77)
     unittest.main(argv=[sys.argv[0], group], verbosity=1)

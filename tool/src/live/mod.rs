@@ -1,6 +1,6 @@
 //! A running program on snug, looked at from outside: its memory is read, nothing in it is run or stopped.
 //!
-//! docs/decisions/0010-live.md says how, at which cost to the program (none), and who may.
+//! docs/decisions/0007-live.md says how, at which cost to the program (none), and who may.
 
 mod ffi;
 mod find;

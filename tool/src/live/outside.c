@@ -78,7 +78,8 @@ bool outside_write(const struct values *values, unsigned format, bool detail, in
     return format_write((enum format)format, values, detail, true, descriptor);
 }
 
-/* A gauge or counter by its name in gauges.def or counters.def. False: unknown, or there is none. */
+/* A gauge or counter by its name in gauges.def or counters.def. False: unknown, or there is none.
+ */
 bool outside_value(const struct values *values, const char *name, uint64_t *value)
 {
     *value = UNKNOWN;

@@ -1,0 +1,105 @@
+"""gdb on programs that run on snug: what block an address belongs to, in a process or a core dump.
+
+    (gdb) source scripts/snug-gdb.py
+    (gdb) snug-block ADDRESS
+
+Needs snug's debug information (libsnug.so is built with it) and reads memory only: nothing is
+called in the program, so it works on core dumps too.
+"""
+
+import gdb
+
+PAGE_SHIFT = 12
+GRID_BYTES = 64 * 1024
+CELL_UNIT, CELL_HEADER = 16, 8
+DIRTY, CLEAN, SLAB, CELLS, LARGE, HUGE = range(6)
+CELL_STATES = {0x4C: "in use", 0x43: "free, in the magazine of a thread", 0x46: "free"}
+
+
+def number(value):
+    return int(value) & 0xFFFFFFFFFFFFFFFF
+
+
+def read_word(address):
+    return int.from_bytes(gdb.selected_inferior().read_memory(address, 8).tobytes(), "little")
+
+
+def entry_of(address):
+    """What the page map has for the page: 0, a span, or an odd word for memory that was freed."""
+    root = gdb.parse_and_eval("'page_map.c'::span_root")
+    if number(root) == 0 or address >> 48:
+        return 0
+    leaf = root[address >> 32]
+    return 0 if number(leaf) == 0 else number(leaf[(address & 0xFFFFFFFF) >> PAGE_SHIFT])
+
+
+def describe_slab(span, address):
+    slab = span.cast(gdb.lookup_type("struct slab").pointer())
+    size = number(span["class"]) * CELL_UNIT
+    base = number(span["start"]) & ~(GRID_BYTES - 1)
+    index = (address - base) // size - number(slab["first"])
+    if not 0 <= index < number(slab["capacity"]):
+        return "in the unused end of a slab of objects of %d bytes" % size
+    start = base + (number(slab["first"]) + index) * size
+    key = (number(gdb.parse_and_eval("page_map.key")) + start) & 0xFFFFFFFFFFFFFFFF
+    if index >= number(slab["virgin"]):
+        state = "never handed out"
+    elif number(slab["free_bits"][index // 64]) >> (index % 64) & 1:
+        state = "free, in its slab"
+    elif read_word(start + 8) == key:
+        state = "free, in a magazine or a depot"
+    else:
+        state = "in use"
+    return "object of %d bytes at %#x, %s" % (size, start, state)
+
+
+def describe_cell(span, address):
+    cell = number(span["start"]) + CELL_HEADER
+    end = number(span["start"]) + (number(span["pages"]) << PAGE_SHIFT) - CELL_HEADER
+    while cell < end:
+        header = read_word(cell)
+        units, state = header & 0xFFFF, header >> 16 & 0xFF
+        if units < 2:
+            return "in medium blocks whose headers are damaged at %#x" % cell
+        if address < cell + units * CELL_UNIT:
+            start, size = cell + CELL_HEADER, units * CELL_UNIT - CELL_HEADER
+            text = CELL_STATES.get(state, "with a damaged header")
+            return "medium block of %d bytes at %#x, %s" % (size, start, text)
+        cell += units * CELL_UNIT
+    return "in the unused end of medium blocks"
+
+
+def describe(address):
+    entry = entry_of(address)
+    if entry == 0:
+        return "not in a heap of snug (or inside a block of more than 1 MiB)"
+    if entry & 1:
+        return "in free pages" + (", where a block of %d bytes was" % (entry >> 1) if entry >> 1 else "")
+    span = gdb.Value(entry).cast(gdb.lookup_type("struct span").pointer())
+    kind, start = number(span["kind"]), number(span["start"])
+    size = number(span["pages"]) << PAGE_SHIFT
+    if kind == SLAB:
+        return describe_slab(span, address)
+    if kind == CELLS:
+        return describe_cell(span, address)
+    if kind in (LARGE, HUGE):
+        name = "large" if kind == LARGE else "huge"
+        return "%s block of %d bytes at %#x, in use, %d asked for" % (
+            name, size, start, number(span["requested"]))  # fmt: skip
+    return "in free pages, %d bytes from %#x on" % (size, start)
+
+
+class SnugBlock(gdb.Command):
+    """snug-block ADDRESS: the block of snug's heap that an address belongs to."""
+
+    def __init__(self):
+        super().__init__("snug-block", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, argument, from_tty):
+        if not argument:
+            raise gdb.GdbError("snug-block needs an address")
+        address = number(gdb.parse_and_eval(argument))
+        print("%#x: %s" % (address, describe(address)))
+
+
+SnugBlock()
