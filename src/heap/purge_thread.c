@@ -38,6 +38,7 @@ static void *run(void *argument)
             os_sleep(left < SLEEP_LEAST ? SLEEP_LEAST : left > SLEEP_MOST ? SLEEP_MOST : left);
             if (spans_tick_is_due(spans))
                 spans_tick(spans);
+            events_poll(); /* what others ask for, in a program that sleeps itself */
         }
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
         /* If there is something again, and nobody has started another one meanwhile. */

@@ -79,6 +79,7 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
 static void add_spans(struct peek *peek, const struct spans *spans, struct heap_totals *totals)
 {
     size_t cached = PEEK(peek, spans->cache.pages), dirty = PEEK(peek, spans->cache.dirty_pages);
+    totals->waiting = cached << PAGE_SHIFT;
     totals->segments = (PEEK(peek, spans->segment_pages) + cached) << PAGE_SHIFT;
     totals->dirty = (PEEK(peek, spans->dirty.pages) + dirty) << PAGE_SHIFT;
     totals->clean = (PEEK(peek, spans->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;

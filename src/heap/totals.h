@@ -19,6 +19,7 @@ struct heap_totals {
     size_t large;    /* pages of large blocks */
     size_t dirty;    /* free pages that still occupy memory */
     size_t clean;    /* free pages that do not */
+    size_t waiting;  /* of the last two, in the cache of empty segments */
     size_t huge;     /* mappings of huge blocks */
 
     size_t small_live; /* objects handed out */

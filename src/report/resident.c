@@ -38,9 +38,8 @@ static const struct list *walk_next(struct walk *walk, const struct list *head,
     return next == head || walk->failed ? NULL : next;
 }
 
-static void walk_segments(struct walk *walk, const struct spans *spans)
+static void walk_segments(struct walk *walk, const struct list *head)
 {
-    const struct list *head = &spans->segments;
     for (const struct list *node = head; (node = walk_next(walk, head, node)) != NULL;) {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         walk_range(walk, (uintptr_t)PEEK(walk->peek, segment->start),
@@ -80,7 +79,8 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
 {
     const struct spans *spans = &heap->spans;
     walk->steps = PEEK(walk->peek, spans->huge_count) + values->free_runs + 2 * RUN_BINS + 65536;
-    walk_segments(walk, spans);
+    walk_segments(walk, &spans->segments);
+    walk_segments(walk, &spans->cache.list);
     walk_spans(walk, &spans->huge);
     walk_meta(walk, PEEK(walk->peek, spans->meta));
     uint64_t excess = walk_clean(walk, spans);

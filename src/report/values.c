@@ -37,6 +37,7 @@ static void set_memory(struct values *values, const struct heap_totals *totals)
     values->free_clean = totals->clean;
     values->metadata = totals->meta_mapped;
     values->metadata_used = totals->meta_used;
+    values->segment_cache = totals->waiting;
     values->mapped_peak = totals->mapped_peak;
     values->used_peak = totals->used_peak;
     values->blocks_small = totals->small_live_count;
