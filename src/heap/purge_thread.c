@@ -10,8 +10,8 @@
 #include "platform/thread.h"
 #include "stats/event.h"
 
-/* It neither looks more often than this nor sleeps longer: what it waits for may come earlier than it
- * seemed. */
+/* It neither looks more often than this nor sleeps longer: what it waits for may come earlier than
+ * it seemed. */
 #define SLEEP_LEAST ((uint64_t)10000000)
 #define SLEEP_MOST ((uint64_t)1000000000)
 

@@ -118,7 +118,8 @@ pub struct TopArgs {
 /// Ask a running program to give back its free memory
 ///
 /// It does so when one of its threads next needs more than its magazines have, or has them full: at once in a program
-/// that works, never in one that sleeps. Objects in the magazines of its other threads stay there.
+/// that works, never in one that sleeps, unless it was started with SNUG_PURGE_THREAD=1 and has free memory to give.
+/// Objects in the magazines of its other threads stay there.
 ///
 /// Exit status: 0 if it was done in time, 1 if not yet.
 #[derive(Debug, Args)]
