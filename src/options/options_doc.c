@@ -85,7 +85,8 @@ static void print_presets(void)
 #undef OPTION_SET
 #undef OPTION_SIZE
     };
-    printf("\n## Presets\n\n| variable | `lean` | `balanced` | `fast` |\n| --- | --- | --- | --- |\n");
+    printf(
+        "\n## Presets\n\n| variable | `lean` | `balanced` | `fast` |\n| --- | --- | --- | --- |\n");
 #define PRESET(name, field, lean, fast) \
     printf("| `SNUG_%s` | ", #name); \
     print_value(#name, lean); \

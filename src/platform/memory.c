@@ -46,7 +46,8 @@ size_t os_page_size(void)
 /* Whether the kernel is 6.7 or newer. */
 static bool stacks_have_small_pages(void)
 {
-    static uint8_t cached; /* 0: not known yet; written with the same value by whoever comes first */
+    static uint8_t
+        cached; /* 0: not known yet; written with the same value by whoever comes first */
     uint8_t known = __atomic_load_n(&cached, __ATOMIC_RELAXED);
     if (known == 0) {
         struct utsname name;
