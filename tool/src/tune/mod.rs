@@ -22,7 +22,7 @@ use crate::bench::assemble;
 use crate::bench::child::Job;
 use crate::bench::results::{Lab, Row, RowResult, Unit};
 use crate::bench::runner::{self, Plan};
-use crate::bench::stats::Estimate;
+use crate::bench::stats::{Estimate, Interval};
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
 use crate::{cache, carried, launch};
@@ -209,7 +209,7 @@ fn conclusion(part: &Part, subject: &Subject, words: &[OsString]) -> String {
             continue;
         };
         let options = part.candidates[best.place].words();
-        let _ = writeln!(text, "Best for {name}: {options}");
+        let _ = writeln!(text, "Best for {name}, with 95 % confidence: {options}");
         let _ = writeln!(text, "    {}", change(name, best.gain));
         if let Some(elsewhere) = best.elsewhere {
             let other = if goal == Goal::Time { "memory" } else { "time" };
@@ -223,14 +223,16 @@ fn conclusion(part: &Part, subject: &Subject, words: &[OsString]) -> String {
     text
 }
 
-/// `4.1 % less time (95 %: 2.0 to 6.1 % less)`
+/// `4.1 % less time (2.0 % less to 6.1 % less)`, with 95 % confidence.
 fn change(what: &str, ratio: Estimate) -> String {
     let percent = |value: f64| {
         let change = (value - 1.0) * 100.0;
         format!("{:.1} % {}", change.abs(), if change < 0.0 { "less" } else { "more" })
     };
     let sure = match ratio.interval {
-        Some(interval) => format!(" (with 95 % confidence, {} to {})", percent(interval.high), percent(interval.low)),
+        // The smaller change first.
+        Some(Interval { low, high }) if ratio.median < 1.0 => format!(" ({} to {})", percent(high), percent(low)),
+        Some(Interval { low, high }) => format!(" ({} to {})", percent(low), percent(high)),
         None => String::new(),
     };
     let beyond_chance = ratio.is_below(1.0) || ratio.is_above(1.0);
@@ -243,15 +245,14 @@ fn change(what: &str, ratio: Estimate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::stats::Interval;
 
     #[test]
     fn changes_in_words() {
         let estimate = |median, low, high| Estimate { median, interval: Some(Interval { low, high }) };
         let less = change("time", estimate(0.9, 0.85, 0.95));
-        assert_eq!(less, "10.0 % less time (with 95 % confidence, 5.0 % less to 15.0 % less)");
+        assert_eq!(less, "10.0 % less time (5.0 % less to 15.0 % less)");
         let more = change("memory", estimate(1.5, 1.4, 1.6));
-        assert!(more.starts_with("50.0 % more memory"), "{more}");
+        assert_eq!(more, "50.0 % more memory (40.0 % more to 60.0 % more)");
         assert!(change("time", estimate(1.01, 0.9, 1.1)).starts_with("about the same time"));
     }
 }
