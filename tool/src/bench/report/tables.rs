@@ -78,7 +78,11 @@ fn time(lab: &Lab) -> Table {
         |result: &&RowResult| result.series.iter().any(|series| !series.figures.is_empty() || series.failure.is_some());
     let lines = lab.rows.iter().filter(measured).map(|result| {
         let cells = (0..lab.allocators.len()).map(|place| time_cell(result, place, reference));
-        line(&result.row, mark_best(cells, result.series.iter().map(Series::time)))
+        // By the same figure that is shown: two medians may have another order than the median of the pairs.
+        let ours = &result.series[reference];
+        let paired = |series: &Series| series.time_ratio(ours).map(|ratio| ratio.median);
+        let value = |series: &Series| if ours.figures.is_empty() { series.time() } else { paired(series) };
+        line(&result.row, mark_best(cells, result.series.iter().map(value)))
     });
     Table {
         title: "Time".into(),
