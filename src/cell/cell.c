@@ -206,6 +206,7 @@ static bool span_new(struct cells *cells)
     }
     cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
     cells_count_free(cells, CELL_UNITS - 1, 0);
+    cells->free_at_tick += CELL_UNITS - 1; /* it was not freed */
     COUNT(cell_spans_made, 1);
     return true;
 }
@@ -343,13 +344,25 @@ static inline struct misuse give_locked(struct cells *cells, struct span *span, 
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
+/* A peak that is freed in few large blocks must not wait for many more: unless peaks have been seen
+ * to come again, there is a tick at every so many bytes as well. */
+static bool much_was_freed(const struct cells *cells)
+{
+    size_t bytes = (cells->free_units - cells->free_at_tick) * CELL_UNIT;
+    if (bytes <= options.dirty || bytes <= cells_used_bytes(cells) / 8)
+        return false;
+    return __atomic_load_n(&cells->spans->demand.wanted, __ATOMIC_RELAXED) == 0; /* a hint */
+}
+
 /* The lock must be held. */
 static void tick(struct cells *cells, size_t gives)
 {
     cells->gives += gives;
-    if (cells->gives < GIVES_PER_TICK)
+    cells->free_at_tick = size_min(cells->free_at_tick, cells->free_units);
+    if (cells->gives < GIVES_PER_TICK && !much_was_freed(cells))
         return;
     cells->gives = 0;
+    cells->free_at_tick = cells->free_units;
     cells->ticks++;
     if (cells->free_units * CELL_UNIT > options.dirty)
         cells_purge_locked(cells, false);

@@ -70,6 +70,7 @@ struct cells {
     struct spans *spans;
     uint32_t ticks; /* of purging */
     uint32_t gives; /* since the last tick */
+    size_t free_at_tick; /* the least of free_units since then */
     size_t span_count;
     size_t taken;       /* cells, ever */
     size_t taken_units; /* and the units in them */

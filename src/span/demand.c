@@ -55,7 +55,7 @@ void demand_missed(struct demand *demand, size_t pages, uint64_t now)
         return;
     demand->ghosts -= missed;
     /* An eighth more: what is kept never fits exactly, and the next peak is not just as high. */
-    demand->wanted = size_min(demand->wanted + missed + missed / 8, demand->high);
+    GAUGE_SET(demand->wanted, size_min(demand->wanted + missed + missed / 8, demand->high));
     /* What was learned is not to be forgotten before it could be of use: a new epoch begins. */
     demand->epoch = now;
     demand->low = SIZE_MAX;
@@ -80,7 +80,7 @@ bool demand_tick(struct demand *demand, size_t kept, size_t base, size_t in_use,
     if (since(demand->epoch, now) < epoch_length(kept, base))
         return false;
     size_t idle = demand->low > base ? demand->low - base : 0;
-    demand->wanted -= size_min(demand->wanted, idle);
+    GAUGE_SET(demand->wanted, demand->wanted - size_min(demand->wanted, idle));
     demand->high = size_max(demand->epoch_high, in_use);
     demand->epoch_high = in_use;
     demand->low = kept;

@@ -26,10 +26,10 @@
 #ifndef SNUG_SPAN_DEMAND_H
 #define SNUG_SPAN_DEMAND_H
 
-#include "base/common.h"
+#include "base/peek.h"
 
 struct demand {
-    size_t wanted;
+    size_t wanted; /* read without the lock, too: a hint */
     size_t ghosts;
     uint64_t ghosts_until; /* from then on nobody is missed any more */
     uint64_t epoch;        /* when the present one began */

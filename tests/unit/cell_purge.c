@@ -111,7 +111,7 @@ TEST(small_cells_keep_their_pages)
 
 TEST(cells_are_purged_when_they_have_been_idle)
 {
-    options.dirty = 0;
+    options.dirty = 128 * KIB; /* more than is freed at once here */
     struct hole hole = hole_make(4000), work = hole_make(200);
     cell_put(hole.block);
     cell_put(work.block);
@@ -134,6 +134,21 @@ TEST(cells_are_purged_when_they_have_been_idle)
     assert_cells_sound();
     hole_end(&hole);
     hole_end(&work);
+    assert_cells_empty();
+}
+
+TEST(much_that_is_freed_at_once_is_purged_soon)
+{
+    options.dirty = 512 * KIB;
+    struct hole holes[40];
+    for (size_t i = 0; i < 40; i++)
+        holes[i] = hole_make(8000);
+    for (size_t i = 0; i < 40; i++)
+        cell_put(holes[i].block); /* 5 MiB in 40 frees */
+    assert_true(fake.purged_bytes > 2 * MIB);
+    assert_cells_sound();
+    for (size_t i = 0; i < 40; i++)
+        hole_end(&holes[i]);
     assert_cells_empty();
 }
 
@@ -199,6 +214,7 @@ int main(void)
         ROW_WITH(purged_pages_are_zero_and_the_rest_stays, cells_begin, spans_end),
         ROW_WITH(small_cells_keep_their_pages, cells_begin, spans_end),
         ROW_WITH(cells_are_purged_when_they_have_been_idle, cells_begin, spans_end),
+        ROW_WITH(much_that_is_freed_at_once_is_purged_soon, cells_begin, spans_end),
         ROW_WITH(few_idle_cells_are_left_alone, cells_begin, spans_end),
         ROW_WITH(a_refused_purge_is_tried_again, cells_begin, spans_end),
         ROW_WITH(purged_cells_are_joined_and_cut_like_others, cells_begin, spans_end),
