@@ -15,7 +15,8 @@ struct method {
     void (*end)(void); /* when all blocks were given back; may be NULL */
 };
 
-/* What is to be printed, from the arguments --csv, --figures, --rounds=N and the names of methods. */
+/* What is to be printed, from the arguments --csv, --figures, --rounds=N and the names of methods.
+ */
 struct cells_plan {
     int csv;
     int figures; /* one line, for a single method */

@@ -3,7 +3,8 @@
  *
  * usage: cells_malloc [--csv | --figures] [--rounds=N] [NAME]
  *
- * --figures prints one line for `snug bench`. NAME is what the figures are to be called. See cells.c.
+ * --figures prints one line for `snug bench`. NAME is what the figures are to be called. See
+ * cells.c.
  */
 #include "cells.h"
 #include "workload.h"

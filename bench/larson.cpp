@@ -17,7 +17,8 @@
 
 #include "workload.h"
 
-namespace {
+namespace
+{
 
 enum { MOST_THREADS = 1024 };
 
@@ -106,7 +107,8 @@ void prepare(unsigned threads)
 int main(int argc, char **argv)
 {
     if (argc < 2 || argc == 3 || argc > 7) {
-        fprintf(stderr, "usage: %s THREADS [LOW HIGH [OBJECTS [GENERATIONS [OPERATIONS]]]]\n", argv[0]);
+        fprintf(stderr, "usage: %s THREADS [LOW HIGH [OBJECTS [GENERATIONS [OPERATIONS]]]]\n",
+                argv[0]);
         return 2;
     }
     auto threads = static_cast<unsigned>(number_argument(argv[1], 1, MOST_THREADS));

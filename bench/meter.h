@@ -1,5 +1,6 @@
 /*
- * meter.h - how many bytes of blocks a workload has live, kept where whoever started it can read it.
+ * meter.h - how many bytes of blocks a workload has live, kept where whoever started it can read
+ * it.
  *
  * `snug bench` hands a file to the workload by the variable BENCH_METER and reads it, together with
  * the resident memory of the process, every few milliseconds. Without the variable the counts are

@@ -69,8 +69,8 @@ int main(int argc, char **argv)
     uint64_t end = now_ns();
 
     size_t resident = (size_t)peak_rss_kib() * 1024 - live * sizeof *slots;
-    printf("low=%u high=%u live=%u requested_bytes=%zu resident_bytes=%zu overhead_ratio=%.4f ", low,
-           high, live, most_bytes, resident, (double)resident / (double)most_bytes);
+    printf("low=%u high=%u live=%u requested_bytes=%zu resident_bytes=%zu overhead_ratio=%.4f ",
+           low, high, live, most_bytes, resident, (double)resident / (double)most_bytes);
     print_figures((uint64_t)operations, (double)(end - start) / (double)operations);
     return 0;
 }

@@ -7,8 +7,8 @@
  *
  * An op is one pair. A round takes from a few milliseconds to a tenth of a second; the smallest
  * (ns_per_op) and the median time of ROUNDS rounds (24 unless given) are printed, after one round
- * that does not count. Everything that is random was drawn before the clock starts. Each row wants a process of
- * its own: what a row leaves behind in the allocator would change the next.
+ * that does not count. Everything that is random was drawn before the clock starts. Each row wants
+ * a process of its own: what a row leaves behind in the allocator would change the next.
  *
  * What the rows imitate stands beside them, in pairs_one_thread.c and pairs_two_threads.c. They
  * are compiled with -fno-builtin, as a compiler may remove a malloc whose block is only freed.

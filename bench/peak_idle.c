@@ -43,7 +43,8 @@ int main(int argc, char **argv)
     uint32_t kept = argc > 2 ? (uint32_t)number_argument(argv[2], 0, 100) : 5;
     long idle_ms = argc > 3 ? number_argument(argv[3], 0, 3600000) : 5000;
     uint64_t state = 0x9e3779b97f4a7c15u;
-    size_t count = 0, room = peak >> LEAST_SHIFT >> 2; /* a quarter of what the smallest would need */
+    size_t count = 0,
+           room = peak >> LEAST_SHIFT >> 2; /* a quarter of what the smallest would need */
     int64_t live = 0;
     slots = memory_of_our_own(room * sizeof *slots);
 

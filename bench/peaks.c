@@ -1,12 +1,13 @@
 /*
- * peaks.c - memory that goes up and down: a program fills so many MiB, frees them in a random order,
- * and does that again after a gap, or then falls idle and looks at how much of it stays resident.
+ * peaks.c - memory that goes up and down: a program fills so many MiB, frees them in a random
+ * order, and does that again after a gap, or then falls idle and looks at how much of it stays
+ * resident.
  *
  *   peaks [--mib=1024] [--sizes=small|medium|large|all] [--rounds=1] [--gap-ms=1000]
  *         [--watch-s=0] [--csv=NAME]
  *
- * Sizes are random: small 16 to 1,024 bytes, medium 1 to 100 KiB, large 0.1 to 8 MiB, all: of each a
- * third. Every block is written to. In a gap, and while it watches, the program sleeps and calls
+ * Sizes are random: small 16 to 1,024 bytes, medium 1 to 100 KiB, large 0.1 to 8 MiB, all: of each
+ * a third. Every block is written to. In a gap, and while it watches, the program sleeps and calls
  * nothing. It prints what each round took, then the peak, then a line for every half second that it
  * watches; with --csv=NAME only lines `NAME,seconds,resident_kib`.
  */

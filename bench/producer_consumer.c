@@ -4,11 +4,11 @@
  * usage: producer_consumer PAIRS [LOW HIGH [BLOCKS [QUEUE]]]
  *        16 to 512 bytes, 2,000,000 blocks, queues of 1,024 unless given
  *
- * It imitates the stages of a pipeline: messages of many sizes. The first gives nothing back and the
- * second takes nothing, so blocks must find their way back through the allocator; if they do not,
- * memory grows without bound though never more than QUEUE blocks of a pair are live. An operation
- * is a block; BLOCKS are shared by the pairs, and ns_per_op is the time over all of them. The queue
- * is handed over in parts of 32, as its own cost is not meant.
+ * It imitates the stages of a pipeline: messages of many sizes. The first gives nothing back and
+ * the second takes nothing, so blocks must find their way back through the allocator; if they do
+ * not, memory grows without bound though never more than QUEUE blocks of a pair are live. An
+ * operation is a block; BLOCKS are shared by the pairs, and ns_per_op is the time over all of them.
+ * The queue is handed over in parts of 32, as its own cost is not meant.
  */
 #include <sched.h>
 #include <stdatomic.h>

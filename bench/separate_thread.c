@@ -1,7 +1,8 @@
 /*
  * separate_thread.c - threads that free what others took.
  *
- * usage: separate_thread THREADS MOST_SIZE [OPERATIONS [SLOTS]]       2,000,000 and 100,000 unless given
+ * usage: separate_thread THREADS MOST_SIZE [OPERATIONS [SLOTS]]       2,000,000 and 100,000 unless
+ * given
  *
  * It imitates a cache or table that all threads of a program share. Each thread walks over the
  * slots in a random order of its own; where a slot is empty it puts a block of 0 to MOST_SIZE bytes
@@ -63,8 +64,8 @@ static void walk(unsigned thread)
     int64_t live = 0;
     for (long i = 0; i < operations_each; i++) {
         uint64_t drawn = random_next(&state) >> 8;
-        live += step(&slots[(uint32_t)drawn % slot_count],
-                     (uint32_t)(drawn >> 32) % (most_size + 1));
+        live +=
+            step(&slots[(uint32_t)drawn % slot_count], (uint32_t)(drawn >> 32) % (most_size + 1));
         meter_set(thread, live);
     }
 }
