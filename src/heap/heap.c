@@ -37,6 +37,13 @@ static void *take_medium(struct heap *heap, size_t bytes)
     return block != NULL ? block : take_missed(heap, cache, bytes);
 }
 
+static void *take_medium_aligned(struct heap *heap, size_t bytes, size_t alignment)
+{
+    bytes = size_max(bytes, SMALL_MOST + 1);
+    void *block = cache_pop_cell_aligned(heap_cache(heap), bytes, alignment);
+    return block != NULL ? block : take_new_cell(heap, bytes, alignment);
+}
+
 static void *take_object(struct heap *heap, size_t class)
 {
     struct cache *cache = heap_cache(heap);
@@ -95,7 +102,7 @@ static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *z
     if (rounded <= SMALL_MOST)
         return take_object(heap, class_of_size(rounded));
     if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
-        return take_new_cell(heap, size_max(bytes, SMALL_MOST + 1), alignment);
+        return take_medium_aligned(heap, bytes, alignment);
     return take_large(heap, bytes, alignment, zero);
 }
 
@@ -330,9 +337,23 @@ void heap_give(void *block)
 
 /* ---- Resizing ---- */
 
+/* Blocks of so many bytes may be cells. Smaller ones are not worth a header. */
+enum { GROWN_LEAST = 257 };
+
+/* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
+ * moves is joined; slabs of one class after the other, each half empty as the blocks move on, came
+ * to three times the memory. */
+static void *take_to_grow(struct heap *heap, size_t bytes)
+{
+    void *block = NULL;
+    if (bytes >= GROWN_LEAST && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
+        block = take_new_cell(heap, bytes, MIN_ALIGN);
+    return block != NULL ? block : heap_take_in(heap, bytes);
+}
+
 static void *resize_by_copy(struct heap *heap, void *block, size_t old_bytes, size_t bytes)
 {
-    void *moved = heap_take_in(heap, bytes);
+    void *moved = bytes > old_bytes ? take_to_grow(heap, bytes) : heap_take_in(heap, bytes);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
@@ -347,7 +368,9 @@ void *heap_resize(void *block, size_t bytes)
     if (old_bytes == 0 || bytes > MAX_REQUEST)
         return NULL;
     if (place.class == PAGE_MAP_CELL) {
-        if (bytes > SMALL_MOST && bytes <= CELL_MOST && cell_resize((uintptr_t)block, bytes))
+        if (bytes <= old_bytes && bytes > old_bytes - old_bytes / 8)
+            return block;
+        if (bytes >= GROWN_LEAST && bytes <= CELL_MOST && cell_resize((uintptr_t)block, bytes))
             return block;
     } else if (place.class != 0) {
         /* A block that becomes a little smaller stays; moving it would cost more than it frees. */

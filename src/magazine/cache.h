@@ -175,6 +175,10 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
     return (void *)block;
 }
 
+/* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at one,
+ * as those of a program that asks for the same again and again are. */
+void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment);
+
 /* Puts a live cell into its list. The page of the address must be one of cells. False: nothing was
  * done, because it is not a live cell, or there is no room. */
 static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address)

@@ -77,6 +77,23 @@ static void limit_adapt(struct cache *cache, struct quick *quick)
         limit_set(cache, quick, limit);
 }
 
+void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment)
+{
+    struct quick *quick = cache->quick;
+    size_t units = cell_units(bytes);
+    size_t own = quick_list_of(units);
+    for (uint64_t found = quick_find(quick, own, units); found != 0; found &= found - 1) {
+        size_t list = own + bit_lowest(found);
+        uintptr_t block = quick_block(quick->list[list]);
+        if (block % alignment != 0 || !cell_change_state(block, CELL_CACHED, CELL_LIVE))
+            continue;
+        if (LIKELY(quick_take(quick, list)))
+            return (void *)block;
+        cell_set_state(block, CELL_CACHED);
+    }
+    return NULL;
+}
+
 void cache_miss_cell(struct cache *cache, size_t bytes)
 {
     struct quick *quick = cache->quick;
