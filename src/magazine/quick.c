@@ -69,7 +69,9 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
 {
     size_t count = 0;
     while (count < most && quick->list[list] != 0) {
-        uintptr_t block = quick_block(quick->list[list]);
+        uintptr_t entry = quick->list[list], block = quick_block(entry);
+        /* What stands behind it is looked at when it is joined: long out of the caches, mostly. */
+        __builtin_prefetch((char *)cell_of(block) + quick_units(entry) * CELL_UNIT, 1);
         if (UNLIKELY(!quick_take(quick, list))) {
             struct misuse misuse = quick_drop_list(quick, list);
             misuse_report("free", &misuse);
