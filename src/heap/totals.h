@@ -35,7 +35,7 @@ struct heap_totals {
     size_t cells_taken_bytes;
     size_t cells_taken; /* ever, past the magazines */
     size_t cells_free;
-    size_t cells_cached; /* in the magazines of all threads, a sixteenth more or less */
+    size_t cells_cached; /* in the quick lists of all threads */
     size_t cells_waste;  /* headers of those handed out, ends of spans */
 
     size_t large_count;

@@ -31,14 +31,9 @@ size_t cache_count(struct peek *peek, const struct cache *cache, size_t class)
 struct cached_cells cache_cells(struct peek *peek, const struct cache *cache)
 {
     const struct quick *quick = PEEK(peek, cache->quick);
-    struct cached_cells cells = {PEEK(peek, quick->count), PEEK(peek, quick->bytes)};
-    /* What is put off is as good as in its list. Its header says how large it is, in the first two
-     * of its eight bytes. */
-    uintptr_t pending = PEEK(peek, quick->pending);
-    if (pending != 0) {
-        const uint64_t *header = (const uint64_t *)cell_of(pending);
-        cells.count++;
-        cells.bytes += (uint16_t)PEEK(peek, *header) * CELL_UNIT;
-    }
-    return cells;
+    if (quick == NULL)
+        return (struct cached_cells){0, 0}; /* it could not be read */
+    /* What is put off is as good as in its list, but how large it is only its thread may look up. */
+    size_t pending = PEEK(peek, quick->pending) != 0;
+    return (struct cached_cells){PEEK(peek, quick->count) + pending, PEEK(peek, quick->bytes)};
 }

@@ -180,9 +180,10 @@ fn a_footprint_is_the_same_each_time() {
     });
     for name in [" system ", " snug "] {
         let (first, second) = (row_of(&runs[0], name), row_of(&runs[1], name));
-        // 20,000 blocks of 1 to 6.4 KB; a page or two may differ.
+        // 20,000 blocks of 1 to 6.4 KB. A page or two may differ, and in what snug keeps, which
+        // depends on the time that passes too, a span of 1 MiB or two.
         assert!(first[0] > 30_000.0 && first[2] > 1.0, "{first:?}");
-        assert!((first[0] - second[0]).abs() <= 64.0, "{first:?} {second:?}");
+        assert!((first[0] - second[0]).abs() <= if name == " snug " { 2112.0 } else { 64.0 }, "{first:?} {second:?}");
     }
 }
 
