@@ -4,9 +4,9 @@
  * The idea (boundary tags): a header of 8 bytes stands before every cell, and a free cell repeats
  * its size in its last 8 bytes. So both neighbours of a cell are found by arithmetic, and a cell
  * that becomes free is joined with free neighbours at once: never do two free cells lie side by
- * side. Free cells stand in lists by size, one list for each multiple of 16 bytes that a request can
- * have, under a bitmap of two levels; the smallest cell that is large enough, the best fit, is found
- * by looking at a few words, however many cells are free.
+ * side. Free cells stand in lists by size, one list for each multiple of 16 bytes that a request
+ * can have, under a bitmap of two levels; the smallest cell that is large enough, the best fit, is
+ * found by looking at a few words, however many cells are free.
  *
  * The rest of the newest span, the top, is in no list. It is used when no free cell fits, as it
  * would be in its list, being the largest; outside of the lists it does not have to change list at

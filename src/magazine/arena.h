@@ -8,8 +8,9 @@
  *
  * The depot: full magazines wait here for any thread. Handing one over or taking one is O(1), so
  * threads that only free and threads that only allocate exchange objects without touching slabs.
- * A depot is bounded in bytes, all depots of an arena together are, and what nobody took between two looks goes back to the slabs; the
- * looks are taken when fresh memory is about to be used, which is when idle objects cost.
+ * A depot is bounded in bytes, all depots of an arena together are, and what nobody took between
+ * two looks goes back to the slabs; the looks are taken when fresh memory is about to be used,
+ * which is when idle objects cost.
  *
  * A thread that finds neither a full magazine nor a free object makes more than one slab: it fills
  * a few magazines for the depot as well, as many as make a 64th of what the class has, so that the

@@ -30,7 +30,8 @@ struct cache {
     /* [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER_CELL], the bytes in the page map of what is not
      * small or not malloc's, stay those of an empty, full magazine of no slots. */
     uintptr_t *top[CACHE_CLASSES];
-    struct quick *quick; /* cells; `quick_none` until the first is freed, then as long as it lives */
+    struct quick
+        *quick; /* cells; `quick_none` until the first is freed, then as long as it lives */
     struct arenas *arenas;
     union {
         size_t held_bytes;   /* == sum of capacity * size of the magazines + quick->limit */
@@ -175,8 +176,8 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
     return (void *)block;
 }
 
-/* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at one,
- * as those of a program that asks for the same again and again are. */
+/* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at
+ * one, as those of a program that asks for the same again and again are. */
 void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment);
 
 /* Puts a live cell into its list. The page of the address must be one of cells. False: nothing was

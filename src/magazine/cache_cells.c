@@ -1,6 +1,6 @@
 /*
- * Cells in thread caches: how much may wait in the quick lists, and what happens at their edges. See
- * quick.h.
+ * Cells in thread caches: how much may wait in the quick lists, and what happens at their edges.
+ * See quick.h.
  */
 #include "magazine/cache_magazines.h"
 #include "meta/meta.h"

@@ -126,6 +126,5 @@ const char *quick_check(const struct quick *quick)
             entry = entry_next(entry);
         }
     }
-    return bytes == quick->bytes && count == quick->count ? NULL
-                                                          : "the quick lists do not add up";
+    return bytes == quick->bytes && count == quick->count ? NULL : "the quick lists do not add up";
 }

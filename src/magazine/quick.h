@@ -4,9 +4,9 @@
  *   malloc: the first of a few neighbouring lists that is not empty; take its newest cell.
  *   free:   the list of the cell's size; put it in front.
  *
- * The idea: one list for each thirty-second of a doubling, from 1 KiB to 128 KiB, linked through the
- * cells' own first words, under a bitmap. A request looks at the newest cell of its own list, which
- * may be a little too small, and at the next QUICK_WINDOW lists, all of whose cells are large
+ * The idea: one list for each thirty-second of a doubling, from 1 KiB to 128 KiB, linked through
+ * the cells' own first words, under a bitmap. A request looks at the newest cell of its own list,
+ * which may be a little too small, and at the next QUICK_WINDOW lists, all of whose cells are large
  * enough and at most an eighth too large: a shift and a mask of the bitmap, and no loop. So a hit
  * takes no lock, touches no other memory than the cell that is handed out, and its one branch is
  * the miss.
@@ -15,10 +15,10 @@
  * cannot lead malloc anywhere, what it wrote is seen when the cell is handed out.
  *
  * How much may wait is `limit`. It doubles when cells have to go back although requests had found
- * nothing, and is halved when cells went back some times and nothing had been missed: a program that
- * first takes and then frees gains nothing by cells that wait, they would only not be joined. When
- * too much waits, the lists give cells back in turn, as the hand of a clock goes round, so that
- * sizes that are not asked for any more do not stay.
+ * nothing, and is halved when cells went back some times and nothing had been missed: a program
+ * that first takes and then frees gains nothing by cells that wait, they would only not be joined.
+ * When too much waits, the lists give cells back in turn, as the hand of a clock goes round, so
+ * that sizes that are not asked for any more do not stay.
  *
  * In a large heap what is freed is mostly in no cache of the processor, and to wait for its header
  * would take longer than all the rest. So there the cell is only asked for (prefetched), and put
@@ -55,9 +55,9 @@ struct quick {
     uint16_t hand;                /* the list that gives its cells back next */
     bool defers;                  /* frees are put off by one */
     uint8_t calm;                 /* times that cells went back and nothing had been missed */
-    uintptr_t pending;            /* an address in a cell's page that was freed last, or 0; a multiple
-                                     of CELL_UNIT, and not of a page */
-    uintptr_t list[QUICK_LISTS];  /* entries */
+    uintptr_t pending; /* an address in a cell's page that was freed last, or 0; a multiple
+                          of CELL_UNIT, and not of a page */
+    uintptr_t list[QUICK_LISTS]; /* entries */
 };
 
 /* Without lists, and without room. */

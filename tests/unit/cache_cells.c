@@ -260,7 +260,8 @@ TEST(in_a_large_heap_frees_are_put_off_by_one)
     block_put(second);
     assert_int_equal(cache->quick->pending, second);
     assert_int_equal(cell_of(first)->state, CELL_CACHED);
-    assert_int_equal(cache_free_cell(cache, second), second); /* twice: it is left to be looked at */
+    assert_int_equal(cache_free_cell(cache, second),
+                     second); /* twice: it is left to be looked at */
     cache_settle(cache);
     assert_int_equal(cache->quick->pending, 0);
     assert_int_equal(cell_of(second)->state, CELL_CACHED);

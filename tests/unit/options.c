@@ -351,8 +351,9 @@ TEST(an_option_that_is_given_has_the_last_word)
     assert_int_equal(options.dirty, 3 * MIB);
     assert_int_equal(options.depot, 4 * MIB);
     options_reset(NULL);
-    assert_string_equal(read_one("SNUG_PRESET=slim"),
-                        "snug: SNUG_PRESET=slim is not one of lean, balanced, fast; using balanced\n");
+    assert_string_equal(
+        read_one("SNUG_PRESET=slim"),
+        "snug: SNUG_PRESET=slim is not one of lean, balanced, fast; using balanced\n");
     assert_int_equal(options.dirty, 4 * MIB);
 }
 
