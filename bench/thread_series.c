@@ -1,6 +1,6 @@
 /*
- * thread_series.c - threads one after another: each allocates and frees a little, leaves some blocks
- * to the next one, and ends. Memory must not depend on how many there have been.
+ * thread_series.c - threads one after another: each allocates and frees a little, leaves some
+ * blocks to the next one, and ends. Memory must not depend on how many there have been.
  *
  *   thread_series [THREADS]      100000 by default
  *

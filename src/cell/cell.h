@@ -68,8 +68,8 @@ struct cells {
     struct lock lock;
     uint32_t split_least; /* units, at least 2: smaller remainders are not split off */
     struct spans *spans;
-    uint32_t ticks; /* of purging */
-    uint32_t gives; /* since the last tick */
+    uint32_t ticks;      /* of purging */
+    uint32_t gives;      /* since the last tick */
     size_t free_at_tick; /* the least of free_units since then */
     size_t span_count;
     size_t taken;       /* cells, ever */
