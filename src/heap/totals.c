@@ -43,8 +43,8 @@ static void add_class(struct peek *peek, const struct heap *heap, struct heap_to
 {
     size_t bytes = class_bytes(class);
     size_t slabs =
-        objects->slabs * (PEEK(peek, heap->spans.compact) ? 1 : size_classes[class].slab_pages)
-        << PAGE_SHIFT;
+        objects->slabs * class_slab_pages(PEEK(peek, heap->spans.compact), class)
+                   << PAGE_SHIFT;
     totals->slabs += slabs;
     totals->slabs_waste += rest_of(slabs, objects->total * bytes);
     totals->small_live += objects->live * bytes;

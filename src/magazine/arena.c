@@ -214,7 +214,7 @@ static size_t take_from_others(struct arenas *arenas, const struct arena_class *
                                uintptr_t *objects, size_t count, bool all)
 {
     size_t class = here->bin.class;
-    size_t slab_bytes = class_slab_pages(arenas->spans, class) << PAGE_SHIFT;
+    size_t slab_bytes = class_slab_pages(arenas->spans->compact, class) << PAGE_SHIFT;
     size_t spare = all ? 0 : slab_bytes / class_bytes(class);
     for (unsigned i = 0; i < arenas->count; i++) {
         struct arena_class *other = arena_class_if_used(arenas, i, class);

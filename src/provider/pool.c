@@ -125,7 +125,7 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
     size_t slack = alignment > os_page_size() ? alignment : 0;
     lock_take(&pool->lock);
     char *start = pool_find(pool, pages, alignment);
-    if (start == NULL && bytes + slack > bytes - (bytes == 0) && pool->grow(pool, bytes + slack))
+    if (start == NULL && pool->grow(pool, bytes + slack))
         start = pool_find(pool, pages, alignment);
     lock_release(&pool->lock);
     if (start == NULL && pool->beyond != NULL)

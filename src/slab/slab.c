@@ -73,7 +73,7 @@ static struct slab *slab_new(struct bin *bin)
     struct slab *slab = meta_take_from(bin->spans->meta, sizeof(*slab));
     if (slab == NULL)
         return NULL;
-    size_t pages = class_slab_pages(bin->spans, bin->class);
+    size_t pages = class_slab_pages(bin->spans->compact, bin->class);
     size_t bytes = pages << PAGE_SHIFT;
     slab->span.units = sizeof(*slab) / META_LEAST + (sizeof(*slab) % META_LEAST != 0);
     if (!span_take(bin->spans, &slab->span, SPAN_SLAB, pages, bytes)) {

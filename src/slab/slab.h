@@ -80,10 +80,12 @@ void bin_clear(struct bin *bin);
 
 const char *bin_check(struct bin *bin);
 
-/* How many pages a slab of the class has. */
-static inline size_t class_slab_pages(const struct spans *spans, size_t class)
+/* How many pages a slab of the class has, in a compact heap or another. */
+static inline size_t class_slab_pages(bool compact, size_t class)
 {
-    return spans->compact ? 1 : size_classes[class].slab_pages;
+    size_t pages = size_classes[class].slab_pages;
+    /* Not one page for large objects: at its ends, which lie on no grid, one of four is lost. */
+    return !compact ? pages : class_bytes(class) <= 256 ? 1 : 2;
 }
 
 /* The byte that the page map has for pages with objects of `class`. */

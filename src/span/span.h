@@ -66,7 +66,7 @@ struct runs {
 struct spans {
     struct lock lock;
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
-    /* For heaps of little memory: slabs of one page, no cells, everything in segments. */
+    /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
     bool compact;
     bool untouched; /* nothing of snug's is written into the pages; compact too */
     const struct provider *provider;
