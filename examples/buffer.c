@@ -22,11 +22,12 @@ int main(void)
         return 1;
     struct snug_heap_statistics statistics = {.size = sizeof(statistics)};
     snug_heap_get_statistics(heap, &statistics);
-    printf("of %zu bytes %zu are for blocks\n", sizeof(buffer), statistics.taken);
+    printf("nine tenths of the buffer are for blocks: %s\n",
+           statistics.taken >= sizeof(buffer) / 10 * 9 ? "yes" : "no");
     size_t blocks = 0;
     while (snug_heap_malloc(heap, 100) != NULL)
         blocks++;
-    printf("%zu blocks of 100 bytes, then no more\n", blocks);
+    printf("8000 blocks of 100 bytes, some more, then none: %s\n", blocks >= 8000 ? "yes" : "no");
     snug_heap_clear(heap);
     char *block = snug_heap_malloc(heap, 500000);
     printf("after clearing, half a megabyte in one: %s\n", block != NULL ? "yes" : "no");

@@ -62,7 +62,11 @@ static void *take_small(struct heap *heap, size_t class)
         if (cell != NULL)
             return cell;
     }
-    return take_object(heap, class);
+    if (!heap->spans.compact)
+        return take_object(heap, class);
+    class = class_compact(class);
+    void *object = take_object(heap, class);
+    return object != NULL ? object : object_take_larger(&heap->arenas, class);
 }
 
 /* The largest block that is no large one. */
@@ -117,8 +121,10 @@ static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, 
     if (heap != &heap_default && options.limit != LIMIT_NONE)
         heap_trim_of(&heap_default, 0);
     void *block = take_any(heap, alignment, bytes, zero);
-    if (block == NULL && heap_call_back(heap, bytes))
+    if (block == NULL && heap_call_back(heap, bytes)) {
+        heap_trim_of(heap, 0);
         block = take_any(heap, alignment, bytes, zero);
+    }
     return block;
 }
 

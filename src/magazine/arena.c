@@ -288,6 +288,18 @@ size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size
     return taken;
 }
 
+uintptr_t arenas_take_larger(struct arenas *arenas, size_t class)
+{
+    uintptr_t object = 0;
+    for (; class < CLASS_COUNT; class++)
+        for (unsigned i = 0; i < arenas->count; i++) {
+            struct arena_class *at = arena_class_if_used(arenas, i, class);
+            if (at != NULL && bin_take(&at->bin, &object, 1, false) != 0)
+                return object;
+        }
+    return 0;
+}
+
 /* ---- Cells ---- */
 
 /* From cells of other arenas that have more than `spare` units free. */

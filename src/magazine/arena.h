@@ -59,6 +59,10 @@ void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first
  * spare some, or from fresh memory, in this order. 0: there is no memory. */
 size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count);
 
+/* An object of the class or of a larger one, of those that are free; for a compact heap that has no
+ * room for another slab. 0: there is none. */
+uintptr_t arenas_take_larger(struct arenas *arenas, size_t class);
+
 /* A full magazine of the class, or NULL. */
 struct magazine *arenas_take_full(struct arenas *arenas, size_t class);
 

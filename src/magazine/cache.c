@@ -310,6 +310,14 @@ void *object_take(struct arenas *arenas, size_t class)
     return (void *)object;
 }
 
+void *object_take_larger(struct arenas *arenas, size_t class)
+{
+    uintptr_t object = arenas_take_larger(arenas, class);
+    if (object != 0 && !arenas->spans->untouched)
+        *object_key_word(object) = 0;
+    return (void *)object;
+}
+
 void object_give(uintptr_t address)
 {
     /* Before the object is given, not after: then it may be another thread's already. For a pointer

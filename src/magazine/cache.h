@@ -151,6 +151,7 @@ bool cache_make_room(struct cache *cache, size_t class);
 /* One object without a magazine, and back. The address must be that of a small class's page; what
  * is wrong with it is reported as misuse of free. */
 void *object_take(struct arenas *arenas, size_t class);
+void *object_take_larger(struct arenas *arenas, size_t class); /* see arenas_take_larger */
 void object_give(uintptr_t address);
 
 /* ---- Cells (cache_cells.c) ---- */

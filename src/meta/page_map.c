@@ -32,14 +32,18 @@ static unsigned range_limit; /* all that are in use are below it */
 static struct range *range_around(uintptr_t address)
 {
     unsigned limit = __atomic_load_n(&range_limit, __ATOMIC_ACQUIRE);
+    struct range *found = NULL;
+    size_t least = SIZE_MAX; /* a buffer may lie in a block of a heap in a buffer: the innermost */
     for (unsigned i = 0; i < limit; i++) {
         /* acquire: pairs with the release in page_map_add_range */
         uintptr_t start = __atomic_load_n(&ranges[i].start, __ATOMIC_ACQUIRE);
         size_t pages = __atomic_load_n(&ranges[i].pages, __ATOMIC_RELAXED);
-        if (start != 0 && (address - start) >> PAGE_SHIFT < pages)
-            return &ranges[i];
+        if (start != 0 && (address - start) >> PAGE_SHIFT < pages && pages < least) {
+            found = &ranges[i];
+            least = pages;
+        }
     }
-    return NULL;
+    return found;
 }
 
 bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)

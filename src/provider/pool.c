@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "platform/check.h"
 #include "platform/memory.h"
+#include "provider/limit.h"
 
 static size_t bit_words(const struct extent *extent)
 {
@@ -48,6 +49,8 @@ static bool extent_drop(struct pool *pool, struct extent *extent)
     while (*link != extent)
         link = &(*link)->next;
     *link = extent->next;
+    if (pool->limited)
+        limit_give(extent->pages << PAGE_SHIFT);
     pool->bytes -= extent->pages << PAGE_SHIFT;
     os_unmap(extent, extent_bytes(extent->pages));
     return true;

@@ -35,6 +35,7 @@ struct pool {
     bool (*grow)(struct pool *pool, size_t bytes);
     /* Whether extents that are free again go back. */
     bool gives_back;
+    bool limited; /* its memory is counted by provider/limit.h */
     /* What serves what the pool cannot; NULL: nothing. */
     const struct provider *beyond;
 };

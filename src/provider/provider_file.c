@@ -70,10 +70,12 @@ static int files_grow(struct file_provider *file, size_t bytes)
         return os_error_memory;
     wanted = align_up(size_max(wanted, least), os_page_size());
     int error = extent_new(file, wanted);
-    if (error != 0 && wanted > least)
-        error = extent_new(file, least);
+    if (error != 0 && wanted > least && file->begun) {
+        wanted = least;
+        error = extent_new(file, wanted);
+    }
     if (error != 0)
-        report_failure(file, least, -error);
+        report_failure(file, wanted, -error);
     return -error;
 }
 

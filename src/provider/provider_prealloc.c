@@ -17,6 +17,7 @@ bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provid
 {
     pool_init(pool, never_grows);
     pool->beyond = beyond;
+    pool->limited = true;
     bytes = align_up(bytes, os_page_size());
     char *start = limit_take(bytes) ? os_map_present(bytes) : NULL;
     if (start == NULL)

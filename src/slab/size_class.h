@@ -15,7 +15,7 @@
 #ifndef SNUG_SLAB_SIZE_CLASS_H
 #define SNUG_SLAB_SIZE_CLASS_H
 
-#include "base/common.h"
+#include "base/bits.h"
 #include "meta/page_map.h"
 
 #define GRID_BYTES (64 * KIB)
@@ -42,6 +42,16 @@ void size_classes_init(void);
 static ALWAYS_INLINE size_t class_of_size(size_t bytes)
 {
     return (bytes + MIN_ALIGN - 1) / MIN_ALIGN;
+}
+
+/* The class that serves a class in a compact heap, where a slab for each of 64 would be too many:
+ * four to each doubling. */
+static inline size_t class_compact(size_t class)
+{
+    if (class <= 8)
+        return class;
+    size_t step = (size_t)1 << (bit_highest(class - 1) - 2);
+    return align_up(class, step);
 }
 
 static inline size_t class_bytes(size_t class)

@@ -1,0 +1,397 @@
+/*
+ * Tests of what heaps live on: buffers, memory that is not to be touched, quotas and limits; and of
+ * visiting what is in them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_provider.h"
+#include "heap/heaps.h"
+#include "heap/totals.h"
+#include "heap_support.h"
+#include "options/options.h"
+#include "stats/stats.h"
+
+static struct heap *make(struct heap_settings settings)
+{
+    return heap_create(&settings);
+}
+
+static void assert_sound(struct heap *heap)
+{
+    const char *wrong = heap_check_of(heap);
+    if (wrong != NULL)
+        fail_msg("%s", wrong);
+}
+
+/* Takes blocks of many sizes until there is no room for the smallest, with a pattern in each, frees
+ * them in another order. Returns the bytes that were live at the most. */
+static size_t fill_and_empty(struct heap *heap)
+{
+    enum { MOST = 40000 };
+    static struct {
+        char *start;
+        size_t bytes;
+    } blocks[MOST];
+    uint64_t random = 7;
+    size_t count = 0, live = 0, refused = 0;
+    while (count < MOST && refused < 64) {
+        size_t bytes = random_below(&random, 64) == 0 ? random_below(&random, 20000)
+                                                      : random_below(&random, 600);
+        bytes = refused > 32 ? 16 : bytes + 1;
+        char *block = heap_take_in(heap, bytes);
+        if (block == NULL) {
+            refused++;
+            continue;
+        }
+        assert_ptr_equal(heap_of(block), heap);
+        pattern_fill(block, bytes, count);
+        blocks[count].start = block;
+        blocks[count++].bytes = bytes;
+        live += bytes;
+    }
+    assert_sound(heap);
+    for (size_t step = 0; step < 3; step++)
+        for (size_t i = step; i < count; i += 3) {
+            ASSERT_THAT(pattern_holds(blocks[i].start, blocks[i].bytes, i), "block %zu", i);
+            heap_give(blocks[i].start);
+        }
+    assert_sound(heap);
+    struct heap_totals totals = heap_totals_of(NULL, heap, NULL);
+    assert_int_equal(totals.small_live + totals.cells_live + totals.large + totals.huge, 0);
+    return live;
+}
+
+/* ---- Buffers ---- */
+
+static char buffer[4 * MIB];
+
+static void use_buffer(char *start, size_t bytes, size_t at_least)
+{
+    struct counters before = counters;
+    size_t mapped = meta_bytes_mapped();
+    uintptr_t around = page_map_entry((uintptr_t)start + bytes / 2);
+    memset(start, 0xa5, bytes);
+    start[-1] = 17;
+    start[bytes] = 18;
+    struct heap *heap = make((struct heap_settings){.buffer = start, .buffer_bytes = bytes});
+    assert_non_null(heap);
+    assert_true((char *)heap >= start && (char *)heap < start + bytes);
+    for (unsigned round = 0; round < 3; round++) {
+        size_t live = fill_and_empty(heap);
+        ASSERT_THAT(live >= at_least, "%zu of %zu bytes", live, bytes);
+        char *large = heap_take_in(heap, bytes / 4);
+        assert_non_null(large);
+        assert_in_range((uintptr_t)large, (uintptr_t)start, (uintptr_t)start + bytes * 3 / 4);
+        heap_clear(heap);
+        assert_sound(heap);
+        char *zero = heap_take_zero_in(heap, bytes / 8);
+        assert_true(all_zero(zero, bytes / 8));
+        heap_give(zero);
+    }
+    heap_destroy(heap);
+    assert_int_equal(start[-1], 17);
+    assert_int_equal(start[bytes], 18);
+    assert_int_equal(counters.map_calls, before.map_calls);
+    assert_int_equal(meta_bytes_mapped(), mapped);
+    assert_int_equal(page_map_entry((uintptr_t)start + bytes / 2), around);
+}
+
+TEST(a_heap_in_a_buffer_takes_nothing_else)
+{
+    heap_give(heap_take(1)); /* malloc's heap is there */
+    use_buffer(buffer + 4096, 64 * KIB, 14 * KIB);
+    use_buffer(buffer + 4097, 64 * KIB, 14 * KIB);
+    use_buffer(buffer + 4096, 70001, 14 * KIB);
+    use_buffer(buffer + 12345, 256 * KIB, 120 * KIB);
+    use_buffer(buffer + 8, MIB, 600 * KIB);
+    use_buffer(buffer + 4096, 3 * MIB + 5, 2 * MIB);
+}
+
+/* In the buffer of a heap in a buffer. */
+TEST(buffers_nest)
+{
+    struct heap *outer =
+        make((struct heap_settings){.buffer = buffer, .buffer_bytes = sizeof(buffer)});
+    char *inside = heap_take_in(outer, 2 * MIB);
+    use_buffer(inside + 100, 2 * MIB - 200, MIB);
+    char *block = heap_take_in(outer, 100);
+    assert_ptr_equal(heap_of(inside), outer);
+    heap_give(block);
+    heap_give(inside);
+    heap_destroy(outer);
+}
+
+TEST(a_buffer_that_is_too_small_is_refused)
+{
+    assert_null(
+        make((struct heap_settings){.buffer = buffer, .buffer_bytes = HEAP_BUFFER_LEAST - 1}));
+}
+
+TEST(many_heaps_in_buffers)
+{
+    enum { HEAPS = 64 };
+    struct heap *heaps[HEAPS];
+    char *blocks[HEAPS];
+    for (size_t i = 0; i < HEAPS; i++) {
+        heaps[i] = make((struct heap_settings){.buffer = buffer + i * 64 * KIB,
+                                               .buffer_bytes = HEAP_BUFFER_LEAST});
+        assert_non_null(heaps[i]);
+        blocks[i] = heap_take_in(heaps[i], 100);
+    }
+    /* The page map has no room for another. */
+    char *more = malloc(64 * KIB);
+    assert_null(make((struct heap_settings){.buffer = more, .buffer_bytes = 64 * KIB}));
+    free(more);
+    for (size_t i = 0; i < HEAPS; i++) {
+        assert_ptr_equal(heap_of(blocks[i]), heaps[i]);
+        heap_give(blocks[i]);
+        heap_destroy(heaps[i]);
+    }
+}
+
+/* ---- Outside ---- */
+
+TEST(bookkeeping_outside_touches_nothing)
+{
+    char *start = buffer + 1000;
+    size_t bytes = MIB;
+    memset(start, 0x5a, bytes);
+    struct heap *heap =
+        make((struct heap_settings){.buffer = start, .buffer_bytes = bytes, .outside = true});
+    assert_non_null(heap);
+    void *blocks[1000];
+    for (unsigned round = 0; round < 20; round++) {
+        for (size_t i = 0; i < 1000; i++) {
+            blocks[i] = heap_take_in(heap, i % 700 + 1);
+            assert_in_range((uintptr_t)blocks[i], (uintptr_t)start, (uintptr_t)start + bytes);
+        }
+        void *large = heap_take_in(heap, 100000);
+        void *aligned = heap_take_aligned_in(heap, 4096, 5000);
+        assert_true(heap_usable(large, "test") >= 100000);
+        heap_give(large);
+        heap_give(aligned);
+        for (size_t i = 0; i < 1000; i++)
+            heap_give(blocks[(i * 7) % 1000]);
+        assert_sound(heap);
+    }
+    heap_clear(heap);
+    heap_destroy(heap);
+    for (size_t i = 0; i < bytes; i++)
+        ASSERT_THAT(start[i] == 0x5a, "byte %zu was written", i);
+}
+
+TEST(misuse_is_seen_without_keys)
+{
+    struct heap *heap =
+        make((struct heap_settings){.buffer = buffer, .buffer_bytes = MIB, .outside = true});
+    char *block = heap_take_in(heap, 100), *other = heap_take_in(heap, 100);
+    options.misuse = MISUSE_WARN;
+    heap_give(block);
+    stderr_capture();
+    heap_give(block);
+    heap_give(other + 16);
+    const char *said = stderr_restore();
+    assert_int_equal(count_of(said, "double free"), 1);
+    assert_int_equal(count_of(said, "is inside"), 1);
+    heap_destroy(heap);
+}
+
+static bool write_nothing(void *context, void *block, size_t bytes)
+{
+    (void)block;
+    *(size_t *)context += bytes;
+    return true;
+}
+
+TEST(an_own_provider_outside)
+{
+    struct fake_provider fake;
+    fake_provider_init(&fake);
+    fake.provider.unclean = true;
+    struct heap *heap = make((struct heap_settings){.provider = &fake.provider, .outside = true});
+    size_t live = 0;
+    void *block = heap_take_in(heap, 3000), *small = heap_take_in(heap, 30);
+    assert_true(heap_visit(heap, write_nothing, &live));
+    assert_int_equal(live, 4096 + 32);
+    for (size_t i = 0; i < fake.range_count; i++)
+        assert_true(all_zero(fake.ranges[i].start, fake.ranges[i].bytes));
+    heap_give(block);
+    heap_give(small);
+    heap_destroy(heap);
+    assert_int_equal(fake.bytes, 0);
+    fake_provider_end(&fake);
+}
+
+TEST(what_is_not_clean_is_cleared)
+{
+    static const size_t sizes[] = {10, 3000, 300000, 3000000, 0};
+    struct fake_provider fake;
+    fake_provider_init(&fake);
+    fake.provider.unclean = true;
+    struct heap *heap = make((struct heap_settings){.provider = &fake.provider});
+    for (const size_t *size = sizes; *size != 0; size++) {
+        char *block = heap_take_in(heap, *size);
+        memset(block, 1, *size);
+        heap_give(block);
+        block = heap_take_zero_in(heap, *size);
+        assert_true(all_zero(block, *size));
+        heap_give(block);
+    }
+    heap_destroy(heap);
+    fake_provider_end(&fake);
+}
+
+/* ---- Quota and limits ---- */
+
+TEST(a_quota_is_kept_to_and_used)
+{
+    static const size_t quotas[] = {256 * KIB, MIB, 8 * MIB, 16 * MIB, 24 * MIB, 0};
+    for (const size_t *quota = quotas; *quota != 0; quota++) {
+        struct heap *heap = make((struct heap_settings){.quota = *quota});
+        assert_non_null(heap);
+        void *first = NULL;
+        size_t count = 0;
+        for (void **block; (block = heap_take_in(heap, 200)) != NULL; count++) {
+            *block = first;
+            first = block;
+        }
+        ASSERT_THAT(count * 208 > *quota * 8 / 10, "%zu blocks with a quota of %zu", count, *quota);
+        assert_true(quota_used(&heap->record->quota) <= *quota);
+        assert_null(heap_take_in(heap, 5000000));
+        while (first != NULL) {
+            void *next = *(void **)first;
+            heap_give(first);
+            first = next;
+        }
+        /* What is cached goes back before a request of another kind is refused. */
+        void *large = heap_take_in(heap, *quota / 2);
+        assert_non_null(large);
+        heap_give(large);
+        assert_sound(heap);
+        heap_destroy(heap);
+    }
+}
+
+struct told {
+    unsigned calls;
+    size_t missing;
+    void *block; /* freed when told, if it is not NULL */
+};
+
+static void on_limit(void *context, struct heap *heap, size_t missing)
+{
+    struct told *told = context;
+    told->calls++;
+    told->missing = missing;
+    if (told->block != NULL)
+        heap_give(told->block);
+    told->block = NULL;
+    heap_give(heap_take_in(heap, 10)); /* it may allocate; it is not called from within */
+}
+
+TEST(a_soft_limit_tells_what_is_missing)
+{
+    struct told told = {0};
+    struct heap *heap = make(
+        (struct heap_settings){.soft_limit = 6 * MIB, .call_back = on_limit, .context = &told});
+    void *first = heap_take_in(heap, 2 * MIB);
+    assert_int_equal(told.calls, 0);
+    void *second = heap_take_in(heap, 5 * MIB);
+    assert_int_equal(told.calls, 1);
+    assert_int_equal(told.missing, MIB);
+    heap_give(heap_take_in(heap, 50)); /* no more than before */
+    assert_int_equal(told.calls <= 2, true);
+    unsigned calls = told.calls;
+    void *third = heap_take_in(heap, 8 * MIB);
+    assert_int_equal(told.calls, calls + 1);
+    heap_give(first);
+    heap_give(second);
+    heap_give(third);
+    heap_trim_of(heap, 0);
+    heap_give(heap_take_in(heap, 100)); /* below again */
+    calls = told.calls;
+    third = heap_take_in(heap, 8 * MIB);
+    assert_int_equal(told.calls, calls + 1);
+    heap_destroy(heap);
+}
+
+TEST(who_is_told_may_make_room)
+{
+    struct told told = {0};
+    struct heap *heap =
+        make((struct heap_settings){.quota = 32 * MIB, .call_back = on_limit, .context = &told});
+    told.block = heap_take_in(heap, 20 * MIB);
+    void *block = heap_take_in(heap, 25 * MIB);
+    assert_non_null(block);
+    assert_int_equal(told.calls, 1);
+    assert_int_equal(told.missing, 25 * MIB);
+    assert_null(heap_take_in(heap, 25 * MIB));
+    assert_int_equal(told.calls, 2);
+    heap_destroy(heap);
+}
+
+/* ---- Visiting ---- */
+
+struct seen {
+    void **expected;
+    size_t count, found, bytes;
+};
+
+static bool see(void *context, void *block, size_t bytes)
+{
+    struct seen *seen = context;
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->expected[i] == block) {
+            seen->found++;
+            seen->bytes += bytes;
+            return true;
+        }
+    return false;
+}
+
+TEST(live_blocks_are_visited_and_no_others)
+{
+    struct heap *heap = make((struct heap_settings){.name = "visited"});
+    assert_string_equal(heap->record->name, "visited");
+    void *blocks[400];
+    size_t count = 0, usable = 0;
+    for (size_t i = 0; i < 2000; i++) {
+        size_t bytes = i % 100 == 99 ? 50000 * (i / 100) : i * 3 % 3000;
+        void *block = heap_take_in(heap, bytes);
+        if (i % 5 == 0) {
+            blocks[count++] = block;
+            usable += heap_usable(block, "test");
+        } else {
+            heap_give(block);
+        }
+    }
+    struct seen seen = {blocks, count, 0, 0};
+    assert_true(heap_visit(heap, see, &seen));
+    assert_int_equal(seen.found, count);
+    assert_int_equal(seen.bytes, usable);
+    seen.count = 0;
+    assert_false(heap_visit(heap, see, &seen));
+    heap_clear(heap);
+    assert_true(heap_visit(heap, see, &seen));
+    heap_destroy(heap);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(a_heap_in_a_buffer_takes_nothing_else),
+        ROW(buffers_nest),
+        ROW(a_buffer_that_is_too_small_is_refused),
+        ROW(many_heaps_in_buffers),
+        ROW(bookkeeping_outside_touches_nothing),
+        ROW(misuse_is_seen_without_keys),
+        ROW(an_own_provider_outside),
+        ROW(what_is_not_clean_is_cleared),
+        ROW(a_quota_is_kept_to_and_used),
+        ROW(a_soft_limit_tells_what_is_missing),
+        ROW(who_is_told_may_make_room),
+        ROW(live_blocks_are_visited_and_no_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

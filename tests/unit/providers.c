@@ -1,0 +1,420 @@
+/*
+ * Tests of the providers other than the system's: what they hand out, what becomes of it, and when
+ * they refuse.
+ */
+#include "support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "options/options.h"
+#include "platform/memory.h"
+#include "provider/limit.h"
+#include "provider/provider_file.h"
+#include "provider/provider_prealloc.h"
+#include "provider/quota.h"
+#include "stats/stats.h"
+
+static char directory[64];
+
+static int begin(void **state)
+{
+    strcpy(directory, "/tmp/snug.test.XXXXXX");
+    return options_reset(state) != 0 || mkdtemp(directory) == NULL;
+}
+
+static size_t files_in_directory(void)
+{
+    size_t count = 0;
+    DIR *open = opendir(directory);
+    assert_non_null(open);
+    while (readdir(open) != NULL)
+        count++;
+    closedir(open);
+    return count - 2; /* . and .. */
+}
+
+static int end(void **state)
+{
+    size_t left = files_in_directory();
+    rmdir(directory);
+    return options_reset(state) != 0 || left != 0;
+}
+
+/* Takes ranges until there is no more, checks that they are zero, aligned and apart, gives them
+ * back, and takes them again. Returns how many bytes there were. */
+static size_t exercise(const struct provider *provider, size_t most)
+{
+    enum { RANGES = 64 };
+    char *ranges[RANGES];
+    size_t bytes[RANGES], total = 0;
+    for (unsigned round = 0; round < 3; round++) {
+        size_t count = 0;
+        total = 0;
+        while (count < RANGES) {
+            size_t alignment = (size_t)os_page_size() << (count % 5);
+            bytes[count] = os_page_size() * (1 + count * 7 % 40);
+            if (total + bytes[count] > most)
+                break;
+            ranges[count] = provider->take(provider, bytes[count], alignment);
+            if (ranges[count] == NULL)
+                break;
+            assert_int_equal((uintptr_t)ranges[count] % alignment, 0);
+            for (size_t i = 0; i < bytes[count]; i++)
+                ASSERT_THAT(ranges[count][i] == 0, "byte %zu of range %zu", i, count);
+            memset(ranges[count], (int)count + 1, bytes[count]);
+            total += bytes[count];
+            count++;
+        }
+        for (size_t i = 0; i < count; i++)
+            ASSERT_THAT(ranges[i][0] == (char)(i + 1) && ranges[i][bytes[i] - 1] == (char)(i + 1),
+                        "range %zu", i);
+        for (size_t i = 0; i < count; i++)
+            assert_true(provider->give(provider, ranges[i], bytes[i]));
+    }
+    return total;
+}
+
+static void resize_in_place(const struct provider *provider)
+{
+    size_t page = os_page_size();
+    char *first = provider->take(provider, 4 * page, page);
+    memset(first, 7, 4 * page);
+    char *second = provider->take(provider, page, page);
+    assert_ptr_equal(second, first + 4 * page); /* first fit */
+    assert_null(provider->resize(provider, first, 4 * page, 5 * page, true));
+    assert_ptr_equal(provider->resize(provider, first, 4 * page, 2 * page, true), first);
+    assert_ptr_equal(provider->resize(provider, first, 2 * page, 4 * page, true), first);
+    assert_int_equal(first[2 * page - 1], 7);
+    assert_int_equal(first[2 * page], 0);
+    assert_true(provider->give(provider, first, 4 * page));
+    assert_true(provider->give(provider, second, page));
+}
+
+/* ---- prealloc ---- */
+
+TEST(memory_taken_ahead_is_all_there_is)
+{
+    struct pool pool;
+    assert_true(provider_prealloc_init(&pool, 4 * MIB, NULL));
+    assert_in_range(exercise(&pool.provider, SIZE_MAX), 3 * MIB, 4 * MIB);
+    char *all = pool.provider.take(&pool.provider, 4 * MIB, os_page_size());
+    assert_non_null(all);
+    assert_null(pool.provider.take(&pool.provider, os_page_size(), os_page_size()));
+    assert_false(pool.provider.purge(&pool.provider, all, os_page_size()));
+    assert_true(pool.provider.give(&pool.provider, all, 4 * MIB));
+    resize_in_place(&pool.provider);
+    pool_end(&pool);
+}
+
+TEST(memory_taken_ahead_may_have_something_beyond)
+{
+    struct pool pool;
+    assert_true(provider_prealloc_init(&pool, MIB, &provider_os));
+    assert_int_equal(exercise(&pool.provider, 8 * MIB) > MIB, true);
+    char *beyond = pool.provider.take(&pool.provider, 2 * MIB, os_page_size());
+    memset(beyond, 1, 2 * MIB);
+    assert_true(pool.provider.purge(&pool.provider, beyond, MIB));
+    assert_int_equal(beyond[0], 0);
+    beyond = pool.provider.resize(&pool.provider, beyond, 2 * MIB, 3 * MIB, true);
+    assert_int_equal(beyond[2 * MIB - 1], 1);
+    assert_true(pool.provider.give(&pool.provider, beyond, 3 * MIB));
+    pool_end(&pool);
+}
+
+TEST(what_cannot_be_taken_ahead_is_known_at_once)
+{
+    struct pool pool;
+    assert_false(provider_prealloc_init(&pool, (size_t)1 << 60, NULL));
+    assert_null(pool.provider.take(&pool.provider, MIB, os_page_size()));
+}
+
+/* ---- Files ---- */
+
+static struct file_settings settings(size_t bytes, bool grows)
+{
+    return (struct file_settings){
+        .directory = directory, .bytes = bytes, .grows = grows, .factor = 1600};
+}
+
+TEST(a_file_of_fixed_size)
+{
+    struct file_provider file;
+    struct file_settings fixed = settings(2 * MIB, false);
+    assert_int_equal(provider_file_init(&file, &fixed, NULL), 0);
+    assert_int_equal(files_in_directory(), 0);
+    assert_in_range(exercise(&file.pool.provider, SIZE_MAX), MIB, 2 * MIB);
+    assert_null(file.pool.provider.take(&file.pool.provider, 3 * MIB, os_page_size()));
+    resize_in_place(&file.pool.provider);
+    provider_file_end(&file);
+}
+
+TEST(files_grow_by_a_factor)
+{
+    struct file_provider file;
+    struct file_settings growing = settings(10 * MIB, true);
+    assert_int_equal(provider_file_init(&file, &growing, NULL), 0);
+    assert_int_equal(file.pool.bytes, 10 * MIB);
+    const struct provider *provider = &file.pool.provider;
+    char *first = provider->take(provider, 10 * MIB, os_page_size());
+    char *second = provider->take(provider, MIB, os_page_size());
+    assert_int_equal(file.pool.bytes, 16 * MIB);
+    char *third = provider->take(provider, 100 * MIB, os_page_size());
+    assert_int_equal(file.pool.bytes, 116 * MIB);
+    assert_true(provider->give(provider, third, 100 * MIB));
+    assert_int_equal(file.pool.bytes, 16 * MIB); /* what is free goes back to the disk */
+    assert_true(provider->give(provider, first, 10 * MIB));
+    assert_true(provider->give(provider, second, MIB));
+    assert_true(exercise(provider, 8 * MIB) > 4 * MIB);
+    provider_file_end(&file);
+}
+
+TEST(a_file_by_its_name_leaves_others_alone)
+{
+    char path[96];
+    snprintf(path, sizeof(path), "%s/heap", directory);
+    FILE *other = fopen(path, "w");
+    fputs("important", other);
+    fclose(other);
+    struct file_provider file;
+    struct file_settings named = settings(MIB, true);
+    named.path = path;
+    assert_int_equal(provider_file_init(&file, &named, NULL), 0);
+    exercise(&file.pool.provider, 8 * MIB);
+    assert_int_equal(files_in_directory(), 1);
+    provider_file_end(&file);
+    char text[16] = "";
+    other = fopen(path, "r");
+    assert_non_null(fgets(text, sizeof(text), other));
+    fclose(other);
+    assert_string_equal(text, "important");
+    unlink(path);
+}
+
+TEST(what_no_file_can_be_made_in_is_said_once)
+{
+    struct file_provider file;
+    struct file_settings wrong = settings(MIB, true);
+    wrong.directory = "/no/such/directory";
+    stderr_capture();
+    assert_int_equal(provider_file_init(&file, &wrong, NULL), ENOENT);
+    assert_null(file.pool.provider.take(&file.pool.provider, MIB, os_page_size()));
+    assert_string_equal(stderr_restore(), "snug: no file of 1 MiB for the heap in "
+                                          "/no/such/directory: there is no such directory\n");
+    provider_file_end(&file);
+    stderr_capture();
+    assert_int_equal(provider_file_init(&file, &wrong, &provider_os), ENOENT);
+    assert_contains(stderr_restore(), "; using memory\n");
+    exercise(&file.pool.provider, 8 * MIB);
+    provider_file_end(&file);
+}
+
+/* RLIMIT_FSIZE stands for a full disk; its signal must not come. */
+static void grow_beyond_limit(void *argument)
+{
+    (void)argument;
+    struct rlimit limit = {3 * MIB, 3 * MIB};
+    struct file_provider file;
+    struct file_settings growing = settings(MIB, true);
+    CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHILD_CHECK(provider_file_init(&file, &growing, NULL) == 0);
+    const struct provider *provider = &file.pool.provider;
+    CHILD_CHECK(provider->take(provider, 2 * MIB, os_page_size()) != NULL);
+    CHILD_CHECK(provider->take(provider, 4 * MIB, os_page_size()) == NULL);
+    CHILD_CHECK(provider->take(provider, 2 * MIB, os_page_size()) != NULL);
+}
+
+TEST(a_file_that_cannot_grow_refuses)
+{
+    char said[TEXT_MOST];
+    assert_int_equal(child_status(grow_beyond_limit, NULL, said), 0);
+    assert_int_equal(count_of(said, "snug: no file of 4 MiB"), 1);
+    assert_contains(said, "the file would be too large");
+}
+
+/* ---- Fork ---- */
+
+static void write_all(char *start, char value)
+{
+    memset(start, value, MIB);
+}
+
+static bool all_are(const char *start, char value)
+{
+    for (size_t i = 0; i < MIB; i++)
+        if (start[i] != value)
+            return false;
+    return true;
+}
+
+static void parent_and_child_differ(struct file_provider *file)
+{
+    const struct provider *provider = &file->pool.provider;
+    char *start = provider->take(provider, MIB, os_page_size());
+    write_all(start, 'a');
+    int to_child[2], to_parent[2];
+    char byte = 0;
+    assert_int_equal(pipe(to_child) | pipe(to_parent), 0);
+    fflush(NULL);
+    pid_t child = fork(); /* whose handlers are the library's */
+    if (child == 0) {
+        bool right = all_are(start, 'a') && read(to_child[0], &byte, 1) == 1 && all_are(start, 'a');
+        write_all(start, 'c');
+        right = right && provider->take(provider, 16 * os_page_size(), os_page_size()) != NULL;
+        right = right && write(to_parent[1], &byte, 1) == 1;
+        _exit(right && all_are(start, 'c') ? 0 : 1);
+    }
+    write_all(start, 'p');
+    assert_int_equal(write(to_child[1], &byte, 1), 1);
+    assert_int_equal(read(to_parent[0], &byte, 1), 1);
+    assert_true(all_are(start, 'p'));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(all_are(start, 'p'));
+    for (int i = 0; i < 2; i++) {
+        close(to_child[i]);
+        close(to_parent[i]);
+    }
+    assert_true(provider->give(provider, start, MIB));
+}
+
+TEST(a_fork_copies_files)
+{
+    struct file_provider file;
+    struct file_settings growing = settings(2 * MIB, true);
+    assert_int_equal(provider_file_init(&file, &growing, NULL), 0);
+    parent_and_child_differ(&file);
+    provider_file_end(&file);
+}
+
+TEST(a_fork_copies_to_memory_where_no_file_can_be_made)
+{
+    struct file_provider file;
+    struct file_settings growing = settings(2 * MIB, true);
+    assert_int_equal(provider_file_init(&file, &growing, NULL), 0);
+    file.settings.directory = "/no/such/directory";
+    file.settings.silent = true;
+    parent_and_child_differ(&file);
+    provider_file_end(&file);
+}
+
+/* ---- Quota ---- */
+
+TEST(a_quota_counts_and_refuses)
+{
+    struct quota quota;
+    quota_init(&quota, &provider_os, 2 * MIB);
+    const struct provider *provider = &quota.provider;
+    char *first = provider->take(provider, MIB, os_page_size());
+    assert_int_equal(quota_used(&quota), MIB);
+    assert_null(provider->take(provider, MIB + os_page_size(), os_page_size()));
+    char *second = provider->take(provider, MIB, 4 * MIB);
+    assert_int_equal(quota_used(&quota), 2 * MIB);
+    assert_null(provider->resize(provider, second, MIB, 2 * MIB, true));
+    assert_true(provider->give(provider, first, MIB));
+    second = provider->resize(provider, second, MIB, 2 * MIB, true);
+    assert_non_null(second);
+    assert_int_equal(quota_used(&quota), 2 * MIB);
+    assert_int_equal(quota.peak, 2 * MIB);
+    assert_false(provider->give(provider, (char *)1, os_page_size()));
+    assert_int_equal(quota_used(&quota), 2 * MIB);
+    assert_non_null(provider->resize(provider, second, 2 * MIB, MIB, true));
+    assert_int_equal(quota_used(&quota), MIB);
+    assert_null(provider->take(provider, SIZE_MAX - 4095, os_page_size()));
+    assert_int_equal(quota_used(&quota), MIB);
+}
+
+/* ---- Limits ---- */
+
+TEST(the_limit_counts_all_that_the_system_gives)
+{
+    size_t before = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    options.limit = before + 4 * MIB;
+    const struct provider *os = &provider_os;
+    char *first = os->take(os, 2 * MIB, os_page_size());
+    assert_non_null(first);
+    assert_null(os->take(os, 2 * MIB + os_page_size(), os_page_size()));
+    assert_null(os->resize(os, first, 2 * MIB, 5 * MIB, true));
+    first = os->resize(os, first, 2 * MIB, 4 * MIB, true);
+    assert_non_null(first);
+    assert_null(os->take(os, os_page_size(), os_page_size()));
+    struct pool pool;
+    assert_false(provider_prealloc_init(&pool, MIB, NULL));
+    assert_true(os->give(os, first, 4 * MIB));
+    assert_non_null(first = os->take(os, 4 * MIB, os_page_size()));
+    assert_true(os->give(os, first, 4 * MIB));
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static size_t limit_in(const char *membership, bool version_1)
+{
+    char group[96], root[96];
+    write_file("cgroup", membership);
+    snprintf(group, sizeof(group), "%s/cgroup", directory);
+    snprintf(root, sizeof(root), "%s/%s", directory, version_1 ? "v1" : "v2");
+    return limit_of_cgroup(group, root);
+}
+
+TEST(the_limit_of_a_control_group)
+{
+    static const char *const directories[] = {"v2", "v2/a",      "v2/a/b",
+                                              "v1", "v1/memory", "v1/memory/c"};
+    char path[400];
+    for (size_t i = 0; i < 6; i++) {
+        snprintf(path, sizeof(path), "%s/%s", directory, directories[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    write_file("v2/a/memory.max", "1000000\n");
+    write_file("v2/a/b/memory.max", "max\n");
+    write_file("v1/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    write_file("v1/memory/c/memory.limit_in_bytes", "300000\n");
+    assert_int_equal(limit_in("0::/a/b\n", false), 1000000);
+    write_file("v2/a/b/memory.max", "5000\n");
+    assert_int_equal(limit_in("0::/a/b\n", false), 5000);
+    assert_int_equal(limit_in("0::/a\n", false), 1000000);
+    assert_int_equal(limit_in("0::/\n", false), SIZE_MAX);
+    assert_int_equal(limit_in("0::/gone/away\n", false), SIZE_MAX);
+    assert_int_equal(limit_in("12:cpu,cpuacct:/c\n7:memory:/c\n0::/x\n", true), 300000);
+    assert_int_equal(limit_in("7:memory:/\n", true), 9223372036854771712u);
+    assert_int_equal(limit_in("nonsense", false), SIZE_MAX);
+    assert_int_equal(limit_in("", false), SIZE_MAX);
+    snprintf(path, sizeof(path), "rm -r %s/v1 %s/v2 %s/cgroup", directory, directory, directory);
+    assert_int_equal(system(path), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(memory_taken_ahead_is_all_there_is),
+        ROW(memory_taken_ahead_may_have_something_beyond),
+        ROW(what_cannot_be_taken_ahead_is_known_at_once),
+        ROW_WITH(a_file_of_fixed_size, begin, end),
+        ROW_WITH(files_grow_by_a_factor, begin, end),
+        ROW_WITH(a_file_by_its_name_leaves_others_alone, begin, end),
+        ROW_WITH(what_no_file_can_be_made_in_is_said_once, begin, end),
+        ROW_WITH(a_file_that_cannot_grow_refuses, begin, end),
+        ROW_WITH(a_fork_copies_files, begin, end),
+        ROW_WITH(a_fork_copies_to_memory_where_no_file_can_be_made, begin, end),
+        ROW(a_quota_counts_and_refuses),
+        ROW(the_limit_counts_all_that_the_system_gives),
+        ROW_WITH(the_limit_of_a_control_group, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
