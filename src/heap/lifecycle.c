@@ -42,7 +42,7 @@ void heap_init(void)
 {
     lock_take(&init_lock);
     if (!init_done) {
-        read_options(environ);
+        read_options(os_environment());
         size_classes_init();
         /* Bits 62 and 63 make the key of any address no address, no small number and no text. */
         page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;

@@ -99,6 +99,24 @@ static void *chunk_cut(struct meta *meta, size_t bytes)
     }
 }
 
+/* Takes a larger free block and puts what is not needed of it into the lists. */
+static void *block_split(struct meta *meta, unsigned index)
+{
+    unsigned larger = index + 1;
+    while (larger < META_SIZES && meta->free[larger] == NULL)
+        larger++;
+    if (larger >= META_SIZES)
+        return NULL;
+    struct meta_block *block = meta->free[larger];
+    meta->free[larger] = block->next;
+    while (larger-- > index) {
+        struct meta_block *half = (struct meta_block *)((char *)block + (META_LEAST << larger));
+        half->next = meta->free[larger];
+        meta->free[larger] = half;
+    }
+    return block;
+}
+
 void *meta_take_from(struct meta *meta, size_t bytes)
 {
     CHECK(bytes <= META_MOST);
@@ -109,6 +127,8 @@ void *meta_take_from(struct meta *meta, size_t bytes)
         meta->free[index] = meta->free[index]->next;
     else
         block = chunk_cut(meta, META_LEAST << index);
+    if (UNLIKELY(block == NULL))
+        block = block_split(meta, index);
     if (block != NULL)
         count(&meta->used, META_LEAST << index);
     lock_release(&meta->lock);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/bits.h"
 #include "platform/syscall.h"
@@ -59,6 +60,18 @@ bool os_thread_exit_arm(void *argument)
 void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
 {
     pthread_atfork(before, in_parent, in_child);
+}
+
+/* glibc's loader keeps where the kernel put the number of arguments, which they and the environment
+ * follow. Others do not. */
+extern void *__libc_stack_end __attribute__((weak));
+
+char **os_environment(void)
+{
+    if (environ != NULL || &__libc_stack_end == NULL)
+        return environ;
+    const long *arguments = __libc_stack_end;
+    return arguments == NULL ? NULL : (char **)(arguments + 1 + *arguments + 1);
 }
 
 uint64_t os_random(void)

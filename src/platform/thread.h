@@ -31,6 +31,10 @@ void os_sleep(uint64_t nanoseconds);
 /* Has the three called around every fork(), in the forking thread. */
 void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
+/* The environment as the process was given it, also before libc knows it; NULL if it cannot be had
+ * yet. */
+char **os_environment(void);
+
 /* Random bits that an attacker cannot know, from what the kernel gave the process at its start. */
 uint64_t os_random(void);
 

@@ -19,12 +19,13 @@ bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provid
     pool->beyond = beyond;
     pool->limited = true;
     bytes = align_up(bytes, os_page_size());
-    char *start = limit_take(bytes) ? os_map_present(bytes) : NULL;
-    if (start == NULL)
+    if (!limit_take(bytes))
         return false;
-    if (pool_add(pool, start, bytes))
+    char *start = os_map_present(bytes);
+    if (start != NULL && pool_add(pool, start, bytes))
         return true;
-    os_unmap(start, bytes);
+    if (start != NULL)
+        os_unmap(start, bytes);
     limit_give(bytes);
     return false;
 }

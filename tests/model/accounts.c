@@ -19,7 +19,12 @@ struct live {
 
 static void count_block(struct live *live, const struct block *block)
 {
-    size_t class = page_map_class((uintptr_t)block->start);
+    uintptr_t entry = page_map_entry((uintptr_t)block->start);
+    const struct span *span = (const struct span *)entry;
+    size_t class = !entry_is_span(entry)      ? 0
+                   : span->kind == SPAN_SLAB  ? span->class
+                   : span->kind == SPAN_CELLS ? (size_t)PAGE_MAP_CELL
+                                              : 0;
     if (class == 0) {
         live->large += block->usable;
     } else if (class == PAGE_MAP_CELL) {

@@ -28,6 +28,23 @@ function(snug_core_program name)
   target_link_options(${name}_planted PRIVATE ${wraps})
 endfunction()
 
+# The same program on a heap of its own, see heap_face.h, and a test for each place that the heap can
+# have its memory from: snug_heap_program(NAME TEST SOURCE... [HEAPS HEAP...] [ARGUMENTS ARGUMENT...])
+function(snug_heap_program name test)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "HEAPS;ARGUMENTS")
+  add_executable(${name}_heap ${arg_UNPARSED_ARGUMENTS} ${SNUG_MODEL_DIR}/expect.c ${SNUG_MODEL_DIR}/random.c
+                              ${SNUG_MODEL_DIR}/heap_face.c)
+  target_link_libraries(${name}_heap PRIVATE snug_core)
+  target_include_directories(${name}_heap PRIVATE ${SNUG_MODEL_DIR})
+  target_compile_options(${name}_heap PRIVATE -include ${SNUG_MODEL_DIR}/heap_face.h)
+  set_target_properties(${name}_heap PROPERTIES C_EXTENSIONS OFF)
+  foreach(heap ${arg_HEAPS})
+    add_test(NAME ${test}.heap.${heap} COMMAND ${name}_heap ${arg_ARGUMENTS})
+    set_tests_properties(${test}.heap.${heap} PROPERTIES ENVIRONMENT SNUG_TEST_HEAP=${heap})
+    snug_core_limit(${test}.heap.${heap} 240)
+  endforeach()
+endfunction()
+
 # The test itself has to notice, not ThreadSanitizer before it.
 set(SNUG_PLANTED_ENVIRONMENT TSAN_OPTIONS=report_bugs=0)
 

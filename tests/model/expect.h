@@ -89,4 +89,11 @@ void pattern_fill(void *block, size_t size, uint64_t id);
 /* The offset of the first byte that does not hold the pattern, or `size` if all do. */
 size_t pattern_check(const void *block, size_t size, uint64_t id);
 
+/* What a heap has left when all is free, and whether its free pages can go; heap_face.h knows heaps
+ * that are different. */
+#if !defined(SEGMENTS_LEFT)
+#define SEGMENTS_LEFT 0
+#define PURGES true
+#endif
+
 #endif

@@ -100,11 +100,11 @@ static void use_buffer(char *start, size_t bytes, size_t at_least)
 TEST(a_heap_in_a_buffer_takes_nothing_else)
 {
     heap_give(heap_take(1)); /* malloc's heap is there */
-    use_buffer(buffer + 4096, 64 * KIB, 14 * KIB);
-    use_buffer(buffer + 4097, 64 * KIB, 14 * KIB);
-    use_buffer(buffer + 4096, 70001, 14 * KIB);
-    use_buffer(buffer + 12345, 256 * KIB, 120 * KIB);
-    use_buffer(buffer + 8, MIB, 600 * KIB);
+    use_buffer(buffer + 4096, 64 * KIB, 6 * KIB);
+    use_buffer(buffer + 4097, 64 * KIB, 6 * KIB);
+    use_buffer(buffer + 4096, 70001, 6 * KIB);
+    use_buffer(buffer + 12345, 256 * KIB, 80 * KIB);
+    use_buffer(buffer + 8, MIB, 500 * KIB);
     use_buffer(buffer + 4096, 3 * MIB + 5, 2 * MIB);
 }
 
@@ -331,6 +331,76 @@ TEST(who_is_told_may_make_room)
     heap_destroy(heap);
 }
 
+/* ---- Failing providers ---- */
+
+/* A fixed sequence of calls that leads to all kinds of the provider's. With the provider failing at
+ * some, blocks may be NULL; those that are not must be right. */
+static void scripted_run(struct heap *heap)
+{
+    static const size_t sizes[] = {16, 900, 20000, 300000, 2000000, 6000000, 100, 1000000};
+    enum { SLOTS = 24 };
+    char *blocks[SLOTS] = {0};
+    size_t bytes[SLOTS];
+    for (size_t step = 0; step < 300; step++) {
+        size_t slot = step * 7 % SLOTS;
+        if (blocks[slot] != NULL && step % 3 == 0) {
+            size_t to = sizes[(step + 3) % 8];
+            char *moved = heap_resize(blocks[slot], to);
+            if (moved != NULL) {
+                assert_true(pattern_holds(moved, size_min(bytes[slot], to), slot));
+                blocks[slot] = moved;
+                bytes[slot] = to;
+                pattern_fill(moved, to, slot);
+            }
+        } else if (blocks[slot] != NULL) {
+            assert_true(pattern_holds(blocks[slot], bytes[slot], slot));
+            heap_give(blocks[slot]);
+            blocks[slot] = NULL;
+        } else {
+            bytes[slot] = sizes[step % 8];
+            blocks[slot] = step % 2 == 0 ? heap_take_zero_in(heap, bytes[slot])
+                                         : heap_take_in(heap, bytes[slot]);
+            if (blocks[slot] != NULL)
+                pattern_fill(blocks[slot], bytes[slot], slot);
+        }
+        if (step % 50 == 0)
+            heap_trim_of(heap, 0);
+        if (step % 10 == 0)
+            assert_sound(heap);
+        if (step == 200)
+            options.dirty = 0;
+    }
+    heap_clear(heap);
+    assert_sound(heap);
+}
+
+/* For every n, the nth call fails; then the nth and the 20 after it; then all from the nth on. */
+TEST(any_call_of_a_provider_may_fail)
+{
+    static const unsigned lengths[] = {1, 21, 100000};
+    unsigned failed = 0;
+    for (size_t length = 0; length < 3; length++)
+        for (unsigned n = 1;; n++) {
+            struct fake_provider fake;
+            fake_provider_init(&fake);
+            options_reset(NULL);
+            options.dirty = MIB;
+            fake.fail_first = n;
+            fake.fail_last = n + lengths[length] - 1;
+            struct heap *heap = make((struct heap_settings){.provider = &fake.provider});
+            scripted_run(heap);
+            heap_destroy(heap);
+            assert_heap_sound();
+            assert_false(fake.unknown_range);
+            bool reached = fake.failed != 0;
+            failed += fake.failed;
+            fake_provider_end(&fake);
+            if (!reached || n > 400)
+                break;
+        }
+    assert_true(failed > 100);
+}
+
 /* ---- Visiting ---- */
 
 struct seen {
@@ -391,6 +461,7 @@ int main(void)
         ROW(a_quota_is_kept_to_and_used),
         ROW(a_soft_limit_tells_what_is_missing),
         ROW(who_is_told_may_make_room),
+        ROW(any_call_of_a_provider_may_fail),
         ROW(live_blocks_are_visited_and_no_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
