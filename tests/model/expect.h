@@ -93,7 +93,7 @@ size_t pattern_check(const void *block, size_t size, uint64_t id);
  * that are different. */
 #if !defined(SEGMENTS_LEFT)
 #define SEGMENTS_LEFT 0
-#define PURGES true
+#define PURGES (options.provider == PROVIDER_OS)
 #endif
 
 #endif

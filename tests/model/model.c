@@ -18,6 +18,7 @@
 #include "base/common.h"
 #include "expect.h"
 #include "heap/totals.h"
+#include "options/options.h"
 #include "shadow.h"
 #include "snug/snug.h"
 
