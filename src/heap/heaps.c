@@ -13,8 +13,8 @@
 /* A thread gets a cache of a heap at this many slow calls. */
 enum { CALLS_BEFORE_CACHE = 24 };
 
-/* What descriptors take of a buffer: at worst each page is a slab, with 128 bytes, beside a free
- * run, with 64. */
+/* What descriptors take of a buffer: at worst each page was a slab once, with 128 bytes, and a free
+ * run or a large block at another time, with 64; small ones never become large ones again. */
 enum { DESCRIPTORS_PER_PAGE = 192 };
 
 struct heap_cache {
@@ -217,8 +217,11 @@ static bool buffer_lay_out(struct heap_record *record, char *at, char *end)
 {
     struct heap *heap = &record->heap;
     size_t per_page = PAGE_BYTES + sizeof(uintptr_t) + DESCRIPTORS_PER_PAGE;
-    size_t pages = (size_t)(end - at) / per_page;
-    char *start = (char *)align_down((uintptr_t)end, PAGE_BYTES) - (pages << PAGE_SHIFT);
+    end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
+    if (end < at + META_LEAST)
+        return false;
+    size_t pages = (size_t)(end - at - META_LEAST) / per_page;
+    char *start = end - (pages << PAGE_SHIFT);
     uintptr_t *entries = (uintptr_t *)at;
     char *descriptors = (char *)align_up((uintptr_t)(entries + pages), META_LEAST);
     if (descriptors >= start || pages < 4)

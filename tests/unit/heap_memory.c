@@ -102,6 +102,8 @@ TEST(a_heap_in_a_buffer_takes_nothing_else)
     heap_give(heap_take(1)); /* malloc's heap is there */
     use_buffer(buffer + 4096, 64 * KIB, 6 * KIB);
     use_buffer(buffer + 4097, 64 * KIB, 6 * KIB);
+    for (size_t offset = 32; offset < 4096; offset += 408) /* wherever pages begin in it */
+        use_buffer(buffer + 4096 + offset, 64 * KIB, 4 * KIB);
     use_buffer(buffer + 4096, 70001, 6 * KIB);
     use_buffer(buffer + 12345, 256 * KIB, 80 * KIB);
     use_buffer(buffer + 8, MIB, 500 * KIB);
