@@ -181,7 +181,7 @@ static void caches_clear(struct heap_record *record, bool end)
 #define COMPACT_BELOW (16 * MIB)
 
 /* What one thread's magazines of a heap may hold. */
-#define HELD_BYTES_MOST (256 * KIB)
+#define HELD_BYTES_MOST (2 * MIB)
 #define HELD_SHARE 32
 
 /* A record for a new heap, with its first arena. */
