@@ -164,7 +164,7 @@ need_rust() {
         fi
         install_packages cargo || return 1
     fi
-    # cargo speaks to crates.io over TLS, and Debian's cargo does not bring the certificates.
+    # cargo fetches over TLS, and Debian's cargo does not bring the certificates.
     if [[ -e /etc/debian_version && ! -e /etc/ssl/certs/ca-certificates.crt ]]; then
         want_packages ca-certificates
     fi
