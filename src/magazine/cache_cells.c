@@ -9,8 +9,8 @@
 /* What may wait at first, and what a thread that needs no more is left with. */
 #define LIMIT_LEAST (64 * KIB)
 
-/* Cells are large: of what a program uses, a small part waits at most. A sixteenth and an eighth
- * were tried as well; see docs/decisions/0003-cells.md. */
+/* Cells are large: of what a program uses, a small part waits at most. An eighth and a
+ * thirty-second were tried as well; see docs/decisions/0003-cells.md. */
 enum { USED_PER_WAITING = 16 };
 
 /* So many times cells go back before less may wait. */
