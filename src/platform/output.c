@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "platform/syscall.h"
 
@@ -98,6 +99,17 @@ int os_open_output(const char *path, bool append)
 {
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC);
     return (int)syscall6(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
+}
+
+void os_lock_output(int descriptor)
+{
+    enum { EXCLUSIVE_NOW = 2 | 4, TRIES = 50 }; /* flock(2): LOCK_EX | LOCK_NB */
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (syscall3(SYS_flock, descriptor, EXCLUSIVE_NOW, 0) == 0)
+            return;
+        syscall3(SYS_nanosleep, (long)&millisecond, 0, 0);
+    }
 }
 
 void os_close(int descriptor)

@@ -29,6 +29,11 @@ bool text_write(const struct text *text, int descriptor);
 
 /* Opens `path` for writing at its end, or cut to nothing. Returns the descriptor, or -errno. */
 int os_open_output(const char *path, bool append);
+
+/* Keeps other processes that do the same from writing to this file until it is closed, so that what
+ * they print does not mix. Waits for them, but not for long: after a twentieth of a second it gives
+ * up, since one of them may have been stopped. */
+void os_lock_output(int descriptor);
 void os_close(int descriptor);
 
 /* A second descriptor for the same file, out of the way of the program's own, which an exec closes;

@@ -84,6 +84,8 @@ static void print_to_file(void)
                     (printer.opened_by != 0 && strstr(options.stats, "%p") == NULL);
     bool append = own_file && format_in_force() != FORMAT_OPENMETRICS;
     int descriptor = os_open_output(printer.path, append);
+    if (descriptor >= 0)
+        os_lock_output(descriptor);
     if (descriptor < 0 || !write_values(descriptor, !append))
         report_failure(printer.path);
     if (descriptor >= 0)
