@@ -11,6 +11,7 @@ test_wants=(
     chromium                                     # a browser for its page
     python3-jsonschema python3-prometheus-client # statistics read back
     tmux                                         # snug top in a terminal
+    pkg-config                                   # an example that is built with it
     gdb                                          # the script for gdb
 )
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
