@@ -9,6 +9,7 @@
 #include "heap/totals.h"
 #include "options/options.h"
 #include "platform/output.h"
+#include "report/report.h"
 #include "snug/snug.h"
 
 static struct heap *heap_in(snug_heap *heap)

@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "api/provider.h"
 #include "heap/totals.h"
-#include "platform/output.h"
 #include "report/report.h"
 #include "snug/snug.h"
 
@@ -56,17 +54,6 @@ int snug_malloc_info(int flags, FILE *stream)
 void snug_malloc_stats(void)
 {
     report_text(2);
-}
-
-void report_damage(const char *wrong)
-{
-    char buffer[256];
-    struct text text;
-    text_init(&text, buffer, sizeof(buffer));
-    text_add(&text, "snug: the heap is damaged: ");
-    text_add(&text, wrong);
-    text_add(&text, "\n");
-    text_write(&text, 2);
 }
 
 int snug_check(void)

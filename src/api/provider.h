@@ -14,7 +14,4 @@ bool config_read(void *known, size_t known_size, const void *given, size_t given
 /* The provider behind a handle. */
 const struct provider *provider_in(snug_provider *provider);
 
-/* Says that a heap is damaged, and how. */
-void report_damage(const char *wrong);
-
 #endif

@@ -145,11 +145,8 @@ void report_start(void)
     triggers_start();
 }
 
-void report_check(void)
+void report_damage(const char *wrong)
 {
-    const char *wrong = heap_check();
-    if (wrong == NULL)
-        return;
     char buffer[256];
     struct text text;
     text_init(&text, buffer, sizeof(buffer));
@@ -157,6 +154,14 @@ void report_check(void)
     text_add(&text, wrong);
     text_add(&text, "\n");
     text_write(&text, 2);
+}
+
+void report_check(void)
+{
+    const char *wrong = heap_check();
+    if (wrong == NULL)
+        return;
+    report_damage(wrong);
     if (options.misuse == MISUSE_ABORT)
         os_abort();
 }

@@ -23,6 +23,9 @@ void report_at_exit(void);
  * moment. */
 bool report_print(const char *reason);
 
+/* One line on standard error: what heap_check has found. */
+void report_damage(const char *wrong);
+
 /* Walks the heap; what is wrong is reported, and SNUG_MISUSE says what follows. Takes locks. */
 void report_check(void);
 
