@@ -9,7 +9,8 @@ test_wants=(
     'libclang-rt-19-dev|libclang-rt-14-dev'      # clang's fuzzer
     strace valgrind                              # what the lab counts with
     chromium                                     # a browser for its page
-    python3-jsonschema python3-prometheus-client # statistics read back
+    python3-jsonschema python3-prometheus-client # statistics read back:
+    libxml2-utils                                # JSON, OpenMetrics, XML and SVG
     tmux                                         # snug top in a terminal
     pkg-config                                   # an example that is built with it
     gdb                                          # the script for gdb

@@ -167,7 +167,9 @@ static inline void cell_set_state(uintptr_t block, enum cell_state state)
     /* relaxed: the neighbour's thread reads it under the lock, to see whether it is CELL_FREE,
      * which only comes and goes under the lock */
     __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
-    cell->check = cell_check_value(cell, cell->units, (uint8_t)state);
+    /* relaxed: cells_check takes it with either state */
+    __atomic_store_n(&cell->check, cell_check_value(cell, cell->units, (uint8_t)state),
+                     __ATOMIC_RELAXED);
 }
 
 /* Changes the state of a cell from `from` to `to`, if it is sound and in the first. By its owner.
@@ -179,7 +181,7 @@ static inline bool cell_change_state(uintptr_t block, enum cell_state from, enum
     if (cell->state != from || cell->check != (hash ^ from))
         return false;
     __atomic_store_n(&cell->state, (uint8_t)to, __ATOMIC_RELAXED); /* as in cell_set_state */
-    cell->check = hash ^ to;
+    __atomic_store_n(&cell->check, hash ^ to, __ATOMIC_RELAXED);
     return true;
 }
 

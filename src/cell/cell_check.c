@@ -10,11 +10,23 @@
  */
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
+#include "platform/check.h"
+
+/* The owner of a cell that is not free may change its state at this moment: each of the two then
+ * goes with each check value. */
+static bool header_is_sound(const struct cell *cell, uint8_t state)
+{
+    if (state != CELL_LIVE && state != CELL_CACHED)
+        return state == CELL_FREE && cell_is_sound(cell);
+    uint32_t check = __atomic_load_n(&cell->check, __ATOMIC_RELAXED);
+    uint32_t hash = cell_hash(cell, cell->units);
+    return check == (hash ^ CELL_LIVE) || check == (hash ^ CELL_CACHED);
+}
 
 static const char *cell_check(const struct span *span, const struct cell *cell, bool before_free)
 {
     uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
-    if (state != CELL_LIVE && state != CELL_CACHED && (state != CELL_FREE || !cell_is_sound(cell)))
+    if (!header_is_sound(cell, state))
         return "a cell's header is damaged";
     if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end_cell(span))
         return "cells do not tile their span";
@@ -40,14 +52,14 @@ static const char *cell_span_check(const struct span *span, size_t *free_units)
     for (const struct cell *cell = first_cell(span); cell != end; cell = next_cell(cell)) {
         const char *wrong = cell_check(span, cell, before_free);
         if (wrong != NULL)
-            return wrong;
+            return check_found((const char *)cell + CELL_HEADER, wrong);
         before_free = cell_is_free(cell);
         before_top = cell == cells_of(span)->top;
         *free_units += before_free ? cell->units : 0u;
     }
     if (!before_top && (end->state != CELL_END || !cell_is_sound(end) || end->units != 0 ||
                         (end->prev_free != 0) != before_free))
-        return "the end of a span is damaged";
+        return check_found(end, "the end of a span is damaged");
     return NULL;
 }
 
@@ -58,9 +70,10 @@ static const char *list_check(const struct cells *cells, size_t list, size_t *li
     for (struct free_links *links = cells->free[list]; links != NULL; links = links->next) {
         struct cell *cell = cell_of_links(links);
         if (!cell_is_sound(cell) || cell->state != CELL_FREE || cell_list_of(cell->units) != list)
-            return "a list of free cells has a cell that is not free or of another size";
+            return check_found(
+                links, "a list of free cells has a cell that is not free or of another size");
         if (!cell_links_sound(cells, cell))
-            return "a free cell's links are damaged";
+            return check_found(links, "a free cell's links are damaged");
         *listed += cell->units;
     }
     return NULL;

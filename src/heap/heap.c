@@ -409,9 +409,8 @@ size_t heap_trim(size_t keep)
 const char *heap_check_of(struct heap *heap)
 {
     struct cache *cache = heap == &heap_default ? thread_self.cache : heap_cache_fast(heap);
-    cache_settle(cache);
-    quick_mend(cache->quick);
-    const char *wrong = quick_check(cache->quick);
+    check_begin();
+    const char *wrong = cache_check(cache);
     if (wrong == NULL)
         wrong = arenas_check(&heap->arenas);
     return wrong != NULL ? wrong : spans_check(&heap->spans);

@@ -393,7 +393,7 @@ const char *arenas_check(struct arenas *arenas)
             if (at != NULL)
                 wrong = bin_check(&at->bin);
             if (at != NULL && wrong == NULL)
-                wrong = depot_check(&at->depot, class_byte(arenas->spans, class));
+                wrong = depot_check(&at->depot, arenas->spans, class);
         }
     for (unsigned i = 0; i < arenas->count && wrong == NULL; i++) {
         struct cells *cells = arena_cells_if_used(arenas, i);

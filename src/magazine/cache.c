@@ -416,6 +416,31 @@ void cache_flush(struct cache *cache)
     cache_flush_cells(cache);
 }
 
+static const char *class_check(const struct cache *cache, size_t class)
+{
+    size_t count;
+    const struct spans *spans = cache->arenas->spans;
+    struct magazine *loaded = loaded_anywhere(cache, class, &count);
+    if (loaded == NULL)
+        return NULL;
+    const char *wrong = objects_check(spans, class, cache->top[class], count);
+    struct magazine *spare = loaded->link;
+    if (wrong == NULL && spare != NULL)
+        wrong = objects_check(spans, class, magazine_begin(spare), spare->count);
+    return wrong;
+}
+
+const char *cache_check(struct cache *cache)
+{
+    if (!cache_exists(cache))
+        return NULL;
+    cache_settle(cache);
+    const char *wrong = NULL;
+    for (size_t class = 1; class < CLASS_COUNT && wrong == NULL; class++)
+        wrong = class_check(cache, class);
+    return wrong != NULL ? wrong : quick_check(cache->quick);
+}
+
 void cache_free(struct cache *cache)
 {
     struct arenas *arenas = cache->arenas;

@@ -238,6 +238,10 @@ void cache_flush_cells(struct cache *cache);
 /* Forgets all cells, of a heap that is cleared. */
 void cache_clear_cells(struct cache *cache);
 
+/* NULL if all that waits in the calling thread's cache is as it should be, otherwise what is not.
+ * Frees what was put off. */
+const char *cache_check(struct cache *cache);
+
 /* ---- Statistics (cache_totals.c) ---- */
 
 /* Objects in the magazines of a class, of any thread's cache. */

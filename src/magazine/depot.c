@@ -3,7 +3,6 @@
  */
 #include "magazine/depot.h"
 
-#include "meta/page_map.h"
 #include "slab/slab.h"
 
 /* More magazines than this wait in no depot: their own memory is not free either. */
@@ -89,7 +88,7 @@ void depot_clear(struct depot *depot)
     depot_count(depot, -depot->count, -depot->objects);
 }
 
-const char *depot_check(struct depot *depot, size_t byte)
+const char *depot_check(struct depot *depot, const struct spans *spans, size_t class)
 {
     const char *wrong = NULL;
     uint32_t count = 0;
@@ -97,11 +96,10 @@ const char *depot_check(struct depot *depot, size_t byte)
     lock_take(&depot->lock);
     for (struct magazine *m = depot->full; m != NULL; m = m->link, count++) {
         objects += magazine_capacity(m->log);
-        for (size_t i = 0; i < magazine_capacity(m->log); i++)
-            if (page_map_class(m->slots[1 + i]) != byte)
-                wrong = "a magazine in a depot holds an object of another class";
+        if (wrong == NULL)
+            wrong = objects_check(spans, class, magazine_begin(m), magazine_capacity(m->log));
     }
-    if (count != depot->count || objects != depot->objects)
+    if (wrong == NULL && (count != depot->count || objects != depot->objects))
         wrong = "a depot's count of magazines is wrong";
     lock_release(&depot->lock);
     return wrong;

@@ -13,6 +13,8 @@
 #include "magazine/magazine.h"
 #include "platform/lock.h"
 
+struct spans;
+
 struct depot {
     struct lock lock;
     uint32_t count; /* magazines in the list; all are full */
@@ -40,8 +42,8 @@ void depot_look(struct depot *depot);
 /* Forgets all magazines; the objects in them are gone already. */
 void depot_clear(struct depot *depot);
 
-/* `byte` is the class byte of the pages of its objects. */
-const char *depot_check(struct depot *depot, size_t byte);
+/* `class` and `spans` are those of its objects. */
+const char *depot_check(struct depot *depot, const struct spans *spans, size_t class);
 
 /* Read without the lock: a hint. */
 static inline bool depot_is_empty(const struct depot *depot)

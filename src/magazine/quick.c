@@ -3,6 +3,8 @@
  */
 #include "magazine/quick.h"
 
+#include "platform/check.h"
+
 /* Cells are given back so many at a time, under one lock if they are of one arena; of one list only
  * so many, then the hand moves on, or a size that is freed much would keep it for ever. */
 enum { BATCH = 32, OF_ONE_LIST = 8 };
@@ -49,19 +51,6 @@ struct misuse quick_drop_list(struct quick *quick, size_t list)
     GAUGE_SET(quick->bytes, bytes);
     GAUGE_SET(quick->count, count);
     return misuse;
-}
-
-void quick_mend(struct quick *quick)
-{
-    for (size_t list = 0; list < QUICK_LISTS; list++) {
-        size_t bytes = 0, count = 0;
-        uintptr_t bad = list_walk(quick, list, &bytes, &count);
-        if (LIKELY(bad == 0))
-            continue;
-        struct misuse misuse = misuse_written(bad);
-        quick_drop_list(quick, list);
-        misuse_report("free", &misuse);
-    }
 }
 
 /* Takes up to `most` cells of a list. */
@@ -112,15 +101,19 @@ const char *quick_check(const struct quick *quick)
         uintptr_t entry = quick->list[list];
         if (bitmap_get(quick->bitmap, list) != (entry != 0))
             return "a quick list's bit is wrong";
+        if (!quick_entry_is_sound(entry))
+            return "an entry of a quick list is no cell";
         while (entry != 0) {
             uintptr_t block = quick_block(entry);
             const struct cell *cell = cell_of(block);
-            if (!quick_entry_is_sound(entry) || !cell_is_sound(cell))
-                return "an entry of a quick list is no cell";
+            if (!cell_is_sound(cell))
+                return check_found(cell + 1, "a cell's header is damaged");
             if (cell->state != CELL_CACHED || cell->units != quick_units(entry))
-                return "a cell in a quick list is of another state or size";
+                return check_found(cell + 1, "a cell in a quick list is of another state or size");
             if (quick_list_of(cell->units) != list)
-                return "a cell is in the quick list of another size";
+                return check_found(cell + 1, "a cell is in the quick list of another size");
+            if (!quick_entry_is_sound(entry_next(entry)))
+                return check_found(cell + 1, "a medium block was written to when it was free");
             bytes += cell->units * CELL_UNIT;
             count++;
             entry = entry_next(entry);

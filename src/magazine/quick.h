@@ -131,9 +131,6 @@ void quick_evict(struct quick *quick, size_t keep);
  * SNUG_MISUSE=warn its cells are lost. */
 struct misuse quick_drop_list(struct quick *quick, size_t list);
 
-/* Looks for links that were overwritten, reports them, and forgets those lists. */
-void quick_mend(struct quick *quick);
-
 /* NULL if every invariant holds, otherwise what does not. */
 const char *quick_check(const struct quick *quick);
 

@@ -140,6 +140,10 @@ const char *os_error_text(int error)
     switch (error) {
     case ENOENT:
         return "there is no such directory";
+    case EISDIR:
+        return "that is a directory";
+    case ENXIO:
+        return "nobody reads from it";
     case ENOTDIR:
         return "that is no directory";
     case EACCES:

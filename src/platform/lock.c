@@ -38,8 +38,10 @@ COLD void lock_wait(struct lock *lock)
     unsigned spins = os_cpu_count() > 1 ? SPINS : 0;
     for (unsigned i = 0; i < spins; i++) {
         pause_briefly();
-        if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == 0 && lock_try(lock))
+        if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == 0 && lock_take_free(lock)) {
+            lock_rank_enter(lock);
             return;
+        }
     }
     /* acquire, as in lock_try */
     while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
@@ -77,6 +79,11 @@ void lock_rank_enter(const struct lock *lock)
     if (!many_allowed)
         for (unsigned rank = lock->rank; rank < RANK_COUNT; rank++)
             CHECK(held[rank] == 0);
+    held[lock->rank]++;
+}
+
+void lock_rank_note(const struct lock *lock)
+{
     held[lock->rank]++;
 }
 

@@ -53,6 +53,7 @@ bool lock_is_forker(void);
 
 #if defined(SNUG_DEBUG)
 void lock_rank_enter(const struct lock *lock);
+void lock_rank_note(const struct lock *lock); /* without checking: nobody waits for what is tried */
 void lock_rank_leave(const struct lock *lock);
 /* Lets the calling thread hold several locks of one rank, or ends that; for fork only. */
 void lock_rank_allow_many(bool allowed);
@@ -62,6 +63,10 @@ static inline void lock_rank_allow_many(bool allowed)
     (void)allowed;
 }
 static inline void lock_rank_enter(const struct lock *lock)
+{
+    (void)lock;
+}
+static inline void lock_rank_note(const struct lock *lock)
 {
     (void)lock;
 }
@@ -87,24 +92,33 @@ static inline void lock_init(struct lock *lock, enum lock_rank rank)
         lock_rank_enter(lock);
 }
 
-/* Takes the lock if that needs no waiting. */
+static inline bool lock_take_free(struct lock *lock)
+{
+    uint32_t expected = 0;
+    /* acquire: what the last holder wrote is seen */
+    return __atomic_compare_exchange_n(&lock->word, &expected, 1, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+/* Takes the lock if that needs no waiting, whatever else the thread holds: a signal handler may. */
 static inline bool lock_try(struct lock *lock)
 {
     if (lock_all_held())
         return true;
-    uint32_t expected = 0;
-    /* acquire: what the last holder wrote is seen */
-    bool taken = __atomic_compare_exchange_n(&lock->word, &expected, 1, false, __ATOMIC_ACQUIRE,
-                                             __ATOMIC_RELAXED);
+    bool taken = lock_take_free(lock);
     if (taken)
-        lock_rank_enter(lock);
+        lock_rank_note(lock);
     return taken;
 }
 
 static inline void lock_take(struct lock *lock)
 {
-    if (UNLIKELY(!lock_try(lock)))
+    if (lock_all_held())
+        return;
+    if (UNLIKELY(!lock_take_free(lock)))
         lock_wait(lock);
+    else
+        lock_rank_enter(lock);
 }
 
 static inline void lock_release(struct lock *lock)

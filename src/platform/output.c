@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "platform/syscall.h"
@@ -95,21 +96,43 @@ bool text_write(const struct text *text, int descriptor)
     return os_write(descriptor, text->buffer, text->length);
 }
 
-int os_open_output(const char *path, bool append)
+int os_open_output(const char *path)
 {
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC);
-    return (int)syscall6(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND;
+    long file =
+        syscall6(SYS_openat, AT_FDCWD, (long)path, flags | O_NONBLOCK | O_NOCTTY, 0666, 0, 0);
+    if (file >= 0)
+        syscall3(SYS_fcntl, file, F_SETFL, O_APPEND); /* from here on, waiting is right */
+    return (int)file;
 }
 
-void os_lock_output(int descriptor)
+void os_lock_output(int descriptor, unsigned milliseconds)
 {
-    enum { EXCLUSIVE_NOW = 2 | 4, TRIES = 50 }; /* flock(2): LOCK_EX | LOCK_NB */
+    enum { EXCLUSIVE_NOW = 2 | 4 }; /* flock(2): LOCK_EX | LOCK_NB */
+    for (; syscall3(SYS_flock, descriptor, EXCLUSIVE_NOW, 0) == -EAGAIN && milliseconds != 0;
+         milliseconds--)
+        os_rest();
+}
+
+void os_cut_output(int descriptor)
+{
+    syscall3(SYS_ftruncate, descriptor, 0, 0);
+}
+
+void os_rest(void)
+{
     const struct timespec millisecond = {.tv_nsec = 1000000};
-    for (unsigned i = 0; i < TRIES; i++) {
-        if (syscall3(SYS_flock, descriptor, EXCLUSIVE_NOW, 0) == 0)
-            return;
-        syscall3(SYS_nanosleep, (long)&millisecond, 0, 0);
-    }
+    syscall3(SYS_nanosleep, (long)&millisecond, 0, 0);
+}
+
+bool os_identify(int descriptor, struct os_identity *identity)
+{
+    struct stat status;
+    if (fstat(descriptor, &status) != 0)
+        return false;
+    identity->device = status.st_dev;
+    identity->file = status.st_ino;
+    return true;
 }
 
 void os_close(int descriptor)

@@ -27,18 +27,32 @@ void text_pad(struct text *text, size_t column);
 bool os_write(int descriptor, const char *bytes, size_t count);
 bool text_write(const struct text *text, int descriptor);
 
-/* Opens `path` for writing at its end, or cut to nothing. Returns the descriptor, or -errno. */
-int os_open_output(const char *path, bool append);
+/* Opens `path` for writing at its end, and makes the file if there is none. Does not wait: a FIFO
+ * that nobody reads is refused. Returns the descriptor, or -errno. */
+int os_open_output(const char *path);
 
 /* Keeps other processes that do the same from writing to this file until it is closed, so that what
- * they print does not mix. Waits for them, but not for long: after a twentieth of a second it gives
- * up, since one of them may have been stopped. */
-void os_lock_output(int descriptor);
+ * they print does not mix. Waits for them, but gives up after `milliseconds`, since one of them may
+ * have been stopped. */
+void os_lock_output(int descriptor, unsigned milliseconds);
+
+/* Empties the file, if it is one that can be. */
+void os_cut_output(int descriptor);
 void os_close(int descriptor);
+
+/* Which file a descriptor leads to, the same for all that lead there. False: to none. */
+struct os_identity {
+    uint64_t device, file;
+};
+
+bool os_identify(int descriptor, struct os_identity *identity);
 
 /* A second descriptor for the same file, out of the way of the program's own, which an exec closes;
  * or -errno. */
 int os_duplicate(int descriptor);
+
+/* Lets a millisecond pass; safe in a signal handler. */
+void os_rest(void);
 
 /* Ends the process as abort() does, without running anything of it first. */
 _Noreturn void os_abort(void);

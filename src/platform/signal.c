@@ -11,29 +11,48 @@
 #include "platform/syscall.h"
 #include "platform/thread.h"
 
-struct fatal {
+struct name {
     int number;
     const char *name;
 };
 
-static const struct fatal fatal[] = {
-    {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},
-    {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGSEGV, "SIGSEGV"},
-    {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"}, {SIGXCPU, "SIGXCPU"},
-    {SIGSYS, "SIGSYS"},   {SIGTRAP, "SIGTRAP"},
+static const struct name names[] = {
+    {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},       {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},
+    {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"},     {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
+    {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"},     {SIGUSR2, "SIGUSR2"}, {SIGPIPE, "SIGPIPE"},
+    {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},     {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"},
+    {SIGPROF, "SIGPROF"}, {SIGVTALRM, "SIGVTALRM"}, {SIGPWR, "SIGPWR"},   {SIGIO, "SIGIO"},
+    {SIGSYS, "SIGSYS"},   {SIGSTKFLT, "SIGSTKFLT"},
 };
-
-enum { FATAL = sizeof(fatal) / sizeof(fatal[0]) };
 
 static void (*act_fatal)(const char *signal);
 static void (*act_request)(void);
 
 static const char *name_of(int number)
 {
-    for (unsigned i = 0; i < FATAL; i++)
-        if (fatal[i].number == number)
-            return fatal[i].name;
-    return "signal";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (names[i].number == number)
+            return names[i].name;
+    return "SIGRT"; /* one of the real-time signals */
+}
+
+/* Whether a signal that is left at its default ends the process, and may be caught. */
+static bool is_fatal(int number)
+{
+    switch (number) {
+    case SIGKILL:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+    case SIGCHLD:
+    case SIGCONT:
+    case SIGURG:
+    case SIGWINCH:
+        return false;
+    default:
+        return true;
+    }
 }
 
 static void on_fatal(int number, siginfo_t *info, void *context)
@@ -63,13 +82,12 @@ void os_catch_fatal(void (*act)(const char *signal), bool interrupt)
     ours.sa_sigaction = on_fatal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK; /* a stack may be what is exhausted */
     sigfillset(&ours.sa_mask);
-    for (unsigned i = 0; i < FATAL; i++) {
-        if ((fatal[i].number == SIGINT) != interrupt)
-            continue;
-        if (sigaction(fatal[i].number, NULL, &theirs) == 0 && !(theirs.sa_flags & SA_SIGINFO) &&
+    /* libc refuses those that it needs itself. */
+    for (int number = 1; number <= SIGRTMAX; number++)
+        if (is_fatal(number) && (number == SIGINT) == interrupt &&
+            sigaction(number, NULL, &theirs) == 0 && !(theirs.sa_flags & SA_SIGINFO) &&
             theirs.sa_handler == SIG_DFL)
-            sigaction(fatal[i].number, &ours, NULL);
-    }
+            sigaction(number, &ours, NULL);
 }
 
 static void on_request(int number)
@@ -86,7 +104,7 @@ void os_catch_request(void (*act)(void))
     struct sigaction ours;
     memset(&ours, 0, sizeof(ours));
     ours.sa_handler = on_request;
-    ours.sa_flags = SA_RESTART;
+    ours.sa_flags = SA_RESTART | SA_ONSTACK; /* some languages' own stacks are small */
     sigfillset(&ours.sa_mask);
     sigaction(SIGUSR2, &ours, NULL);
 }
@@ -94,22 +112,22 @@ void os_catch_request(void (*act)(void))
 /* The kernel's set of 64 signals, as a number; libc's type is larger. */
 enum { SET_BYTES = 8 };
 
+static const uint64_t all_bits = ~(uint64_t)0;
 static const uint64_t pipe_bit = (uint64_t)1 << (SIGPIPE - 1);
 
-uint64_t os_pipe_signal_hold(void)
+void os_signals_hold(struct os_signals *signals)
 {
-    uint64_t before = 0, pending = 0;
-    syscall6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&pipe_bit, (long)&before, SET_BYTES, 0, 0);
-    syscall3(SYS_rt_sigpending, (long)&pending, SET_BYTES, 0);
-    /* Who had it blocked or waiting keeps what comes. */
-    return (before | pending) & pipe_bit;
+    signals->held = signals->pending = 0;
+    syscall6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all_bits, (long)&signals->held, SET_BYTES, 0,
+             0);
+    syscall3(SYS_rt_sigpending, (long)&signals->pending, SET_BYTES, 0);
 }
 
-void os_pipe_signal_release(uint64_t held)
+void os_signals_release(const struct os_signals *signals)
 {
-    if (held != 0)
-        return;
     const struct timespec none = {0, 0};
-    syscall6(SYS_rt_sigtimedwait, (long)&pipe_bit, 0, (long)&none, SET_BYTES, 0, 0);
-    syscall6(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&pipe_bit, 0, SET_BYTES, 0, 0);
+    /* One that was waiting before is the program's. */
+    if ((signals->pending & pipe_bit) == 0)
+        syscall6(SYS_rt_sigtimedwait, (long)&pipe_bit, 0, (long)&none, SET_BYTES, 0, 0);
+    syscall6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals->held, 0, SET_BYTES, 0, 0);
 }

@@ -16,9 +16,14 @@ void os_catch_fatal(void (*act)(const char *signal), bool interrupt);
 /* Has `act` called for SIGUSR2, whatever the program did about it before. */
 void os_catch_request(void (*act)(void));
 
-/* Between the two, no write can end the process by SIGPIPE. For the calling thread;
- * os_pipe_signal_release wants what os_pipe_signal_hold returned. */
-uint64_t os_pipe_signal_hold(void);
-void os_pipe_signal_release(uint64_t held);
+/* Between the two the calling thread gets no signals, and a write that fails leaves no SIGPIPE
+ * behind. os_signals_release wants what os_signals_hold has filled in. */
+struct os_signals {
+    uint64_t held;    /* by the program */
+    uint64_t pending; /* already */
+};
+
+void os_signals_hold(struct os_signals *signals);
+void os_signals_release(const struct os_signals *signals);
 
 #endif

@@ -23,16 +23,20 @@ enum format format_of_path(const char *path)
 }
 
 bool format_write(enum format format, const struct values *values, bool detail, bool first,
-                  int descriptor)
+                  struct writer *writer)
 {
     switch (format) {
     case FORMAT_JSON:
-        return json_report(values, descriptor);
+        json_report(values, writer);
+        break;
     case FORMAT_CSV:
-        return csv_report(values, first, descriptor);
+        csv_report(values, first, writer);
+        break;
     case FORMAT_OPENMETRICS:
-        return metrics_report(values, descriptor);
+        metrics_report(values, writer);
+        break;
     default:
-        return text_report(values, detail, descriptor);
+        text_report(values, detail, writer);
     }
+    return writer_end(writer);
 }

@@ -6,6 +6,7 @@
 #define SNUG_REPORT_FORMATS_H
 
 #include "report/values.h"
+#include "report/writer.h"
 
 /* As in the choices of SNUG_STATS_FORMAT. */
 enum format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_OPENMETRICS };
@@ -13,15 +14,15 @@ enum format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_OPENMETR
 /* What FORMAT_AUTO means for a path: its suffix tells; otherwise text. */
 enum format format_of_path(const char *path);
 
-/* Writes once. `detail` adds every class to text; `first`: nothing stands before it, so CSV begins
- * with its header. False: it could not be written. */
+/* Writes once, and ends the writer. `detail` adds every class to text; `first`: nothing stands
+ * before it, so CSV begins with its header. False: it could not be written. */
 bool format_write(enum format format, const struct values *values, bool detail, bool first,
-                  int descriptor);
+                  struct writer *writer);
 
 /* One for each form. */
-bool text_report(const struct values *values, bool detail, int descriptor);
-bool json_report(const struct values *values, int descriptor);
-bool csv_report(const struct values *values, bool header, int descriptor);
-bool metrics_report(const struct values *values, int descriptor);
+void text_report(const struct values *values, bool detail, struct writer *writer);
+void json_report(const struct values *values, struct writer *writer);
+void csv_report(const struct values *values, bool header, struct writer *writer);
+void metrics_report(const struct values *values, struct writer *writer);
 
 #endif

@@ -6,21 +6,31 @@
 #include <string.h>
 
 #include "options/options.h"
+#include "platform/check.h"
+#include "platform/file.h"
 #include "platform/output.h"
 #include "platform/signal.h"
 #include "platform/thread.h"
 #include "report/formats.h"
 
-enum { PATH_MOST = 4096 };
+enum { PATH_MOST = 4096, PRINT_MOST = 64 * 1024 };
+
+/* For how many milliseconds a print waits for its turn, and for other processes. The last one of a
+ * process is worth some patience; any other is not worth holding the program up. */
+enum { PATIENCE = 20, LAST_PATIENCE = 2000 };
 
 /* One print at a time; the numbers are too many for the stack of a signal handler. */
 static struct {
     bool busy;
-    int opened_by;   /* the process that has written to the file, 0: none */
-    int kept_stream; /* a way to stderr or stdout, or -1 */
+    bool failed;   /* and it was said */
+    int opened_by; /* the process that has written to the file, 0: none */
+    int kept;      /* a descriptor for stderr or stdout out of the program's way, or < 0 */
+    bool is_open;  /* that stream was open at the start, and led to */
+    struct os_identity stream;
     struct values values;
     char path[PATH_MOST];
-} printer = {.kept_stream = -1};
+    char buffer[PRINT_MOST]; /* each print is one write, so those of several processes do not mix */
+} printer = {.kept = -1};
 
 /* ---- The place ---- */
 
@@ -48,13 +58,44 @@ static int standard_stream(const char *path)
     return strcmp(path, "stderr") == 0 ? 2 : strcmp(path, "stdout") == 0 ? 1 : -1;
 }
 
-static void report_failure(const char *path)
+/* Notes where a stream leads, and keeps a way there. */
+static void keep_stream(int stream)
+{
+    printer.is_open = os_identify(stream, &printer.stream);
+    printer.kept = printer.is_open ? os_duplicate(stream) : -1;
+}
+
+static bool leads_to_stream(int descriptor)
+{
+    struct os_identity now;
+    return descriptor >= 0 && os_identify(descriptor, &now) &&
+           now.device == printer.stream.device && now.file == printer.stream.file;
+}
+
+/* A descriptor that still leads where the stream led at the start, or -1: programs close both ends
+ * of this, and then get the same numbers for files of their own. */
+static int find_stream(int stream)
+{
+    if (!printer.is_open)
+        return -1;
+    return leads_to_stream(printer.kept) ? printer.kept : leads_to_stream(stream) ? stream : -1;
+}
+
+/* Says once in a process that a place cannot be written, and why, if that is known. */
+static void report_failure(const char *path, int error)
 {
     char buffer[1024];
     struct text text;
+    if (printer.failed)
+        return;
+    printer.failed = true;
     text_init(&text, buffer, sizeof(buffer) - 1);
     text_add(&text, "snug: the statistics could not be written to ");
     text_add_bytes(&text, path, size_min(strlen(path), 900));
+    if (error < 0) {
+        text_add(&text, ": ");
+        text_add(&text, os_error_text(-error));
+    }
     text_add(&text, "\n");
     text_write(&text, 2);
 }
@@ -69,68 +110,107 @@ static enum format format_in_force(void)
 
 static bool write_values(int descriptor, bool first)
 {
+    struct writer writer;
+    writer_begin(&writer, descriptor, printer.buffer, sizeof(printer.buffer));
     return format_write(format_in_force(), &printer.values, options.stats_detail != 0, first,
-                        descriptor);
+                        &writer);
 }
 
 /* The first print of a process begins its file, later ones go on; but for OpenMetrics, where a file
  * is one exposition. A child that was forked goes on in its parent's file, or has one of its own if
  * the path has the process id in it. */
-static void print_to_file(void)
+static void print_to_file(unsigned patience)
 {
     expand_path(options.stats);
     int self = os_process_id();
     bool own_file = printer.opened_by == self ||
                     (printer.opened_by != 0 && strstr(options.stats, "%p") == NULL);
     bool append = own_file && format_in_force() != FORMAT_OPENMETRICS;
-    int descriptor = os_open_output(printer.path, append);
-    if (descriptor >= 0)
-        os_lock_output(descriptor);
-    if (descriptor < 0 || !write_values(descriptor, !append))
-        report_failure(printer.path);
-    if (descriptor >= 0)
-        os_close(descriptor);
+    int descriptor = os_open_output(printer.path);
+    if (descriptor < 0) {
+        report_failure(printer.path, descriptor);
+        return;
+    }
+    os_lock_output(descriptor, patience);
+    if (!append)
+        os_cut_output(descriptor);
+    if (!write_values(descriptor, !append))
+        report_failure(printer.path, 0);
+    os_close(descriptor);
     printer.opened_by = self;
 }
 
 static void print_to_stream(int stream)
 {
-    if (printer.kept_stream >= 0)
-        stream = printer.kept_stream;
+    int descriptor = find_stream(stream);
+    if (descriptor < 0)
+        return; /* and there is nowhere to say so */
     bool first = printer.opened_by == 0;
-    write_values(stream, first); /* where it cannot be told, it is not */
+    if (!write_values(descriptor, first) && stream != 2)
+        report_failure(options.stats, 0);
     printer.opened_by = os_process_id();
+}
+
+/* Whether it is this thread's turn now, or becomes it soon. */
+static bool take_turn(unsigned patience)
+{
+    /* acquire, and release in print: the next one finds all of it at rest */
+    while (__atomic_exchange_n(&printer.busy, true, __ATOMIC_ACQUIRE)) {
+        if (patience-- == 0)
+            return false;
+        os_rest();
+    }
+    return true;
+}
+
+/* No signals meanwhile, so that whoever has the turn is never the one that waits for it. */
+static bool print(const char *reason, bool last)
+{
+    struct os_signals signals;
+    if (options.stats == NULL)
+        return true;
+    os_signals_hold(&signals);
+    bool turn = take_turn(last ? LAST_PATIENCE : 0);
+    if (turn) {
+        bool quick = format_in_force() == FORMAT_CSV && !last;
+        values_read(&printer.values, NULL, &snug_anchor, 0, quick ? VALUES_QUICK : VALUES_WHOLE);
+        printer.values.reason = reason;
+        int stream = standard_stream(options.stats);
+        if (stream >= 0)
+            print_to_stream(stream);
+        else
+            print_to_file(last ? LAST_PATIENCE : PATIENCE);
+        __atomic_store_n(&printer.busy, false, __ATOMIC_RELEASE);
+    }
+    os_signals_release(&signals);
+    return turn;
 }
 
 bool report_print(const char *reason)
 {
-    if (options.stats == NULL)
-        return true;
-    /* acquire, and release below: the next one finds all of it at rest */
-    if (__atomic_exchange_n(&printer.busy, true, __ATOMIC_ACQUIRE))
-        return false;
-    enum values_depth depth = format_in_force() == FORMAT_CSV && strcmp(reason, "exit") != 0
-                                  ? VALUES_QUICK
-                                  : VALUES_WHOLE;
-    uint64_t held = os_pipe_signal_hold();
-    values_read(&printer.values, NULL, &snug_anchor, 0, depth);
-    printer.values.reason = reason;
-    int stream = standard_stream(options.stats);
-    if (stream >= 0)
-        print_to_stream(stream);
-    else
-        print_to_file();
-    os_pipe_signal_release(held);
-    __atomic_store_n(&printer.busy, false, __ATOMIC_RELEASE);
-    return true;
+    return print(reason, false);
+}
+
+void report_print_last(const char *reason)
+{
+    print(reason, true);
+}
+
+void report_fork_in_child(void)
+{
+    /* Of a thread that was printing nothing is left here. */
+    printer.busy = false;
 }
 
 bool report_text(int descriptor)
 {
     struct values values;
+    struct writer writer;
+    char buffer[WRITER_BUFFER];
     values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE);
     values.reason = "asked for";
-    return format_write(FORMAT_TEXT, &values, options.stats_detail != 0, true, descriptor);
+    writer_begin(&writer, descriptor, buffer, sizeof(buffer));
+    return format_write(FORMAT_TEXT, &values, options.stats_detail != 0, true, &writer);
 }
 
 /* ---- Start and end ---- */
@@ -139,7 +219,7 @@ void report_start(void)
 {
     int stream = standard_stream(options.stats);
     if (stream >= 0)
-        printer.kept_stream = os_duplicate(stream);
+        keep_stream(stream);
     /* relaxed: nothing else is told by it */
     __atomic_store_n(&events.started, os_clock(), __ATOMIC_RELAXED);
     triggers_start();
@@ -152,6 +232,10 @@ void report_damage(const char *wrong)
     text_init(&text, buffer, sizeof(buffer));
     text_add(&text, "snug: the heap is damaged: ");
     text_add(&text, wrong);
+    if (check_place() != 0) {
+        text_add(&text, ", at ");
+        text_add_hex(&text, check_place());
+    }
     text_add(&text, "\n");
     text_write(&text, 2);
 }
@@ -174,5 +258,5 @@ void report_at_exit(void)
     if (options.check_on & CHECK_ON_EXIT)
         report_check();
     if (options.stats_on & STATS_ON_EXIT)
-        report_print("exit");
+        report_print_last("exit");
 }

@@ -19,9 +19,12 @@ void report_start(void);
 void report_at_exit(void);
 
 /* Writes the statistics where SNUG_STATS says, in its format, if it says anything; one line on
- * stderr if that cannot be. Safe in a signal handler. False: another thread is writing at the
- * moment. */
+ * stderr, once, if that cannot be. Safe in a signal handler. False: another thread is writing at
+ * the moment. */
 bool report_print(const char *reason);
+
+/* The same for a process that ends: waits for the other thread, if not for ever. */
+void report_print_last(const char *reason);
 
 /* One line on standard error: what heap_check has found. */
 void report_damage(const char *wrong);
@@ -37,5 +40,8 @@ void report_xml(FILE *stream);
 
 /* triggers.c: called by the above. */
 void triggers_start(void);
+
+/* For the child of a fork, in which no other thread prints. */
+void report_fork_in_child(void);
 
 #endif

@@ -32,21 +32,18 @@ static void add_header(struct writer *writer)
     text_add(writer_room(writer), "\n");
 }
 
-bool csv_report(const struct values *values, bool header, int descriptor)
+void csv_report(const struct values *values, bool header, struct writer *writer)
 {
-    struct writer writer;
-    writer_begin(&writer, descriptor);
     if (header)
-        add_header(&writer);
-    text_add_decimal(writer_room(&writer), values->milliseconds);
-    add_number(&writer, (uint64_t)values->process);
-    add_name(&writer, values->reason);
-#define GAUGE(group, name, unit, description) add_number(&writer, values->name);
+        add_header(writer);
+    text_add_decimal(writer_room(writer), values->milliseconds);
+    add_number(writer, (uint64_t)values->process);
+    add_name(writer, values->reason);
+#define GAUGE(group, name, unit, description) add_number(writer, values->name);
 #include "report/gauges.def"
 #undef GAUGE
-#define COUNTER(name, description) add_number(&writer, values->counters.name);
+#define COUNTER(name, description) add_number(writer, values->counters.name);
 #include "stats/counters.def"
 #undef COUNTER
-    text_add(writer_room(&writer), "\n");
-    return writer_end(&writer);
+    text_add(writer_room(writer), "\n");
 }

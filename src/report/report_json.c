@@ -49,11 +49,9 @@ static void add_class(struct writer *writer, const struct values *values, size_t
     text_add(writer_room(writer), "}");
 }
 
-bool json_report(const struct values *values, int descriptor)
+void json_report(const struct values *values, struct writer *writer)
 {
-    struct writer writer;
-    writer_begin(&writer, descriptor);
-    struct text *text = writer_room(&writer);
+    struct text *text = writer_room(writer);
     text_add(text, "{\"schema\":\"snug-statistics-1\",\"pid\":");
     text_add_decimal(text, (uint64_t)values->process);
     text_add(text, ",\"milliseconds\":");
@@ -65,23 +63,22 @@ bool json_report(const struct values *values, int descriptor)
     const char *comma = "";
 #define GAUGE(group, name, unit, description) \
     comma = strcmp(last, #group) == 0 ? "," : ""; \
-    open_group(&writer, &last, #group); \
-    add_member(&writer, comma, #name, values->name);
+    open_group(writer, &last, #group); \
+    add_member(writer, comma, #name, values->name);
 #include "report/gauges.def"
 #undef GAUGE
     comma = "},\"events\":{";
 #define COUNTER(name, description) \
-    add_member(&writer, comma, #name, values->counters.name); \
+    add_member(writer, comma, #name, values->counters.name); \
     comma = ",";
 #include "stats/counters.def"
 #undef COUNTER
-    text_add(writer_room(&writer), "},\"classes\":[");
+    text_add(writer_room(writer), "},\"classes\":[");
     bool first = true;
     for (size_t class = 1; class < CLASS_COUNT; class++)
         if (values->classes[class].slabs != 0) {
-            add_class(&writer, values, class, first);
+            add_class(writer, values, class, first);
             first = false;
         }
-    text_add(writer_room(&writer), "]}\n");
-    return writer_end(&writer);
+    text_add(writer_room(writer), "]}\n");
 }

@@ -88,17 +88,14 @@ static void add_classes(struct writer *writer, const struct values *values)
     }
 }
 
-bool metrics_report(const struct values *values, int descriptor)
+void metrics_report(const struct values *values, struct writer *writer)
 {
-    struct writer writer;
-    writer_begin(&writer, descriptor);
-#define GAUGE(group, name, unit, help) add_gauge(&writer, #name, unit, help, values->name);
+#define GAUGE(group, name, unit, help) add_gauge(writer, #name, unit, help, values->name);
 #include "report/gauges.def"
 #undef GAUGE
-#define COUNTER(name, help) add_counter(&writer, #name, help, values->counters.name);
+#define COUNTER(name, help) add_counter(writer, #name, help, values->counters.name);
 #include "stats/counters.def"
 #undef COUNTER
-    add_classes(&writer, values);
-    text_add(writer_room(&writer), "# EOF\n");
-    return writer_end(&writer);
+    add_classes(writer, values);
+    text_add(writer_room(writer), "# EOF\n");
 }

@@ -271,11 +271,9 @@ static void add_detail(struct writer *writer, const struct values *values)
         add_class(writer, class, &values->classes[class]);
 }
 
-bool text_report(const struct values *values, bool detail, int descriptor)
+void text_report(const struct values *values, bool detail, struct writer *writer)
 {
-    struct writer writer;
-    writer_begin(&writer, descriptor);
-    struct text *text = writer_room(&writer);
+    struct text *text = writer_room(writer);
     text_add(text, "snug: statistics of process ");
     text_add_decimal(text, (uint64_t)values->process);
     text_add(text, " after ");
@@ -285,11 +283,10 @@ bool text_report(const struct values *values, bool detail, int descriptor)
     text_add(text, " s (");
     text_add(text, values->reason);
     text_add(text, ")\n");
-    add_memory(&writer, values);
-    add_process(&writer, values);
-    add_events(&writer, values);
-    add_sizes(&writer, values);
+    add_memory(writer, values);
+    add_process(writer, values);
+    add_events(writer, values);
+    add_sizes(writer, values);
     if (detail)
-        add_detail(&writer, values);
-    return writer_end(&writer);
+        add_detail(writer, values);
 }

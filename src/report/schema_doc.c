@@ -5,7 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct member {
+    const char *group, *name;
+} members[] = {
+#define GAUGE(group, name, unit, text) {#group, #name},
+#include "report/gauges.def"
+#undef GAUGE
+#define COUNTER(name, text) {"events", #name},
+#include "stats/counters.def"
+#undef COUNTER
+};
+
 static const char *last = "";
+
+static void print_required(const char *group)
+{
+    const char *comma = "";
+    printf("      \"required\": [");
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        if (strcmp(members[i].group, group) == 0) {
+            printf("%s\"%s\"", comma, members[i].name);
+            comma = ", ";
+        }
+    printf("],\n");
+}
 
 static void open_group(const char *group)
 {
@@ -13,9 +36,10 @@ static void open_group(const char *group)
         printf(",\n");
         return;
     }
-    printf("%s    \"%s\": {\n      \"type\": \"object\", \"additionalProperties\": false,\n"
-           "      \"properties\": {\n",
+    printf("%s    \"%s\": {\n      \"type\": \"object\", \"additionalProperties\": false,\n",
            *last == 0 ? "" : "\n      }\n    },\n", group);
+    print_required(group);
+    printf("      \"properties\": {\n");
     last = group;
 }
 
@@ -55,9 +79,9 @@ int main(void)
            "        \"type\": \"object\", \"additionalProperties\": false,\n"
            "        \"required\": [\"size\", \"live\", \"magazines\", \"depots\", \"free\", "
            "\"slabs\"],\n        \"properties\": {\n");
-    static const char *const members[] = {"size", "live", "magazines", "depots", "free", "slabs"};
+    static const char *const of_class[] = {"size", "live", "magazines", "depots", "free", "slabs"};
     for (unsigned i = 0; i < 6; i++)
-        printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0}%s\n", members[i],
+        printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0}%s\n", of_class[i],
                i < 5 ? "," : "");
     printf("        }\n      }\n    }\n  },\n"
            "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "

@@ -27,7 +27,7 @@ static struct {
 
 static void on_fatal(const char *signal)
 {
-    report_print(signal);
+    report_print_last(signal);
 }
 
 static void on_request(void)
@@ -120,6 +120,14 @@ static void run(void)
 
 /* ---- Start ---- */
 
+static void fork_nothing(void) {}
+
+static void fork_in_child(void)
+{
+    due.busy = false; /* that thread is not here */
+    report_fork_in_child();
+}
+
 void triggers_start(void)
 {
     uint64_t now = os_clock();
@@ -135,6 +143,7 @@ void triggers_start(void)
         os_catch_fatal(on_fatal, false);
         due.settled = now + SETTLED_NANOSECONDS;
     }
+    os_fork_init(fork_nothing, fork_nothing, fork_in_child);
     watch_unless_done();
     /* release: who calls it finds all of the above */
     __atomic_store_n(&events_handler, run, __ATOMIC_RELEASE);

@@ -3,11 +3,11 @@
  */
 #include "report/writer.h"
 
-void writer_begin(struct writer *writer, int descriptor)
+void writer_begin(struct writer *writer, int descriptor, char *buffer, size_t capacity)
 {
     writer->descriptor = descriptor;
     writer->failed = false;
-    text_init(&writer->text, writer->buffer, sizeof(writer->buffer));
+    text_init(&writer->text, buffer, capacity);
 }
 
 static void writer_flush(struct writer *writer)
@@ -19,7 +19,7 @@ static void writer_flush(struct writer *writer)
 
 struct text *writer_room(struct writer *writer)
 {
-    if (writer->text.length > WRITER_BUFFER - WRITER_ROOM)
+    if (writer->text.length > writer->text.capacity - WRITER_ROOM)
         writer_flush(writer);
     return &writer->text;
 }

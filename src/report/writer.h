@@ -1,22 +1,23 @@
 /*
- * Text of any length to a descriptor through a small buffer on the stack, since the heap must stay
- * as it is while it is described; and numbers as people read them.
+ * Text of any length to a descriptor through a buffer of the caller's, since the heap must stay as
+ * it is while it is described; and numbers as people read them.
  */
 #ifndef SNUG_REPORT_WRITER_H
 #define SNUG_REPORT_WRITER_H
 
 #include "platform/output.h"
 
+/* The least buffer, which fits on any stack; and what is asked for at a time. */
 enum { WRITER_BUFFER = 2048, WRITER_ROOM = 512 };
 
 struct writer {
     int descriptor;
     bool failed;
     struct text text;
-    char buffer[WRITER_BUFFER];
 };
 
-void writer_begin(struct writer *writer, int descriptor);
+/* What is written goes out whole if the buffer has WRITER_ROOM bytes more than it needs. */
+void writer_begin(struct writer *writer, int descriptor, char *buffer, size_t capacity);
 
 /* Room for WRITER_ROOM more bytes. */
 struct text *writer_room(struct writer *writer);

@@ -308,6 +308,38 @@ void bin_trim(struct bin *bin)
 
 /* ---- Checking ---- */
 
+/* Whether a free object still carries its key. */
+static const char *object_check(const struct spans *spans, uintptr_t object)
+{
+    if (spans->untouched || *object_key_word(object) == object_key(object))
+        return NULL;
+    return check_found((const void *)object, "a small block was written to when it was free");
+}
+
+const char *objects_check(const struct spans *spans, size_t class, const uintptr_t *objects,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (page_map_class(objects[i]) != class_byte(spans, class))
+            return check_found((const void *)objects[i],
+                               "a magazine holds an object of another class");
+        const char *wrong = object_check(spans, objects[i]);
+        if (wrong != NULL)
+            return wrong;
+    }
+    return NULL;
+}
+
+static const char *slab_check_objects(const struct bin *bin, const struct slab *slab)
+{
+    const char *wrong = NULL;
+    for (size_t i = bitmap_next(slab->free_bits, SLAB_WORDS, 0);
+         i < SLAB_OBJECTS_MOST && wrong == NULL;
+         i = bitmap_next(slab->free_bits, SLAB_WORDS, i + 1))
+        wrong = object_check(bin->spans, object_address(slab, (unsigned)i));
+    return wrong;
+}
+
 static const char *slab_check(const struct bin *bin, const struct slab *slab)
 {
     size_t bits = 0;
@@ -321,7 +353,7 @@ static const char *slab_check(const struct bin *bin, const struct slab *slab)
         return "a slab has a bit for an object that was never handed out";
     if (slab->span.owner != bin || slab->span.class != bin->class)
         return "a slab stands in another bin's list";
-    return NULL;
+    return slab_check_objects(bin, slab);
 }
 
 const char *bin_check(struct bin *bin)

@@ -80,6 +80,10 @@ void bin_clear(struct bin *bin);
 
 const char *bin_check(struct bin *bin);
 
+/* What is wrong with objects of a class that wait, free, in a magazine of the caller's. */
+const char *objects_check(const struct spans *spans, size_t class, const uintptr_t *objects,
+                          size_t count);
+
 /* How many pages a slab of the class has, in a compact heap or another. */
 static inline size_t class_slab_pages(bool compact, size_t class)
 {

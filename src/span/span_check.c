@@ -2,6 +2,7 @@
  * Walking all spans of a heap: every invariant of span.h and segment_cache.h, or the first that
  * does not hold.
  */
+#include "platform/check.h"
 #include "span/span_runs.h"
 
 static const char *segment_check(const struct segment *segment, size_t pages[3])
@@ -11,14 +12,14 @@ static const char *segment_check(const struct segment *segment, size_t pages[3])
     for (char *at = segment->start; at < segment_end(segment);) {
         uintptr_t entry = page_map_entry((uintptr_t)at);
         if (!entry_is_span(entry))
-            return "a page of a segment belongs to no span";
+            return check_found(at, "a page of a segment belongs to no span");
         const struct span *span = (const struct span *)entry;
         if (span->start != at || span->segment != segment || span->pages == 0)
-            return "spans do not tile their segment";
+            return check_found(at, "spans do not tile their segment");
         if (page_map_entry((uintptr_t)span_end(span) - PAGE_BYTES) != entry)
-            return "a span's last page leads elsewhere";
+            return check_found(at, "a span's last page leads elsewhere");
         if (span_is_free(span) && span->kind == previous)
-            return "two free runs of a kind side by side";
+            return check_found(at, "two free runs of a kind side by side");
         previous = span->kind;
         pages[span_is_free(span) ? span->kind : 2] += span->pages;
         if (!span_is_free(span))

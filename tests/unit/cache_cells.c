@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "options/options.h"
+#include "platform/check.h"
 
 /* Takes and gives a cell as heap.c does. */
 static uintptr_t block_get(size_t bytes)
@@ -423,6 +424,30 @@ TEST(a_cell_written_to_after_it_was_freed_leads_nowhere)
     }
 }
 
+#define PLANT(field, damage, expected) ASSERT_FOUND(field, damage, cache_check(cache), expected)
+
+TEST(damage_in_a_threads_cache_is_found)
+{
+    static const char written[] = "a medium block was written to when it was free";
+    uintptr_t older = block_get_cached(3000), block = block_get_cached(3000);
+    block_put(older);
+    block_put(block);
+    for (unsigned i = 0; i < 2; i++, block = older) {
+        PLANT(*(uint64_t *)block, 0, written);
+        PLANT(*(uint64_t *)block, 0x4141414141414141, written);
+        assert_int_equal(check_place(), block);
+        PLANT(cell_of(block)->check, 0, "a cell's header is damaged");
+        PLANT(cell_of(block)->units, 3, "a cell's header is damaged");
+    }
+    uintptr_t object = object_get(cache, CLASS_64);
+    object_put(cache, object);
+    PLANT(*object_key_word(object), 0, "a small block was written to when it was free");
+    PLANT(*cache->top[CLASS_64], older, "a magazine holds an object of another class");
+    PLANT(cache->quick->bytes, 0, "the quick lists do not add up");
+    PLANT(cache->quick->count, 1, "the quick lists do not add up");
+    PLANT(cache->quick->bitmap[0], ~cache->quick->bitmap[0], "a quick list's bit is wrong");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -442,6 +467,7 @@ int main(void)
         ROW_WITH(what_is_no_live_cell_is_not_pushed, begin, end),
         ROW_WITH(a_cell_damaged_while_it_waited_is_not_handed_out, begin, end),
         ROW_WITH(a_cell_written_to_after_it_was_freed_leads_nowhere, begin, end),
+        ROW_WITH(damage_in_a_threads_cache_is_found, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Tests of cells_check: one field after the other is damaged, and each damage is found.
  */
 #include "cell_support.h"
+#include "platform/check.h"
 
 /* Live and free cells in turn; two of the free ones have the same size. */
 static uintptr_t live[5], hole[4];
@@ -68,6 +69,8 @@ TEST(damaged_headers_of_live_cells_are_found)
             assert_header_found(live[i], UINT16_MAX, CELL_LIVE, "cells do not tile their span");
         assert_header_found(live[i], 100, (enum cell_state)7, "a");
         PLANT(cell_of(live[i])->state, 7, "a cell's header is damaged");
+        PLANT(cell_of(live[i])->check, cell_of(live[i])->check ^ 1, "a cell's header is damaged");
+        assert_int_equal(check_place(), live[i]);
         PLANT(cell_of(live[i])->prev_free, i == 0, "a cell is wrong about the one before it");
     }
     /* Free without being in a list. */

@@ -261,10 +261,12 @@ TEST(damaged_depots_are_found)
     PLANT(depot->full, depot->full->link, "a depot's count of magazines is wrong");
     size_t capacity = magazine_capacity(depot->full->log);
     struct magazine *last = depot->full->link->link;
-    static const char foreign[] = "a magazine in a depot holds an object of another class";
+    static const char foreign[] = "a magazine holds an object of another class";
     for (size_t i = 0; i < capacity; i += 13) {
         PLANT(magazine_begin(depot->full)[i], other, foreign);
         PLANT(magazine_begin(last)[i], 0x10000, foreign);
+        PLANT(*object_key_word(magazine_begin(last)[i]), 0,
+              "a small block was written to when it was free");
     }
     objects_give(&other, 1);
     assert_arenas_empty();

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "platform/check.h"
@@ -132,7 +133,7 @@ TEST(errno_is_left_alone)
     errno = 77;
     assert_false(os_write(-1, "x", 1));
     assert_int_equal(errno, 77);
-    assert_true(os_open_output("/nonexistent/file", false) < 0);
+    assert_true(os_open_output("/nonexistent/file") < 0);
     assert_int_equal(errno, 77);
     os_close(-1);
     assert_int_equal(errno, 77);
@@ -184,20 +185,51 @@ TEST(an_output_file_is_made_and_cut)
     assert_true(made >= 0);
     assert_true(os_write(made, "something long", 14));
     close(made);
-    int file = os_open_output(path, false);
+    int file = os_open_output(path);
     assert_true(file >= 0);
     assert_true(fcntl(file, F_GETFD) & FD_CLOEXEC);
+    assert_false(fcntl(file, F_GETFL) & O_NONBLOCK);
+    os_cut_output(file);
     assert_true(os_write(file, "short", 5));
+    int second = os_open_output(path); /* goes on at the end */
+    assert_true(os_write(second, "er", 2));
+    os_close(second);
     os_close(file);
     file = open(path, O_RDONLY);
-    assert_string_equal(text_written(file), "short");
+    assert_string_equal(text_written(file), "shorter");
     close(file);
     unlink(path);
-    file = os_open_output(path, false); /* and made if it is not there */
+    file = os_open_output(path); /* and made if it is not there */
     assert_true(file >= 0);
     os_close(file);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(os_open_output("/nonexistent/file", false), -ENOENT);
+    assert_int_equal(os_open_output("/nonexistent/file"), -ENOENT);
+}
+
+TEST(a_fifo_that_nobody_reads_is_refused)
+{
+    char directory[] = "/tmp/snug-unit-XXXXXX", path[64];
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/fifo", directory);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(os_open_output(path), -ENXIO);
+    unlink(path);
+    rmdir(directory);
+}
+
+TEST(a_descriptor_is_known_by_its_file)
+{
+    struct os_identity first, second, other;
+    int ends[2], copy = dup(1);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(os_identify(1, &first) && os_identify(copy, &second));
+    assert_memory_equal(&first, &second, sizeof(first));
+    assert_true(os_identify(ends[0], &other));
+    assert_memory_not_equal(&first, &other, sizeof(first));
+    close(copy);
+    assert_false(os_identify(copy, &second));
+    close(ends[0]);
+    close(ends[1]);
 }
 
 TEST(a_duplicate_is_out_of_the_way)
@@ -271,6 +303,8 @@ int main(void)
         ROW(errno_is_left_alone),
         ROW(a_long_text_goes_through_a_narrow_pipe),
         ROW(an_output_file_is_made_and_cut),
+        ROW(a_fifo_that_nobody_reads_is_refused),
+        ROW(a_descriptor_is_known_by_its_file),
         ROW(a_duplicate_is_out_of_the_way),
         ROW(the_process_id_is_that_of_libc),
         ROW(a_failed_check_says_where_and_aborts),

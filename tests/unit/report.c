@@ -225,6 +225,8 @@ TEST(the_report_goes_to_a_file)
 TEST(the_report_goes_to_stderr)
 {
     stderr_capture();
+    options.stats = "stderr";
+    report_start();
     write_at_exit((void *)"stderr");
     assert_contains(stderr_restore(), "snug: statistics of process");
     stderr_capture();
@@ -241,6 +243,46 @@ static void close_first(void *argument)
     report_print("exit");
 }
 
+/* What the program opens later must not be taken for the stream, whatever its number. */
+static void take_its_number(void *argument)
+{
+    char path[] = "/tmp/snug-unit-XXXXXX";
+    int keep = dup(2);
+    options.stats = argument;
+    report_start();
+    for (int i = 2; i < 1024; i++)
+        if (i != keep)
+            close(i);
+    int own = mkstemp(path);
+    unlink(path);
+    for (int i = 2; i < 1024; i++)
+        if (i != keep && i != own)
+            dup2(own, i);
+    report_print("exit");
+    off_t length = lseek(own, 0, SEEK_END);
+    dprintf(keep, "%d bytes", (int)length);
+}
+
+static void closed_from_the_start(void *argument)
+{
+    int keep = dup(2);
+    close(2);
+    options.stats = argument;
+    report_start();
+    int own = dup(keep); /* gets the number 2 */
+    report_print("exit");
+    dprintf(keep, "%d", own);
+}
+
+TEST(a_file_of_the_program_is_not_taken_for_the_stream)
+{
+    char said[TEXT_MOST];
+    assert_int_equal(child_status(take_its_number, (void *)"stderr", said), 0);
+    assert_string_equal(said, "0 bytes");
+    assert_int_equal(child_status(closed_from_the_start, (void *)"stderr", said), 0);
+    assert_string_equal(said, "2");
+}
+
 TEST(a_closed_stream_is_written_all_the_same)
 {
     char said[TEXT_MOST];
@@ -248,25 +290,36 @@ TEST(a_closed_stream_is_written_all_the_same)
     assert_contains(said, "snug: statistics of process");
 }
 
+static void write_twice(void *argument)
+{
+    write_at_exit(argument);
+    write_at_exit(argument);
+}
+
 TEST(a_path_that_cannot_be_written_is_said_once)
 {
-    stderr_capture();
-    write_at_exit((void *)"/nonexistent/directory/file");
-    assert_string_equal(stderr_restore(), "snug: the statistics could not be written to "
-                                          "/nonexistent/directory/file\n");
-    stderr_capture();
-    write_at_exit((void *)"/dev/full");
-    assert_string_equal(stderr_restore(),
-                        "snug: the statistics could not be written to /dev/full\n");
+    static const struct {
+        const char *path, *said;
+    } rows[] = {
+        {"/nonexistent/directory/file",
+         "snug: the statistics could not be written to /nonexistent/directory/file: there is no "
+         "such directory\n"},
+        {"/tmp", "snug: the statistics could not be written to /tmp: that is a directory\n"},
+        {"/dev/full", "snug: the statistics could not be written to /dev/full\n"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char said[TEXT_MOST];
+        assert_int_equal(child_status(write_twice, (void *)rows[i].path, said), 0);
+        assert_string_equal(said, rows[i].said);
+    }
 }
 
 TEST(a_path_that_is_too_long_is_cut)
 {
-    static char path[10000];
+    static char path[10000], said[TEXT_MOST];
     memset(path, '/', sizeof(path) - 1);
-    stderr_capture();
-    write_at_exit(path); /* a directory */
-    assert_contains(stderr_restore(), "snug: the statistics could not be written to ////");
+    assert_int_equal(child_status(write_at_exit, path, said), 0); /* a directory */
+    assert_contains(said, "snug: the statistics could not be written to ////");
 }
 
 /* ---- XML ---- */
@@ -352,6 +405,7 @@ int main(void)
         ROW(describing_the_heap_does_not_change_it),
         ROW(the_report_goes_to_a_file),
         ROW(the_report_goes_to_stderr),
+        ROW(a_file_of_the_program_is_not_taken_for_the_stream),
         ROW(a_closed_stream_is_written_all_the_same),
         ROW(a_path_that_cannot_be_written_is_said_once),
         ROW(a_path_that_is_too_long_is_cut),

@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "options/options.h"
+#include "platform/check.h"
 
 static struct bin bin;
 static uintptr_t objects[3 * OBJECTS_64];
@@ -239,6 +240,30 @@ TEST(slabs_in_the_wrong_place_are_found)
     assert_bin_sound(&bin);
 }
 
+TEST(objects_that_were_written_to_are_found)
+{
+    objects_take(&bin, objects, 10);
+    objects_give(objects + 2, 3);
+    for (size_t i = 2; i < 5; i++) {
+        PLANT(*object_key_word(objects[i]), 7, "a small block was written to when it was free");
+        *object_key_word(objects[i]) ^= 1;
+        assert_non_null(bin_check(&bin));
+        assert_int_equal(check_place(), objects[i]);
+        *object_key_word(objects[i]) ^= 1;
+    }
+    *object_key_word(objects[5]) = 7; /* it is not free */
+    assert_bin_sound(&bin);
+    spans.untouched = true; /* there, nothing is written into objects */
+    *object_key_word(objects[2]) = 7;
+    assert_bin_sound(&bin);
+    spans.untouched = false;
+    *object_key_word(objects[2]) = object_key(objects[2]);
+    objects_give(objects, 2);
+    objects_give(objects + 5, 5);
+    bin_trim(&bin);
+    assert_spans_empty();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -252,6 +277,7 @@ int main(void)
         ROW_WITH(damaged_bitmaps_are_found, plant, spans_end),
         ROW_WITH(a_bit_beyond_what_was_handed_out_is_found, plant, spans_end),
         ROW_WITH(slabs_in_the_wrong_place_are_found, plant, spans_end),
+        ROW_WITH(objects_that_were_written_to_are_found, begin, spans_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

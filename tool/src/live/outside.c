@@ -75,7 +75,10 @@ bool outside_read(outside_reader read, void *context, const struct anchor *ancho
 
 bool outside_write(const struct values *values, unsigned format, bool detail, int descriptor)
 {
-    return format_write((enum format)format, values, detail, true, descriptor);
+    struct writer writer;
+    char buffer[WRITER_BUFFER];
+    writer_begin(&writer, descriptor, buffer, sizeof(buffer));
+    return format_write((enum format)format, values, detail, true, &writer);
 }
 
 /* A gauge or counter by its name in gauges.def or counters.def. False: unknown, or there is none.

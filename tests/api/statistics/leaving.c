@@ -1,9 +1,11 @@
 /*
- * A program that uses its heap and leaves in the way that its argument says; for statistics.py.
+ * A program that uses its heap and leaves in the way that its argument says; for the tests of
+ * statistics.
  *
- *     leaving WAY       return, exit, quick_exit, _exit, abort, fault, kill NAME, wait, handle,
- * fork, work, overflow
+ *     leaving WAY       see main
  */
+#include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,53 @@ static void wait_long(void)
     }
 }
 
+/* ---- Threads that never rest ---- */
+
+static void *use_for_ever(void *argument)
+{
+    void *volatile kept[64] = {NULL};
+    (void)argument;
+    for (size_t i = 0;; i++) {
+        free(kept[i % 64]);
+        kept[i % 64] = malloc(i * 7919 % 5000 + 1);
+    }
+    return NULL;
+}
+
+static void start_threads(void)
+{
+    pthread_t thread;
+    for (unsigned i = 0; i < 2; i++)
+        if (pthread_create(&thread, NULL, use_for_ever, NULL) != 0)
+            exit(9);
+}
+
+static void fork_children(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (fork() == 0) {
+            use_heap(1000);
+            exit(0);
+        }
+    }
+    while (wait(NULL) > 0)
+        continue;
+}
+
+static void *end_later(void *argument)
+{
+    const struct timespec moment = {0, 50000000};
+    nanosleep(&moment, NULL);
+    return argument;
+}
+
+static void leave_the_rest_to_a_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, end_later, NULL) == 0)
+        pthread_exit(NULL);
+}
+
 int main(int count, char **arguments)
 {
     const char *way = count > 1 ? arguments[1] : "return";
@@ -88,14 +137,26 @@ int main(int count, char **arguments)
     if (strcmp(way, "work") == 0)
         for (unsigned i = 0; i < 100; i++)
             use_heap(20000);
-    if (strcmp(way, "fork") == 0) {
-        for (unsigned i = 0; i < 3; i++)
-            if (fork() == 0) {
-                use_heap(1000);
-                exit(0);
-            }
-        while (wait(NULL) > 0)
-            continue;
+    if (strcmp(way, "fork") == 0)
+        fork_children(3);
+    if (strcmp(way, "request") == 0)
+        raise(SIGUSR2);
+    if (strcmp(way, "pthread_exit") == 0)
+        leave_the_rest_to_a_thread();
+    if (strcmp(way, "xml") == 0)
+        return malloc_info(0, stdout);
+    if (strcmp(way, "threads") == 0) {
+        start_threads();
+        puts("ready");
+        fflush(stdout);
+        use_for_ever(NULL);
+    }
+    if (strcmp(way, "threads_exit") == 0 || strcmp(way, "threads_fork") == 0) {
+        const struct timespec moment = {0, 30000000};
+        start_threads();
+        nanosleep(&moment, NULL);
+        if (strcmp(way, "threads_fork") == 0)
+            fork_children(30);
     }
     return 0;
 }

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""The statistics, read back with parsers that are not snug's.
+
+    formats.py GROUP LIBRARY PROGRAM SCHEMA      PROGRAM: built from leaving.c
+"""
+
+import csv
+import json
+import pathlib
+import subprocess
+
+from case import ARGUMENTS, PARTS, Case, main
+
+
+class Json(Case):
+    def schema(self):
+        return json.loads(pathlib.Path(ARGUMENTS[2]).read_text())
+
+    def read(self, *way: str, **options: str):
+        file = self.place / "s.json"
+        self.leave(*way, SNUG_STATS=str(file), **options)
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    def test_is_json_and_adds_up(self):
+        (found,) = self.read("return")
+        memory = found["memory"]
+        self.assertEqual(found["schema"], "snug-statistics-1")
+        self.assertEqual(found["reason"], "exit")
+        self.assertEqual(sum(memory[part] for part in PARTS), memory["mapped"])
+        self.assertEqual(set(memory), {*PARTS, "mapped"})
+        self.assertGreaterEqual(memory["live_huge"], 3000001)
+        self.assertEqual(found["requested"]["requested_huge"], 3000001)
+        small = sum(row["size"] * row["live"] for row in found["classes"])
+        self.assertEqual(small, memory["live_small"])
+        process = found["process"]
+        self.assertEqual(process["resident_snug"] + process["resident_other"], process["resident"])
+        self.assertGreater(process["resident_snug"], 3000001)
+
+    def test_the_schema_names_every_member_and_no_other(self):
+        (found,) = self.read("return")
+        described = self.schema()["properties"]
+        self.assertEqual(set(found), set(described))
+        for group, members in found.items():
+            if isinstance(members, dict):
+                self.assertEqual(set(members), set(described[group]["properties"]), group)
+
+    def test_several_prints_are_lines(self):
+        found = self.read("work", SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        self.assertGreater(len(found), 3)
+        self.assertEqual([line["reason"] for line in found[-2:]], ["bytes", "exit"])
+        taken = [line["other"]["taken_bytes"] for line in found]
+        self.assertEqual(taken, sorted(taken))
+
+
+class Schema(Json):
+    """Every print is valid for the documented schema, and the validator notices what is not."""
+
+    needs = ("python:jsonschema",)
+
+    def validator(self):
+        import jsonschema
+
+        jsonschema.Draft202012Validator.check_schema(self.schema())
+        return jsonschema.Draft202012Validator(self.schema())
+
+    def test_every_print_is_valid(self):
+        validator = self.validator()
+        found = self.read("work", SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        self.assertGreater(len(found), 3)
+        for line in found:
+            validator.validate(line)
+
+    def test_faults_are_noticed(self):
+        validator = self.validator()
+        (found,) = self.read("return")
+        faults = [
+            {**found, "schema": "snug-statistics-0"},
+            {**found, "more": 1},
+            {name: value for name, value in found.items() if name != "memory"},
+            {**found, "memory": {**found["memory"], "mapped": -1}},
+            {**found, "memory": {**found["memory"], "mapped": "1"}},
+            {**found, "memory": {name: value for name, value in found["memory"].items() if name != "live_small"}},
+            {**found, "events": {**found["events"], "more": 1}},
+            {**found, "classes": [{"size": 16}]},
+        ]
+        for number, fault in enumerate(faults):
+            self.assertFalse(validator.is_valid(fault), f"fault {number}")
+
+
+class Csv(Case):
+    def test_one_row_for_each_print(self):
+        file = self.place / "s.csv"
+        self.leave("work", SNUG_STATS=str(file), SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        with file.open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        self.assertGreater(len(rows), 3)
+        for row in rows:
+            self.assertNotIn(None, row, "more values than names")
+            numbers = {name: int(value) for name, value in row.items() if value and name != "reason"}
+            self.assertEqual(sum(numbers[part] for part in PARTS), numbers["mapped"])
+        self.assertEqual(rows[-1]["reason"], "exit")
+        self.assertEqual(rows[0]["resident_snug"], "", "a quick row does not look at every page")
+        self.assertNotEqual(rows[-1]["resident_snug"], "")
+
+
+class OpenMetrics(Case):
+    """By the parser of OpenMetrics in Prometheus's own library for Python."""
+
+    needs = ("python:prometheus_client",)
+
+    def parse(self, text: str):
+        from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+        return {family.name: family for family in text_string_to_metric_families(text)}
+
+    def test_is_read_by_prometheus(self):
+        file = self.place / "s.prom"
+        self.leave("work", SNUG_STATS=str(file), SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        families = self.parse(file.read_text())
+        value = {name: family.samples[0].value for name, family in families.items()}
+        self.assertEqual(sum(value[f"snug_{part}_bytes"] for part in PARTS), value["snug_mapped_bytes"])
+        self.assertEqual(families["snug_refills"].type, "counter")
+        self.assertEqual(families["snug_map_bytes"].unit, "bytes")
+        states = {sample.labels["state"] for sample in families["snug_class_objects"].samples}
+        self.assertEqual(states, {"live", "magazines", "depots", "free"})
+
+    def test_the_parser_notices_a_fault(self):
+        with self.assertRaises(ValueError):
+            self.parse("# TYPE snug_x gauge\nsnug_x 1 1 1\n")
+
+
+class Text(Case):
+    def test_fits_a_screen(self):
+        text = self.leave("return", SNUG_STATS="stderr").err
+        self.assertLessEqual(len(text.splitlines()), 24, text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
+
+    def test_detail_says_more(self):
+        text = self.leave("return", SNUG_STATS="stderr", SNUG_STATS_DETAIL="1").err
+        self.assertGreater(len(text.splitlines()), 60)
+
+    def test_the_format_can_be_said(self):
+        text = self.leave("return", SNUG_STATS="stderr", SNUG_STATS_FORMAT="json").err
+        self.assertEqual(json.loads(text)["reason"], "exit")
+
+    def test_a_format_that_does_not_exist(self):
+        result = self.leave("return", SNUG_STATS="stderr", SNUG_STATS_FORMAT="yaml")
+        self.assertEqual(result.status, 0)
+        self.assertEqual(
+            result.err.splitlines()[0],
+            "snug: SNUG_STATS_FORMAT=yaml is not one of auto, text, json, csv, openmetrics; using auto",
+        )
+        self.assertIn("mapped by snug", result.err)
+
+    def test_a_trigger_that_does_not_exist(self):
+        result = self.leave("return", SNUG_STATS="stderr", SNUG_STATS_ON="exit,noon")
+        self.assertEqual(
+            result.err.splitlines()[0],
+            "snug: SNUG_STATS_ON=exit,noon is not some of exit, interval, bytes, signal; using exit",
+        )
+
+
+class Xml(Case):
+    """malloc_info, read by libxml2."""
+
+    needs = ("xmllint",)
+
+    def ask(self, xml: str, path: str) -> float:
+        """The number that an XPath gives."""
+        done = subprocess.run(["xmllint", "--nonet", "--xpath", path, "-"], input=xml, text=True,
+                              capture_output=True, check=False)  # fmt: skip
+        self.assertEqual((done.returncode, done.stderr), (0, ""), xml)
+        return float(done.stdout)
+
+    def test_is_read_by_libxml(self):
+        xml = self.leave("xml").out
+        self.assertEqual(self.ask(xml, "count(/malloc[@version=1]/heap)"), 1)
+        system = self.ask(xml, 'number(/malloc/system[@type="current"]/@size)')
+        self.assertGreater(system, 3000001)
+        self.assertEqual(self.ask(xml, 'number(/malloc/heap/system[@type="current"]/@size)'), system)
+        self.assertGreaterEqual(self.ask(xml, 'number(/malloc/total[@type="mmap"]/@size)'), 3000001)
+        free = self.ask(xml, 'number(/malloc/total[@type="fast"]/@size)')
+        self.assertEqual(self.ask(xml, "sum(/malloc/heap/sizes/size/@total)"), free)
+
+    def test_a_fault_is_noticed(self):
+        done = subprocess.run(["xmllint", "--noout", "-"], input="<malloc><heap></malloc>", text=True,
+                              capture_output=True, check=False)  # fmt: skip
+        self.assertNotEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    main(globals())
