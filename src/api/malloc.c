@@ -39,7 +39,7 @@ static NOINLINE void *malloc_medium(size_t size)
     return LIKELY(cell != NULL) ? cell : malloc_missed(size);
 }
 
-/* Cells, small objects far from home, other heaps' blocks, and whatever the cache does not take. */
+/* Small objects far from home, other heaps' blocks, and whatever the cache does not take. */
 static NOINLINE void free_slow(void *block)
 {
     uintptr_t address = (uintptr_t)block;
@@ -54,6 +54,18 @@ static NOINLINE void free_slow(void *block)
         heap_give((void *)address);
 }
 
+/* Cells, and what is not of the class of its page or finds no room. */
+static NOINLINE void free_home(void *block, size_t class)
+{
+    if (UNLIKELY(class != PAGE_MAP_CELL)) {
+        free_slow(block);
+        return;
+    }
+    uintptr_t left = cache_free_cell(thread_self.cache, (uintptr_t)block);
+    if (UNLIKELY(left != 0))
+        heap_give((void *)left);
+}
+
 /* ---- malloc and free ---- */
 
 void *snug_malloc(size_t size)
@@ -66,8 +78,14 @@ void *snug_malloc(size_t size)
 
 void snug_free(void *block)
 {
-    if (UNLIKELY(!cache_push_home(thread_self.cache, (uintptr_t)block)))
+    uintptr_t address = (uintptr_t)block;
+    if (UNLIKELY(!page_map_is_home(address))) {
         free_slow(block);
+        return;
+    }
+    size_t class = page_map_home_class(address);
+    if (UNLIKELY(!cache_push_of(thread_self.cache, address, class)))
+        free_home(block, class);
 }
 
 void snug_free_sized(void *block, size_t size)

@@ -18,6 +18,19 @@ static inline unsigned bit_highest(uint64_t word)
     return 63u ^ (unsigned)__builtin_clzll(word); /* not minus: x86 has an instruction for this */
 }
 
+/* Numbers the parts of doublings that a value (below 2^24) may lie in, `1 << log` to a doubling:
+ * the number of the part that begins at 2^n is (n + 127) << log. A floating-point number is made of
+ * just that, and the processor makes one in fewer steps than it finds and shifts by the highest
+ * bit. */
+static inline size_t bit_part(uint32_t value, unsigned log)
+{
+    union {
+        float number;
+        uint32_t bits;
+    } as = {.number = (float)(int32_t)value};
+    return as.bits >> (23 - log);
+}
+
 static inline unsigned bit_count(uint64_t word)
 {
     return (unsigned)__builtin_popcountll(word);

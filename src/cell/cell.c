@@ -50,6 +50,8 @@ void cells_clear(struct cells *cells)
     GAUGE_SET(cells->free_units, 0);
     GAUGE_SET(cells->given, cells->taken);
     cells->gives = 0;
+    cells->aged_units = 0;
+    cells->gone_pages = 0;
 }
 
 /* ---- Misuse ---- */
@@ -122,7 +124,7 @@ static inline void cell_clear(const struct cells *cells, struct cell *cell, size
     if (units > CELL_LEAST_UNITS)
         cell_past(cell)->units = (uint16_t)former;
     if (units >= CELL_AGED_UNITS) {
-        cell_past(cell)->purged = false;
+        cell_past(cell)->gone = 0;
         cell_past(cell)->since = cells->ticks;
     }
 }
@@ -136,6 +138,8 @@ static inline void cell_make_free(struct cells *cells, struct cell *cell, size_t
     *trailer_before(next) = units;
     next->prev_free = 1;
     cell_list_add(cells, cell);
+    if (units >= CELL_AGED_UNITS)
+        cells->aged_units += units;
 }
 
 /* Makes the rest of a span from `cell` on, which has no free neighbour, the top. */
@@ -146,13 +150,20 @@ static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, 
     cells->top = cell;
 }
 
-/* Takes a free cell out of its list, or from being the top. */
-static inline void cell_unlist(struct cells *cells, struct cell *cell)
+/* Takes a free cell out of its list, or from being the top. Returns its pages that are gone. */
+static inline size_t cell_unlist(struct cells *cells, struct cell *cell)
 {
-    if (UNLIKELY(cell == cells->top))
+    size_t gone = cell_gone(cell);
+    if (UNLIKELY(cell == cells->top)) {
         cells->top = NULL;
-    else
-        cell_list_remove(cells, cell);
+        return gone;
+    }
+    if (cell->units >= CELL_AGED_UNITS) {
+        cells->aged_units -= cell->units;
+        cells->gone_pages -= gone;
+    }
+    cell_list_remove(cells, cell);
+    return gone;
 }
 
 /* Whether a cell that should be free, and the top or in a list of its size, is. */
@@ -202,11 +213,13 @@ static bool span_new(struct cells *cells)
     if (old != NULL) {
         cells->top = NULL;
         cell_set(next_cell(old), 0, CELL_END);
+        size_t gone = cell_gone(old);
         cell_make_free(cells, old, old->units, cell_former_units(old));
+        if (UNLIKELY(gone != 0))
+            cell_set_gone(cells, old, gone);
     }
     cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
     cells_count_free(cells, CELL_UNITS - 1, 0);
-    cells->free_at_tick += CELL_UNITS - 1; /* it was not freed */
     COUNT(cell_spans_made, 1);
     return true;
 }
@@ -282,9 +295,11 @@ static void *take_locked(struct cells *cells, size_t units, size_t alignment, bo
         return NULL;
     }
     bool was_top = cell == cells->top;
-    cell_unlist(cells, cell);
+    size_t free_units = cell->units, gone = cell_unlist(cells, cell);
     cell = cell_cut(cells, cell, aligned_front(cell, alignment), units, was_top);
     cells_count_free(cells, 0, cell->units);
+    if (UNLIKELY(gone != 0))
+        cells_missed(cells, next_cell(cell), cell->units, free_units, gone);
     return cell_links(cell);
 }
 
@@ -318,17 +333,18 @@ static inline struct misuse give_locked(struct cells *cells, struct span *span, 
             return damaged(cell);
     }
     bool joins_top = false;
+    size_t gone = 0;
     if (cell_is_free(next)) {
         if (!cell_free_is_sound(cells, next))
             return damaged(next);
         joins_top = next == cells->top;
         units += next->units;
-        cell_unlist(cells, next);
+        gone = cell_unlist(cells, next);
     }
     if (before != NULL) {
         /* The header stays behind, inside of the free cell: a second free finds it free. */
         cell_clear(cells, cell, units, given);
-        cell_list_remove(cells, before);
+        gone += cell_unlist(cells, before);
         units += before->units;
         former = cell_former_units(before);
         whole = before;
@@ -341,31 +357,34 @@ static inline struct misuse give_locked(struct cells *cells, struct span *span, 
         cell_make_top(cells, whole, units, former);
     else
         cell_make_free(cells, whole, units, former);
+    if (UNLIKELY(gone != 0) && LIKELY(units != CELL_UNITS - 1))
+        cell_set_gone(cells, whole, gone);
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
-/* A peak that is freed in few large blocks must not wait for many more: unless peaks have been seen
- * to come again, there is a tick at every so many bytes as well. */
+/* A peak that is freed in few large blocks must not wait for many more: there is a tick at every so
+ * many bytes as well. */
 static bool much_was_freed(const struct cells *cells)
 {
-    size_t bytes = (cells->free_units - cells->free_at_tick) * CELL_UNIT;
-    if (bytes <= options.dirty || bytes <= cells_used_bytes(cells) / 8)
-        return false;
-    return __atomic_load_n(&cells->spans->demand.wanted, __ATOMIC_RELAXED) == 0; /* a hint */
+    size_t kept = cells_kept_pages(cells);
+    size_t bytes = (kept - size_min(kept, cells->kept_least)) << PAGE_SHIFT;
+    return bytes > options.dirty && bytes > cells_used_bytes(cells) / 8;
+}
+
+/* Call before something is freed: the extremes are just before. */
+static inline void note_extremes(struct cells *cells)
+{
+    size_t used = cells->span_count * CELL_UNITS - cells->free_units;
+    cells->kept_least = size_min(cells->kept_least, cells_kept_pages(cells));
+    cells->used_most = size_max(cells->used_most, used);
 }
 
 /* The lock must be held. */
 static void tick(struct cells *cells, size_t gives)
 {
     cells->gives += gives;
-    cells->free_at_tick = size_min(cells->free_at_tick, cells->free_units);
-    if (cells->gives < GIVES_PER_TICK && !much_was_freed(cells))
-        return;
-    cells->gives = 0;
-    cells->free_at_tick = cells->free_units;
-    cells->ticks++;
-    if (cells->free_units * CELL_UNIT > options.dirty)
-        cells_purge_locked(cells, false);
+    if (UNLIKELY(cells->gives >= GIVES_PER_TICK || much_was_freed(cells)))
+        cells_tick(cells);
 }
 
 void cells_give(const uintptr_t *blocks, size_t count)
@@ -378,6 +397,7 @@ void cells_give(const uintptr_t *blocks, size_t count)
             if (locked != NULL)
                 lock_release(&locked->lock);
             lock_take(&cells->lock);
+            note_extremes(cells);
             locked = cells;
         }
         struct cell *cell = cell_of(blocks[i]);
@@ -412,12 +432,14 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units)
         return true; /* nothing useful would be freed */
     uint8_t prev_free = cell->prev_free;
     bool next_top = next_free && next == cells->top;
-    if (next_free)
-        cell_unlist(cells, next);
+    size_t gone = next_free ? cell_unlist(cells, next) : 0;
     cell->units = (uint16_t)room; /* for cell_cut, which also makes the check right again */
     cell_cut(cells, cell, 0, units, next_top);
     cell->prev_free = prev_free;
     cells_count_free(cells, old_units, cell->units);
+    if (UNLIKELY(gone != 0))
+        cells_missed(cells, next_cell(cell), cell->units - size_min(old_units, cell->units),
+                     room - old_units, gone);
     return true;
 }
 

@@ -68,9 +68,13 @@ struct cells {
     struct lock lock;
     uint32_t split_least; /* units, at least 2: smaller remainders are not split off */
     struct spans *spans;
-    uint32_t ticks;      /* of purging */
-    uint32_t gives;      /* since the last tick */
-    size_t free_at_tick; /* the least of free_units since then */
+    uint32_t ticks;       /* of purging */
+    uint32_t gives;       /* since the last tick */
+    size_t kept_least;    /* the least of cells_kept_pages since then, */
+    size_t used_most;     /* and the most units in use */
+    size_t aged_units;    /* == sum over the lists of CELL_AGED_UNITS and more, */
+    size_t gone_pages;    /* and of cell_gone over the same cells */
+    struct demand demand; /* how many free pages are worth keeping */
     size_t span_count;
     size_t taken;       /* cells, ever */
     size_t taken_units; /* and the units in them */
@@ -103,9 +107,8 @@ bool cell_resize(uintptr_t block, size_t bytes);
 struct misuse cell_misuse(uintptr_t block);
 
 /* Gives back the whole pages inside of large free cells that have been free for two ticks or more,
- * or, with `all`, of all. Returns the bytes. The second form is for who holds the lock. */
+ * or, with `all`, of all. Returns the bytes. (cell_purge.c) */
 size_t cells_purge(struct cells *cells, bool all);
-size_t cells_purge_locked(struct cells *cells, bool all);
 
 /* Calls `visit` with every live cell of a span until it returns false; false if it did. Nobody else
  * may use the heap meanwhile. (cell_visit.c) */
@@ -123,6 +126,13 @@ static inline size_t cells_used_bytes(const struct cells *cells)
     size_t spans = __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
     size_t idle = __atomic_load_n(&cells->free_units, __ATOMIC_RELAXED) * CELL_UNIT;
     return spans > idle ? spans - idle : 0;
+}
+
+/* Free pages that are in memory, and need not be. The top, at most a span, does not count. The lock
+ * must be held. */
+static inline size_t cells_kept_pages(const struct cells *cells)
+{
+    return (cells->aged_units * CELL_UNIT >> PAGE_SHIFT) - cells->gone_pages;
 }
 
 /* ---- One block, by its owner; no lock ---- */
@@ -143,16 +153,29 @@ static inline size_t cell_units(size_t bytes)
     return (bytes + CELL_HEADER + CELL_UNIT - 1) / CELL_UNIT;
 }
 
-/* The check value's part that stays as long as the cell keeps its size. */
-static inline uint32_t cell_hash(const struct cell *cell, uint16_t units)
+/* The word at the beginning of a block: of a cell that waits in a cache, its link to the next. */
+static inline uint64_t *cell_link(const struct cell *cell)
 {
-    uint64_t mixed = ((uintptr_t)cell ^ page_map.key) + ((uint64_t)units << 4);
-    return (uint32_t)((mixed * 0x9e3779b97f4a7c15u) >> 32);
+    return (uint64_t *)((uintptr_t)cell + CELL_HEADER);
 }
 
-static inline uint32_t cell_check_value(const struct cell *cell, uint16_t units, uint8_t state)
+/* What a check value is made of, besides the state. */
+static inline uint64_t cell_mix(const struct cell *cell, size_t units)
 {
-    return cell_hash(cell, units) ^ state;
+    return ((uintptr_t)cell ^ page_map.key) + units * CELL_UNIT;
+}
+
+static inline uint32_t cell_hash(uint64_t mix, enum cell_state state)
+{
+    return (uint32_t)((mix * 0x9e3779b97f4a7c15u) >> 32) ^ state;
+}
+
+/* The check value that a cell should have. That of a waiting cell covers its link as well, so that
+ * one comparison tells whether either was overwritten. */
+static inline uint32_t cell_check_value(const struct cell *cell, size_t units, uint8_t state)
+{
+    uint64_t mix = cell_mix(cell, units);
+    return cell_hash(state == CELL_CACHED ? mix + *cell_link(cell) : mix, state);
 }
 
 static inline bool cell_is_sound(const struct cell *cell)
@@ -160,29 +183,25 @@ static inline bool cell_is_sound(const struct cell *cell)
     return cell->check == cell_check_value(cell, cell->units, cell->state);
 }
 
-/* By the owner of a cell; other threads may look at its size meanwhile, which stays. */
+/* By the owner of a cell, whose size and link are those that stay. Neighbours' threads read the
+ * state under the lock, to see whether it is CELL_FREE, which only comes and goes under the lock. */
+static inline void cell_mark(struct cell *cell, enum cell_state state, uint32_t check)
+{
+    /* release: so that cells_check never sees a live cell with the check value of a waiting one but
+     * for a moment */
+    if (state == CELL_LIVE) {
+        __atomic_store_n(&cell->check, check, __ATOMIC_RELAXED);
+        __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
+        __atomic_store_n(&cell->check, check, __ATOMIC_RELEASE);
+    }
+}
+
 static inline void cell_set_state(uintptr_t block, enum cell_state state)
 {
     struct cell *cell = cell_of(block);
-    /* relaxed: the neighbour's thread reads it under the lock, to see whether it is CELL_FREE,
-     * which only comes and goes under the lock */
-    __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
-    /* relaxed: cells_check takes it with either state */
-    __atomic_store_n(&cell->check, cell_check_value(cell, cell->units, (uint8_t)state),
-                     __ATOMIC_RELAXED);
-}
-
-/* Changes the state of a cell from `from` to `to`, if it is sound and in the first. By its owner.
- */
-static inline bool cell_change_state(uintptr_t block, enum cell_state from, enum cell_state to)
-{
-    struct cell *cell = cell_of(block);
-    uint32_t hash = cell_hash(cell, cell->units);
-    if (cell->state != from || cell->check != (hash ^ from))
-        return false;
-    __atomic_store_n(&cell->state, (uint8_t)to, __ATOMIC_RELAXED); /* as in cell_set_state */
-    __atomic_store_n(&cell->check, hash ^ to, __ATOMIC_RELAXED);
-    return true;
+    cell_mark(cell, state, cell_check_value(cell, cell->units, (uint8_t)state));
 }
 
 static inline void cell_set(struct cell *cell, size_t units, enum cell_state state)

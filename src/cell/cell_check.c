@@ -6,27 +6,35 @@
  *   - prev_free says whether the cell before is free, and a free cell's trailer has its size;
  *   - every free cell but the top is in the list of its size, and nothing else is in the lists;
  *   - a span's last header says that it is the end, unless the top, which has none, is before it;
+ *   - aged_units and gone_pages count what is in the lists of large free cells;
  *   - the bitmap says which lists are not empty, the summary which words of it are not 0.
  */
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
 #include "platform/check.h"
 
-/* The owner of a cell that is not free may change its state at this moment: each of the two then
- * goes with each check value. */
-static bool header_is_sound(const struct cell *cell, uint8_t state)
+/* Of a cell that is not free, whose owner may change its state at this moment. What waits in a
+ * cache its thread looks at: here the link, which the check value covers, may be the program's. */
+static bool used_is_sound(const struct cell *cell)
 {
-    if (state != CELL_LIVE && state != CELL_CACHED)
-        return state == CELL_FREE && cell_is_sound(cell);
-    uint32_t check = __atomic_load_n(&cell->check, __ATOMIC_RELAXED);
-    uint32_t hash = cell_hash(cell, cell->units);
-    return check == (hash ^ CELL_LIVE) || check == (hash ^ CELL_CACHED);
+    uint32_t live = cell_hash(cell_mix(cell, cell->units), CELL_LIVE), last;
+    /* acquire: pairs with cell_mark. Who sees the state of a live cell then sees its check value,
+     * or a later one, and looks again. */
+    uint32_t check = __atomic_load_n(&cell->check, __ATOMIC_ACQUIRE);
+    do {
+        uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_ACQUIRE);
+        if (state == CELL_CACHED || (state == CELL_LIVE && check == live))
+            return true;
+        last = check;
+        check = __atomic_load_n(&cell->check, __ATOMIC_ACQUIRE);
+    } while (check != last);
+    return false;
 }
 
 static const char *cell_check(const struct span *span, const struct cell *cell, bool before_free)
 {
     uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
-    if (!header_is_sound(cell, state))
+    if (state == CELL_FREE ? !cell_is_sound(cell) : !used_is_sound(cell))
         return "a cell's header is damaged";
     if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end_cell(span))
         return "cells do not tile their span";
@@ -63,7 +71,19 @@ static const char *cell_span_check(const struct span *span, size_t *free_units)
     return NULL;
 }
 
-static const char *list_check(const struct cells *cells, size_t list, size_t *listed)
+/* False: more pages than it has are said to be gone. */
+static bool gone_is_possible(struct cell *cell)
+{
+    uintptr_t start;
+    return cell_gone(cell) <= (cell->units < CELL_AGED_UNITS ? 0 : cell_whole_pages(cell, &start));
+}
+
+struct aged {
+    size_t units, gone;
+};
+
+static const char *list_check(const struct cells *cells, size_t list, size_t *listed,
+                              struct aged *aged)
 {
     if (bitmap_get(cells->bitmap, list) != (cells->free[list] != NULL))
         return "the bitmap of free cells is wrong";
@@ -75,11 +95,15 @@ static const char *list_check(const struct cells *cells, size_t list, size_t *li
         if (!cell_links_sound(cells, cell))
             return check_found(links, "a free cell's links are damaged");
         *listed += cell->units;
+        if (!gone_is_possible(cell))
+            return "a free cell has more pages gone than it has";
+        aged->units += cell->units >= CELL_AGED_UNITS ? cell->units : 0u;
+        aged->gone += cell_gone(cell);
     }
     return NULL;
 }
 
-static const char *lists_check(const struct cells *cells)
+static const char *lists_check(const struct cells *cells, struct aged *aged)
 {
     size_t listed = cells->top == NULL ? 0 : cells->top->units;
     if (cells->top != NULL && (cells->top->state != CELL_FREE || !cell_is_sound(cells->top)))
@@ -88,7 +112,7 @@ static const char *lists_check(const struct cells *cells)
         if (bitmap_get(cells->summary, word) != (cells->bitmap[word] != 0))
             return "the summary of the bitmap of free cells is wrong";
     for (size_t list = 0; list < CELL_LISTS; list++) {
-        const char *wrong = list_check(cells, list, &listed);
+        const char *wrong = list_check(cells, list, &listed, aged);
         if (wrong != NULL)
             return wrong;
     }
@@ -126,10 +150,13 @@ static const char *cell_spans_check(struct cells *cells)
 
 const char *cells_check(struct cells *cells)
 {
+    struct aged aged = {0, 0};
     lock_take(&cells->lock);
-    const char *wrong = lists_check(cells);
+    const char *wrong = lists_check(cells, &aged);
     if (wrong == NULL)
         wrong = cell_spans_check(cells);
+    if (wrong == NULL && (aged.units != cells->aged_units || aged.gone != cells->gone_pages))
+        wrong = "the counts of large free cells are wrong";
     lock_release(&cells->lock);
     return wrong;
 }

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "cell/cell.h"
+#include "platform/memory.h"
 
 /* In the block of a free cell. */
 struct free_links {
@@ -16,7 +17,7 @@ struct free_links {
 /* Behind the links, in free cells of more than the least size. */
 struct cell_past {
     uint16_t units; /* of the block that was here, for what is said about a second free; 0: none */
-    bool purged;    /* the whole pages are not there; this and below: from CELL_AGED_UNITS on */
+    uint8_t gone;   /* pages that are not in memory; this and below: from CELL_AGED_UNITS on */
     uint32_t since; /* the tick at which it became free */
 };
 
@@ -31,6 +32,21 @@ static inline struct cell_past *cell_past(struct cell *cell)
 static inline uint16_t cell_former_units(struct cell *cell)
 {
     return cell->units > CELL_LEAST_UNITS ? cell_past(cell)->units : cell->units;
+}
+
+/* What of a free cell can be given back: the whole pages between its links and its trailer. */
+static inline size_t cell_whole_pages(struct cell *cell, uintptr_t *start)
+{
+    uintptr_t end = (uintptr_t)cell + cell->units * CELL_UNIT - sizeof(uint64_t);
+    *start = align_up((uintptr_t)(cell_past(cell) + 1), os_page_size());
+    end = align_down(end, os_page_size());
+    return *start < end ? (end - *start) >> PAGE_SHIFT : 0;
+}
+
+/* Pages of a free cell that are known not to be in memory. */
+static inline size_t cell_gone(struct cell *cell)
+{
+    return cell->units >= CELL_AGED_UNITS ? cell_past(cell)->gone : 0;
 }
 
 static inline struct free_links *cell_links(struct cell *cell)
@@ -108,6 +124,20 @@ static inline void cell_list_remove(struct cells *cells, struct cell *cell)
     if (cells->bitmap[list / 64] == 0)
         bitmap_clear(cells->summary, list / 64);
 }
+
+/* ---- Keeping and giving back (cell_purge.c); the lock must be held ---- */
+
+/* Notes that so many pages of a free cell, no more than its whole ones, are not in memory. */
+void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages);
+
+/* Call when `units` of `free_units`, `gone` pages of which were not in memory, were taken, after
+ * which `rest` follows: what is left of them, or a cell that is not free. */
+void cells_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
+                  size_t gone);
+
+/* Call at every so many frees: ends what is to be ended, and gives back what is not worth keeping.
+ */
+void cells_tick(struct cells *cells);
 
 /* The smallest free cell of at least `units`, or NULL. Above the sizes that have lists of their own
  * it may be a thirty-second larger than the smallest. */

@@ -1,39 +1,47 @@
 /*
  * Giving back the middle pages of cells that stay free.
  *
- * A free cell that is not reused for two ticks (a tick is some thousand frees, see cell.c) is not
- * part of the program's working set. Its first and last bytes stay, they hold its header, links and
- * trailer; the whole pages between them go.
+ * A free cell that is not reused for two ticks (a tick is some thousand frees, or some MiB of them)
+ * is not part of the program's working set. Its first and last bytes stay, they hold its header,
+ * links and trailer; the whole pages between them go, unless there is reason to keep so much.
+ *
+ * What that is, is learned as for free spans (span/demand.h): pages that went and were soon wanted
+ * again should have been kept, and what stays free through a whole epoch should have gone. So of a
+ * program that frees some 30 MiB at each turn the first turn's pages go, and no others.
  *
  * Cost: a walk over the lists of large cells at every tick; one system call for each cell purged.
  */
 #include "cell/cell_list.h"
+#include "options/options.h"
 #include "platform/memory.h"
 
-static size_t cell_purge(struct cells *cells, struct cell *cell)
+/* ---- One cell ---- */
+
+void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages)
 {
-    uintptr_t start = (uintptr_t)(cell_past(cell) + 1);
-    uintptr_t end = (uintptr_t)cell + cell->units * CELL_UNIT - sizeof(uint64_t); /* the trailer */
-    start = align_up(start, os_page_size());
-    end = align_down(end, os_page_size());
-    if (start >= end)
-        return 0;
-    const struct provider *provider = cells->spans->provider;
-    if (!provider->purge(provider, (void *)start, end - start))
-        return 0;
-    cell_past(cell)->purged = true;
-    return end - start;
+    uintptr_t start;
+    size_t gone = size_min(pages, cell_whole_pages(cell, &start));
+    if (cell != cells->top)
+        cells->gone_pages += gone - cell_past(cell)->gone;
+    cell_past(cell)->gone = (uint8_t)gone;
 }
 
+/* Returns the pages that went. */
 static size_t purge_if_idle(struct cells *cells, struct cell *cell, bool all)
 {
-    const struct cell_past *past = cell_past(cell);
-    if (past->purged || !(all || cells->ticks - past->since >= 2))
+    uintptr_t start;
+    size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
+    if (pages <= gone || !(all || cells->ticks - cell_past(cell)->since >= 2))
         return 0;
-    return cell_purge(cells, cell);
+    const struct provider *provider = cells->spans->provider;
+    if (!provider->purge(provider, (void *)start, pages << PAGE_SHIFT))
+        return 0;
+    cell_set_gone(cells, cell, pages);
+    return pages - gone;
 }
 
-size_t cells_purge_locked(struct cells *cells, bool all)
+/* Returns the pages that went. The lock must be held. */
+static size_t purge_idle(struct cells *cells, bool all)
 {
     size_t purged = 0;
     if (cells->top != NULL && cells->top->units >= CELL_AGED_UNITS)
@@ -48,7 +56,48 @@ size_t cells_purge_locked(struct cells *cells, bool all)
 size_t cells_purge(struct cells *cells, bool all)
 {
     lock_take(&cells->lock);
-    size_t purged = cells_purge_locked(cells, all);
+    size_t purged = purge_idle(cells, all);
     lock_release(&cells->lock);
-    return purged;
+    return purged << PAGE_SHIFT;
+}
+
+/* ---- How much is kept ---- */
+
+static size_t units_to_pages(size_t units)
+{
+    return units * CELL_UNIT >> PAGE_SHIFT;
+}
+
+void cells_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
+                  size_t gone)
+{
+    /* What was freed last lies at the beginning, so the pages that are there count as taken first.
+     */
+    size_t there = units_to_pages(free_units) - gone, taken = units_to_pages(units);
+    size_t missed = size_min(taken - size_min(taken, there), gone);
+    demand_missed(&cells->demand, missed, cells->spans->now());
+    /* relaxed: as in cell_is_free */
+    bool is_free = __atomic_load_n(&rest->state, __ATOMIC_RELAXED) == CELL_FREE;
+    if (is_free && rest->units >= CELL_AGED_UNITS)
+        cell_set_gone(cells, rest, gone - missed);
+}
+
+void cells_tick(struct cells *cells)
+{
+    struct demand *demand = &cells->demand;
+    uint64_t now = cells->spans->now();
+    size_t kept = cells_kept_pages(cells);
+    size_t used = cells_used_bytes(cells) >> PAGE_SHIFT;
+    size_t base = options.dirty >> PAGE_SHIFT;
+    demand_see(demand, size_min(kept, cells->kept_least), units_to_pages(cells->used_most));
+    demand_tick(demand, kept, base, used, now);
+    cells->gives = 0;
+    cells->ticks++;
+    if (kept > demand_bound(demand, base, used)) {
+        size_t purged = purge_idle(cells, false);
+        if (purged != 0)
+            demand_purged(demand, purged, now);
+    }
+    cells->kept_least = cells_kept_pages(cells);
+    cells->used_most = 0;
 }

@@ -166,15 +166,7 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
     uint64_t found = quick_find(quick, list, units);
     if (UNLIKELY(found == 0))
         return NULL;
-    list += bit_lowest(found);
-    uintptr_t block = quick_block(quick->list[list]);
-    if (UNLIKELY(!cell_change_state(block, CELL_CACHED, CELL_LIVE)))
-        return NULL;
-    if (UNLIKELY(!quick_take(quick, list))) {
-        cell_set_state(block, CELL_CACHED);
-        return NULL;
-    }
-    return (void *)block;
+    return (void *)quick_take(quick, list + bit_lowest(found), CELL_LIVE);
 }
 
 /* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at
@@ -189,18 +181,7 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
      * more care, and is rare. */
     if (UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
         return false;
-    struct quick *quick = cache->quick;
-    size_t units = cell_of(address)->units; /* no more than a guess until it is checked */
-    if (UNLIKELY(quick->bytes + units * CELL_UNIT > quick->limit))
-        return false;
-    if (UNLIKELY(units < (size_t)1 << QUICK_FIRST_LOG))
-        return false;
-    size_t list = quick_list_of(units);
-    if (UNLIKELY(list >= QUICK_LISTS) ||
-        UNLIKELY(!cell_change_state(address, CELL_LIVE, CELL_CACHED)))
-        return false;
-    quick_put(quick, list, address, units);
-    return true;
+    return quick_put(cache->quick, address);
 }
 
 /* Frees a cell, or puts it off and frees the one before. 0 if that was done; otherwise the address

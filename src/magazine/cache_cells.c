@@ -30,7 +30,7 @@ static void limit_set(struct cache *cache, struct quick *quick, size_t limit)
 {
     cache_unhold(cache, quick->limit);
     cache_hold(cache, limit);
-    quick->limit = limit;
+    quick_set_limit(quick, limit);
 }
 
 static size_t limit_least(void)
@@ -85,11 +85,8 @@ void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment
     for (uint64_t found = quick_find(quick, own, units); found != 0; found &= found - 1) {
         size_t list = own + bit_lowest(found);
         uintptr_t block = quick_block(quick->list[list]);
-        if (block % alignment != 0 || !cell_change_state(block, CELL_CACHED, CELL_LIVE))
-            continue;
-        if (LIKELY(quick_take(quick, list)))
+        if (block % alignment == 0 && quick_take(quick, list, CELL_LIVE) != 0)
             return (void *)block;
-        cell_set_state(block, CELL_CACHED);
     }
     return NULL;
 }
@@ -116,14 +113,14 @@ static bool make_room(struct cache *cache, size_t bytes)
     struct quick *quick = cache_quick(cache);
     if (quick == NULL)
         return false;
-    if (quick->bytes + bytes <= quick->limit)
+    if (quick_bytes(quick) + bytes <= quick->limit)
         return true;
     if (UNLIKELY(arenas_cells_are_sparse(cache->arenas)))
         quick_evict(quick, 0);
     limit_adapt(cache, quick);
     bool fits = bytes <= quick->limit / 2;
     /* Down to three quarters, so that the next cells need not come here. */
-    if (quick->bytes + (fits ? bytes : 0) > quick->limit)
+    if (quick_bytes(quick) + (fits ? bytes : 0) > quick->limit)
         quick_evict(quick, quick->limit / 4 * 3 - (fits ? size_min(bytes, quick->limit / 4) : 0));
     return fits;
 }

@@ -36,5 +36,6 @@ struct cached_cells cache_cells(struct peek *peek, const struct cache *cache)
     /* What is put off is as good as in its list, but how large it is only its thread may look up.
      */
     size_t pending = PEEK(peek, quick->pending) != 0;
-    return (struct cached_cells){PEEK(peek, quick->count) + pending, PEEK(peek, quick->bytes)};
+    size_t bytes = PEEK(peek, quick->limit) - (size_t)PEEK(peek, quick->room);
+    return (struct cached_cells){PEEK(peek, quick->count) + pending, bytes};
 }

@@ -39,18 +39,24 @@ static struct misuse misuse_written(uintptr_t entry)
 struct misuse quick_drop_list(struct quick *quick, size_t list)
 {
     uintptr_t entry = quick->list[list];
-    const struct cell *cell = cell_of(quick_block(entry));
+    /* If its link leads somewhere, it must have been its header. */
     struct misuse misuse = {.kind = MISUSE_DAMAGED, .address = quick_block(entry)};
-    if (cell->state == CELL_CACHED && cell_is_sound(cell))
+    if (!quick_entry_is_sound(entry_next(entry)))
         misuse = misuse_written(entry);
     quick->list[list] = 0;
     bitmap_clear(quick->bitmap, list);
     size_t bytes = 0, count = 0;
     for (size_t i = 0; i < QUICK_LISTS; i++)
         list_walk(quick, i, &bytes, &count);
-    GAUGE_SET(quick->bytes, bytes);
+    GAUGE_SET(quick->room, (ptrdiff_t)(quick->limit - bytes));
     GAUGE_SET(quick->count, count);
     return misuse;
+}
+
+void quick_set_limit(struct quick *quick, size_t limit)
+{
+    GAUGE_ADD(quick->room, (ptrdiff_t)(limit - quick->limit));
+    GAUGE_SET(quick->limit, limit);
 }
 
 /* Takes up to `most` cells of a list. */
@@ -61,7 +67,7 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
         uintptr_t entry = quick->list[list], block = quick_block(entry);
         /* What stands behind it is looked at when it is joined: long out of the caches, mostly. */
         __builtin_prefetch((char *)cell_of(block) + quick_units(entry) * CELL_UNIT, 1);
-        if (UNLIKELY(!quick_take(quick, list))) {
+        if (UNLIKELY(quick_take(quick, list, CELL_CACHED) == 0)) {
             struct misuse misuse = quick_drop_list(quick, list);
             misuse_report("free", &misuse);
             break;
@@ -75,7 +81,7 @@ void quick_evict(struct quick *quick, size_t keep)
 {
     uintptr_t blocks[BATCH];
     size_t count = 0;
-    while (quick->bytes > keep) {
+    while (quick_bytes(quick) > keep) {
         size_t list = bitmap_next(quick->bitmap, QUICK_WORDS, quick->hand);
         if (list >= QUICK_LISTS) {
             if (quick->hand == 0)
@@ -106,18 +112,18 @@ const char *quick_check(const struct quick *quick)
         while (entry != 0) {
             uintptr_t block = quick_block(entry);
             const struct cell *cell = cell_of(block);
+            if (!quick_entry_is_sound(entry_next(entry)))
+                return check_found(cell + 1, "a medium block was written to when it was free");
             if (!cell_is_sound(cell))
                 return check_found(cell + 1, "a cell's header is damaged");
             if (cell->state != CELL_CACHED || cell->units != quick_units(entry))
                 return check_found(cell + 1, "a cell in a quick list is of another state or size");
             if (quick_list_of(cell->units) != list)
                 return check_found(cell + 1, "a cell is in the quick list of another size");
-            if (!quick_entry_is_sound(entry_next(entry)))
-                return check_found(cell + 1, "a medium block was written to when it was free");
             bytes += cell->units * CELL_UNIT;
             count++;
             entry = entry_next(entry);
         }
     }
-    return bytes == quick->bytes && count == quick->count ? NULL : "the quick lists do not add up";
+    return bytes == quick_bytes(quick) && count == quick->count ? NULL : "the quick lists do not add up";
 }

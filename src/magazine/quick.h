@@ -7,7 +7,7 @@
  * The idea: one list for each thirty-second of a doubling, from 1 KiB to 128 KiB, linked through
  * the cells' own first words, under a bitmap. A request looks at the newest cell of its own list,
  * which may be a little too small, and at the next QUICK_WINDOW lists, all of whose cells are large
- * enough and at most an eighth too large: a shift and a mask of the bitmap, and no loop. So a hit
+ * enough and at most a quarter too large: a shift and a mask of the bitmap, and no loop. So a hit
  * takes no lock, touches no other memory than the cell that is handed out, and its one branch is
  * the miss.
  *
@@ -39,7 +39,7 @@ enum {
     QUICK_STEP_LOG = 5,  /* log of the lists in a doubling */
     QUICK_LISTS = (7 << QUICK_STEP_LOG) + 1,
     QUICK_WORDS = QUICK_LISTS / 64 + 2, /* one more than it needs: a window reads two */
-    QUICK_WINDOW = 4
+    QUICK_WINDOW = 8
 };
 
 /* An entry, of the table and in a cell, holds a cell's address, and its units in the upper 16 bits,
@@ -48,9 +48,9 @@ enum { QUICK_UNITS_SHIFT = 48 };
 
 struct quick {
     uint64_t bitmap[QUICK_WORDS]; /* bit l == (list[l] != 0) */
-    size_t bytes;                 /* == sum of the sizes of all cells in the lists */
+    ptrdiff_t room;               /* == limit - sum of the bytes of all cells in the lists */
     size_t count;                 /* == number of cells in the lists */
-    size_t limit;                 /* bytes <= limit, but for the moment a cell is put */
+    size_t limit;                 /* of bytes */
     uint32_t misses;              /* requests that found nothing since cells last went back */
     uint16_t hand;                /* the list that gives its cells back next */
     bool defers;                  /* frees are put off by one */
@@ -73,14 +73,17 @@ static ALWAYS_INLINE size_t quick_units(uintptr_t entry)
     return entry >> QUICK_UNITS_SHIFT;
 }
 
-/* The list of a size in units, at least 1 << QUICK_FIRST_LOG; QUICK_LISTS or more if there is
- * none. */
+/* Bytes of the cells that wait. */
+static inline size_t quick_bytes(const struct quick *quick)
+{
+    return quick->limit - (size_t)quick->room;
+}
+
+/* The list of a size in units; QUICK_LISTS or more if there is none. */
 static ALWAYS_INLINE size_t quick_list_of(size_t units)
 {
-    size_t log = bit_highest(units);
-    /* The highest bit of the second part is one more step of the first. */
-    return (log << QUICK_STEP_LOG) + (units >> (log - QUICK_STEP_LOG)) -
-           ((QUICK_FIRST_LOG + 1) << QUICK_STEP_LOG);
+    return bit_part((uint32_t)units, QUICK_STEP_LOG) -
+           ((QUICK_FIRST_LOG + 127) << QUICK_STEP_LOG);
 }
 
 /* Which of the own list of a size and the QUICK_WINDOW lists behind it have a cell that serves a
@@ -99,29 +102,50 @@ static ALWAYS_INLINE bool quick_entry_is_sound(uintptr_t entry)
     return entry == 0 || (block % CELL_UNIT == 0 && page_map_is_cell(block));
 }
 
-/* Puts a cell in state CELL_CACHED in front of its list. */
-static ALWAYS_INLINE void quick_put(struct quick *quick, size_t list, uintptr_t block, size_t units)
+/* Puts a live cell in front of its list, where it waits. False, and nothing is changed: it is not a
+ * live cell, or there is no room or no list for it. */
+static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
 {
-    *(uintptr_t *)block = quick->list[list] ^ page_map.key;
+    struct cell *cell = cell_of(block);
+    size_t units = cell->units; /* no more than a guess until it is checked */
+    ptrdiff_t room = quick->room - (ptrdiff_t)(units * CELL_UNIT);
+    if (UNLIKELY(room < 0))
+        return false;
+    uint64_t mix = cell_mix(cell, units);
+    if (UNLIKELY(cell->check != cell_hash(mix, CELL_LIVE)))
+        return false;
+    size_t list = quick_list_of(units);
+    if (UNLIKELY(list >= QUICK_LISTS))
+        return false;
+    uint64_t link = quick->list[list] ^ page_map.key;
+    *cell_link(cell) = link;
+    cell_mark(cell, CELL_CACHED, cell_hash(mix + link, CELL_CACHED));
     quick->list[list] = (uintptr_t)units << QUICK_UNITS_SHIFT | block;
     bitmap_set(quick->bitmap, list);
-    GAUGE_ADD(quick->bytes, units * CELL_UNIT);
+    GAUGE_SET(quick->room, room);
     GAUGE_ADD(quick->count, 1);
+    return true;
 }
 
-/* Takes the newest cell out of a list that is not empty; its state stays. False, and nothing is
- * changed: what it was linked by was overwritten. */
-static ALWAYS_INLINE bool quick_take(struct quick *quick, size_t list)
+/* Takes the newest cell out of a list that is not empty, and makes it `state`. 0, and nothing is
+ * changed: its header or its link was overwritten. */
+static ALWAYS_INLINE uintptr_t quick_take(struct quick *quick, size_t list, enum cell_state state)
 {
-    uintptr_t entry = quick->list[list];
-    uintptr_t next = *(uintptr_t *)quick_block(entry) ^ page_map.key;
-    if (UNLIKELY(!quick_entry_is_sound(next)))
-        return false;
+    uintptr_t block = quick_block(quick->list[list]);
+    struct cell *cell = cell_of(block);
+    size_t units = cell->units;
+    uint64_t link = *cell_link(cell);
+    uint64_t mix = cell_mix(cell, units);
+    if (UNLIKELY(cell->check != cell_hash(mix + link, CELL_CACHED)))
+        return 0;
+    if (state == CELL_LIVE)
+        cell_mark(cell, CELL_LIVE, cell_hash(mix, CELL_LIVE));
+    uintptr_t next = link ^ page_map.key;
     quick->list[list] = next;
     quick->bitmap[list / 64] &= ~((uint64_t)(next == 0) << (list % 64));
-    GAUGE_ADD(quick->bytes, -quick_units(entry) * CELL_UNIT);
+    GAUGE_ADD(quick->room, (ptrdiff_t)(units * CELL_UNIT));
     GAUGE_ADD(quick->count, (size_t)-1);
-    return true;
+    return block;
 }
 
 /* Gives cells back until at most `keep` bytes wait. */
@@ -130,6 +154,9 @@ void quick_evict(struct quick *quick, size_t keep);
 /* What is wrong with the newest cell of a list that cannot be handed out. Forgets that list: with
  * SNUG_MISUSE=warn its cells are lost. */
 struct misuse quick_drop_list(struct quick *quick, size_t list);
+
+/* Says how much may wait from now on. */
+void quick_set_limit(struct quick *quick, size_t limit);
 
 /* NULL if every invariant holds, otherwise what does not. */
 const char *quick_check(const struct quick *quick);

@@ -111,6 +111,7 @@ static inline bool lock_take_free(struct lock *lock)
         if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) != 0)
             return false;
         __atomic_store_n(&lock->word, 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_ACQUIRE);
         return true;
     }
     /* acquire: what the last holder wrote is seen */
@@ -145,6 +146,7 @@ static inline void lock_release(struct lock *lock)
         return;
     lock_rank_leave(lock);
     if (lock_is_alone()) {
+        __atomic_signal_fence(__ATOMIC_RELEASE);
         __atomic_store_n(&lock->word, 0, __ATOMIC_RELAXED);
         return;
     }

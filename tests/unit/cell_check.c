@@ -102,6 +102,13 @@ TEST(damaged_links_are_found)
           "a list of free cells has a cell that is not free or of another size");
 }
 
+TEST(wrong_counts_of_large_cells_are_found)
+{
+    static const char counts[] = "the counts of large free cells are wrong";
+    PLANT(cells.aged_units, cells.aged_units + 1, counts);
+    PLANT(cells.gone_pages, 1, counts);
+}
+
 TEST(wrong_bitmaps_are_found)
 {
     static const char bitmap[] = "the bitmap of free cells is wrong";
@@ -191,6 +198,7 @@ int main(void)
         ROW_WITH(damaged_headers_of_live_cells_are_found, plant, spans_end),
         ROW_WITH(damaged_trailers_are_found, plant, spans_end),
         ROW_WITH(damaged_links_are_found, plant, spans_end),
+        ROW_WITH(wrong_counts_of_large_cells_are_found, plant, spans_end),
         ROW_WITH(wrong_bitmaps_are_found, plant, spans_end),
         ROW_WITH(wrong_counts_are_found, plant, spans_end),
         ROW_WITH(a_free_cell_in_no_list_is_found, plant, spans_end),
