@@ -76,9 +76,12 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
         if (block < start)
             return misuse; /* a header */
         if (block < (uintptr_t)next_cell(cell)) {
-            if (block == start)
-                return damaged(cell); /* or its own header would have been found right */
-            misuse.kind = is_free ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
+            /* It begins here: its own header would have been found right, unless it waits and its
+             * link, which the check value covers, was written to. */
+            bool waits = cell->state == CELL_CACHED && cell->prev_free <= 1;
+            if (block == start && !waits)
+                return damaged(cell);
+            misuse.kind = is_free || block == start ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
             misuse.bytes = is_free ? 0 : cell_bytes(start);
             misuse.start = start;
             return misuse;

@@ -125,5 +125,6 @@ const char *quick_check(const struct quick *quick)
             entry = entry_next(entry);
         }
     }
-    return bytes == quick_bytes(quick) && count == quick->count ? NULL : "the quick lists do not add up";
+    return bytes == quick_bytes(quick) && count == quick->count ? NULL
+                                                                : "the quick lists do not add up";
 }

@@ -82,8 +82,7 @@ static inline size_t quick_bytes(const struct quick *quick)
 /* The list of a size in units; QUICK_LISTS or more if there is none. */
 static ALWAYS_INLINE size_t quick_list_of(size_t units)
 {
-    return bit_part((uint32_t)units, QUICK_STEP_LOG) -
-           ((QUICK_FIRST_LOG + 127) << QUICK_STEP_LOG);
+    return bit_part((uint32_t)units, QUICK_STEP_LOG) - ((QUICK_FIRST_LOG + 127) << QUICK_STEP_LOG);
 }
 
 /* Which of the own list of a size and the QUICK_WINDOW lists behind it have a cell that serves a
