@@ -184,7 +184,8 @@ static inline bool cell_is_sound(const struct cell *cell)
 }
 
 /* By the owner of a cell, whose size and link are those that stay. Neighbours' threads read the
- * state under the lock, to see whether it is CELL_FREE, which only comes and goes under the lock. */
+ * state under the lock, to see whether it is CELL_FREE, which only comes and goes under the lock.
+ */
 static inline void cell_mark(struct cell *cell, enum cell_state state, uint32_t check)
 {
     /* release: so that cells_check never sees a live cell with the check value of a waiting one but

@@ -444,7 +444,7 @@ TEST(damage_in_a_threads_cache_is_found)
     object_put(cache, object);
     PLANT(*object_key_word(object), 0, "a small block was written to when it was free");
     PLANT(*cache->top[CLASS_64], older, "a magazine holds an object of another class");
-    PLANT(cache->quick->bytes, 0, "the quick lists do not add up");
+    PLANT(cache->quick->room, 0, "the quick lists do not add up");
     PLANT(cache->quick->count, 1, "the quick lists do not add up");
     PLANT(cache->quick->bitmap[0], ~cache->quick->bitmap[0], "a quick list's bit is wrong");
 }
