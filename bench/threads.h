@@ -1,5 +1,7 @@
 /*
- * threads.h - threads that begin together, and the time until the last has ended its work.
+ * threads.h - threads that begin together, and the time from when the first of them begins until
+ * the last has ended its work. They read the clock themselves: whoever waits for them may be woken
+ * when they have long begun, or ended.
  */
 #ifndef SNUG_BENCH_THREADS_H
 #define SNUG_BENCH_THREADS_H
@@ -13,12 +15,16 @@ enum { MOST_THREADS = 1024 };
 static struct {
     pthread_barrier_t ready, done;
     void (*body)(unsigned thread);
+    uint64_t begin[MOST_THREADS], end[MOST_THREADS];
 } together;
 
 static void *threads_body(void *number)
 {
+    unsigned thread = (unsigned)(uintptr_t)number;
     pthread_barrier_wait(&together.ready);
-    together.body((unsigned)(uintptr_t)number);
+    together.begin[thread] = now_ns();
+    together.body(thread);
+    together.end[thread] = now_ns();
     pthread_barrier_wait(&together.done);
     return NULL;
 }
@@ -34,12 +40,14 @@ static inline uint64_t threads_time(unsigned count, void (*body)(unsigned thread
         if (pthread_create(&threads[i], NULL, threads_body, (void *)(uintptr_t)i) != 0)
             die("pthread_create");
     pthread_barrier_wait(&together.ready);
-    uint64_t start = now_ns();
     pthread_barrier_wait(&together.done);
-    uint64_t end = now_ns();
-    for (unsigned i = 0; i < count; i++)
+    uint64_t begin = UINT64_MAX, end = 0;
+    for (unsigned i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
-    return end - start;
+        begin = together.begin[i] < begin ? together.begin[i] : begin;
+        end = together.end[i] > end ? together.end[i] : end;
+    }
+    return end - begin;
 }
 
 #endif

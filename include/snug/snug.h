@@ -228,7 +228,8 @@ struct snug_heap_config {
 SNUG_PUBLIC snug_heap *snug_heap_create(const struct snug_heap_config *config) SNUG_NOTHROW;
 
 /* Frees all blocks of the heap at once, in a time that depends on its segments and slabs, not on
- * its blocks. The heap stays, and keeps up to SNUG_DIRTY bytes for what comes next. */
+ * its blocks. The heap stays, and keeps as much memory for what comes next as if the blocks had been
+ * freed one by one: up to SNUG_DIRTY bytes, and what was wanted again soon after it went back. */
 SNUG_PUBLIC void snug_heap_clear(snug_heap *heap) SNUG_NOTHROW;
 
 /* Frees all blocks, and the heap. NULL does nothing. */

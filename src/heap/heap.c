@@ -110,17 +110,18 @@ static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *z
     return take_large(heap, bytes, alignment, zero);
 }
 
-/* There was nothing. What is cached goes back before a program is told so, and who asked to be told
- * first may free something. A request that no amount of memory could serve does not cost the
- * program its caches. */
+/* There was nothing. What is cached goes back before a program is told so, first in this heap, then
+ * in all others, since they may share a provider, and do share the limits of the process; and who
+ * asked to be told first may free something. A request that no amount of memory could serve does
+ * not cost the program its caches. */
 static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
 {
     if (bytes >= MAX_REQUEST / 2 || alignment >= MAX_REQUEST / 2)
         return NULL;
     heap_trim_of(heap, 0);
-    if (heap != &heap_default && options.limit != LIMIT_NONE)
-        heap_trim_of(&heap_default, 0);
     void *block = take_any(heap, alignment, bytes, zero);
+    if (block == NULL && heaps_trim_others(heap, bytes))
+        block = take_any(heap, alignment, bytes, zero);
     if (block == NULL && heap_call_back(heap, bytes)) {
         heap_trim_of(heap, 0);
         block = take_any(heap, alignment, bytes, zero);

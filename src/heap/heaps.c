@@ -274,6 +274,7 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     record->call_back = settings->call_back;
     record->context = settings->context;
     record->calling = false;
+    record->visited = false;
     record->told = 0;
     record->range = NULL;
     memset(record->name, 0, sizeof(record->name));
@@ -323,19 +324,13 @@ struct heap *heap_create(const struct heap_settings *settings)
     return &record->heap;
 }
 
-/* How much of a heap that is cleared stays with it. */
-static size_t pages_kept(void)
-{
-    return options.dirty >> PAGE_SHIFT;
-}
-
 void heap_clear(struct heap *heap)
 {
-    list_lock();
+    list_lock(); /* to the end: who walks all heaps must not meet a half of one, nor may a fork */
     caches_clear(heap->record, false);
-    lock_release(&heaps.lock);
     arenas_clear(&heap->arenas);
-    spans_clear(&heap->spans, pages_kept());
+    spans_clear(&heap->spans, true);
+    lock_release(&heaps.lock);
 }
 
 void heap_destroy(struct heap *heap)
@@ -346,7 +341,7 @@ void heap_destroy(struct heap *heap)
     caches_clear(record, true);
     lock_release(&heaps.lock);
     arenas_clear(&heap->arenas);
-    spans_clear(&heap->spans, 0);
+    spans_clear(&heap->spans, false);
     heap->id = 0;
     if (record->range != NULL)
         page_map_remove_range(record->range);
@@ -383,6 +378,40 @@ void heap_look_at_limit(struct heap *heap)
     heap_call_back(heap, used - record->soft_limit);
 }
 
+/* ---- All heaps ---- */
+
+static size_t heap_trim_spans(struct heap *heap)
+{
+    return arenas_trim(&heap->arenas) + spans_purge(&heap->spans, 0);
+}
+
+/* Less than this a heap does not ask its provider for. */
+#define TAKEN_LEAST (64 * KIB)
+
+/* Not if it is a quota or the end of a buffer that is in the way. */
+static bool others_may_help(const struct heap_record *record, size_t bytes)
+{
+    return record == NULL ||
+           (record->quota.under != &provider_none &&
+            record->quota.limit - quota_used(&record->quota) >= size_max(bytes, TAKEN_LEAST));
+}
+
+bool heaps_trim_others(struct heap *heap, size_t bytes)
+{
+    if (!others_may_help(heap->record, bytes))
+        return false;
+    size_t given = heap != &heap_default ? heap_trim(0) : 0;
+    list_lock();
+    LIST_EACH(node, &heaps.heaps)
+    {
+        struct heap_record *record = record_of(node);
+        if (&record->heap != heap && !record->visited)
+            given += heap_trim_spans(&record->heap);
+    }
+    lock_release(&heaps.lock);
+    return given != 0;
+}
+
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context)
 {
     struct heap *found = NULL;
@@ -392,6 +421,15 @@ struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *con
         found = &record_of(node)->heap;
     lock_release(&heaps.lock);
     return found;
+}
+
+void heap_set_visited(struct heap *heap, bool visited)
+{
+    if (heap->record == NULL)
+        return;
+    list_lock();
+    heap->record->visited = visited;
+    lock_release(&heaps.lock);
 }
 
 /* ---- Fork ---- */

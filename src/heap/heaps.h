@@ -44,6 +44,7 @@ struct heap_record {
     struct list caches; /* the threads' caches of it */
     bool caching;       /* threads may have caches of it */
     bool placed;        /* this record lies in the heap's own memory */
+    bool visited;       /* its blocks are being visited: nobody else may change anything */
     struct arena *arena;
     struct quota quota; /* the heap's provider */
     struct meta meta;   /* for descriptors, of a heap that may take nothing from the system */
@@ -66,11 +67,18 @@ void heap_clear(struct heap *heap);
 /* Frees everything in a heap, and the heap. */
 void heap_destroy(struct heap *heap);
 
+/* Gives free memory of all heaps but this one back, if that can help it to have `bytes`. False:
+ * there was none. */
+bool heaps_trim_others(struct heap *heap, size_t bytes);
+
 /* Tells who wants to know that so many bytes could not be had. False: nobody does. */
 bool heap_call_back(struct heap *heap, size_t missing);
 
 /* Tells who wants to know if a heap has grown beyond its soft limit. */
 void heap_look_at_limit(struct heap *heap);
+
+/* Keeps heaps_trim_others from a heap, or no longer. */
+void heap_set_visited(struct heap *heap, bool visited);
 
 /* Calls `visit` with every live block of a heap, until it returns false; false if it did. Nobody
  * else may use the heap meanwhile, nor `visit`. (visit.c) */

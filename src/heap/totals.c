@@ -42,8 +42,7 @@ static void add_class(struct peek *peek, const struct heap *heap, struct heap_to
                       const struct class_totals *objects, size_t class)
 {
     size_t bytes = class_bytes(class);
-    size_t slabs =
-        objects->slabs * class_slab_pages(PEEK(peek, heap->spans.compact), class)
+    size_t slabs = objects->slabs * class_slab_pages(PEEK(peek, heap->spans.compact), class)
                    << PAGE_SHIFT;
     totals->slabs += slabs;
     totals->slabs_waste += rest_of(slabs, objects->total * bytes);

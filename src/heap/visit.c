@@ -36,16 +36,23 @@ static bool visit_segment(const struct spans *spans, const struct segment *segme
     return true;
 }
 
+static bool visit_all(const struct spans *spans, struct visitor *visitor)
+{
+    LIST_EACH(node, &spans->segments)
+    if (!visit_segment(spans, CONTAINER_OF(node, struct segment, link), visitor))
+        return false;
+    LIST_EACH(node, &spans->huge)
+    if (!visit_span(spans, CONTAINER_OF(node, struct span, link), visitor))
+        return false;
+    return true;
+}
+
 bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, size_t bytes),
                 void *context)
 {
     struct visitor visitor = {visit, context};
-    const struct spans *spans = &heap->spans;
-    LIST_EACH(node, &spans->segments)
-    if (!visit_segment(spans, CONTAINER_OF(node, struct segment, link), &visitor))
-        return false;
-    LIST_EACH(node, &spans->huge)
-    if (!visit_span(spans, CONTAINER_OF(node, struct span, link), &visitor))
-        return false;
-    return true;
+    heap_set_visited(heap, true);
+    bool all = visit_all(&heap->spans, &visitor);
+    heap_set_visited(heap, false);
+    return all;
 }

@@ -3,6 +3,8 @@
  */
 #include "meta/page_map.h"
 
+#include <string.h>
+
 #include "meta/meta.h"
 #include "platform/check.h"
 #include "platform/lock.h"
@@ -149,18 +151,37 @@ void page_map_set_entry(const void *page, uintptr_t value)
     __atomic_store_n(entry, value, __ATOMIC_RELAXED);
 }
 
+/* How many of `pages` pages lie in the leaf in which the first does. */
+static size_t pages_in_leaf(uintptr_t start, size_t pages)
+{
+    return size_min(pages, PAGE_MAP_LEAF - ((uint32_t)start >> PAGE_SHIFT));
+}
+
 void page_map_fill_entries(const void *start, size_t pages, uintptr_t value)
 {
-    for (size_t i = 0; i < pages; i++)
-        page_map_set_entry((const char *)start + (i << PAGE_SHIFT), value);
+    uintptr_t address = (uintptr_t)start;
+    while (pages != 0) {
+        size_t count = pages_in_leaf(address, pages);
+        uintptr_t *entries = entry_at(address);
+        CHECK(entries != NULL);
+        for (size_t i = 0; i < count; i++)
+            __atomic_store_n(&entries[i], value, __ATOMIC_RELAXED);
+        pages -= count;
+        address += count << PAGE_SHIFT;
+    }
 }
 
 void page_map_fill_classes(const void *start, size_t pages, size_t class)
 {
-    if (range_around((uintptr_t)start) != NULL)
+    uintptr_t address = (uintptr_t)start;
+    if (range_around(address) != NULL)
         return;
-    for (size_t i = 0; i < pages; i++)
-        *page_map_class_byte((uintptr_t)start + (i << PAGE_SHIFT)) = (uint8_t)class;
+    while (pages != 0) {
+        size_t count = pages_in_leaf(address, pages);
+        memset(page_map_class_byte(address), (int)class, count);
+        pages -= count;
+        address += count << PAGE_SHIFT;
+    }
 }
 
 void page_map_settle(const void *address)

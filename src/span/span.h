@@ -154,9 +154,10 @@ bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size
  * held. */
 void spans_give_range(struct spans *spans, struct span *span);
 
-/* Frees every span at once, huge ones included, and gives segments back but for up to `keep_pages`
- * pages. Slabs and cells that lay in them must be forgotten too. (spans_clear.c) */
-void spans_clear(struct spans *spans, size_t keep_pages);
+/* Frees every span at once, huge ones included. With `keep`, as much memory stays as if they had
+ * been freed one by one; without, all of it goes back. Slabs and cells that lay in it must be
+ * forgotten too. (spans_clear.c) */
+void spans_clear(struct spans *spans, bool keep);
 
 /* Makes a segment of memory that no provider gave, at page boundaries. False: no memory for its
  * descriptors. (spans_clear.c) */

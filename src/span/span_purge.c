@@ -57,7 +57,16 @@ static size_t purge_oldest_segment(struct spans *spans)
 {
     struct segment *segment = segment_cache_oldest_dirty(&spans->cache);
     size_t pages = segment->dirty_pages;
-    return segment_purge(spans, segment) ? pages : 0;
+    if (segment_purge(spans, segment))
+        return pages;
+    /* A provider that keeps the pages of what it handed out may take it back as a whole, and have
+     * another heap that it is for. */
+    segment_cache_remove(&spans->cache, segment);
+    if (segment_drop(spans, segment))
+        return pages;
+    segment->dirty_pages = (uint32_t)segment->pages;
+    segment_cache_put(&spans->cache, segment, spans->now());
+    return 0;
 }
 
 static size_t purge_down_to(struct spans *spans, size_t keep_pages)
@@ -116,12 +125,17 @@ static uint64_t next_tick(const struct spans *spans)
     return due;
 }
 
+size_t spans_bound(const struct spans *spans)
+{
+    return demand_bound(&spans->demand, base_pages(spans), in_use_pages(spans));
+}
+
 void spans_keep_bound(struct spans *spans)
 {
     spans_see_demand(spans);
     size_t base = base_pages(spans);
     size_t kept = spans_kept_pages(spans);
-    size_t bound = demand_bound(&spans->demand, base, in_use_pages(spans));
+    size_t bound = spans_bound(spans);
     if (kept > bound) {
         size_t purged = purge_down_to(spans, bound - size_min(bound, base / 2));
         if (purged != 0)

@@ -57,6 +57,12 @@ void run_settle(struct spans *spans, struct span *run);
 /* Adds a segment, from the cache or from the provider, in which `pages` pages fit for sure. */
 bool spans_grow(struct spans *spans, size_t pages);
 
+/* Fills in what a segment without a page in use, whose runs are in no bin, says of them. */
+void segment_summarize(struct segment *segment);
+
+/* Puts such a segment into the list, and its runs into the bins. */
+void segment_list(struct spans *spans, struct segment *segment);
+
 /* Moves a segment without a page in use from the list to the cache. */
 void segment_retire(struct spans *spans, struct segment *segment);
 
@@ -73,6 +79,9 @@ void spans_list_cached(struct spans *spans);
 /* Makes segments leave the cache that it has no room for, or, with `all`, all of them. Returns the
  * pages that went to the system by that. */
 size_t spans_shrink_cache(struct spans *spans, bool all);
+
+/* How many dirty pages may be kept now (span_purge.c). */
+size_t spans_bound(const struct spans *spans);
 
 /* Takes note of a change in what is kept or in use. */
 static inline void spans_see_demand(struct spans *spans)

@@ -46,7 +46,7 @@ static struct span *segment_unite(struct spans *spans, struct segment *segment, 
     return first;
 }
 
-static void segment_summarize(struct segment *segment)
+void segment_summarize(struct segment *segment)
 {
     segment->dirty_pages = 0;
     segment->longest = 0;
@@ -80,7 +80,7 @@ bool segment_purge(struct spans *spans, struct segment *segment)
 
 /* ---- Between the list and the cache ---- */
 
-static void segment_list(struct spans *spans, struct segment *segment)
+void segment_list(struct spans *spans, struct segment *segment)
 {
     list_push(&spans->segments, &segment->link);
     GAUGE_ADD(spans->segment_pages, segment->pages);

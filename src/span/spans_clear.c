@@ -3,42 +3,57 @@
  * its memory at once.
  *
  * The idea: what is in a heap is found by its segments and the spans that tile them, not by its
- * objects; a slab of a hundred objects is one descriptor here.
+ * objects; a slab of a hundred objects is one descriptor here. What was never touched is still
+ * known to be zero afterwards, and what is kept is what frees one by one would keep: what goes
+ * back to the system has to be faulted in again, which costs ten times all that is done here.
  *
  * Cost: O(segments + spans), and a page map entry for each page.
  */
 #include "platform/check.h"
 #include "span/large.h"
 #include "span/span_runs.h"
+#include "stats/stats.h"
 
-/* Gives all descriptors of a segment back but the first, which is returned; the page map forgets
- * what was there. */
-static struct span *segment_empty(struct spans *spans, struct segment *segment)
+static struct span *span_at(const char *start)
 {
-    struct span *first = (struct span *)page_map_entry((uintptr_t)segment->start);
-    for (char *at = span_end(first); at < segment_end(segment);) {
-        struct span *span = (struct span *)page_map_entry((uintptr_t)at);
-        CHECK(span->start == at);
-        at = span_end(span);
-        descriptor_give(spans, span);
-    }
-    page_map_fill_classes(segment->start, segment->pages, 0);
-    page_map_fill_entries(segment->start, segment->pages, entry_freed(0));
-    return first;
+    struct span *span = (struct span *)page_map_entry((uintptr_t)start);
+    CHECK(span->start == start);
+    return span;
 }
 
-/* Makes a segment that was emptied one free run. */
-static void segment_keep(struct spans *spans, struct segment *segment, struct span *run)
+/* Makes a span, and what follows it up to the next clean run, one dirty run, which is in no bin. */
+static void run_of_all(struct spans *spans, struct segment *segment, struct span *first)
 {
-    *run = (struct span){.start = segment->start,
-                         .segment = segment,
-                         .pages = (uint32_t)segment->pages,
-                         .kind = SPAN_DIRTY,
-                         .units = run->units};
+    char *end = span_end(first);
+    while (end < segment_end(segment)) {
+        struct span *next = span_at(end);
+        if (next->kind == SPAN_CLEAN)
+            break;
+        end = span_end(next);
+        descriptor_give(spans, next);
+    }
+    size_t pages = (size_t)(end - first->start) >> PAGE_SHIFT;
+    page_map_fill_classes(first->start, pages, 0);
+    page_map_fill_entries(first->start, pages, entry_freed(0));
+    *first = (struct span){.start = first->start,
+                           .segment = segment,
+                           .pages = (uint32_t)pages,
+                           .kind = SPAN_DIRTY,
+                           .units = first->units};
+    list_init(&first->link);
+    run_map(first);
+}
+
+static void segment_empty(struct spans *spans, struct segment *segment)
+{
+    struct span *span;
+    for (char *at = segment->start; at < segment_end(segment); at = span_end(span)) {
+        span = span_at(at);
+        if (span->kind != SPAN_CLEAN)
+            run_of_all(spans, segment, span);
+    }
     segment->used_pages = 0;
-    spans->empty_segments++;
-    run_map(run);
-    runs_add(&spans->dirty, run);
+    segment_summarize(segment);
 }
 
 bool spans_adopt(struct spans *spans, char *start, size_t bytes)
@@ -48,46 +63,61 @@ bool spans_adopt(struct spans *spans, char *start, size_t bytes)
     if (segment == NULL || run == NULL || !page_map_reserve(start, bytes))
         return false; /* what was taken is lost: the heap cannot be made */
     *segment = (struct segment){.spans = spans, .start = start, .pages = bytes >> PAGE_SHIFT};
-    run->units = 1;
+    *run = (struct span){.start = start,
+                         .segment = segment,
+                         .pages = (uint32_t)segment->pages,
+                         .kind = SPAN_DIRTY,
+                         .units = 1};
     lock_take(&spans->lock);
-    list_push(&spans->segments, &segment->link);
-    spans->segment_pages += segment->pages;
-    segment_keep(spans, segment, run);
+    run_map(run);
+    segment_list(spans, segment);
     lock_release(&spans->lock);
     return true;
 }
 
-void spans_clear(struct spans *spans, size_t keep_pages)
+/* Puts an emptied segment where it belongs: into the list if that has none yet, into the cache, or
+ * back to the provider if more would be kept with it than `bound`, in dirty pages. */
+static void segment_place(struct spans *spans, struct segment *segment, bool keep, size_t bound)
+{
+    size_t dirty = segment->dirty_pages;
+    if (!keep || spans_kept_pages(spans) + dirty > bound) {
+        if (segment_drop(spans, segment)) {
+            demand_purged(&spans->demand, dirty, spans->now());
+            return;
+        }
+        segment->dirty_pages = dirty == 0 ? 0 : (uint32_t)segment->pages;
+    }
+    if (spans->empty_segments == 0) {
+        segment_list(spans, segment);
+    } else {
+        segment_cache_put(&spans->cache, segment, spans->now());
+        COUNT(segments_cached, 1);
+    }
+}
+
+void spans_clear(struct spans *spans, bool keep)
 {
     lock_take(&spans->lock);
+    GAUGE_SET(spans->used_pages, 0);
     large_clear_locked(spans);
     spans_list_cached(spans);
     runs_init(&spans->dirty);
     runs_init(&spans->clean);
-    GAUGE_SET(spans->used_pages, 0);
     GAUGE_SET(spans->large_count, 0);
     GAUGE_SET(spans->large_requested, 0);
     spans->empty_segments = 0;
-    size_t kept = 0;
+    size_t bound = spans_bound(spans);
     for (struct list *node = spans->segments.next; node != &spans->segments;) {
         struct segment *segment = CONTAINER_OF(node, struct segment, link);
-        size_t pages = segment->pages;
         node = node->next;
-        struct span *run = segment_empty(spans, segment);
-        bool drop = kept + pages > keep_pages;
-        if (drop) {
-            list_remove(&segment->link);
-            drop = segment_free(spans->provider, spans->meta, segment);
-            if (drop) {
-                GAUGE_ADD(spans->segment_pages, -pages);
-                descriptor_give(spans, run);
-                continue;
-            }
-            list_push(&spans->segments, &segment->link); /* the provider refused */
-        }
-        kept += pages;
-        segment_keep(spans, segment, run);
+        list_remove(&segment->link);
+        GAUGE_ADD(spans->segment_pages, -segment->pages);
+        segment_empty(spans, segment);
+        segment_place(spans, segment, keep, bound);
     }
-    spans_see_demand(spans);
+    if (keep) {
+        spans_shrink_cache(spans, false);
+        spans_keep_bound(spans);
+    }
     lock_release(&spans->lock);
 }

@@ -202,7 +202,7 @@ TEST(a_class_that_grows_stocks_its_depot)
     assert_int_equal(magazine_capacity(magazine->log), capacity);
     magazine_drain(magazine);
     arenas_clear(&arenas);
-    spans_clear(&spans, 0);
+    spans_clear(&spans, false);
     assert_arenas_empty();
 }
 
@@ -232,7 +232,7 @@ TEST(a_sparse_class_keeps_nothing_waiting)
     assert_int_equal(depot_of(CLASS_64)->count, 0); /* what waited has gone as well */
     magazine_drain(second);
     arenas_clear(&arenas);
-    spans_clear(&spans, 0);
+    spans_clear(&spans, false);
     assert_arenas_empty();
 }
 

@@ -10,6 +10,7 @@
 #include "heap/totals.h"
 #include "heap_support.h"
 #include "options/options.h"
+#include "provider/provider_prealloc.h"
 #include "stats/stats.h"
 
 static struct heap *make(struct heap_settings settings)
@@ -244,6 +245,37 @@ TEST(what_is_not_clean_is_cleared)
     fake_provider_end(&fake);
 }
 
+/* The pages of memory taken ahead cannot go back one by one; whole segments can. */
+TEST(heaps_on_one_provider_leave_each_other_what_they_do_not_use)
+{
+    struct pool pool;
+    enum { BLOCKS = 30000 };
+    static void *blocks[BLOCKS];
+    assert_true(provider_prealloc_init(&pool, 32 * MIB, NULL));
+    struct heap *first = make((struct heap_settings){.provider = &pool.provider});
+    struct heap *second = make((struct heap_settings){.provider = &pool.provider});
+    for (unsigned round = 0; round < 4; round++) {
+        for (size_t i = 0; i < BLOCKS; i++)
+            assert_non_null(blocks[i] = heap_take_in(first, 800));
+        if (round % 2 == 0)
+            heap_clear(first);
+        for (size_t i = 0; round % 2 != 0 && i < BLOCKS; i++)
+            heap_give(blocks[i]);
+        for (size_t i = 0; i < BLOCKS; i++)
+            blocks[i] = heap_take_in(second, 800);
+        ASSERT_THAT(blocks[BLOCKS - 1] != NULL, "round %u", round);
+        heap_clear(second);
+        heap_trim_of(first, 0);
+        heap_trim_of(second, 0);
+        assert_sound(first);
+        assert_sound(second);
+    }
+    heap_destroy(first);
+    heap_destroy(second);
+    assert_int_equal(pool.extents->taken_pages, 0);
+    pool_end(&pool);
+}
+
 /* ---- Quota and limits ---- */
 
 TEST(a_quota_is_kept_to_and_used)
@@ -273,6 +305,32 @@ TEST(a_quota_is_kept_to_and_used)
         assert_sound(heap);
         heap_destroy(heap);
     }
+}
+
+/* What malloc's heap keeps is given up for another heap, but not for a quota of that. */
+TEST(what_other_heaps_keep_is_given_up_for_the_limit)
+{
+    void *blocks[8];
+    for (size_t i = 0; i < 8; i++)
+        memset(blocks[i] = heap_take(3 * MIB), 1, 3 * MIB);
+    for (size_t i = 0; i < 8; i++)
+        heap_give(blocks[i]);
+    size_t kept = heap_totals().waiting;
+    assert_true(kept >= 20 * MIB);
+    struct heap *bounded = make((struct heap_settings){.quota = MIB});
+    assert_null(heap_take_in(bounded, 2 * MIB));
+    assert_int_equal(heap_totals().waiting, kept);
+    options.limit = COUNTED(map_bytes) - COUNTED(unmap_bytes) + 8 * MIB;
+    struct heap *heap = make((struct heap_settings){0});
+    assert_non_null(heap_take_in(heap, 16 * MIB));
+    assert_int_equal(heap_totals().waiting, 0);
+    /* And the other way round. */
+    heap_clear(heap);
+    assert_non_null(blocks[0] = heap_take(20 * MIB));
+    heap_give(blocks[0]);
+    heap_destroy(heap);
+    heap_destroy(bounded);
+    options_reset(NULL);
 }
 
 struct told {
@@ -460,7 +518,9 @@ int main(void)
         ROW(misuse_is_seen_without_keys),
         ROW(an_own_provider_outside),
         ROW(what_is_not_clean_is_cleared),
+        ROW(heaps_on_one_provider_leave_each_other_what_they_do_not_use),
         ROW(a_quota_is_kept_to_and_used),
+        ROW(what_other_heaps_keep_is_given_up_for_the_limit),
         ROW(a_soft_limit_tells_what_is_missing),
         ROW(who_is_told_may_make_room),
         ROW(any_call_of_a_provider_may_fail),
