@@ -6,11 +6,17 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,6 +204,92 @@ TEST(a_file_by_its_name_leaves_others_alone)
     unlink(path);
 }
 
+/* ---- Names that killed processes left ---- */
+
+static void write_file(const char *name, const char *text)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Whether a file is there; it is not afterwards. */
+static bool file_take_away(const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return unlink(path) == 0;
+}
+
+TEST(empty_files_of_its_names_go)
+{
+    static const char *const left[] = {"heap", "heap.1.0", "heap.4711.12"};
+    static const char *const others[] = {"heap.",     "heap.1",    "heap.1.",   "heap..0",
+                                         "heap.1.0.", "heap.1.0x", "heaps.1.0", "snug.1.0"};
+    char path[96];
+    for (size_t i = 0; i < 3; i++)
+        write_file(left[i], "");
+    for (size_t i = 0; i < 8; i++)
+        write_file(others[i], "");
+    write_file("heap.2.0", "important");
+    snprintf(path, sizeof(path), "%s/heap", directory);
+    struct file_provider file;
+    struct file_settings named = settings(MIB, true);
+    named.path = path;
+    assert_int_equal(provider_file_init(&file, &named, NULL), 0);
+    provider_file_end(&file);
+    for (size_t i = 0; i < 3; i++)
+        ASSERT_THAT(!file_take_away(left[i]), "%s is there", left[i]);
+    for (size_t i = 0; i < 8; i++)
+        ASSERT_THAT(file_take_away(others[i]), "%s is gone", others[i]);
+    assert_true(file_take_away("heap.2.0"));
+}
+
+/* From here on, files without a name are not to be had, as on some file systems. */
+static void forbid_files_without_names(void)
+{
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof(program) / sizeof(program[0]), program};
+    CHILD_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHILD_CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0);
+}
+
+static void use_named_files(void *argument)
+{
+    (void)argument;
+    struct file_provider file;
+    struct file_settings growing = settings(MIB, true);
+    forbid_files_without_names();
+    CHILD_CHECK(open(directory, O_RDWR | O_TMPFILE, 0600) < 0 && errno == EOPNOTSUPP);
+    CHILD_CHECK(provider_file_init(&file, &growing, NULL) == 0);
+    CHILD_CHECK(exercise(&file.pool.provider, 8 * MIB) > 4 * MIB);
+    provider_file_end(&file);
+}
+
+TEST(where_files_need_a_name_it_goes_at_once)
+{
+    char said[TEXT_MOST];
+    write_file("snug.1.0", "");
+    write_file("snug", "");
+    write_file("snug.1.0.txt", "");
+    assert_int_equal(child_status(use_named_files, NULL, said), 0);
+    assert_string_equal(said, "");
+    assert_false(file_take_away("snug.1.0"));
+    assert_true(file_take_away("snug"));
+    assert_true(file_take_away("snug.1.0.txt"));
+    assert_int_equal(files_in_directory(), 0);
+}
+
 TEST(what_no_file_can_be_made_in_is_said_once)
 {
     struct file_provider file;
@@ -353,16 +445,6 @@ TEST(the_limit_counts_all_that_the_system_gives)
     assert_true(os->give(os, first, 4 * MIB));
 }
 
-static void write_file(const char *name, const char *text)
-{
-    char path[160];
-    snprintf(path, sizeof(path), "%s/%s", directory, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static size_t limit_in(const char *membership, bool version_1)
 {
     char group[96], root[96];
@@ -408,6 +490,8 @@ int main(void)
         ROW_WITH(a_file_of_fixed_size, begin, end),
         ROW_WITH(files_grow_by_a_factor, begin, end),
         ROW_WITH(a_file_by_its_name_leaves_others_alone, begin, end),
+        ROW_WITH(empty_files_of_its_names_go, begin, end),
+        ROW_WITH(where_files_need_a_name_it_goes_at_once, begin, end),
         ROW_WITH(what_no_file_can_be_made_in_is_said_once, begin, end),
         ROW_WITH(a_file_that_cannot_grow_refuses, begin, end),
         ROW_WITH(a_fork_copies_files, begin, end),
