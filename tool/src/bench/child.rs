@@ -21,8 +21,8 @@ use super::results::{Figures, Row, Unit};
 use crate::launch;
 use crate::process::{self, Next, Sample};
 
-/// A run that takes longer has failed.
-const MOST_TIME: Duration = Duration::from_secs(180);
+/// A run that takes longer has failed, whatever else is known of it.
+pub const MOST_TIME: Duration = Duration::from_secs(3600);
 /// How much of what a failing program said is quoted.
 const QUOTED: usize = 300;
 
@@ -76,12 +76,19 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// Runs the job once. `stop` is set by a signal; the run is killed then.
-pub fn run(job: &Job, allocator: &Allocator, round: u32, stop: &AtomicBool) -> Result<Outcome, Failure> {
+/// When a run is killed.
+pub struct Limit<'a> {
+    /// Set by a signal.
+    pub stop: &'a AtomicBool,
+    pub most_time: Duration,
+}
+
+/// Runs the job once.
+pub fn run(job: &Job, allocator: &Allocator, round: u32, limit: &Limit) -> Result<Outcome, Failure> {
     let mut meter = Meter::new()?;
     let mut command = command_for(&job.words, job, allocator)?;
     command.env(meter::VARIABLE, meter.path());
-    let finished = finish(&mut command, job.row.unit, stop, &mut |pid, since| meter.look(pid, since))?;
+    let finished = finish(&mut command, job.row.unit, limit, &mut |pid, since| meter.look(pid, since))?;
     let reading = meter.finish();
     let figures = figures(&finished, job.row.unit, round, &reading)?;
     Ok(Outcome { figures, reading })
@@ -137,7 +144,7 @@ pub struct Finished {
 pub fn finish(
     command: &mut Command,
     unit: Unit,
-    stop: &AtomicBool,
+    limit: &Limit,
     look: &mut dyn FnMut(u32, Duration) -> Duration,
 ) -> Result<Finished, Failure> {
     let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
@@ -149,8 +156,8 @@ pub fn finish(
     let program = command.get_program().to_string_lossy().into_owned();
     let (mut stopped, mut too_long) = (false, false);
     let sample = process::run_watched(command, &mut |pid, since| {
-        stopped = stop.load(Ordering::Relaxed);
-        too_long = since > MOST_TIME;
+        stopped = limit.stop.load(Ordering::Relaxed);
+        too_long = since > limit.most_time;
         match stopped || too_long {
             true => Next::Kill,
             false => Next::LookAgainIn(look(pid, since)),
@@ -161,7 +168,7 @@ pub fn finish(
         return Err(Failure::Stopped);
     }
     if too_long {
-        return Err(Failure::Broken(format!("killed after {} s", MOST_TIME.as_secs())));
+        return Err(Failure::Broken(format!("killed after {} s", limit.most_time.as_secs())));
     }
     if !sample.status.success() {
         return Err(Failure::Broken(format!("{}; {}", sample.status, end_of(&text_of(&mut err)?))));

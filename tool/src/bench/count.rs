@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{ensure, Context, Result};
 
 use super::allocators::Allocator;
-use super::child::{self, Failure, Job};
+use super::child::{self, Failure, Job, Limit};
 use super::progress::Progress;
 use super::results::{RowResult, Series, Unit};
 use super::runner::{self, Measured, Plan};
@@ -27,10 +27,10 @@ pub fn ensure_there() -> Result<()> {
 pub fn measure(jobs: &[Job], allocators: &[Allocator], stop: &AtomicBool) -> Result<Measured> {
     let jobs: Vec<&Job> = jobs.iter().filter(|job| job.doubled.is_some()).collect();
     ensure!(!jobs.is_empty(), "none of these rows can be counted: that needs one thread and a number of operations");
-    let mut progress =
-        Progress::new(jobs.len(), allocators.len(), Plan { rounds: 1, most_time: None, system_calls: false });
+    let mut progress = Progress::new(jobs.len(), allocators.len(), Plan { rounds: 1, ..Plan::default() });
     let mut rows = Vec::new();
     let mut ended_early = None;
+    let limit = Limit { stop, most_time: child::MOST_TIME };
     for (place, job) in jobs.iter().enumerate() {
         let mut series: Vec<Series> = allocators.iter().map(|_| Series::default()).collect();
         for (series, allocator) in series.iter_mut().zip(allocators) {
@@ -39,7 +39,7 @@ pub fn measure(jobs: &[Job], allocators: &[Allocator], stop: &AtomicBool) -> Res
             }
             progress.begin(&format!("{} on {}", job.row.name, allocator.name));
             let start = std::time::Instant::now();
-            match count(job, allocator, stop) {
+            match count(job, allocator, &limit) {
                 Ok(instructions) => series.instructions = Some(instructions),
                 Err(Failure::Stopped) => ended_early = Some(format!("stopped at {}", job.row.name)),
                 Err(Failure::Broken(why)) => series.failure = Some(why),
@@ -53,10 +53,10 @@ pub fn measure(jobs: &[Job], allocators: &[Allocator], stop: &AtomicBool) -> Res
 }
 
 /// Instructions for each operation.
-fn count(job: &Job, allocator: &Allocator, stop: &AtomicBool) -> Result<f64, Failure> {
+fn count(job: &Job, allocator: &Allocator, limit: &Limit) -> Result<f64, Failure> {
     let doubled = job.doubled.as_ref().context("a row that cannot be counted")?;
-    let (once, once_operations) = run(job, &job.words, allocator, stop)?;
-    let (twice, twice_operations) = run(job, doubled, allocator, stop)?;
+    let (once, once_operations) = run(job, &job.words, allocator, limit)?;
+    let (twice, twice_operations) = run(job, doubled, allocator, limit)?;
     if twice_operations <= once_operations {
         return Err(Failure::Broken("the longer run has no more operations than the shorter".into()));
     }
@@ -64,12 +64,7 @@ fn count(job: &Job, allocator: &Allocator, stop: &AtomicBool) -> Result<f64, Fai
 }
 
 /// The instructions of a run, and its operations.
-fn run(
-    job: &Job,
-    words: &[std::ffi::OsString],
-    allocator: &Allocator,
-    stop: &AtomicBool,
-) -> Result<(f64, f64), Failure> {
+fn run(job: &Job, words: &[std::ffi::OsString], allocator: &Allocator, limit: &Limit) -> Result<(f64, f64), Failure> {
     let out = tempfile::NamedTempFile::new()?;
     let mut place = std::ffi::OsString::from("--callgrind-out-file=");
     place.push(out.path());
@@ -82,7 +77,7 @@ fn run(
         command.env_remove("LD_PRELOAD");
     }
     let look = &mut |_, _| Duration::from_millis(50);
-    let finished = child::finish(&mut command, Unit::NsPerOperation, stop, look)?;
+    let finished = child::finish(&mut command, Unit::NsPerOperation, limit, look)?;
     let operations = *child::parse(&finished.stdout)?.get("ops").context("it did not print ops=")?;
     let text = fs::read_to_string(out.path()).context("callgrind left no figures")?;
     Ok((total(&text).context("callgrind left no total")?, operations))

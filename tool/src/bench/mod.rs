@@ -64,9 +64,15 @@ pub struct BenchArgs {
     #[arg(long)]
     pub quick: bool,
 
-    /// Rounds; in each, every row runs once on every allocator [default: 10, or up to 5 if quick]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Rounds; in each, every row runs once on every allocator; 0 only counts system calls [default: 10, or up to 5
+    /// if quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub rounds: Option<u32>,
+
+    /// Go on from the results of an earlier run, a --json file: rounds are added to its rows, and rows to it. It must be
+    /// of this machine, this snug and the same allocators
+    #[arg(long, value_name = "FILE", conflicts_with = "count")]
+    pub resume: Option<PathBuf>,
 
     /// Only these rows: names, families or patterns with *; may be given several times
     #[arg(long, value_name = "ROWS", value_delimiter = ',')]
@@ -139,13 +145,17 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
         allocators::ensure_loads(allocator, Path::new(&jobs[0].words[0]))?;
     }
     missing.extend(found.missing);
+    let nothing = Measured { rows: Vec::new(), rounds: 0, ended_early: None };
+    let mut lab = assemble("snug bench", found.allocators, nothing, args.quick);
+    let known = args.resume.as_deref().map(Lab::read).transpose()?;
+    known.iter().try_for_each(|known| known.ensure_comparable(&lab))?;
 
     let stop = runner::stop_at_signals()?;
     let measured = match args.count {
-        true => count_instructions(&jobs, &found.allocators, &stop)?,
-        false => measure(args, &jobs, &found.allocators, &stop, &mut missing)?,
+        true => count_instructions(&jobs, &lab.allocators, &stop)?,
+        false => measure(args, &jobs, known, &lab.allocators, &stop, &mut missing)?,
     };
-    let mut lab = assemble("snug bench", found.allocators, measured, args.quick);
+    lab.take(measured);
     lab.missing = missing;
     report::publish(&lab, &args.report)?;
     Ok(if lab.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -159,16 +169,26 @@ fn count_instructions(jobs: &[Job], allocators: &[Allocator], stop: &AtomicBool)
 fn measure(
     args: &BenchArgs,
     jobs: &[Job],
+    known: Option<Lab>,
     allocators: &[Allocator],
     stop: &AtomicBool,
     missing: &mut Vec<String>,
 ) -> Result<Measured> {
     let mut plan = plan(args);
+    plan.first_round = known.as_ref().map_or(0, Lab::rounds_begun);
     plan.system_calls = !args.no_system_calls && system_calls::is_there();
     if !args.no_system_calls && !plan.system_calls {
         missing.push(system_calls::MISSING.into());
     }
-    runner::measure(jobs, allocators, plan, stop)
+    let mut known = known.map_or(Vec::new(), |lab| lab.rows);
+    let mut row_of = |job: &Job| match known.iter().position(|result| result.row.name == job.row.name) {
+        Some(place) => known.remove(place),
+        None => runner::empty_row(job, allocators),
+    };
+    let rows = jobs.iter().map(&mut row_of).collect();
+    let mut measured = runner::go_on(jobs, rows, allocators, plan, stop)?;
+    measured.rows.extend(known);
+    Ok(measured)
 }
 
 fn plan(args: &BenchArgs) -> Plan {
@@ -176,7 +196,7 @@ fn plan(args: &BenchArgs) -> Plan {
         (true, None) => (QUICK_ROUNDS, Some(QUICK_TIME)),
         (_, rounds) => (rounds.unwrap_or(ROUNDS), None),
     };
-    Plan { rounds, most_time, system_calls: true }
+    Plan { rounds, most_time, system_calls: true, first_round: 0 }
 }
 
 /// The results with where and when they were found.

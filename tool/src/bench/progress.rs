@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_what_runs_took() {
-        let mut progress = Progress::new(2, 3, Plan { rounds: 2, most_time: None, system_calls: false });
+        let mut progress = Progress::new(2, 3, Plan { rounds: 2, ..Plan::default() });
         assert_eq!(progress.left(), GUESS * 12);
         progress.end(0, Duration::from_millis(100));
         assert_eq!(progress.left(), Duration::from_millis(500) + GUESS * 6);
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn the_time_left_is_never_more_than_the_plan_allows() {
         let progress =
-            Progress::new(2, 3, Plan { rounds: 2, most_time: Some(Duration::from_secs(1)), system_calls: false });
+            Progress::new(2, 3, Plan { rounds: 2, most_time: Some(Duration::from_secs(1)), ..Plan::default() });
         assert!(progress.left() <= Duration::from_secs(1));
     }
 }

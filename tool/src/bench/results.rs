@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::allocators::{Allocator, SNUG, SYSTEM};
 use super::machine::Machine;
+use super::runner::Measured;
 use super::stats::{self, Estimate};
 
 /// Raised when a reader of older files could misunderstand one.
@@ -109,8 +110,35 @@ pub struct Point {
 }
 
 impl Lab {
+    /// Of snug or of the system's malloc. Another allocator that cannot run a row is a fact about it, and shown as one.
     pub fn has_failures(&self) -> bool {
-        self.rows.iter().flat_map(|row| &row.series).any(|series| series.failure.is_some())
+        let counts = |allocator: &Allocator| allocator.name == SYSTEM || allocator.name.starts_with(SNUG);
+        let failed = |row: &RowResult| {
+            row.series.iter().zip(&self.allocators).any(|(series, one)| series.failure.is_some() && counts(one))
+        };
+        self.rows.iter().any(failed)
+    }
+
+    /// One more than the number of the last round.
+    pub fn rounds_begun(&self) -> u32 {
+        let figures = self.rows.iter().flat_map(|row| &row.series).flat_map(|series| &series.figures);
+        figures.map(|figures| figures.round + 1).max().unwrap_or(0)
+    }
+
+    pub fn take(&mut self, measured: Measured) {
+        self.settings.rounds = measured.rounds;
+        self.rows = measured.rows;
+        self.ended_early = measured.ended_early;
+    }
+
+    /// Whether figures of another lab can stand beside those of this one.
+    pub fn ensure_comparable(&self, other: &Lab) -> Result<()> {
+        let names = |lab: &Lab| lab.allocators.iter().map(|allocator| allocator.name.clone()).collect::<Vec<_>>();
+        ensure!(names(self) == names(other), "the results do not have the same allocators");
+        ensure!(self.machine == other.machine, "the results are of different machines or systems");
+        ensure!(self.version == other.version, "the results are of different versions of snug");
+        ensure!(self.settings.quick == other.settings.quick, "one of the results is a quick run and one is not");
+        Ok(())
     }
 
     pub fn place_of(&self, name: &str) -> Option<usize> {
@@ -141,11 +169,7 @@ impl Lab {
         let mut labs = labs.into_iter();
         let mut all = labs.next().context("there is nothing to report")?;
         for lab in labs {
-            let names = |lab: &Lab| lab.allocators.iter().map(|allocator| allocator.name.clone()).collect::<Vec<_>>();
-            ensure!(names(&lab) == names(&all), "the files do not have the same allocators");
-            ensure!(lab.machine == all.machine, "the files are of different machines or systems");
-            ensure!(lab.version == all.version, "the files are of different versions of snug");
-            ensure!(lab.settings.quick == all.settings.quick, "some of the files are quick runs and some are not");
+            all.ensure_comparable(&lab)?;
             for row in lab.rows {
                 match all.rows.iter_mut().find(|other| other.row.name == row.row.name) {
                     None => all.rows.push(row),

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::allocators::Allocator;
-use super::child::{self, Failure, Job};
+use super::child::{self, Failure, Job, Limit};
 use super::results::Unit;
 
 const CALLS: &str = "trace=mmap,munmap,mremap,madvise,mprotect,brk,process_madvise";
@@ -21,7 +20,7 @@ pub fn is_there() -> bool {
 }
 
 /// Counts by name, children and start included.
-pub fn count(job: &Job, allocator: &Allocator, stop: &AtomicBool) -> Result<BTreeMap<String, u64>, Failure> {
+pub fn count(job: &Job, allocator: &Allocator, limit: &Limit) -> Result<BTreeMap<String, u64>, Failure> {
     let table = tempfile::NamedTempFile::new()?;
     let mut words = vec!["strace".into(), "-f".into(), "-qq".into(), "-c".into(), "-e".into(), CALLS.into()];
     words.extend(["-o".into(), table.path().into()]);
@@ -39,7 +38,7 @@ pub fn count(job: &Job, allocator: &Allocator, stop: &AtomicBool) -> Result<BTre
     if let Some(folder) = &job.folder {
         command.current_dir(folder);
     }
-    child::finish(&mut command, Unit::Seconds, stop, &mut |_, _| Duration::from_millis(50))?;
+    child::finish(&mut command, Unit::Seconds, limit, &mut |_, _| Duration::from_millis(50))?;
     Ok(parse(&fs::read_to_string(table.path()).context("strace left no table")?))
 }
 

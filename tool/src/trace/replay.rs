@@ -136,7 +136,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     let measured = runner::measure(
         &jobs,
         &found.allocators,
-        Plan { rounds: args.rounds, most_time: None, system_calls: system_calls::is_there() },
+        Plan { rounds: args.rounds, system_calls: system_calls::is_there(), ..Plan::default() },
         &stop,
     )?;
     let mut lab = assemble("snug replay", found.allocators, measured, false);

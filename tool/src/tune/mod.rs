@@ -130,7 +130,7 @@ fn measure(
     stop: &AtomicBool,
 ) -> Result<Part> {
     let allocators: Vec<_> = candidates.iter().map(|candidate| candidate.allocator(library)).collect();
-    let plan = Plan { rounds, most_time: None, system_calls: false };
+    let plan = Plan { rounds, ..Plan::default() };
     let measured = runner::measure(std::slice::from_ref(&subject.job), &allocators, plan, stop)?;
     Ok(Part { candidates, lab: assemble("snug tune", allocators, measured, false) })
 }
