@@ -64,8 +64,22 @@ fn a_recorded_trace() {
 }
 
 #[test]
+fn a_trace_that_is_cut_short() {
+    let place = Place::new();
+    let trace = place.path("ls.trace");
+    assert!(place.output(&["record", "-q", "-o", text(&trace), "ls", "-lR", "/usr/include"]).status.success());
+    let bytes = std::fs::read(&trace).unwrap();
+    std::fs::write(&trace, &bytes[..bytes.len() - 10]).unwrap();
+    assert_refused(&place.output(&["tune", "--rounds", "3", text(&trace)]), 1, &["ls.trace", "--whole"]);
+    let output = place.output(&["tune", "--rounds", "3", "--whole", text(&trace)]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("Best for memory"), "{}", stdout(&output));
+}
+
+#[test]
 fn what_cannot_be_tuned() {
     let place = Place::new();
+    assert_refused(&place.output(&["tune", "--whole", "sleep", "0"]), 1, &["--whole and --process are for traces"]);
     assert_refused(&place.output(&["tune", "no-such-program"]), 127, &["no-such-program"]);
     assert_refused(&place.output(&["tune", "--", "sh", "-c", "exit 3"]), 1, &["the command fails: exit status: 3"]);
 }

@@ -125,6 +125,14 @@ impl Lab {
         figures.map(|figures| figures.round + 1).max().unwrap_or(0)
     }
 
+    /// The rounds of the row with the fewest, and of that with the most. A row without any, as after --count, is left
+    /// out.
+    pub fn rounds_of_rows(&self) -> (usize, usize) {
+        let rounds = |row: &RowResult| row.series.iter().map(|series| series.figures.len()).max().unwrap_or(0);
+        let found = || self.rows.iter().map(rounds).filter(|&rounds| rounds > 0);
+        (found().min().unwrap_or(0), found().max().unwrap_or(0))
+    }
+
     pub fn take(&mut self, measured: Measured) {
         self.settings.rounds = measured.rounds;
         self.rows = measured.rows;

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::bench::allocators::{Allocator, SNUG};
 
 /// One option each. Those that say what is reported or checked are left out, and those whose effect is a limit.
-const SINGLE: [(&str, &str); 12] = [
+const SINGLE: [(&str, &str); 15] = [
     ("SNUG_PRESET", "lean"),
     ("SNUG_PRESET", "fast"),
     ("SNUG_THREAD_CACHE", "256K"),
@@ -21,6 +21,9 @@ const SINGLE: [(&str, &str); 12] = [
     ("SNUG_PURGE_DELAY", "-1"),
     ("SNUG_CACHE_SEGMENTS", "0"),
     ("SNUG_ARENAS", "1"),
+    ("SNUG_HUGE_PAGES", "always"),
+    ("SNUG_HUGE_PAGES", "never"),
+    ("SNUG_PREFAULT", "1M"),
 ];
 
 /// Settings of snug; none are the default. Sorted by name, one value each.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
@@ -25,6 +25,7 @@ use crate::bench::runner::{self, Plan};
 use crate::bench::stats::{Estimate, Interval};
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
+use crate::trace::summary::Summary;
 use crate::{cache, carried, launch};
 use candidates::Candidate;
 use verdict::{Goal, GOALS};
@@ -43,7 +44,7 @@ Ratios to snug without options, in the same round: the median, and where it lies
 /// together, are then measured anew, beside the default. The command runs some dozen times, without standard input and
 /// with its output thrown away, so it must do the same each time. Ctrl-C ends with what is known until then.
 #[derive(Debug, Args)]
-#[command(override_usage = "snug tune [--rounds N] FILE.trace\n       snug tune [--rounds N] [--] CMD [ARGS]...")]
+#[command(override_usage = "snug tune [OPTIONS] FILE.trace\n       snug tune [OPTIONS] [--] CMD [ARGS]...")]
 pub struct TuneArgs {
     /// Rounds of the second part; the first has a third of them, but at least 5
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=10_000))]
@@ -52,6 +53,14 @@ pub struct TuneArgs {
     /// Write every measured value of the last part to FILE
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+
+    /// Of a trace of several processes, the number of the one to replay [default: the one that allocated most]
+    #[arg(long, value_name = "N")]
+    pub process: Option<u32>,
+
+    /// Use what is whole of a trace that is cut short or damaged
+    #[arg(long)]
+    pub whole: bool,
 
     /// A trace that snug record wrote, or a command and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
@@ -76,7 +85,7 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
         File::options().create(true).append(true).open(path).with_context(|| cannot_write(path))?;
     }
     let library = cache::library()?;
-    let subject = subject(&args.words)?;
+    let subject = subject(args)?;
     let (singles, unknown) = candidates::singles(&library);
     let stop = runner::stop_at_signals()?;
     let mut part = measure(&subject, singles, (args.rounds / 3).max(LEAST_ROUNDS), &library, &stop)?;
@@ -106,15 +115,19 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-fn subject(words: &[OsString]) -> Result<Subject> {
-    if let [word] = words {
+fn subject(args: &TuneArgs) -> Result<Subject> {
+    let words = &args.words;
+    if let [word] = words.as_slice() {
         let path = Path::new(word);
         if Trace::is_trace(path) {
-            let program = replay::convert(&mut Trace::open(path, false)?, path, None, false)?;
+            let mut trace = Trace::open(path, args.whole)?;
+            let program = replay::convert(&mut trace, path, args.process, false)?;
+            eprint!("{}", Summary::new(&trace, 0, &program.converted).warnings());
             let job = replay::job(&cache::unpack(&carried::REPLAYER)?, &program, Touch::All);
             return Ok(Subject { job, is_trace: true, _program: Some(program) });
         }
     }
+    ensure!(!args.whole && args.process.is_none(), "--whole and --process are for traces, and this is a command");
     launch::command_for(words)?; // says what is wrong with the command before anything runs
     let name = Path::new(&words[0]).file_name().unwrap_or(&words[0]).to_string_lossy().into_owned();
     let row = Row { name: name.clone(), family: name, about: String::new(), threads: 1, unit: Unit::Seconds };

@@ -11,7 +11,7 @@ use crate::bench::results::Lab;
 const BEST: &str = "*";
 /// The least and the most of n values hold the median between them with a probability of 1 - 2 / 2^n; of fewer values
 /// than these, nothing can be said with 95 %.
-const SURE_FROM: u32 = 6;
+const SURE_FROM: usize = 6;
 
 pub fn render(lab: &Lab) -> String {
     let mut text = String::new();
@@ -48,9 +48,13 @@ fn render_table(text: &mut String, table: &Table) {
 
 /// The rounds, and whether they are all.
 pub fn summary(lab: &Lab) -> String {
-    let shown = format!("Rounds: {}, interleaved.", lab.settings.rounds);
-    let rounds = match lab.settings.rounds {
-        rounds if rounds < SURE_FROM => {
+    let (least, most) = lab.rounds_of_rows();
+    let shown = match least == most {
+        true => format!("Rounds: {most}, interleaved."),
+        false => format!("Rounds: {least} to {most}, by row, interleaved."),
+    };
+    let rounds = match least {
+        least if least < SURE_FROM => {
             format!("{shown} Intervals of so few rounds hold the truth less often than 95 %.")
         }
         _ => shown,
@@ -86,6 +90,14 @@ mod tests {
         }
         assert!(text.contains("FAILED: larson/2 on mine: signal: 6") && text.contains("Not here: other (get it)"));
         assert!(text.contains("Where snug is behind") && text.contains("Rounds: 3, interleaved. Intervals of so few"));
+    }
+
+    #[test]
+    fn rows_with_more_rounds_are_said() {
+        let mut lab = lab();
+        let figures = &mut lab.rows[0].series[1].figures;
+        figures.push(figures[0].clone());
+        assert!(summary(&lab).starts_with("Rounds: 3 to 4, by row, interleaved. Intervals"), "{}", summary(&lab));
     }
 
     #[test]
