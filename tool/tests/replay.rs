@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use common::{stderr, stdout, text, Place, SNUG};
 
@@ -168,22 +168,26 @@ fn a_table_of_all_allocators_and_its_figures_as_json() {
 fn a_footprint_is_the_same_each_time() {
     let place = Place::new();
     let trace = recorded(&place);
-    let row_of = |output: &Output, name: &str| -> Vec<f64> {
-        let table = stdout(output);
-        let line = table.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{table}"));
-        line.split('┆').skip(2).map(|cell| cell.trim_matches([' ', '│']).parse().unwrap()).collect()
-    };
+    let (json, html) = (place.path("footprint.json"), place.path("footprint.html"));
     let runs = [(); 2].map(|()| {
-        let output = place.output(&["replay", "--footprint", "--peers", "none", text(&trace)]);
+        let files = ["--json", text(&json), "--html", text(&html), text(&trace)];
+        let output = place.output(&[&["replay", "--footprint", "--peers", "none"], &files[..]].concat());
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
-        output
+        assert!(stdout(&output).contains("a: overhead"), "{}", stdout(&output));
+        let found: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        found["traces"][0]["footprints"].clone()
     });
-    for name in [" system ", " snug "] {
-        let (first, second) = (row_of(&runs[0], name), row_of(&runs[1], name));
+    assert!(std::fs::read_to_string(html).unwrap().contains("a: resident memory by operations"));
+    for (place, name) in ["system", "snug"].into_iter().enumerate() {
+        let of = |run: &serde_json::Value, what: &str| run[place][what].as_f64().unwrap();
+        let (first, second) = (of(&runs[0], "peak_kib"), of(&runs[1], "peak_kib"));
         // 20,000 blocks of 1 to 6.4 KB. A page or two may differ, and in what snug keeps, which
         // depends on the time that passes too, a span of 1 MiB or two.
-        assert!(first[0] > 30_000.0 && first[2] > 1.0, "{first:?}");
-        assert!((first[0] - second[0]).abs() <= if name == " snug " { 2112.0 } else { 64.0 }, "{first:?} {second:?}");
+        assert!(first > 30_000.0 && of(&runs[0], "overhead") > 1.0, "{name}: {first}");
+        assert!((first - second).abs() <= if name == "snug" { 2112.0 } else { 64.0 }, "{name}: {first} {second}");
+        let samples = runs[0][place]["samples"].as_array().unwrap();
+        let most = samples.iter().map(|sample| sample["resident_kib"].as_f64().unwrap()).fold(0.0, f64::max);
+        assert!(samples.len() >= 200 && most == first, "{} samples, {most}", samples.len());
     }
 }
 

@@ -39,15 +39,20 @@ fn they_are_whole_and_small() {
 fn snug_needs_no_more_memory_for_them_than_it_did() {
     let place = Place::new();
     let paths = traces();
-    let words: Vec<&str> =
-        ["replay", "--footprint", "--peers", "none"].into_iter().chain(paths.iter().map(|p| text(p))).collect();
+    let json = place.path("footprints.json");
+    let words: Vec<&str> = ["replay", "--footprint", "--peers", "none", "--json", text(&json)]
+        .into_iter()
+        .chain(paths.iter().map(|p| text(p)))
+        .collect();
     let output = place.output(&words);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
     let table = stdout(&output);
+    let found: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let names = found["allocators"].as_array().unwrap();
     let peak = |trace: &str, allocator: &str| -> f64 {
-        let of_trace = table.lines().skip_while(|line| !line.contains(&format!("│ {trace} ")));
-        let line = of_trace.into_iter().find(|line| line.contains(&format!("┆ {allocator} "))).unwrap();
-        line.split('┆').nth(2).unwrap().trim().parse().unwrap()
+        let of_trace = found["traces"].as_array().unwrap().iter().find(|one| one["trace"] == trace).unwrap();
+        let place = names.iter().position(|one| one["name"] == allocator).unwrap();
+        of_trace["footprints"][place]["peak_kib"].as_f64().unwrap()
     };
     for (trace, limit) in PEAK_LIMITS {
         let ratio = peak(trace, "snug") / peak(trace, "system");

@@ -62,6 +62,11 @@ const KNOWN: [Known; 7] = [
     Known { name: "rpmalloc", file: "libpeer_rpmalloc.so", install: "./dev bench --install-peers" },
 ];
 
+/// Whether it is one of those that are measured when they happen to be installed.
+pub fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|known| known.name == name)
+}
+
 pub struct Found {
     /// The system's malloc first, snug second, then its presets, then the others.
     pub allocators: Vec<Allocator>,

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{ensure, Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::allocators::{Allocator, SNUG, SYSTEM};
+use super::allocators::{self, Allocator, SNUG, SYSTEM};
 use super::machine::Machine;
 use super::runner::Measured;
 use super::stats::{self, Estimate};
@@ -110,11 +110,12 @@ pub struct Point {
 }
 
 impl Lab {
-    /// Of snug or of the system's malloc. Another allocator that cannot run a row is a fact about it, and shown as one.
+    /// Of snug, of the system's malloc or of an allocator that was named by --peer. That one of those cannot run a row
+    /// that happen to be installed is a fact about it, and shown as one.
     pub fn has_failures(&self) -> bool {
-        let counts = |allocator: &Allocator| allocator.name == SYSTEM || allocator.name.starts_with(SNUG);
         let failed = |row: &RowResult| {
-            row.series.iter().zip(&self.allocators).any(|(series, one)| series.failure.is_some() && counts(one))
+            let mut pairs = row.series.iter().zip(&self.allocators);
+            pairs.any(|(series, allocator)| series.failure.is_some() && !allocators::is_known(&allocator.name))
         };
         self.rows.iter().any(failed)
     }
@@ -269,6 +270,16 @@ impl Series {
 mod tests {
     use super::super::report::samples::lab;
     use super::*;
+
+    #[test]
+    fn what_counts_as_a_failure() {
+        let mut lab = lab();
+        assert!(lab.has_failures(), "of an allocator that was named");
+        lab.allocators[2].name = "mimalloc2".into();
+        assert!(!lab.has_failures());
+        lab.rows[0].series[1].failure = Some("signal: 6".into());
+        assert!(lab.has_failures(), "of snug");
+    }
 
     #[test]
     fn labs_of_different_rows_are_joined() {

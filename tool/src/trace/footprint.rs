@@ -4,55 +4,74 @@
 //! its own resident memory after equal numbers of operations. So two runs of one allocator differ by a few pages at
 //! most, and two allocators, or two versions of one, can be compared by single runs.
 
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{bail, ensure, Context, Result};
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
 
+use super::footprint_report;
 use super::replay::{Program, Touch};
 use crate::bench::allocators::Allocator;
+use crate::bench::report::ReportArgs;
 
 const SAMPLES: u32 = 256;
-const EXPLANATION: &str = "\
-Without the replayer's own memory. overhead: resident over requested bytes, each added up over the samples.";
 
-/// A moment of the replay.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Sample {
-    live_bytes: i64,
-    resident_kib: i64,
+/// A moment of the replay, without the replayer's own memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sample {
+    /// So many were carried out.
+    pub operations: i64,
+    pub live_bytes: i64,
+    pub resident_kib: i64,
 }
 
-#[derive(Debug, PartialEq)]
-struct Footprint {
-    peak_kib: i64,
-    end_kib: i64,
-    overhead: f64,
+/// What one allocator holds through a trace.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Footprint {
+    pub peak_kib: i64,
+    pub end_kib: i64,
+    /// Resident over requested bytes, each added up over the samples.
+    pub overhead: f64,
+    pub samples: Vec<Sample>,
 }
 
-pub fn run(replayer: &Path, programs: &[Program], allocators: &[Allocator], touch: Touch) -> Result<ExitCode> {
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED);
-    table.set_header(["trace", "allocator", "peak KiB", "at the end", "overhead"]);
+/// A trace on all allocators.
+#[derive(Debug, Serialize)]
+pub struct OfTrace {
+    pub trace: String,
+    pub requested_peak_bytes: u64,
+    /// In the order of the allocators.
+    pub footprints: Vec<Footprint>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Footprints {
+    pub allocators: Vec<Allocator>,
+    pub traces: Vec<OfTrace>,
+}
+
+pub fn run(
+    replayer: &Path,
+    programs: &[Program],
+    allocators: Vec<Allocator>,
+    touch: Touch,
+    report: &ReportArgs,
+) -> Result<ExitCode> {
+    let mut traces = Vec::new();
     for program in programs {
-        let live = program.converted.totals.peak_live_bytes / 1024;
-        table.add_row([&program.name, "(requested)", &live.to_string(), "", ""]);
-        for allocator in allocators {
-            let found = measure(replayer, program, allocator, touch)
-                .with_context(|| format!("{} on {}", program.name, allocator.name))?;
-            let Footprint { peak_kib, end_kib, overhead } = found;
-            let figures = [peak_kib.to_string(), end_kib.to_string(), format!("{overhead:.3}")];
-            table.add_row(["", &allocator.name].map(str::to_string).into_iter().chain(figures));
-        }
+        let on = |allocator: &Allocator| {
+            measure(replayer, program, allocator, touch)
+                .with_context(|| format!("{} on {}", program.name, allocator.name))
+        };
+        traces.push(OfTrace {
+            trace: program.name.clone(),
+            requested_peak_bytes: program.converted.totals.peak_live_bytes,
+            footprints: allocators.iter().map(on).collect::<Result<_>>()?,
+        });
     }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    writeln!(std::io::stdout().lock(), "{table}\n{EXPLANATION}")?;
+    footprint_report::publish(&Footprints { allocators, traces }, report)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,7 +98,7 @@ fn measure(replayer: &Path, program: &Program, allocator: &Allocator, touch: Tou
 
 /// What snugreplay printed.
 fn read(text: &str) -> Result<Footprint> {
-    let mut samples = Vec::new();
+    let mut samples: Vec<Sample> = Vec::new();
     let mut base = None;
     for word in text.split_whitespace() {
         match word.split_once('=') {
@@ -89,20 +108,22 @@ fn read(text: &str) -> Result<Footprint> {
         }
     }
     let base = base.context("it did not print base_kib=")?;
-    let Some(last) = samples.last() else { bail!("it took no samples") };
-    let resident: i64 = samples.iter().map(|sample| sample.resident_kib - base).sum();
+    samples.iter_mut().for_each(|sample| sample.resident_kib -= base);
+    let Some(&last) = samples.last() else { bail!("it took no samples") };
+    let resident: i64 = samples.iter().map(|sample| sample.resident_kib).sum();
     let live: i64 = samples.iter().map(|sample| sample.live_bytes).sum();
     Ok(Footprint {
-        peak_kib: samples.iter().map(|sample| sample.resident_kib).max().unwrap_or(0) - base,
-        end_kib: last.resident_kib - base,
+        peak_kib: samples.iter().map(|sample| sample.resident_kib).max().unwrap_or(0),
+        end_kib: last.resident_kib,
         overhead: if live > 0 { resident as f64 * 1024.0 / live as f64 } else { 0.0 },
+        samples,
     })
 }
 
 fn parse_sample(fields: &str) -> Result<Sample> {
     let numbers: Vec<i64> = fields.split(',').map(str::parse).collect::<Result<_, _>>()?;
-    let [_, live_bytes, resident_kib] = numbers[..] else { bail!("sample={fields} has not three figures") };
-    Ok(Sample { live_bytes, resident_kib })
+    let [operations, live_bytes, resident_kib] = numbers[..] else { bail!("sample={fields} has not three figures") };
+    Ok(Sample { operations, live_bytes, resident_kib })
 }
 
 #[cfg(test)]
@@ -112,7 +133,9 @@ mod tests {
     #[test]
     fn a_footprint_of_known_samples() {
         let text = "sample=10,1024,1010\nsample=20,3072,1030\nsample=30,0,1004\nops=30 base_kib=1000 peak_rss_kib=9\n";
-        assert_eq!(read(text).unwrap(), Footprint { peak_kib: 30, end_kib: 4, overhead: 11.0 });
+        let found = read(text).unwrap();
+        assert_eq!((found.peak_kib, found.end_kib, found.overhead), (30, 4, 11.0));
+        assert_eq!(found.samples[1], Sample { operations: 20, live_bytes: 3072, resident_kib: 30 });
         for wrong in ["", "sample=1,2,3", "base_kib=3", "sample=1,2 base_kib=3", "sample=1,2,x base_kib=3"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

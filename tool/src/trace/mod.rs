@@ -8,10 +8,11 @@
 //!     events   what stands in a block; the events of all threads in one order
 //!     program  the events as operations for snugreplay    operations  the file that it runs
 //!     summary  what a trace holds, for people and as JSON
-//!     replay   the programs on several allocators      footprint  only their memory, exactly
+//!     replay   the programs on several allocators      footprint, footprint_report  only their memory, exactly
 
 pub mod events;
 pub mod footprint;
+mod footprint_report;
 pub mod format;
 pub mod operations;
 pub mod program;

@@ -129,7 +129,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         allocators::ensure_loads(allocator, &replayer)?;
     }
     if args.footprint {
-        return footprint::run(&replayer, &programs, &found.allocators, args.touch);
+        return footprint::run(&replayer, &programs, found.allocators, args.touch, &args.report);
     }
     let jobs: Vec<Job> = programs.iter().map(|program| job(&replayer, program, args.touch)).collect();
     let stop = runner::stop_at_signals()?;

@@ -1,7 +1,7 @@
 //! Which plots a lab has: speed against memory, throughput by threads, memory over time.
 
 use super::plots::{Line, Plot, COLOURS};
-use crate::bench::allocators::{SNUG, SYSTEM};
+use crate::bench::allocators::{Allocator, SNUG, SYSTEM};
 use crate::bench::results::{Lab, RowResult, Series};
 
 /// The families that are plotted as overhead against speed, a point for each number of threads.
@@ -12,8 +12,8 @@ const SPEED_BY_THREADS: [&str; 1] = ["larson"];
 const OVER_TIME: &str = "peak-idle";
 
 /// Colours: snug 0, the system's 1, the others in their order.
-pub fn colour_of(lab: &Lab, place: usize) -> usize {
-    let name = |place: usize| lab.allocators[place].name.as_str();
+pub fn colour_of(allocators: &[Allocator], place: usize) -> usize {
+    let name = |place: usize| allocators[place].name.as_str();
     let others = |place: &usize| name(*place) != SNUG && name(*place) != SYSTEM;
     match name(place) {
         SNUG => 0,
@@ -71,7 +71,7 @@ fn speed(series: &Series) -> Option<f64> {
 
 fn line(lab: &Lab, place: usize, points: Vec<(f64, f64)>) -> Line {
     let thick = lab.allocators[place].name == SNUG;
-    Line { colour: colour_of(lab, place), points, labels: Vec::new(), marks: true, thick }
+    Line { colour: colour_of(&lab.allocators, place), points, labels: Vec::new(), marks: true, thick }
 }
 
 /// snug last, so that it is drawn over the others.
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn colours_are_of_names() {
         let lab = lab();
-        assert_eq!((0..3).map(|place| colour_of(&lab, place)).collect::<Vec<_>>(), [1, 0, 2]);
+        assert_eq!((0..3).map(|place| colour_of(&lab.allocators, place)).collect::<Vec<_>>(), [1, 0, 2]);
     }
 
     #[test]

@@ -8,12 +8,35 @@ use super::figures::{self, LIVE_COLOUR};
 use super::plots::{self, Plot};
 use super::tables::{self, Cell, Table};
 use super::{terminal, words};
+use crate::bench::allocators::Allocator;
 use crate::bench::results::Lab;
 
 const STYLE: &str = include_str!("page.css");
 
 pub fn render(lab: &Lab) -> Result<String> {
-    let title = format!("{}: allocators beside each other", lab.title);
+    let body = html! {
+        @for line in words::circumstances(lab) { p { (line) } }
+        (list("Failed", &terminal::failures(lab)))
+        (list("Not here", &lab.missing))
+        (legend(&lab.allocators))
+        div.plots { @for plot in figures::main(lab) { (figure(&plot)?) } }
+        @let behind = tables::behind(lab);
+        @if behind.lines.is_empty() { p { "In no row is another allocator ahead of snug beyond chance." } }
+        @else { (table(&behind)) }
+        @for each in tables::all(lab) { (table(&each)) }
+        @let curves = figures::curves(lab);
+        @if !curves.is_empty() {
+            h2 { "Memory through each run" }
+            p { "Of the last run; the thick grey line is what the program had asked for, beside snug." }
+            (legend(&lab.allocators))
+            div.plots { @for plot in curves { (figure(&plot)?) } }
+        }
+    };
+    Ok(page(&format!("{}: allocators beside each other", lab.title), &body))
+}
+
+/// A page of its own: title, style and all.
+pub fn page(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -26,26 +49,11 @@ pub fn render(lab: &Lab) -> Result<String> {
             }
             body {
                 h1 { (title) }
-                @for line in words::circumstances(lab) { p { (line) } }
-                (list("Failed", &terminal::failures(lab)))
-                (list("Not here", &lab.missing))
-                (legend(lab))
-                div.plots { @for plot in figures::main(lab) { (figure(&plot)?) } }
-                @let behind = tables::behind(lab);
-                @if behind.lines.is_empty() { p { "In no row is another allocator ahead of snug beyond chance." } }
-                @else { (table(&behind)) }
-                @for each in tables::all(lab) { (table(&each)) }
-                @let curves = figures::curves(lab);
-                @if !curves.is_empty() {
-                    h2 { "Memory through each run" }
-                    p { "Of the last run; the thick grey line is what the program had asked for, beside snug." }
-                    (legend(lab))
-                    div.plots { @for plot in curves { (figure(&plot)?) } }
-                }
+                (body)
             }
         }
     };
-    Ok(page.into_string())
+    page.into_string()
 }
 
 fn list(title: &str, lines: &[String]) -> Markup {
@@ -57,11 +65,11 @@ fn list(title: &str, lines: &[String]) -> Markup {
     }
 }
 
-fn legend(lab: &Lab) -> Markup {
+pub fn legend(allocators: &[Allocator]) -> Markup {
     html! {
         ul.legend {
-            @for (place, allocator) in lab.allocators.iter().enumerate() {
-                li { (swatch(figures::colour_of(lab, place))) (allocator.name) " " small { (allocator.version) } }
+            @for (place, allocator) in allocators.iter().enumerate() {
+                li { (swatch(figures::colour_of(allocators, place))) (allocator.name) " " small { (allocator.version) } }
             }
             li { (swatch(LIVE_COLOUR)) "requested" }
         }
@@ -72,7 +80,7 @@ fn swatch(colour: usize) -> Markup {
     html! { span.swatch style={ "background:var(--s" (colour) ")" } {} }
 }
 
-fn figure(plot: &Plot) -> Result<Markup> {
+pub fn figure(plot: &Plot) -> Result<Markup> {
     Ok(html! {
         figure {
             figcaption { (plot.title) }
@@ -81,7 +89,7 @@ fn figure(plot: &Plot) -> Result<Markup> {
     })
 }
 
-fn table(table: &Table) -> Markup {
+pub fn table(table: &Table) -> Markup {
     html! {
         h2 { (table.title) }
         div.scroll {

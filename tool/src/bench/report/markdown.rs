@@ -34,7 +34,7 @@ pub fn render(lab: &Lab) -> String {
     text
 }
 
-fn render_table(text: &mut String, table: &Table) {
+pub fn render_table(text: &mut String, table: &Table) {
     let _ = writeln!(text, "\n## {}\n\n{}\n", table.title, escape(&table.note));
     let _ = writeln!(text, "| row | {} |", table.columns.join(" | "));
     let _ = writeln!(text, "| --- |{}", " ---: |".repeat(table.columns.len()));

@@ -2,9 +2,9 @@
 //! and as one HTML page with plots.
 
 mod csv_file;
-mod figures;
-mod html;
-mod markdown;
+pub mod figures;
+pub mod html;
+pub mod markdown;
 pub mod plots;
 #[cfg(test)]
 pub mod samples;
@@ -61,7 +61,7 @@ pub fn publish(lab: &Lab, args: &ReportArgs) -> Result<()> {
     write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?))
 }
 
-fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+pub fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut file = BufWriter::new(file);

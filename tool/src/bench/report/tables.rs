@@ -230,7 +230,7 @@ fn without_figures(series: &Series) -> Cell {
 }
 
 /// Marks the cells with the least value, if not all have it.
-fn mark_best(cells: impl Iterator<Item = Cell>, values: impl Iterator<Item = Option<f64>>) -> Vec<Cell> {
+pub fn mark_best(cells: impl Iterator<Item = Cell>, values: impl Iterator<Item = Option<f64>>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = cells.collect();
     let values: Vec<Option<f64>> = values.collect();
     let known: Vec<f64> = values.iter().flatten().copied().collect();

@@ -32,7 +32,7 @@ pub fn render(lab: &Lab) -> String {
     text
 }
 
-fn render_table(text: &mut String, table: &Table) {
+pub fn render_table(text: &mut String, table: &Table) {
     let mut grid = comfy_table::Table::new();
     grid.load_preset(UTF8_FULL_CONDENSED);
     grid.set_header(std::iter::once("row").chain(table.columns.iter().map(String::as_str)));
