@@ -131,7 +131,10 @@ impl Lab<'_> {
         let lab = &*self;
         let work = || loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(row), None) = (rows.get(place), &*locked(&ended_early)) else { break };
+            let Some(row) = rows.get(place) else { break };
+            if locked(&ended_early).is_some() {
+                break;
+            }
             if let Some(why) = lab.count_calls_of(place, &mut locked(row), progress) {
                 *locked(&ended_early) = Some(why);
             }
@@ -317,6 +320,9 @@ mod tests {
         let calls = |rows: &[RowResult]| rows.iter().map(|row| row.series[0].system_call_count()).collect::<Vec<_>>();
         let found = calls(&counted.rows);
         assert!(found[0].unwrap() > 0 && found[1].is_some() && found[2].is_none(), "{found:?}");
+        let late = Plan { most_time: Some(Duration::ZERO), ..plan };
+        let why = measure(&jobs, &system(), late, &stop).unwrap().ended_early.unwrap();
+        assert!(why.contains("the time was over at the system calls"), "{why}");
         counted.rows[0].series[0].system_calls = Some([("mmap".to_string(), 77)].into());
         let again = go_on(&jobs, counted.rows, &system(), plan, &stop).unwrap();
         assert_eq!(calls(&again.rows)[0], Some(77));

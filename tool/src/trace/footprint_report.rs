@@ -83,6 +83,7 @@ fn plot(found: &Footprints, of_trace: &OfTrace) -> Plot {
         labels: Vec::new(),
         marks: false,
         thick,
+        faint: false,
     };
     let of_place = |(place, footprint): (usize, &Footprint)| {
         let colour = colour_of(&found.allocators, place);

@@ -39,7 +39,7 @@ pub fn main(lab: &Lab) -> Vec<Plot> {
     plots
 }
 
-/// Memory over time in every other row in which enough was live.
+/// Memory over time in every other row.
 pub fn curves(lab: &Lab) -> Vec<Plot> {
     lab.rows.iter().filter(|row| row.row.family != OVER_TIME).filter_map(|row| memory_over_time(lab, row)).collect()
 }
@@ -71,7 +71,7 @@ fn speed(series: &Series) -> Option<f64> {
 
 fn line(lab: &Lab, place: usize, points: Vec<(f64, f64)>) -> Line {
     let thick = lab.allocators[place].name == SNUG;
-    Line { colour: colour_of(&lab.allocators, place), points, labels: Vec::new(), marks: true, thick }
+    Line { colour: colour_of(&lab.allocators, place), points, labels: Vec::new(), marks: true, thick, faint: false }
 }
 
 /// snug last, so that it is drawn over the others.
@@ -96,7 +96,8 @@ fn overhead_against_speed(lab: &Lab, variant: &str) -> Option<Plot> {
                 found.iter().enumerate().filter(|(place, _)| *place == 0 || *place == count - 1).map(label).collect()
             }
         };
-        Line { labels, ..line(lab, place, found.into_iter().map(|(_, point)| point).collect()) }
+        let points = found.into_iter().map(|(_, point)| point).collect();
+        Line { labels, faint: true, ..line(lab, place, points) }
     };
     let lines: Vec<Line> = places(lab).into_iter().map(of_place).filter(|line| !line.points.is_empty()).collect();
     (!lines.is_empty()).then(|| Plot {
@@ -124,11 +125,10 @@ fn speed_by_threads(lab: &Lab, family: &str) -> Option<Plot> {
     })
 }
 
-const LEAST_LIVE: u64 = 1 << 20;
-
+/// Nothing for a program, of which it is not known what it asked for.
 fn memory_over_time(lab: &Lab, result: &RowResult) -> Option<Plot> {
     let curves = || result.series.iter().flat_map(|series| &series.curve);
-    curves().any(|point| point.live_bytes >= LEAST_LIVE).then_some(())?;
+    curves().any(|point| point.live_bytes > 0).then_some(())?;
     let mib = |bytes: u64| bytes as f64 / 1048576.0;
     let of_place = |place: usize| {
         let points = result.series[place].curve.iter().map(|point| (point.ms, mib(point.resident_bytes)));
@@ -138,7 +138,7 @@ fn memory_over_time(lab: &Lab, result: &RowResult) -> Option<Plot> {
     // What was live is the same for all but for their speed: that of snug, or of the first.
     let series = lab.reference();
     let live = result.series[series].curve.iter().map(|point| (point.ms, mib(point.live_bytes))).collect();
-    lines.push(Line { colour: LIVE_COLOUR, points: live, labels: Vec::new(), marks: false, thick: true });
+    lines.push(Line { colour: LIVE_COLOUR, points: live, labels: Vec::new(), marks: false, thick: true, faint: false });
     Some(Plot {
         title: format!("{}: memory over time", result.row.name),
         x: "ms".into(),

@@ -17,6 +17,8 @@ const FONT_SIZE: u32 = 13;
 const INK: RGBColor = RGBColor(1, 2, 3);
 const GRID: RGBColor = RGBColor(1, 2, 4);
 const SERIES: RGBColor = RGBColor(1, 3, 0);
+/// The opacity of faint lines.
+const FAINT: f64 = 0.35;
 /// As many as the page has colours.
 pub const COLOURS: usize = 14;
 
@@ -31,6 +33,8 @@ pub struct Line {
     /// Marks at the points; without them it is a curve.
     pub marks: bool,
     pub thick: bool,
+    /// The line between the marks only shows which belong together.
+    pub faint: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -102,7 +106,8 @@ fn draw_axes(plot: &Plot, chart: &mut Chart) -> Drawn {
 fn draw_line(line: &Line, chart: &mut Chart) -> Drawn {
     let colour = RGBColor(SERIES.0, SERIES.1, line.colour.min(COLOURS - 1) as u8);
     let (width, size) = if line.thick { (3, 5) } else { (1, 4) };
-    chart.draw_series(LineSeries::new(line.points.iter().copied(), colour.stroke_width(width)))?;
+    let stroke = colour.mix(if line.faint { FAINT } else { 1.0 }).stroke_width(width);
+    chart.draw_series(LineSeries::new(line.points.iter().copied(), stroke))?;
     if line.marks {
         chart.draw_series(line.points.iter().map(|&point| Circle::new(point, size, colour.filled())))?;
     }
@@ -161,6 +166,7 @@ mod tests {
             labels: vec![(1, "a <label>".into())],
             marks: true,
             thick: false,
+            faint: true,
         };
         let [title, x, y] = ["Title", "x axis", "y axis"].map(String::from);
         Plot { title, x, y, hold: vec![], lines: vec![line] }
@@ -170,7 +176,8 @@ mod tests {
     fn a_plot_has_its_points_labels_and_the_colours_of_the_page() {
         let text = svg(&plot()).unwrap();
         assert_eq!(text.matches("<circle").count(), 2, "{text}");
-        for part in ["<svg", "viewBox", "var(--s3)", "var(--grid)", "currentColor", "x axis", "a &lt;label&gt;"] {
+        for part in ["<svg", "viewBox", "var(--s3)", "var(--grid)", "currentColor", "x axis", "a &lt;label&gt;", "0.35"]
+        {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert!(!text.contains("#01") && !text.contains("width=\"440\" height=\"300\" viewBox"), "{text}");
