@@ -91,7 +91,7 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
     return misuse;
 }
 
-struct misuse cell_misuse(uintptr_t block)
+static struct misuse misuse_of(uintptr_t block)
 {
     struct misuse misuse = {.kind = MISUSE_NONE, .address = block};
     struct span *span = span_of(block);
@@ -113,6 +113,16 @@ struct misuse cell_misuse(uintptr_t block)
     misuse = misuse_by_walk(span, block);
     lock_release(&cells->lock);
     return misuse;
+}
+
+struct misuse cell_misuse(uintptr_t block)
+{
+    const struct cell *cell = cell_of(block);
+    /* At the beginning of a page the header may lie outside of the span. */
+    if (LIKELY(block % CELL_UNIT == 0 && block % PAGE_BYTES != 0) &&
+        LIKELY(cell->check == cell_hash(cell_mix(cell, cell->units), CELL_LIVE)))
+        return (struct misuse){.kind = MISUSE_NONE};
+    return misuse_of(block);
 }
 
 /* ---- Free cells ---- */
@@ -421,7 +431,7 @@ void cells_give(const uintptr_t *blocks, size_t count)
 
 /* ---- Resizing ---- */
 
-static bool resize_locked(struct cells *cells, struct cell *cell, size_t units)
+static bool resize_locked(struct cells *cells, struct cell *cell, size_t units, size_t wish)
 {
     struct cell *next = next_cell(cell);
     bool next_free = cell_is_free(next);
@@ -431,6 +441,7 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units)
     size_t room = old_units + (next_free ? next->units : 0u);
     if (room < units)
         return false;
+    units = size_max(units, size_min(wish, room));
     if (units <= old_units && old_units - units < cells->split_least)
         return true; /* nothing useful would be freed */
     uint8_t prev_free = cell->prev_free;
@@ -446,11 +457,12 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units)
     return true;
 }
 
-bool cell_resize(uintptr_t block, size_t bytes)
+bool cell_resize(uintptr_t block, size_t bytes, size_t wish)
 {
     struct cells *cells = cells_of(span_of(block));
+    size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
     lock_take(&cells->lock);
-    bool done = resize_locked(cells, cell_of(block), size_max(cell_units(bytes), CELL_LEAST_UNITS));
+    bool done = resize_locked(cells, cell_of(block), units, cell_units(wish));
     lock_release(&cells->lock);
     return done;
 }

@@ -99,8 +99,9 @@ void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_g
  * reported as misuse of free when no lock is held. */
 void cells_give(const uintptr_t *blocks, size_t count);
 
-/* Makes a live block larger or smaller in place. False: it cannot be, and is as before. */
-bool cell_resize(uintptr_t block, size_t bytes);
+/* Makes a live block larger or smaller in place, for `bytes` or, if there is room, up to `wish` (at
+ * most CELL_MOST). False: it cannot be, and is as before. */
+bool cell_resize(uintptr_t block, size_t bytes, size_t wish);
 
 /* What is wrong with `block`, an address in a cell span: MISUSE_NONE for a live one. Looks at the
  * header only, unless that is wrong. */

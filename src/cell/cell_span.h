@@ -9,7 +9,9 @@
 /* The span that a page of class PAGE_MAP_CELL belongs to; NULL for wild pointers. */
 static inline struct span *span_of(uintptr_t address)
 {
-    uintptr_t entry = page_map_entry(address);
+    uintptr_t entry = entry_untagged(page_map_home_entry(address));
+    if (UNLIKELY(entry == 0))
+        entry = page_map_entry(address);
     struct span *span = (struct span *)entry;
     return entry_is_span(entry) && span->kind == SPAN_CELLS ? span : NULL;
 }

@@ -358,9 +358,18 @@ static void *take_to_grow(struct heap *heap, size_t bytes)
     return block != NULL ? block : heap_take_in(heap, bytes);
 }
 
+/* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little grows
+ * often: it gets an eighth more, so that the next times nothing need be done. */
+static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
+{
+    bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / 4;
+    return creeps && bytes >= GROWN_LEAST && bytes <= CELL_MOST / 9 * 8 ? bytes + bytes / 8 : bytes;
+}
+
 static void *resize_by_copy(struct heap *heap, void *block, size_t old_bytes, size_t bytes)
 {
-    void *moved = bytes > old_bytes ? take_to_grow(heap, bytes) : heap_take_in(heap, bytes);
+    void *moved = bytes > old_bytes ? take_to_grow(heap, bytes_to_grow(old_bytes, bytes))
+                                    : heap_take_in(heap, bytes);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
@@ -377,7 +386,8 @@ void *heap_resize(void *block, size_t bytes)
     if (place.class == PAGE_MAP_CELL) {
         if (bytes <= old_bytes && bytes > old_bytes - old_bytes / 8)
             return block;
-        if (bytes >= GROWN_LEAST && bytes <= CELL_MOST && cell_resize((uintptr_t)block, bytes))
+        if (bytes >= GROWN_LEAST && bytes <= CELL_MOST &&
+            cell_resize((uintptr_t)block, bytes, bytes_to_grow(old_bytes, bytes)))
             return block;
     } else if (place.class != 0) {
         /* A block that becomes a little smaller stays; moving it would cost more than it frees. */

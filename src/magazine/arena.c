@@ -9,9 +9,8 @@
 #include "platform/thread.h"
 #include "stats/stats.h"
 
-/* A class, or the cells, with less memory than this is not called sparse. */
+/* A class with less memory than this is not called sparse. */
 #define SPARSE_CLASS_LEAST (64 * KIB)
-#define SPARSE_CELLS_LEAST (4 * MIB)
 
 /* At every so many new slabs of an arena, its depots are looked at. */
 enum { GROWTHS_PER_LOOK = 16 };
@@ -339,28 +338,17 @@ void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, st
     return block;
 }
 
-bool arenas_cells_are_sparse(const struct arenas *arenas)
+struct cells_use arenas_cells_use(const struct arenas *arenas)
 {
-    size_t total = 0, used = 0;
+    struct cells_use use = {0, 0};
     for (unsigned i = 0; i < arenas->count; i++) {
         const struct cells *cells = arena_cells_if_used(arenas, i);
         if (cells == NULL)
             continue;
-        total += __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
-        used += cells_used_bytes(cells);
+        use.total += __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
+        use.used += cells_used_bytes(cells);
     }
-    return used < total / 2 && total > SPARSE_CELLS_LEAST;
-}
-
-size_t arenas_cells_used(const struct arenas *arenas)
-{
-    size_t used = 0;
-    for (unsigned i = 0; i < arenas->count; i++) {
-        const struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells != NULL)
-            used += cells_used_bytes(cells);
-    }
-    return used;
+    return use;
 }
 
 /* ---- All of them ---- */

@@ -69,9 +69,8 @@ struct magazine *arenas_take_full(struct arenas *arenas, size_t class);
 /* Hands over a full magazine. False: the depot is full, and the magazine is still the caller's. */
 bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine);
 
-/* Whether most of a class, or of the cells, is free. Read without locks: a hint. */
+/* Whether most of a class is free. Read without locks: a hint. */
 bool arenas_class_is_sparse(const struct arenas *arenas, size_t class);
-bool arenas_cells_are_sparse(const struct arenas *arenas);
 
 /* Gives what waits in the depots of a class back to the slabs. */
 void arenas_empty_depots(struct arenas *arenas, size_t class);
@@ -99,8 +98,12 @@ struct arena_totals {
     size_t waiting;
 };
 
-/* Bytes of cells that are not free, read without locks: a hint. */
-size_t arenas_cells_used(const struct arenas *arenas);
+/* Bytes of all cell spans, and of what is not free in them, read without locks: a hint. */
+struct cells_use {
+    size_t total, used;
+};
+
+struct cells_use arenas_cells_use(const struct arenas *arenas);
 
 /* The totals of one class over all arenas. */
 struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas, size_t class);

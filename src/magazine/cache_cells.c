@@ -20,6 +20,10 @@ enum { CALM_MOST = 4 };
  * own caches hold. In smaller ones what was just freed had better be used next. */
 #define DEFER_LEAST (8 * MIB)
 
+/* Where most cells are free, as after a peak, none wait: each may keep a whole span from going. In
+ * less memory than this that is not looked at. */
+#define SPARSE_LEAST (4 * MIB)
+
 static bool quick_exists(const struct quick *quick)
 {
     return quick != &quick_none;
@@ -58,9 +62,8 @@ static struct quick *cache_quick(struct cache *cache)
 }
 
 /* What may wait from now on; see quick.h. */
-static void limit_adapt(struct cache *cache, struct quick *quick)
+static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
 {
-    size_t used = arenas_cells_used(cache->arenas);
     size_t most = size_min(options.thread_cache / 4 * 3, used / USED_PER_WAITING);
     quick->defers = quick->defers || used > DEFER_LEAST;
     size_t limit = quick->limit;
@@ -115,9 +118,10 @@ static bool make_room(struct cache *cache, size_t bytes)
         return false;
     if (quick_bytes(quick) + bytes <= quick->limit)
         return true;
-    if (UNLIKELY(arenas_cells_are_sparse(cache->arenas)))
+    struct cells_use use = arenas_cells_use(cache->arenas);
+    if (UNLIKELY(use.used < use.total / 2 && use.total > SPARSE_LEAST))
         quick_evict(quick, 0);
-    limit_adapt(cache, quick);
+    limit_adapt(cache, quick, use.used);
     bool fits = bytes <= quick->limit / 2;
     /* Down to three quarters, so that the next cells need not come here. */
     if (quick_bytes(quick) + (fits ? bytes : 0) > quick->limit)

@@ -219,7 +219,7 @@ static void resize(struct input *input)
     size_t old_bytes = shadow_bytes(cell);
     size_t room = shadow_room(cell);
     size_t units = units_of(bytes);
-    bool done = cell_resize(block, bytes);
+    bool done = cell_resize(block, bytes, 0);
     EXPECT(done == (units <= room), "resizing a block from %zu to %zu bytes %s", old_bytes, bytes,
            done ? "went, but there is no room" : "failed, but there is room");
     EXPECT(is_live(block), "a block that was resized is not live");

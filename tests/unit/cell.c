@@ -215,11 +215,11 @@ TEST(a_block_grows_into_a_free_neighbour)
 {
     uintptr_t block = cell_get_units(200), next = cell_get_units(300), wall = cell_get_units(100);
     memset((void *)block, 0x11, cell_bytes(block));
-    assert_false(cell_resize(block, 201 * CELL_UNIT)); /* the neighbour is in use */
+    assert_false(cell_resize(block, 201 * CELL_UNIT, 0)); /* the neighbour is in use */
     cell_put(next);
-    assert_false(cell_resize(block, 500 * CELL_UNIT)); /* a unit more than there is */
+    assert_false(cell_resize(block, 500 * CELL_UNIT, 0)); /* a unit more than there is */
     assert_int_equal(units_of(block), 200);
-    assert_true(cell_resize(block, 300 * CELL_UNIT - CELL_HEADER));
+    assert_true(cell_resize(block, 300 * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(units_of(block), 300);
     assert_true(is_live(block));
     assert_cells_sound();
@@ -227,7 +227,7 @@ TEST(a_block_grows_into_a_free_neighbour)
         ASSERT_THAT(((char *)block)[i] == 0x11, "at %zu", i);
     memset((void *)block, 0x22, cell_bytes(block));
     /* What would be left is of no use. */
-    assert_true(cell_resize(block, (501 - cells.split_least) * CELL_UNIT - CELL_HEADER));
+    assert_true(cell_resize(block, (501 - cells.split_least) * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(units_of(block), 500);
     assert_cells_sound();
     cell_put(block);
@@ -239,16 +239,16 @@ TEST(a_block_shrinks_if_that_frees_something_useful)
 {
     uintptr_t before = cell_get_units(100), block = cell_get_units(500), wall = cell_get_units(100);
     size_t least = cells.split_least;
-    assert_true(cell_resize(block, (501 - least) * CELL_UNIT - CELL_HEADER));
+    assert_true(cell_resize(block, (501 - least) * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(units_of(block), 500);
-    assert_true(cell_resize(block, (500 - least) * CELL_UNIT - CELL_HEADER));
+    assert_true(cell_resize(block, (500 - least) * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(units_of(block), 500 - least);
     assert_cells_sound();
     cell_put(before); /* what is before it is free, and stays so */
-    assert_true(cell_resize(block, 200 * CELL_UNIT - CELL_HEADER));
+    assert_true(cell_resize(block, 200 * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(units_of(block), 200); /* the rest is joined with what was freed before */
     assert_cells_sound();
-    assert_true(cell_resize(block, 500 * CELL_UNIT - CELL_HEADER));
+    assert_true(cell_resize(block, 500 * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(units_of(block), 500);
     assert_cells_sound();
     cell_put(block);
@@ -259,17 +259,17 @@ TEST(a_block_shrinks_if_that_frees_something_useful)
 TEST(the_last_block_of_a_span_is_resized)
 {
     uintptr_t block = cell_get_units(100), rest[REST_MOST];
-    assert_true(cell_resize(block, CELL_MOST));
+    assert_true(cell_resize(block, CELL_MOST, 0));
     assert_int_equal(cell_bytes(block), CELL_MOST);
     size_t count = cells_take_rest(rest);
     uintptr_t last = rest[count - 1];
     size_t units = units_of(last);
-    assert_true(cell_resize(last, 100 * CELL_UNIT - CELL_HEADER));
+    assert_true(cell_resize(last, 100 * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(units_of(last), 100);
     assert_int_equal(cells.free_units, units - 100);
     assert_cells_sound();
-    assert_false(cell_resize(last, units * CELL_UNIT));
-    assert_true(cell_resize(last, units * CELL_UNIT - CELL_HEADER));
+    assert_false(cell_resize(last, units * CELL_UNIT, 0));
+    assert_true(cell_resize(last, units * CELL_UNIT - CELL_HEADER, 0));
     assert_int_equal(cells.free_units, 0);
     assert_cells_sound();
     for (size_t i = 0; i < count; i++)
@@ -321,7 +321,7 @@ static void random_turn(uintptr_t *block, uint64_t *seed)
         *block = take(bytes, MIN_ALIGN << random_below(seed, 5), true);
     } else if (random_below(seed, 3) == 0) {
         size_t before = cell_bytes(*block);
-        bool done = cell_resize(*block, bytes);
+        bool done = cell_resize(*block, bytes, 0);
         assert_filled(*block, done ? size_min(before, bytes) : before);
         assert_true(cell_bytes(*block) >= (done ? bytes : before));
     } else {

@@ -192,14 +192,14 @@ TEST(a_resize_keeps_off_damaged_neighbours)
     cell_put(behind);
     struct cell *cell = cell_of(behind);
     cell->check ^= 1;
-    assert_false(cell_resize(block, 400 * CELL_UNIT));
+    assert_false(cell_resize(block, 400 * CELL_UNIT, 0));
     cell->check ^= 1;
     struct free_links *next = cell_links(cell)->next;
     cell_links(cell)->next = (struct free_links *)behind;
-    assert_false(cell_resize(block, 400 * CELL_UNIT));
+    assert_false(cell_resize(block, 400 * CELL_UNIT, 0));
     cell_links(cell)->next = next;
     assert_cells_sound();
-    assert_true(cell_resize(block, 400 * CELL_UNIT));
+    assert_true(cell_resize(block, 400 * CELL_UNIT, 0));
     assert_cells_sound();
 }
 
