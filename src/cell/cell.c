@@ -120,8 +120,8 @@ struct misuse cell_misuse(uintptr_t block)
     const struct cell *cell = cell_of(block);
     /* At the beginning of a page the header may lie outside of the span. */
     if (LIKELY(block % CELL_UNIT == 0 && block % PAGE_BYTES != 0) &&
-        LIKELY(cell->check == cell_hash(cell_mix(cell, cell->units), CELL_LIVE)))
-        return (struct misuse){.kind = MISUSE_NONE};
+        LIKELY(cell->state == CELL_LIVE && cell_is_sound(cell)))
+        return (struct misuse){.kind = MISUSE_NONE, .address = block};
     return misuse_of(block);
 }
 

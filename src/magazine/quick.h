@@ -111,7 +111,7 @@ static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
     if (UNLIKELY(room < 0))
         return false;
     uint64_t mix = cell_mix(cell, units);
-    if (UNLIKELY(cell->check != cell_hash(mix, CELL_LIVE)))
+    if (UNLIKELY(cell->state != CELL_LIVE || cell->check != cell_hash(mix, CELL_LIVE)))
         return false;
     size_t list = quick_list_of(units);
     if (UNLIKELY(list >= QUICK_LISTS))
@@ -135,7 +135,7 @@ static ALWAYS_INLINE uintptr_t quick_take(struct quick *quick, size_t list, enum
     size_t units = cell->units;
     uint64_t link = *cell_link(cell);
     uint64_t mix = cell_mix(cell, units);
-    if (UNLIKELY(cell->check != cell_hash(mix + link, CELL_CACHED)))
+    if (UNLIKELY(cell->state != CELL_CACHED || cell->check != cell_hash(mix + link, CELL_CACHED)))
         return 0;
     if (state == CELL_LIVE)
         cell_mark(cell, CELL_LIVE, cell_hash(mix, CELL_LIVE));

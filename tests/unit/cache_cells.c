@@ -370,6 +370,9 @@ TEST(what_is_no_live_cell_is_not_pushed)
     cell_of(block)->units ^= 1;
     assert_not_pushed(block);
     cell_of(block)->units ^= 1;
+    cell_of(block)->state ^= 1;
+    assert_not_pushed(block);
+    cell_of(block)->state ^= 1;
     assert_true(cache_push_cell(cache, block));
 }
 
