@@ -13,6 +13,7 @@ PAGE_SHIFT = 12
 GRID_BYTES = 64 * 1024
 CELL_UNIT, CELL_HEADER = 16, 8
 DIRTY, CLEAN, SLAB, CELLS, LARGE, HUGE = range(6)
+CLASS_SHIFT = 56  # in an entry of the page map, above an address
 CELL_STATES = {0x4C: "in use", 0x43: "free, in the magazine of a thread", 0x46: "free"}
 
 
@@ -30,7 +31,42 @@ def entry_of(address):
     if number(root) == 0 or address >> 48:
         return 0
     leaf = root[address >> 32]
-    return 0 if number(leaf) == 0 else number(leaf[(address & 0xFFFFFFFF) >> PAGE_SHIFT])
+    entry = 0 if number(leaf) == 0 else number(leaf[(address & 0xFFFFFFFF) >> PAGE_SHIFT])
+    return entry & ((1 << CLASS_SHIFT) - 1)
+
+
+def each(head, kind):
+    """The structures in a list, by their member `link`."""
+    pointer = gdb.lookup_type("struct " + kind).pointer()
+    (link,) = (field for field in pointer.target().fields() if field.name == "link")
+    node = head["next"]
+    while number(node) != number(head.address):
+        yield gdb.Value(number(node) - link.bitpos // 8).cast(pointer)
+        node = node["next"]
+
+
+def within(range, address):
+    return 0 <= address - number(range["start"]) < number(range["pages"]) << PAGE_SHIFT
+
+
+def span_around(address):
+    """The span that an address is in, as the entry of the page map for its start. The map has the
+    first and the last page of a long one; of malloc's heap, what is between is found by walking."""
+    spans = gdb.parse_and_eval("heap_default.spans")
+    for span in each(spans["huge"], "span"):
+        if within(span, address):
+            return number(span)
+    for segment in [*each(spans["segments"], "segment"), *each(spans["cache"]["list"], "segment")]:
+        at = number(segment["start"])
+        while within(segment, address) and at <= address:
+            entry = entry_of(at)
+            if entry == 0 or entry & 1:
+                break
+            span = gdb.Value(entry).cast(gdb.lookup_type("struct span").pointer())
+            if within(span, address):
+                return entry
+            at += number(span["pages"]) << PAGE_SHIFT
+    return 0
 
 
 def describe_slab(span, address):
@@ -70,9 +106,9 @@ def describe_cell(span, address):
 
 
 def describe(address):
-    entry = entry_of(address)
+    entry = entry_of(address) or span_around(address)
     if entry == 0:
-        return "not in a heap of snug (or inside a block of more than 1 MiB)"
+        return "not in a heap of snug"
     if entry & 1:
         return "in free pages" + (", where a block of %d bytes was" % (entry >> 1) if entry >> 1 else "")
     span = gdb.Value(entry).cast(gdb.lookup_type("struct span").pointer())

@@ -8,6 +8,7 @@
 
 #include "meta/meta.h"
 #include "platform/memory.h"
+#include "provider/names.h"
 #include "provider/provider_file.h"
 #include "provider/provider_prealloc.h"
 
@@ -40,8 +41,10 @@ static snug_provider *or_error(snug_provider *provider, int error)
 static snug_provider *provider_new(int kind)
 {
     snug_provider *provider = os_map(align_up(sizeof(*provider), os_page_size()), OS_PAGES_SMALL);
-    if (provider != NULL)
-        provider->kind = (__typeof__(provider->kind))kind;
+    if (provider == NULL)
+        return NULL;
+    mapping_name(provider, sizeof(*provider), "snug metadata");
+    provider->kind = (__typeof__(provider->kind))kind;
     return provider;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "platform/memory.h"
 #include "platform/output.h"
 #include "platform/syscall.h"
 
@@ -181,6 +182,7 @@ int os_file_new(const char *directory, const char *path, size_t bytes)
 
 void *os_file_map(int descriptor, void *at, size_t bytes)
 {
+    OS_COUNT(mmap, bytes);
     long result = syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
                            MAP_SHARED | (at != NULL ? MAP_FIXED : 0), descriptor, 0);
     return (unsigned long)result > -4096UL ? NULL : (void *)result;

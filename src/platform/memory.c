@@ -10,6 +10,8 @@
 
 #include "platform/syscall.h"
 
+struct os_calls os_calls;
+
 /* Whether a release like "6.12.3-amd64" is this version or a later one. */
 static bool kernel_at_least(const char *release, unsigned major, unsigned minor)
 {
@@ -66,6 +68,7 @@ void *os_map(size_t bytes, enum os_pages pages)
      * it takes madvise: a system call for each mapping, and one that a sandbox may forbid. */
     if (pages == OS_PAGES_SMALL)
         flags |= MAP_STACK;
+    OS_COUNT(mmap, bytes);
     long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (is_error(result))
         return NULL;
@@ -103,9 +106,10 @@ void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages)
 bool os_populate(void *start, size_t bytes)
 {
     long result;
-    do
+    do {
+        OS_COUNT(madvise, bytes);
         result = syscall3(SYS_madvise, (long)start, (long)bytes, MADV_POPULATE_WRITE);
-    while (result == -EINTR || result == -EAGAIN);
+    } while (result == -EINTR || result == -EAGAIN);
     if (result != -EINVAL)
         return !is_error(result);
     for (size_t place = 0; place < bytes; place += os_page_size()) { /* an older kernel */
@@ -127,22 +131,26 @@ void *os_map_present(size_t bytes)
 
 bool os_move(void *from, void *to, size_t bytes)
 {
+    OS_COUNT(mremap, bytes);
     return !is_error(syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
                               MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0));
 }
 
 bool os_unmap(void *start, size_t bytes)
 {
+    OS_COUNT(munmap, bytes);
     return !is_error(syscall3(SYS_munmap, (long)start, (long)bytes, 0));
 }
 
 bool os_purge(void *start, size_t bytes)
 {
+    OS_COUNT(madvise, bytes);
     return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
 }
 
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 {
+    OS_COUNT(mremap, new_bytes);
     long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
                            may_move ? MREMAP_MAYMOVE : 0, 0, 0);
     return is_error(result) ? NULL : (void *)result;
@@ -150,6 +158,7 @@ void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 
 void os_advise_huge_pages(void *start, size_t bytes, bool huge)
 {
+    OS_COUNT(madvise, bytes);
     syscall3(SYS_madvise, (long)start, (long)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 

@@ -9,6 +9,22 @@
 
 #include "base/common.h"
 
+/* The calls that were made, the refused ones included, and the bytes in them; of mremap, those
+ * afterwards. Read by the statistics (base/peek.h). */
+struct os_calls {
+    uint64_t mmap_calls, mmap_bytes;
+    uint64_t munmap_calls, munmap_bytes;
+    uint64_t madvise_calls, madvise_bytes;
+    uint64_t mremap_calls, mremap_bytes;
+};
+
+extern struct os_calls os_calls;
+
+/* relaxed: totals that nothing is decided by */
+#define OS_COUNT(call, bytes) \
+    ((void)__atomic_fetch_add(&os_calls.call##_calls, 1, __ATOMIC_RELAXED), \
+     (void)__atomic_fetch_add(&os_calls.call##_bytes, (bytes), __ATOMIC_RELAXED))
+
 /* The system's page size in bytes: 4, 16 or 64 KiB. */
 size_t os_page_size(void);
 

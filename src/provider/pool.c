@@ -9,6 +9,7 @@
 #include "platform/check.h"
 #include "platform/memory.h"
 #include "provider/limit.h"
+#include "provider/names.h"
 
 static size_t bit_words(const struct extent *extent)
 {
@@ -30,6 +31,7 @@ bool pool_add(struct pool *pool, char *start, size_t bytes)
     struct extent *extent = os_map(extent_bytes(pages), OS_PAGES_SMALL);
     if (extent == NULL)
         return false;
+    mapping_name(extent, extent_bytes(pages), "snug metadata");
     extent->start = start;
     extent->pages = pages;
     extent->taken = (uint64_t *)(extent + 1);

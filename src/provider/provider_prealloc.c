@@ -5,6 +5,7 @@
 
 #include "platform/memory.h"
 #include "provider/limit.h"
+#include "provider/names.h"
 
 static bool never_grows(struct pool *pool, size_t bytes)
 {
@@ -22,8 +23,10 @@ bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provid
     if (!limit_take(bytes))
         return false;
     char *start = os_map_present(bytes);
-    if (start != NULL && pool_add(pool, start, bytes))
+    if (start != NULL && pool_add(pool, start, bytes)) {
+        mapping_name(start, bytes, "snug heap");
         return true;
+    }
     if (start != NULL)
         os_unmap(start, bytes);
     limit_give(bytes);

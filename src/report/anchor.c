@@ -15,6 +15,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .counters = &counters,
     .samples = &samples,
     .lock_waits = lock_waits,
+    .os_calls = &os_calls,
     .options = &options,
     .events = &events,
 };

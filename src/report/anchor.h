@@ -12,6 +12,7 @@
 
 #include "heap/heap.h"
 #include "options/options.h"
+#include "platform/memory.h"
 #include "stats/event.h"
 #include "stats/stats.h"
 
@@ -25,6 +26,7 @@ struct anchor {
     const struct counters *counters;
     const struct samples *samples;
     const uint64_t *lock_waits;
+    const struct os_calls *os_calls;
     const struct options *options;
     struct events *events; /* the only one that is written from outside */
 };
@@ -41,6 +43,7 @@ extern const struct anchor snug_anchor;
                 37 * offsetof(struct cache, shape) + 41 * offsetof(struct cells, taken) + \
                 43 * offsetof(struct spans, huge_count) + 47 * offsetof(struct arenas, caches) + \
                 53 * offsetof(struct bin, free_objects) + 59 * RANK_COUNT + \
-                61 * offsetof(struct runs, pages) + 67 * sizeof(struct events)))
+                61 * offsetof(struct runs, pages) + 67 * sizeof(struct events) + \
+                71 * sizeof(struct os_calls)))
 
 #endif

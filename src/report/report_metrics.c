@@ -7,7 +7,7 @@
 #include "report/formats.h"
 #include "report/writer.h"
 
-enum unit { BYTES, COUNT };
+enum unit { BYTES, COUNT, BYTES_EVER, COUNT_EVER };
 
 /* The description of a family. OpenMetrics wants a unit to be the end of the name, and a counter's
  * samples to end in _total after that. */
@@ -28,20 +28,6 @@ static void add_family(struct writer *writer, const char *name, enum unit unit, 
     }
 }
 
-static void add_gauge(struct writer *writer, const char *name, enum unit unit, const char *help,
-                      uint64_t number)
-{
-    if (number == UNKNOWN)
-        return;
-    add_family(writer, name, unit, "gauge", help);
-    struct text *text = writer_room(writer);
-    text_add(text, "snug_");
-    text_add(text, name);
-    text_add(text, unit == BYTES ? "_bytes " : " ");
-    text_add_decimal(text, number);
-    text_add(text, "\n");
-}
-
 /* `name` of a counter of bytes ends in _bytes already. */
 static void add_counter(struct writer *writer, const char *name, const char *help, uint64_t number)
 {
@@ -59,6 +45,24 @@ static void add_counter(struct writer *writer, const char *name, const char *hel
     text_add(line, "_total ");
     text_add_decimal(line, number);
     text_add(line, "\n");
+}
+
+static void add_gauge(struct writer *writer, const char *name, enum unit unit, const char *help,
+                      uint64_t number)
+{
+    if (number == UNKNOWN)
+        return;
+    if (unit == BYTES_EVER || unit == COUNT_EVER) {
+        add_counter(writer, name, help, number);
+        return;
+    }
+    add_family(writer, name, unit, "gauge", help);
+    struct text *text = writer_room(writer);
+    text_add(text, "snug_");
+    text_add(text, name);
+    text_add(text, unit == BYTES ? "_bytes " : " ");
+    text_add_decimal(text, number);
+    text_add(text, "\n");
 }
 
 static void add_class(struct writer *writer, size_t class, const char *state, size_t objects)

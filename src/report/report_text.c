@@ -134,25 +134,24 @@ static void add_events(struct writer *writer, const struct values *values)
     uint64_t waits = values->waits_arenas + values->waits_depots + values->waits_bins +
                      values->waits_cells + values->waits_spans + values->waits_meta;
     struct text *text = writer_room(writer);
-    add_call(text, "system calls: mmap ", c->map_calls, c->map_bytes);
-    add_call(text, ", munmap ", c->unmap_calls, c->unmap_bytes);
-    add_call(text, ", madvise ", c->purge_calls, c->purge_bytes);
-    text_add(text, ",\n              mremap ");
-    text_add_count(text, c->remap_calls, 0);
+    add_call(text, "system calls: mmap ", values->mmap_calls, values->mmap_bytes);
+    add_call(text, ", munmap ", values->munmap_calls, values->munmap_bytes);
+    text_add(text, ",\n              ");
+    add_call(text, "madvise ", values->madvise_calls, values->madvise_bytes);
+    add_call(text, ", mremap ", values->mremap_calls, values->mremap_bytes);
+    text_add(text, "\nwaits for locks ");
+    text_add_count(text, waits, 0);
     if (values->minor_faults != UNKNOWN) {
         text_add(text, "; page faults ");
         text_add_count(text, values->minor_faults + values->major_faults, 0);
     }
-    text_add(text, "; waits for locks ");
-    text_add_count(text, waits, 0);
-    text_add(text, "\nmagazines: at least ");
+    text = writer_room(writer);
+    text_add(text, "\nhits: magazines at least ");
     text_add_share(text, c->refill_objects - c->refills, c->refill_objects);
-    text_add(text, " hits; refills ");
-    text_add_count(text, c->refills, 0);
-    text_add(text, ": spare ");
-    text_add_share(text, c->refills_spare, c->refills);
-    text_add(text, ", depot ");
-    text_add_share(text, c->refills_depot, c->refills);
+    text_add(text, ", depots ");
+    text_add_share(text, c->refills_depot, c->refills - c->refills_spare);
+    text_add(text, ", segment cache ");
+    text_add_share(text, c->segments_reused, c->segments_reused + c->map_calls);
     text_add(text, "\n");
 }
 

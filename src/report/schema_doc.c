@@ -47,7 +47,7 @@ static void print_member(const char *name, const char *unit, const char *text)
 {
     printf("        \"%s\": {\"type\": [\"integer\", \"null\"], \"minimum\": 0, "
            "\"description\": \"%s%s\"}",
-           name, text, strcmp(unit, "BYTES") == 0 ? "; bytes" : "");
+           name, text, strncmp(unit, "BYTES", 5) == 0 ? "; bytes" : "");
 }
 
 int main(void)
@@ -85,7 +85,8 @@ int main(void)
                i < 5 ? "," : "");
     printf("        }\n      }\n    }\n  },\n"
            "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "
-           "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"locks\", \"events\", "
+           "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"system\", \"locks\", "
+           "\"events\", "
            "\"classes\"]\n}\n");
     return 0;
 }

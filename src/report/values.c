@@ -79,6 +79,15 @@ static void set_counters(struct values *values, struct peek *peek, const struct 
 #define COUNTER(name, text) values->counters.name = PEEK(peek, from->name);
 #include "stats/counters.def"
 #undef COUNTER
+    const struct os_calls *calls = anchor->os_calls;
+    values->mmap_calls = PEEK(peek, calls->mmap_calls);
+    values->mmap_bytes = PEEK(peek, calls->mmap_bytes);
+    values->munmap_calls = PEEK(peek, calls->munmap_calls);
+    values->munmap_bytes = PEEK(peek, calls->munmap_bytes);
+    values->madvise_calls = PEEK(peek, calls->madvise_calls);
+    values->madvise_bytes = PEEK(peek, calls->madvise_bytes);
+    values->mremap_calls = PEEK(peek, calls->mremap_calls);
+    values->mremap_bytes = PEEK(peek, calls->mremap_bytes);
     const uint64_t *waits = anchor->lock_waits;
     values->waits_arenas = PEEK(peek, waits[RANK_ARENAS]);
     values->waits_depots = PEEK(peek, waits[RANK_DEPOT]);

@@ -8,6 +8,8 @@
  */
 #include "options/options.h"
 #include "platform/memory.h"
+#include "provider/names.h"
+#include "provider/provider.h"
 #include "span/span_runs.h"
 #include "stats/stats.h"
 
@@ -90,6 +92,27 @@ void segment_list(struct spans *spans, struct segment *segment)
     runs_add(runs_of(spans, run), run);
 }
 
+/* Says in smaps what a segment is now; see SNUG_NAMES. */
+static void segment_name(const struct spans *spans, const struct segment *segment, const char *name)
+{
+    if (spans->provider == &provider_os)
+        mapping_name(segment->start, segment->pages << PAGE_SHIFT, name);
+}
+
+static void cache_segment(struct spans *spans, struct segment *segment)
+{
+    segment_cache_put(&spans->cache, segment, spans->now());
+    segment_name(spans, segment, "snug cache");
+    COUNT(segments_cached, 1);
+    spans_shrink_cache(spans, false);
+}
+
+static void count_reused(const struct spans *spans, const struct segment *segment)
+{
+    segment_name(spans, segment, "snug heap");
+    COUNT(segments_reused, 1);
+}
+
 void segment_retire(struct spans *spans, struct segment *segment)
 {
     EACH_RUN_OF_EMPTY(run, segment)
@@ -98,9 +121,7 @@ void segment_retire(struct spans *spans, struct segment *segment)
     GAUGE_ADD(spans->segment_pages, -segment->pages);
     spans->empty_segments--;
     segment_summarize(segment);
-    segment_cache_put(&spans->cache, segment, spans->now());
-    COUNT(segments_cached, 1);
-    spans_shrink_cache(spans, false);
+    cache_segment(spans, segment);
 }
 
 void spans_list_cached(struct spans *spans)
@@ -192,8 +213,8 @@ static bool grow_from_cache(struct spans *spans, size_t pages)
     struct segment *segment = segment_cache_take(&spans->cache, pages);
     if (segment == NULL)
         return false;
+    count_reused(spans, segment);
     segment_list(spans, segment);
-    COUNT(segments_reused, 1);
     return true;
 }
 
@@ -265,8 +286,8 @@ bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size
         segment_cache_take_whole(&spans->cache, pages, pages + pages / 8, alignment);
     bool done = segment != NULL;
     if (done) {
+        count_reused(spans, segment);
         segment_to_range(spans, segment, span);
-        COUNT(segments_reused, 1);
     } else {
         done = range_from_provider(spans, span, bytes, alignment);
     }
@@ -291,8 +312,6 @@ void spans_give_range(struct spans *spans, struct span *span)
     list_init(&span->link);
     run_map(span);
     segment_summarize(segment);
-    segment_cache_put(&spans->cache, segment, spans->now());
-    COUNT(segments_cached, 1);
-    spans_shrink_cache(spans, false);
+    cache_segment(spans, segment);
     spans_keep_bound(spans);
 }

@@ -13,21 +13,29 @@ import tempfile
 import unittest
 
 LIBRARY = PROGRAM = SCRIPT = None
+AT = r"at 0x[0-9a-f]+"
 QUESTIONS = {
-    "blocks[0]": r"object of 48 bytes at 0x[0-9a-f]+, in use",
-    "blocks[0]+7": r"object of 48 bytes at 0x[0-9a-f]+, in use",
-    "blocks[1]": r"object of 80 bytes at 0x[0-9a-f]+, free, in a magazine or a depot",
-    "blocks[2]+4999": r"medium block of \d+ bytes at 0x[0-9a-f]+, in use",
-    "blocks[3]": r"large block of 303104 bytes at 0x[0-9a-f]+, in use, 300000 asked for",
-    "blocks[4]": r"huge block of 5001216 bytes at 0x[0-9a-f]+, in use, 5000001 asked for",
-    "blocks[5]": r"not in a heap of snug",
+    "small": f"object of 48 bytes {AT}, in use",
+    "small+47": f"object of 48 bytes {AT}, in use",
+    "small_waiting": f"object of 112 bytes {AT}, free, in a magazine or a depot",
+    "small_free": f"object of 80 bytes {AT}, free, in its slab",
+    "medium": rf"medium block of 500\d bytes {AT}, in use",
+    "medium+4999": rf"medium block of 500\d bytes {AT}, in use",
+    "medium_waiting+8": rf"medium block of 900\d bytes {AT}, free, in the magazine of a thread",
+    "medium_free+100": rf"medium block of \d+ bytes {AT}, free$",
+    "large": f"large block of 303104 bytes {AT}, in use, 300000 asked for",
+    "large+150000": f"large block of 303104 bytes {AT}, in use, 300000 asked for",
+    "large_free": "in free pages, where a block of 401408 bytes was|in free pages, 401408 bytes from",
+    "huge": f"huge block of 5001216 bytes {AT}, in use, 5000001 asked for",
+    "huge+3000000": f"huge block of 5001216 bytes {AT}, in use, 5000001 asked for",
+    "foreign": "not in a heap of snug",
 }
 
 
 class Blocks(unittest.TestCase):
     def ask(self, *start: str) -> str:
         commands = [*start, "frame function here", f"source {SCRIPT}"]
-        commands += [f"snug-block {question}" for question in QUESTIONS]
+        commands += [f"snug-block blocks->{question}" for question in QUESTIONS]
         words = ["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off"]
         for command in commands:
             words += ["-ex", command]
@@ -37,8 +45,9 @@ class Blocks(unittest.TestCase):
     def assert_answered(self, said: str):
         answers = re.findall(r"^0x[0-9a-f]+: (.*)$", said, re.MULTILINE)
         self.assertEqual(len(answers), len(QUESTIONS), said)
-        for answer, expected in zip(answers, QUESTIONS.values()):
-            self.assertRegex(answer, expected, said)
+        for answer, (question, expected) in zip(answers, QUESTIONS.items()):
+            with self.subTest(question):
+                self.assertRegex(answer, expected)
 
     def test_in_a_process(self):
         self.assert_answered(self.ask(f"set environment LD_PRELOAD {LIBRARY}", "break here", "run"))

@@ -2,39 +2,12 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
-use common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
+use common::running::{holder, json_of, Running, Terminal, HOLDER};
+use common::{assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use serde_json::Value;
-
-/// Holds blocks of known sizes, and at each line of input does a bit of work; then says "ready".
-const HOLDER: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(void)
-{
-    static void *volatile kept[3000];
-    char line[64];
-    for (int i = 0; i < 3000; i++)
-        kept[i] = malloc(100);
-    char *large = malloc(5000000);
-    memset(large, 1, 5000000);
-    for (int i = 0; i < 30; i++) { void *volatile p = malloc(900000); memset(p, 1, 900000); free(p); }
-    do {
-        for (int i = 0; i < 2000; i++) { void *volatile p = malloc(200000); free(p); }
-        puts("ready");
-        fflush(stdout);
-    } while (read(0, line, sizeof(line)) > 0);
-    return large[0] - 1;
-}
-"#;
 
 type Test = fn(&Place) -> Result<Completion, Failed>;
 
@@ -51,57 +24,6 @@ fn main() {
     ];
     let trial = |(name, test): (&str, Test)| Trial::ignorable_test(name, move || test(&Place::new()));
     libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
-}
-
-/// A program that is ready, and is ended when this goes.
-struct Running {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<std::process::ChildStdout>,
-}
-
-impl Running {
-    fn start(mut command: Command) -> Running {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut running = Running { child, input, output };
-        running.wait_until_ready();
-        running
-    }
-
-    fn wait_until_ready(&mut self) {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-    }
-
-    fn work(&mut self) {
-        use std::io::Write;
-        self.input.as_mut().unwrap().write_all(b"go\n").unwrap();
-    }
-
-    fn pid(&self) -> String {
-        self.child.id().to_string()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.input.take();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn holder(place: &Place) -> Running {
-    let program = place.compile("holder", HOLDER, &["-O1", "-w", "-fno-builtin"]);
-    Running::start(place.snug(&["run", text(&program)]))
-}
-
-fn json_of(place: &Place, pid: &str) -> Value {
-    let output = place.output(&["stats", pid, "--format", "json"]);
-    assert_clean(&output);
-    serde_json::from_str(&stdout(&output)).unwrap()
 }
 
 fn statistics_from_outside(place: &Place) -> Result<Completion, Failed> {
@@ -185,35 +107,6 @@ fn what_cannot_be_looked_at(place: &Place) -> Result<Completion, Failed> {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     assert_refused(&closed.stdout(full).stderr(Stdio::piped()).output().unwrap(), 1, &["could not be written"]);
     Ok(Completion::Completed)
-}
-
-struct Terminal<'a>(&'a Place);
-
-impl Terminal<'_> {
-    fn tmux(&self, words: &[&str]) -> String {
-        let socket = self.0.path("tmux");
-        let mut command = Command::new("tmux");
-        let output = command.args(["-S", text(&socket)]).args(words).env("LC_ALL", "C.UTF-8").output().unwrap();
-        stdout(&output)
-    }
-
-    /// The screen, once it shows this.
-    fn screen_with(&self, wanted: &str) -> String {
-        for _ in 0..200 {
-            let screen = self.tmux(&["capture-pane", "-p"]);
-            if screen.contains(wanted) {
-                return screen;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        panic!("{wanted} does not come: {}", self.tmux(&["capture-pane", "-p"]));
-    }
-}
-
-impl Drop for Terminal<'_> {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
 }
 
 fn top_in_a_terminal(place: &Place) -> Result<Completion, Failed> {

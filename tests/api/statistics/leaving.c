@@ -108,6 +108,21 @@ static void leave_the_rest_to_a_thread(void)
         pthread_exit(NULL);
 }
 
+/* Makes the allocator call the system in all the ways it does. */
+static void use_mappings(void)
+{
+    static char *volatile block;
+    for (size_t i = 1; i <= 8; i++) {
+        block = malloc(i * 2000000);
+        memset(block, 1, i * 2000000);
+        block = realloc(block, i * 3000000);
+        block = realloc(block, 1500000);
+        free(block);
+        use_heap(3000);
+        malloc_trim(0);
+    }
+}
+
 int main(int count, char **arguments)
 {
     const char *way = count > 1 ? arguments[1] : "return";
@@ -139,6 +154,8 @@ int main(int count, char **arguments)
             use_heap(20000);
     if (strcmp(way, "fork") == 0)
         fork_children(3);
+    if (strcmp(way, "mappings") == 0)
+        use_mappings();
     if (strcmp(way, "request") == 0)
         raise(SIGUSR2);
     if (strcmp(way, "pthread_exit") == 0)

@@ -24,6 +24,7 @@ pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
     let maps = match fs::read_to_string(format!("/proc/{process}/maps")) {
         Ok(maps) => maps,
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no process {process}"),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(refusal(process)),
         Err(error) => return Err(error).with_context(|| format!("process {process} cannot be looked into")),
     };
     if maps.is_empty() {
@@ -32,12 +33,24 @@ pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
     let starts: Vec<usize> = maps.lines().filter_map(start_of_file).collect();
     let mut header = vec![0; HEADERS];
     if starts.iter().all(|&start| !memory.read(start, &mut header)) {
-        bail!(
-            "process {process} must not be looked into: that needs the same user or root, a process that is not \
-             protected, and a kernel.yama.ptrace_scope of 0 (or root)"
-        );
+        bail!(refusal(process));
     }
     Ok(starts.iter().filter_map(|&start| anchor_of_file(memory, start)).collect())
+}
+
+fn refusal(process: i32) -> String {
+    format!(
+        "process {process} must not be looked into: that needs the same user or root, a process that is not protected, \
+         and a kernel.yama.ptrace_scope of 0 (or root)"
+    )
+}
+
+/// When a process began, in ticks of the system's clock.
+pub fn began(process: i32) -> Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The second field is a name that may contain anything; the time is the 22nd.
+    let (_, rest) = stat.rsplit_once(')').context("no name in /proc/PID/stat")?;
+    Ok(rest.split_ascii_whitespace().nth(19).context("too few fields in /proc/PID/stat")?.parse()?)
 }
 
 /// The start of a mapping that is the beginning of a file, from a line of /proc/PID/maps.

@@ -17,7 +17,11 @@ use memory::Memory;
 /// A program that runs on snug.
 pub struct Program {
     process: i32,
+    /// When the process began; another one with the same number began at another time.
+    began: u64,
     memory: Memory,
+    /// Where the anchor is in the process, and its copy.
+    address: usize,
     anchor: Buffer,
 }
 
@@ -64,13 +68,14 @@ impl Program {
     pub fn find(process: i32) -> Result<Program> {
         ensure!(process > 0, "{process} is no process id");
         let memory = Memory::of(process);
+        let began = find::began(process);
         // SAFETY: this only asks for a number.
         let mut anchor = Buffer::of(unsafe { ffi::outside_anchor_size() });
         for address in find::anchors(process, &memory)? {
             let context = (&raw const memory).cast_mut().cast();
             // SAFETY: `anchor` has the size that was asked for, and `memory` outlives the call.
             match unsafe { ffi::outside_anchor(read, context, address, anchor.start_mut()) } {
-                ffi::DONE => return Ok(Program { process, memory, anchor }),
+                ffi::DONE => return Ok(Program { process, began: began?, memory, address, anchor }),
                 ffi::OTHER_LAYOUT => {
                     // SAFETY: the anchor was filled in, and its version ends in 0.
                     let version = unsafe { CStr::from_ptr(ffi::outside_version(anchor.start())) };
@@ -89,6 +94,7 @@ impl Program {
     /// The statistics now; `whole` looks at the residence of every page too.
     pub fn values(&self, whole: bool) -> Result<Values> {
         self.memory.refresh();
+        self.check_is_the_same()?;
         // SAFETY: this only asks for a number.
         let mut values = Buffer::of(unsafe { ffi::outside_values_size() });
         let context = (&raw const self.memory).cast_mut().cast();
@@ -99,10 +105,27 @@ impl Program {
         Ok(Values(values))
     }
 
+    /// After an exec there is another program in the process, and after its end maybe another process.
+    fn check_is_the_same(&self) -> Result<()> {
+        let alive = find::began(self.process).is_ok_and(|began| began == self.began);
+        ensure!(alive, "process {} has ended", self.process);
+        // SAFETY: this only asks for a number.
+        let mut now = Buffer::of(unsafe { ffi::outside_anchor_size() });
+        let context = (&raw const self.memory).cast_mut().cast();
+        // SAFETY: `now` has the size that was asked for, and `memory` outlives the call.
+        let found = unsafe { ffi::outside_anchor(read, context, self.address, now.start_mut()) };
+        let same = found == ffi::DONE && now.0 == self.anchor.0;
+        ensure!(same, "process {} has ended, or runs another program now", self.process);
+        Ok(())
+    }
+
     /// Asks the program to give back its free memory.
-    pub fn request_trim(&self) -> io::Result<()> {
+    pub fn request_trim(&self) -> Result<()> {
+        self.memory.refresh();
+        self.check_is_the_same()?;
         // SAFETY: the anchor was filled in.
-        self.memory.write(unsafe { ffi::outside_trim_request(self.anchor.start()) }, 1)
+        self.memory.write(unsafe { ffi::outside_trim_request(self.anchor.start()) }, 1)?;
+        Ok(())
     }
 
     /// How many such requests it has carried out.

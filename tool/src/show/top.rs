@@ -30,8 +30,8 @@ const PARTS: [(&str, Color, &[&str]); 6] = [
 const RATES: [(&str, &str, bool); 5] = [
     ("handed out", "taken_bytes", true),
     ("refills", "refills", false),
-    ("mmap", "map_calls", false),
-    ("madvise", "purge_calls", false),
+    ("mmap", "mmap_calls", false),
+    ("madvise", "madvise_calls", false),
     ("page faults", "minor_faults", false),
 ];
 

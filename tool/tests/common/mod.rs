@@ -1,6 +1,8 @@
 //! What the tests share: `snug` with a cache of its own, and programs made for a test.
 #![allow(dead_code)] // each test program uses a part
 
+pub mod running;
+
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
