@@ -27,7 +27,7 @@ def read_word(address):
 
 def entry_of(address):
     """What the page map has for the page: 0, a span, or an odd word for memory that was freed."""
-    root = gdb.parse_and_eval("'page_map.c'::span_root")
+    root = gdb.parse_and_eval("page_map_spans")
     if number(root) == 0 or address >> 48:
         return 0
     leaf = root[address >> 32]

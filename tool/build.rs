@@ -20,7 +20,7 @@ fn main() {
 }
 
 /// The library's own code for reading statistics and writing them, which the tool uses on other processes.
-const SHARED: [&str; 16] = [
+const SHARED: [&str; 17] = [
     "heap/totals.c",
     "magazine/arena_totals.c",
     "magazine/cache_totals.c",
@@ -30,6 +30,7 @@ const SHARED: [&str; 16] = [
     "platform/process.c",
     "platform/thread.c",
     "report/formats.c",
+    "report/medium.c",
     "report/report_csv.c",
     "report/report_json.c",
     "report/report_metrics.c",

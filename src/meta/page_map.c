@@ -12,7 +12,7 @@
 struct page_map page_map;
 
 /* The leaves of the slower map, in a table of PAGE_MAP_ROOT; NULL until the first is made. */
-static uintptr_t **span_root;
+uintptr_t **page_map_spans;
 
 /* Both leaves of a root entry, in one mapping. */
 #define LEAF_BYTES (PAGE_MAP_LEAF * (sizeof(uintptr_t) + sizeof(uint8_t)))
@@ -79,12 +79,12 @@ void page_map_remove_range(const void *start)
 /* The lock of meta must be held. */
 static bool leaf_new(size_t root)
 {
-    if (span_root == NULL) {
+    if (page_map_spans == NULL) {
         uintptr_t **table = meta_map(PAGE_MAP_ROOT * sizeof(*table));
         if (table == NULL)
             return false;
         /* release: a reader that finds the table finds it zero */
-        __atomic_store_n(&span_root, table, __ATOMIC_RELEASE);
+        __atomic_store_n(&page_map_spans, table, __ATOMIC_RELEASE);
     }
     uintptr_t *spans = meta_map(LEAF_BYTES);
     if (spans == NULL)
@@ -93,7 +93,7 @@ static bool leaf_new(size_t root)
     size_t distance = (size_t)((uintptr_t)classes - (uintptr_t)page_map.no_class);
     page_map.class_root[root] = distance;
     /* release: a reader that finds the leaf finds it zero */
-    __atomic_store_n(&span_root[root], spans, __ATOMIC_RELEASE);
+    __atomic_store_n(&page_map_spans[root], spans, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -101,7 +101,7 @@ static bool leaf_new(size_t root)
 static uintptr_t *leaf_of(size_t root)
 {
     /* acquire, both: pair with the releases in leaf_new */
-    uintptr_t **table = __atomic_load_n(&span_root, __ATOMIC_ACQUIRE);
+    uintptr_t **table = __atomic_load_n(&page_map_spans, __ATOMIC_ACQUIRE);
     return table == NULL ? NULL : __atomic_load_n(&table[root], __ATOMIC_ACQUIRE);
 }
 

@@ -116,6 +116,10 @@ enum { ENTRY_CLASS_SHIFT = 56 };
 
 uintptr_t page_map_entry(uintptr_t address); /* without the class */
 
+/* The root of the slower map, leaves of entries by the upper half of an address; NULL at first. For
+ * the statistics, which read it from outside as well. */
+extern uintptr_t **page_map_spans;
+
 static inline size_t entry_class(uintptr_t tagged)
 {
     return tagged >> ENTRY_CLASS_SHIFT;

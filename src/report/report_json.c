@@ -80,5 +80,13 @@ void json_report(const struct values *values, struct writer *writer)
             add_class(writer, values, class, first);
             first = false;
         }
-    text_add(writer_room(writer), "]}\n");
+    text_add(writer_room(writer), "],\"medium\":");
+    text_add(writer_room(writer), values->medium_known ? "[" : "null");
+    for (size_t i = 0; i < MEDIUM_ROWS && values->medium_known; i++) {
+        add_member(writer, i == 0 ? "{" : ",{", "up_to", medium_row_to(i));
+        add_member(writer, ",", "blocks", values->medium[i].blocks);
+        add_member(writer, ",", "bytes", values->medium[i].bytes);
+        text_add(writer_room(writer), "}");
+    }
+    text_add(writer_room(writer), values->medium_known ? "]}\n" : "}\n");
 }

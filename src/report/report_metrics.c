@@ -92,6 +92,27 @@ static void add_classes(struct writer *writer, const struct values *values)
     }
 }
 
+static void add_medium_row(struct writer *writer, const char *name, size_t row, uint64_t number)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, name);
+    text_add(text, "{up_to=\"");
+    text_add_decimal(text, medium_row_to(row));
+    text_add(text, "\"} ");
+    text_add_decimal(text, number);
+    text_add(text, "\n");
+}
+
+static void add_medium(struct writer *writer, const struct values *values)
+{
+    add_family(writer, "medium_objects", COUNT, "gauge", "medium blocks in use by size");
+    for (size_t i = 0; i < MEDIUM_ROWS; i++)
+        add_medium_row(writer, "snug_medium_objects", i, values->medium[i].blocks);
+    add_family(writer, "medium", BYTES, "gauge", "in medium blocks in use by size");
+    for (size_t i = 0; i < MEDIUM_ROWS; i++)
+        add_medium_row(writer, "snug_medium_bytes", i, values->medium[i].bytes);
+}
+
 void metrics_report(const struct values *values, struct writer *writer)
 {
 #define GAUGE(group, name, unit, help) add_gauge(writer, #name, unit, help, values->name);
@@ -101,5 +122,7 @@ void metrics_report(const struct values *values, struct writer *writer)
 #include "stats/counters.def"
 #undef COUNTER
     add_classes(writer, values);
+    if (values->medium_known)
+        add_medium(writer, values);
     text_add(writer_room(writer), "# EOF\n");
 }

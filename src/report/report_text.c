@@ -159,7 +159,7 @@ static void add_events(struct writer *writer, const struct values *values)
 
 struct row {
     const char *name; /* NULL: a small class */
-    size_t size;
+    size_t size;      /* of it, or up to which the blocks are; 0: the name says it */
     uint64_t blocks;
     uint64_t bytes;
 };
@@ -183,8 +183,13 @@ static void row_insert(struct row rows[ROWS], unsigned *count, struct row row)
 static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
 {
     unsigned count = 0;
-    row_insert(rows, &count,
-               (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells});
+    for (size_t i = 0; i < MEDIUM_ROWS && values->medium_known; i++)
+        row_insert(rows, &count,
+                   (struct row){"to", medium_row_to(i), values->medium[i].blocks,
+                                values->medium[i].bytes});
+    if (!values->medium_known)
+        row_insert(rows, &count,
+                   (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells});
     row_insert(rows, &count, (struct row){"to 1 MiB", 0, values->blocks_large, values->live_large});
     row_insert(rows, &count, (struct row){"larger", 0, values->blocks_huge, values->live_huge});
     for (size_t class = 1; class < CLASS_COUNT; class++) {
@@ -204,6 +209,10 @@ static void add_row(struct writer *writer, const struct row *row, uint64_t most)
         text_add(text, " B");
     } else {
         text_add(text, row->name);
+        if (row->size != 0) {
+            text_add_column(text, row->size / KIB, 4);
+            text_add(text, " KiB");
+        }
     }
     while (text->length - line < 12)
         text_add(text, " ");
@@ -268,6 +277,17 @@ static void add_detail(struct writer *writer, const struct values *values)
              "   size       in use    magazines       depots         free        slabs\n");
     for (size_t class = 1; class < CLASS_COUNT; class++)
         add_class(writer, class, &values->classes[class]);
+    if (!values->medium_known)
+        return;
+    text_add(writer_room(writer),
+             "medium blocks in use by size\n     up to       blocks        bytes\n");
+    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+        struct text *text = writer_room(writer);
+        text_add_column(text, medium_row_to(i), 10);
+        text_add_count(text, values->medium[i].blocks, 13);
+        text_add_count(text, values->medium[i].bytes, 16);
+        text_add(text, "\n");
+    }
 }
 
 void text_report(const struct values *values, bool detail, struct writer *writer)

@@ -2,10 +2,9 @@
  * Resident memory, reconciled: how much of it is in snug's mappings, how much is not snug's, and
  * how much is in free pages that should occupy none, which is what huge pages cost.
  *
- * Every range that snug has is looked up in the kernel's page map. Of this process the ranges are
- * walked under the lock of page runs, if that can be had at once: a signal handler must not wait
- * for it. Another process is walked as it is; a walk that leads astray, because it changes
- * meanwhile, ends after as many steps as there are ranges, and all stays unknown.
+ * Every range that snug has is looked up in the kernel's page map. Another process is walked as it
+ * is; a walk that leads astray, because it changes meanwhile, ends after as many steps as there are
+ * ranges, and all stays unknown.
  */
 #include "meta/meta.h"
 #include "platform/output.h"
@@ -100,11 +99,6 @@ void values_read_resident(struct values *values, struct peek *peek, const struct
     struct walk walk = {.peek = peek, .pagemap = os_pagemap_open(process)};
     if (walk.pagemap < 0)
         return;
-    struct lock *lock = (struct lock *)&heap->spans.lock;
-    if (PEEK(peek, heap->spans.meta) != NULL && (peek != NULL || lock_try(lock))) {
-        walk_all(values, &walk, heap);
-        if (peek == NULL)
-            lock_release(lock);
-    }
+    walk_all(values, &walk, heap);
     os_close(walk.pagemap);
 }

@@ -83,10 +83,20 @@ int main(void)
     for (unsigned i = 0; i < 6; i++)
         printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0}%s\n", of_class[i],
                i < 5 ? "," : "");
+    printf("        }\n      }\n    },\n    \"medium\": {\n"
+           "      \"description\": \"medium blocks in use by doublings of their size; null: not "
+           "walked\",\n"
+           "      \"type\": [\"array\", \"null\"], \"items\": {\n"
+           "        \"type\": \"object\", \"additionalProperties\": false,\n"
+           "        \"required\": [\"up_to\", \"blocks\", \"bytes\"],\n"
+           "        \"properties\": {\n"
+           "          \"up_to\": {\"type\": \"integer\", \"minimum\": 1},\n"
+           "          \"blocks\": {\"type\": \"integer\", \"minimum\": 0},\n"
+           "          \"bytes\": {\"type\": \"integer\", \"minimum\": 0}\n");
     printf("        }\n      }\n    }\n  },\n"
            "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "
            "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"system\", \"locks\", "
            "\"events\", "
-           "\"classes\"]\n}\n");
+           "\"classes\", \"medium\"]\n}\n");
     return 0;
 }

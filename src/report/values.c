@@ -112,6 +112,21 @@ static void set_process(struct values *values, int process, enum values_depth de
     values->major_faults = usage.major_faults;
 }
 
+/* Walks all there is. In this process under the lock of page runs, if that can be had at once: a
+ * signal handler must not wait for it. */
+static void walk_heap(struct values *values, struct peek *peek, const struct anchor *anchor,
+                      int process)
+{
+    const struct heap *heap = anchor->heap;
+    struct lock *lock = (struct lock *)&heap->spans.lock;
+    if (PEEK(peek, heap->spans.meta) == NULL || (peek == NULL && !lock_try(lock)))
+        return;
+    values_read_resident(values, peek, heap, process);
+    values_read_medium(values, peek, anchor);
+    if (peek == NULL)
+        lock_release(lock);
+}
+
 bool values_read(struct values *values, struct peek *peek, const struct anchor *anchor, int process,
                  enum values_depth depth)
 {
@@ -129,6 +144,6 @@ bool values_read(struct values *values, struct peek *peek, const struct anchor *
     values->milliseconds = (os_clock() - PEEK(peek, anchor->events->started)) / 1000000;
     set_process(values, process, depth);
     if (depth == VALUES_WHOLE)
-        values_read_resident(values, peek, anchor->heap, process);
+        walk_heap(values, peek, anchor, process);
     return peek == NULL || !peek->failed;
 }

@@ -14,6 +14,19 @@
 
 #define UNKNOWN UINT64_MAX
 
+/* Medium blocks in use by doublings of their size: up to 1 KiB, 2 KiB, ... 128 KiB. */
+enum { MEDIUM_ROWS = 8 };
+
+struct medium_row {
+    uint64_t blocks;
+    uint64_t bytes;
+};
+
+static inline size_t medium_row_to(size_t row)
+{
+    return KIB << row;
+}
+
 struct values {
     int process;
     uint64_t milliseconds; /* since the library was loaded */
@@ -23,11 +36,13 @@ struct values {
 #undef GAUGE
     struct counters counters;
     struct class_totals classes[CLASS_COUNT];
+    bool medium_known; /* the spans of medium blocks were walked */
+    struct medium_row medium[MEDIUM_ROWS];
 };
 
 enum values_depth {
-    VALUES_QUICK, /* without looking at the residence of each page: microseconds */
-    VALUES_WHOLE  /* with it: some milliseconds for each GiB */
+    VALUES_QUICK, /* without looking at each page and each medium block: microseconds */
+    VALUES_WHOLE  /* with it: milliseconds for each GiB */
 };
 
 /* Reads them. `process` is the id of the process that `peek` reads, 0 for this one (then `peek` is
@@ -35,9 +50,13 @@ enum values_depth {
 bool values_read(struct values *values, struct peek *peek, const struct anchor *anchor, int process,
                  enum values_depth depth);
 
-/* Fills in what is resident (resident.c); what cannot be known stays UNKNOWN. */
+/* Fills in what is resident (resident.c); what cannot be known stays UNKNOWN. Of this process, the
+ * lock of page runs is held. */
 void values_read_resident(struct values *values, struct peek *peek, const struct heap *heap,
                           int process);
+
+/* Fills in the medium blocks by size (medium.c), unless they cannot be walked. As above. */
+void values_read_medium(struct values *values, struct peek *peek, const struct anchor *anchor);
 
 /* The sum of all parts of what is mapped. */
 uint64_t values_sum(const struct values *values);

@@ -11,6 +11,7 @@
 
 #include "base/common.h"
 #include "heap/heap.h"
+#include "platform/process.h"
 #include "snug/snug.h"
 
 /* A fault happens at every so many calls. */
@@ -194,6 +195,13 @@ WRAP(void, cache_free, struct cache *cache)
 {
     if (!planted("thread_leak"))
         __real_cache_free(cache);
+}
+
+/* Half of each range is not looked at. */
+WRAP(bool, os_pagemap_resident, int pagemap, uintptr_t start, size_t bytes, uint64_t *resident)
+{
+    size_t hidden = planted("hidden") ? bytes / 2 & ~(size_t)65535 : 0;
+    return __real_os_pagemap_resident(pagemap, start, bytes - hidden, resident);
 }
 
 /* A lock that a thread held which the child does not have. */

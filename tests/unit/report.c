@@ -49,6 +49,23 @@ TEST(the_parts_add_up)
     assert_int_equal(values.process, getpid());
 }
 
+TEST(medium_blocks_are_known_by_size)
+{
+    struct values before, after;
+    assert_true(values_read(&before, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    char *blocks[] = {block_get(1040), block_get(2048), block_get(2072), block_get(131000)};
+    assert_true(values_read(&after, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    static const size_t more[MEDIUM_ROWS] = {0, 2, 1, 0, 0, 0, 0, 1};
+    assert_true(before.medium_known && after.medium_known);
+    for (size_t i = 0; i < MEDIUM_ROWS; i++)
+        assert_int_equal(after.medium[i].blocks - before.medium[i].blocks, more[i]);
+    assert_in_range(after.medium[7].bytes - before.medium[7].bytes, 131000, CELL_MOST);
+    assert_true(values_read(&after, NULL, &snug_anchor, 0, VALUES_QUICK));
+    assert_false(after.medium_known);
+    for (size_t i = 0; i < 4; i++)
+        heap_give(blocks[i]);
+}
+
 TEST(what_is_resident_is_reconciled)
 {
     struct values values;
@@ -93,6 +110,7 @@ TEST(from_outside_the_numbers_are_the_same)
     assert_int_equal(outside.live_small, inside.live_small);
     assert_int_equal(outside.resident_snug, inside.resident_snug);
     assert_memory_equal(outside.classes, inside.classes, sizeof(inside.classes));
+    assert_memory_equal(outside.medium, inside.medium, sizeof(inside.medium));
     struct peek nothing = {.read = read_nothing};
     assert_false(values_read(&outside, &nothing, &snug_anchor, getpid(), VALUES_WHOLE));
 }
@@ -145,7 +163,7 @@ TEST(the_detail_has_every_counter_and_class)
     for (size_t class = 1; class < CLASS_COUNT; class++)
         rows += heap_class_totals(class).slabs != 0;
     assert_true(rows >= 2);
-    assert_int_equal(lines_of(at), rows + 3);
+    assert_int_equal(lines_of(at), rows + 3 + 2 + MEDIUM_ROWS);
     close(file);
 }
 
@@ -396,6 +414,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(the_parts_add_up, use_heap, options_reset),
+        ROW(medium_blocks_are_known_by_size),
         ROW(what_is_resident_is_reconciled),
         ROW(from_outside_the_numbers_are_the_same),
         ROW(the_text_fits_a_screen),

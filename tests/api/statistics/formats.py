@@ -32,6 +32,8 @@ class Json(Case):
         self.assertEqual(found["requested"]["requested_huge"], 3000001)
         small = sum(row["size"] * row["live"] for row in found["classes"])
         self.assertEqual(small, memory["live_small"])
+        self.assertEqual(sum(row["blocks"] for row in found["medium"]), found["blocks"]["blocks_medium"])
+        self.assertEqual(sum(row["bytes"] for row in found["medium"]), memory["live_cells"])
         process = found["process"]
         self.assertEqual(process["resident_snug"] + process["resident_other"], process["resident"])
         self.assertGreater(process["resident_snug"], 3000001)

@@ -141,6 +141,13 @@ pub struct Class {
     pub live: u64,
 }
 
+/// Medium blocks of up to `to` bytes and more than half of it; all below 1 KiB are in one.
+pub struct Medium {
+    pub to: u64,
+    pub blocks: u64,
+    pub bytes: u64,
+}
+
 impl Values {
     /// A gauge or a counter by its name in the JSON; None if it is not known.
     pub fn get(&self, name: &str) -> Option<u64> {
@@ -158,6 +165,18 @@ impl Values {
             found.then_some(Class { size, live })
         };
         (1..).map_while(class).collect()
+    }
+
+    /// None if they are not known.
+    pub fn medium(&self) -> Option<Vec<Medium>> {
+        let row = |number| {
+            let (mut to, mut blocks, mut bytes) = (0, 0, 0);
+            // SAFETY: the values were filled in.
+            let found = unsafe { ffi::outside_medium(self.0.start(), number, &mut to, &mut blocks, &mut bytes) };
+            found.then_some(Medium { to, blocks, bytes })
+        };
+        let rows: Vec<Medium> = (0..).map_while(row).collect();
+        rows.iter().all(|row| row.blocks != u64::MAX).then_some(rows)
     }
 
     /// Writes them to a descriptor, as the library itself would.

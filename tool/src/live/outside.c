@@ -25,6 +25,8 @@ bool outside_write(const struct values *values, unsigned format, bool detail, in
 bool outside_value(const struct values *values, const char *name, uint64_t *value);
 bool outside_class(const struct values *values, size_t class, uint64_t *size, uint64_t *live,
                    uint64_t *idle);
+bool outside_medium(const struct values *values, size_t row, uint64_t *to, uint64_t *blocks,
+                    uint64_t *bytes);
 bool outside_option(unsigned index, const char **name, const char **text, char *value,
                     size_t capacity);
 
@@ -114,6 +116,19 @@ bool outside_class(const struct values *values, size_t class, uint64_t *size, ui
     return true;
 }
 
+/* Medium blocks up to a size. False: there are no more rows. The counts are UNKNOWN if they are not
+ * known. */
+bool outside_medium(const struct values *values, size_t row, uint64_t *to, uint64_t *blocks,
+                    uint64_t *bytes)
+{
+    if (row >= MEDIUM_ROWS)
+        return false;
+    *to = medium_row_to(row);
+    *blocks = values->medium_known ? values->medium[row].blocks : UNKNOWN;
+    *bytes = values->medium_known ? values->medium[row].bytes : UNKNOWN;
+    return true;
+}
+
 /* ---- Options: of the environment that the tool itself has ---- */
 
 bool outside_option(unsigned index, const char **name, const char **text, char *value,
@@ -149,6 +164,7 @@ uint32_t lock_forking;
 struct meta meta_system;
 struct heap heap_default;
 struct page_map page_map;
+uintptr_t **page_map_spans;
 
 bool lock_is_forker(void)
 {

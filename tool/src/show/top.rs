@@ -167,13 +167,15 @@ impl Screen {
     }
 
     fn process_lines(&self) -> Vec<Line<'static>> {
-        let resident = format!(
-            "resident {}: snug's {}, others' {}; huge pages' excess {}",
+        let mut resident = format!(
+            "resident {}: snug's {}, others' {}",
             self.size("resident"),
             self.size("resident_snug"),
-            self.size("resident_other"),
-            self.size("resident_excess")
+            self.size("resident_other")
         );
+        if self.get("resident_excess") != 0 {
+            resident = format!("{resident}, huge pages {}", self.size("resident_excess"));
+        }
         let peaks = format!(
             "peaks: mapped {}, in use {}, resident {}",
             self.size("mapped_peak"),
@@ -194,10 +196,15 @@ impl Screen {
 
     fn draw_classes(&self, frame: &mut Frame, area: Rect) {
         let mut rows: Vec<(String, u64, u64)> = vec![
-            ("to 128 KiB".into(), self.get("blocks_medium"), self.get("live_cells")),
             ("to 1 MiB".into(), self.get("blocks_large"), self.get("live_large")),
             ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
         ];
+        match self.now.values.medium() {
+            Some(sizes) => {
+                rows.extend(sizes.iter().map(|size| (format!("to {} KiB", size.to / 1024), size.blocks, size.bytes)))
+            }
+            None => rows.push(("to 128 KiB".into(), self.get("blocks_medium"), self.get("live_cells"))),
+        }
         let classes = self.now.values.classes();
         rows.extend(classes.iter().map(|class| (format!("{} B", class.size), class.live, class.live * class.size)));
         rows.retain(|row| row.2 != 0);
