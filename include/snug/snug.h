@@ -183,7 +183,8 @@ SNUG_PUBLIC const char *snug_version(void) SNUG_NOTHROW;
  * Any thread may allocate from any heap, and free any block. snug_free, snug_realloc and
  * snug_malloc_usable_size, and so free and realloc, take the blocks of every heap; a block that is
  * resized stays in its heap. Only clearing, destroying and visiting need that nobody else uses that
- * heap at the moment. Heaps are safe across fork: the child has its own copy of each.
+ * heap at the moment. Heaps are safe across fork: the child has its own copy of each, unless it
+ * lies in memory that the program itself shares between processes.
  */
 typedef struct snug_heap snug_heap;
 
@@ -228,8 +229,9 @@ struct snug_heap_config {
 SNUG_PUBLIC snug_heap *snug_heap_create(const struct snug_heap_config *config) SNUG_NOTHROW;
 
 /* Frees all blocks of the heap at once, in a time that depends on its segments and slabs, not on
- * its blocks. The heap stays, and keeps as much memory for what comes next as if the blocks had been
- * freed one by one: up to SNUG_DIRTY bytes, and what was wanted again soon after it went back. */
+ * its blocks. The heap stays, and keeps as much memory for what comes next as if the blocks had
+ * been freed one by one: up to SNUG_DIRTY bytes, and what was wanted again soon after it went back.
+ */
 SNUG_PUBLIC void snug_heap_clear(snug_heap *heap) SNUG_NOTHROW;
 
 /* Frees all blocks, and the heap. NULL does nothing. */

@@ -37,10 +37,18 @@ static int own_give(void *context, void *start, size_t bytes)
     return 1;
 }
 
+/* A fault of a provider's: it says that its memory is zero, and it is not. */
+static bool lies_about_zero(void)
+{
+    const char *fault = getenv("PLANTED");
+    return fault != NULL && strcmp(fault, "not_zero") == 0;
+}
+
 static snug_provider *make_provider(const char *kind)
 {
     struct snug_file_config file = {.size = sizeof(file), .bytes = 8 * MIB, .grow_factor = 1.6};
-    struct snug_provider_functions own = {.size = sizeof(own), .take = own_take, .give = own_give};
+    struct snug_provider_functions own = {
+        .size = sizeof(own), .take = own_take, .give = own_give, .zeroed = lies_about_zero()};
     if (strcmp(kind, "prealloc") == 0)
         return snug_provider_prealloc(256 * MIB, 0);
     if (strcmp(kind, "file") == 0)
