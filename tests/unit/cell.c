@@ -235,6 +235,21 @@ TEST(a_block_grows_into_a_free_neighbour)
     assert_cells_empty();
 }
 
+TEST(a_block_grows_to_what_is_wished_if_there_is_room)
+{
+    uintptr_t block = cell_get_units(200), next = cell_get_units(300), wall = cell_get_units(100);
+    assert_false(cell_resize(block, 201 * CELL_UNIT, 250 * CELL_UNIT));
+    cell_put(next);
+    assert_true(cell_resize(block, 210 * CELL_UNIT, 300 * CELL_UNIT - CELL_HEADER));
+    assert_int_equal(units_of(block), 300);
+    assert_true(cell_resize(block, 310 * CELL_UNIT, CELL_MOST)); /* more than there is */
+    assert_int_equal(units_of(block), 500);
+    assert_cells_sound();
+    cell_put(block);
+    cell_put(wall);
+    assert_cells_empty();
+}
+
 TEST(a_block_shrinks_if_that_frees_something_useful)
 {
     uintptr_t before = cell_get_units(100), block = cell_get_units(500), wall = cell_get_units(100);
@@ -362,6 +377,7 @@ int main(void)
         ROW_WITH(blocks_at_the_ends_of_a_span_are_joined_too, cells_begin, spans_end),
         ROW_WITH(alignment_is_kept, cells_begin, spans_end),
         ROW_WITH(a_block_grows_into_a_free_neighbour, cells_begin, spans_end),
+        ROW_WITH(a_block_grows_to_what_is_wished_if_there_is_room, cells_begin, spans_end),
         ROW_WITH(a_block_shrinks_if_that_frees_something_useful, cells_begin, spans_end),
         ROW_WITH(the_last_block_of_a_span_is_resized, cells_begin, spans_end),
         ROW_WITH(batches_go_back_to_the_cells_they_came_from, cells_begin, spans_end),

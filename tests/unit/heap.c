@@ -226,6 +226,23 @@ TEST(medium_blocks_grow_in_place_where_there_is_room)
     heap_give(behind);
 }
 
+TEST(blocks_that_creep_are_given_more)
+{
+    heap_trim(0); /* nothing waits that would be larger still */
+    char *block = block_get(4000);
+    unsigned changes = 0;
+    for (size_t bytes = 4000; bytes < 8000; bytes += 20) {
+        size_t usable = heap_usable(block, "test");
+        block = heap_resize(block, bytes);
+        changes += heap_usable(block, "test") != usable;
+        assert_in_range(heap_usable(block, "test"), bytes, bytes + bytes / 8 + 256);
+    }
+    assert_in_range(changes, 4, 20);   /* of 200 */
+    block = heap_resize(block, 20000); /* at a leap: as much as is asked for */
+    assert_in_range(heap_usable(block, "test"), 20000, 20000 + 256);
+    heap_give(block);
+}
+
 TEST(large_blocks_are_resized_without_a_copy)
 {
     char *block = block_get(200 * KIB);
@@ -394,6 +411,7 @@ int main(void)
         ROW(resizing_at_random_keeps_the_contents),
         ROW(small_blocks_move_only_if_it_is_worth_it),
         ROW(medium_blocks_grow_in_place_where_there_is_room),
+        ROW(blocks_that_creep_are_given_more),
         ROW(large_blocks_are_resized_without_a_copy),
         ROW(a_refused_resize_leaves_the_block),
         ROW(errno_is_kept_by_frees),
