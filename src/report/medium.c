@@ -6,8 +6,8 @@
  * comes is no header any more. The walk of that span ends there, and the rows are a little short of
  * the total.
  *
- * Cost: one memory access for each medium block, in use or free; about 20 ms for a million of them,
- * from outside a copy of each page that has a header.
+ * Cost: one memory access for each medium block, in use or free: 0.1 us each from within (300,000
+ * in 450 MB took 30 ms); from outside a copy of each page that has a header, ten times that.
  */
 #include <string.h>
 

@@ -104,7 +104,7 @@ static void set_process(struct values *values, int process, enum values_depth de
     values->minor_faults = values->major_faults = UNKNOWN;
     values->resident_snug = values->resident_other = UNKNOWN;
     values->resident_excess = values->untouched = UNKNOWN;
-    if (!os_process_usage(process, depth == VALUES_WHOLE, &usage))
+    if (!os_process_usage(process, depth != VALUES_QUICK, &usage))
         return;
     values->resident = usage.resident;
     values->resident_peak = usage.resident_peak;
@@ -115,14 +115,15 @@ static void set_process(struct values *values, int process, enum values_depth de
 /* Walks all there is. In this process under the lock of page runs, if that can be had at once: a
  * signal handler must not wait for it. */
 static void walk_heap(struct values *values, struct peek *peek, const struct anchor *anchor,
-                      int process)
+                      int process, bool medium)
 {
     const struct heap *heap = anchor->heap;
     struct lock *lock = (struct lock *)&heap->spans.lock;
     if (PEEK(peek, heap->spans.meta) == NULL || (peek == NULL && !lock_try(lock)))
         return;
     values_read_resident(values, peek, heap, process);
-    values_read_medium(values, peek, anchor);
+    if (medium)
+        values_read_medium(values, peek, anchor);
     if (peek == NULL)
         lock_release(lock);
 }
@@ -143,7 +144,7 @@ bool values_read(struct values *values, struct peek *peek, const struct anchor *
     values->process = process == 0 ? os_process_id() : process;
     values->milliseconds = (os_clock() - PEEK(peek, anchor->events->started)) / 1000000;
     set_process(values, process, depth);
-    if (depth == VALUES_WHOLE)
-        walk_heap(values, peek, anchor, process);
+    if (depth != VALUES_QUICK)
+        walk_heap(values, peek, anchor, process, depth == VALUES_WHOLE);
     return peek == NULL || !peek->failed;
 }

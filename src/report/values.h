@@ -41,8 +41,9 @@ struct values {
 };
 
 enum values_depth {
-    VALUES_QUICK, /* without looking at each page and each medium block: microseconds */
-    VALUES_WHOLE  /* with it: milliseconds for each GiB */
+    VALUES_QUICK,    /* without looking at each page: microseconds */
+    VALUES_RESIDENT, /* with it: some milliseconds for each GiB */
+    VALUES_WHOLE     /* and at each medium block (medium.c) */
 };
 
 /* Reads them. `process` is the id of the process that `peek` reads, 0 for this one (then `peek` is

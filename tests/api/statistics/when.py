@@ -107,7 +107,8 @@ class When(Case):
         self.start("wait", SNUG_STATS=str(file), SNUG_STATS_ON="interval", SNUG_STATS_EVERY="100ms")
         rows = list(csv.DictReader(self.lines(file, 5)))
         times = [int(row["milliseconds"]) for row in rows]
-        self.assertTrue(all(later - earlier >= 50 for earlier, later in zip(times, times[1:])), times)
+        self.assertEqual(times, sorted(set(times)))
+        self.assertLessEqual(len(times), times[-1] / 100 + 1)  # on a busy machine one may be late, none is early
 
     def test_children_have_files_of_their_own(self):
         self.leave("fork", SNUG_STATS=str(self.place / "s-%p.json"))

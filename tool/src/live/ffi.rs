@@ -20,7 +20,7 @@ extern "C" {
         context: *mut c_void,
         anchor: *const c_void,
         process: c_int,
-        whole: bool,
+        depth: c_uint,
         values: *mut c_void,
     ) -> bool;
     pub fn outside_write(values: *const c_void, format: c_uint, detail: bool, descriptor: c_int) -> bool;

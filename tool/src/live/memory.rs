@@ -7,6 +7,9 @@ use std::io;
 
 const PAGE: usize = 4096;
 
+/// So many are kept; a walk through all headers of a large heap reads each page of it once.
+const PAGES_MOST: usize = 4096;
+
 pub struct Memory {
     process: i32,
     pages: RefCell<HashMap<usize, Option<Box<[u8; PAGE]>>>>,
@@ -25,6 +28,9 @@ impl Memory {
     /// Fills `into` from `address` on. False: some of it is not there, or must not be read.
     pub fn read(&self, address: usize, into: &mut [u8]) -> bool {
         let mut pages = self.pages.borrow_mut();
+        if pages.len() > PAGES_MOST {
+            pages.clear();
+        }
         let mut done = 0;
         while done < into.len() {
             let at = address.wrapping_add(done);

@@ -45,6 +45,15 @@ impl Buffer {
     }
 }
 
+/// What is looked at: enum values_depth of the library, whose numbers these are.
+#[derive(Clone, Copy)]
+pub enum Depth {
+    /// The residence of every page too.
+    Resident = 1,
+    /// And the size of every medium block.
+    Whole,
+}
+
 /// As in the choices of SNUG_STATS_FORMAT, whose numbers these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -91,16 +100,17 @@ impl Program {
         bail!("process {process} does not run on snug; start it with: snug run COMMAND")
     }
 
-    /// The statistics now; `whole` looks at the residence of every page too.
-    pub fn values(&self, whole: bool) -> Result<Values> {
+    /// The statistics now.
+    pub fn values(&self, depth: Depth) -> Result<Values> {
         self.memory.refresh();
         self.check_is_the_same()?;
         // SAFETY: this only asks for a number.
         let mut values = Buffer::of(unsafe { ffi::outside_values_size() });
         let context = (&raw const self.memory).cast_mut().cast();
         // SAFETY: both buffers have the sizes that were asked for; `memory` outlives the call.
-        let done =
-            unsafe { ffi::outside_read(read, context, self.anchor.start(), self.process, whole, values.start_mut()) };
+        let done = unsafe {
+            ffi::outside_read(read, context, self.anchor.start(), self.process, depth as u32, values.start_mut())
+        };
         ensure!(done, "process {} has ended, or cannot be read any more", self.process);
         Ok(Values(values))
     }

@@ -20,7 +20,7 @@ const char *outside_version(const struct anchor *anchor);
 uintptr_t outside_trim_request(const struct anchor *anchor);
 uintptr_t outside_trim_count(const struct anchor *anchor);
 bool outside_read(outside_reader read, void *context, const struct anchor *anchor, int process,
-                  bool whole, struct values *values);
+                  unsigned depth, struct values *values);
 bool outside_write(const struct values *values, unsigned format, bool detail, int descriptor);
 bool outside_value(const struct values *values, const char *name, uint64_t *value);
 bool outside_class(const struct values *values, size_t class, uint64_t *size, uint64_t *live,
@@ -67,10 +67,10 @@ uintptr_t outside_trim_count(const struct anchor *anchor)
 }
 
 bool outside_read(outside_reader read, void *context, const struct anchor *anchor, int process,
-                  bool whole, struct values *values)
+                  unsigned depth, struct values *values)
 {
     struct peek peek = {.read = read, .context = context, .failed = false};
-    bool done = values_read(values, &peek, anchor, process, whole ? VALUES_WHOLE : VALUES_QUICK);
+    bool done = values_read(values, &peek, anchor, process, (enum values_depth)depth);
     values->reason = "asked for";
     return done;
 }

@@ -14,7 +14,7 @@ use ratatui::widgets::{Block, Cell, Row, Table};
 use ratatui::Frame;
 
 use crate::cli::TopArgs;
-use crate::live::{Program, Values};
+use crate::live::{Depth, Medium, Program, Values};
 
 /// What occupies memory: how it is called, its colour, and the gauges that are it.
 const PARTS: [(&str, Color, &[&str]); 6] = [
@@ -44,21 +44,39 @@ struct Screen {
     pid: i32,
     now: Look,
     before: Option<Look>,
+    sizes: Sizes,
     note: String,
+}
+
+/// Medium blocks by size, which take long to find in a large heap: at most a twentieth of the time goes there.
+struct Sizes {
+    rows: Option<Vec<Medium>>,
+    due: Instant,
+}
+
+impl Sizes {
+    fn look(&mut self, program: &Program) -> Result<Look> {
+        let begun = Instant::now();
+        if begun < self.due {
+            return Ok(Look { values: program.values(Depth::Resident)?, at: begun });
+        }
+        let values = program.values(Depth::Whole)?;
+        self.rows = values.medium();
+        self.due = Instant::now() + 20 * begun.elapsed();
+        Ok(Look { values, at: begun })
+    }
 }
 
 pub fn run(args: &TopArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     ensure!(stdout().is_terminal(), "snug top needs a terminal; snug stats {} prints once", args.pid);
-    let mut screen = Screen { pid: args.pid, now: look(&program)?, before: None, note: String::new() };
+    let mut sizes = Sizes { rows: None, due: Instant::now() };
+    let now = sizes.look(&program)?;
+    let mut screen = Screen { pid: args.pid, now, before: None, sizes, note: String::new() };
     let mut terminal = ratatui::init();
     let ended = show(&program, &mut screen, &mut terminal, Duration::from_secs_f64(args.every));
     ratatui::restore();
     ended.map(|()| ExitCode::SUCCESS)
-}
-
-fn look(program: &Program) -> Result<Look> {
-    Ok(Look { values: program.values(true)?, at: Instant::now() })
 }
 
 fn show(
@@ -87,7 +105,7 @@ fn show(
                 _ => {}
             }
         }
-        let now = look(program)?;
+        let now = screen.sizes.look(program)?;
         screen.before = Some(std::mem::replace(&mut screen.now, now));
     }
 }
@@ -199,7 +217,7 @@ impl Screen {
             ("to 1 MiB".into(), self.get("blocks_large"), self.get("live_large")),
             ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
         ];
-        match self.now.values.medium() {
+        match &self.sizes.rows {
             Some(sizes) => {
                 rows.extend(sizes.iter().map(|size| (format!("to {} KiB", size.to / 1024), size.blocks, size.bytes)))
             }

@@ -8,14 +8,14 @@ use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 
 use crate::cli::TrimArgs;
-use crate::live::Program;
+use crate::live::{Depth, Program};
 
 /// How often is looked whether the program has done it.
 const STEP: Duration = Duration::from_millis(10);
 
 pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
-    let resident = || Ok::<u64, anyhow::Error>(program.values(true)?.get("resident_snug").unwrap_or(0));
+    let resident = || Ok::<u64, anyhow::Error>(program.values(Depth::Resident)?.get("resident_snug").unwrap_or(0));
     let before = resident()?;
     let done = program.trims()?;
     program.request_trim().with_context(|| format!("process {} must not be written to", args.pid))?;
