@@ -15,6 +15,8 @@ use super::stats::{self, Estimate};
 
 /// Raised when a reader of older files could misunderstand one.
 pub const FORMAT: u32 = 1;
+/// What compressed files begin with.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Lab {
@@ -161,9 +163,13 @@ impl Lab {
 
     pub fn read(path: &Path) -> Result<Lab> {
         let shown = path.display();
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+        let bytes = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+        let bytes = match bytes.starts_with(&ZSTD) {
+            true => zstd::decode_all(bytes.as_slice()).with_context(|| format!("{shown} is damaged"))?,
+            false => bytes,
+        };
         let lab: Lab =
-            serde_json::from_str(&text).with_context(|| format!("{shown} is no results of snug bench --json"))?;
+            serde_json::from_slice(&bytes).with_context(|| format!("{shown} is no results of snug bench --json"))?;
         ensure!(lab.format == FORMAT, "{shown} has format {}; this snug reads {FORMAT}", lab.format);
         let whole = lab.rows.iter().all(|row| row.series.len() == lab.allocators.len());
         ensure!(whole, "{shown} is damaged: a row has another number of series than there are allocators");
@@ -270,6 +276,22 @@ impl Series {
 mod tests {
     use super::super::report::samples::lab;
     use super::*;
+
+    #[test]
+    fn files_plain_and_compressed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["lab.json", "lab.json.zst"] {
+            let path = folder.path().join(name);
+            crate::bench::report::write_json(&lab(), Some(&path)).unwrap();
+            let again = Lab::read(&path).unwrap();
+            assert_eq!((again.date, again.rows.len()), (lab().date, 2), "{name}");
+        }
+        let compressed = fs::read(folder.path().join("lab.json.zst")).unwrap();
+        assert!(compressed.starts_with(&ZSTD));
+        let damaged = folder.path().join("damaged.zst");
+        fs::write(&damaged, &compressed[..compressed.len() / 2]).unwrap();
+        assert!(Lab::read(&damaged).unwrap_err().to_string().contains("damaged"));
+    }
 
     #[test]
     fn what_counts_as_a_failure() {

@@ -8,7 +8,7 @@ mod verdict;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +20,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::bench::assemble;
 use crate::bench::child::Job;
+use crate::bench::report;
 use crate::bench::results::{Lab, Row, RowResult, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::stats::{Estimate, Interval};
@@ -103,11 +104,7 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
         writeln!(out, "Not tried, as this snug does not know it: {word}")?;
     }
     write!(out, "\n{}", conclusion(&part, &subject, &args.words))?;
-    if let Some(path) = &args.json {
-        let mut file = BufWriter::new(File::create(path).with_context(|| cannot_write(path))?);
-        serde_json::to_writer_pretty(&mut file, &part.lab)?;
-        file.flush().with_context(|| cannot_write(path))?;
-    }
+    report::write_json(&part.lab, args.json.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -18,13 +18,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use serde::Serialize;
 
 use super::results::Lab;
 
 /// Where reports go; part of the arguments of every command that measures.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReportArgs {
-    /// Write every measured value to FILE, for --compare
+    /// Write every measured value to FILE, for --compare and --resume; compressed if its name ends in .zst
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -55,10 +56,27 @@ impl ReportArgs {
 /// Prints the report and writes all files that are wanted.
 pub fn publish(lab: &Lab, args: &ReportArgs) -> Result<()> {
     write!(std::io::stdout().lock(), "{}", terminal::render(lab))?;
-    write_to(args.json.as_deref(), |file| Ok(serde_json::to_writer_pretty(file, lab)?))?;
+    write_json(lab, args.json.as_deref())?;
     write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))?;
     write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown::render(lab).as_bytes())?))?;
     write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?))
+}
+
+const COMPRESSED: &str = "zst";
+const LEVEL: i32 = 15;
+
+/// Any value as JSON.
+pub fn write_json(value: &impl Serialize, path: Option<&Path>) -> Result<()> {
+    let is_compressed = path.and_then(Path::extension).is_some_and(|extension| extension == COMPRESSED);
+    write_to(path, |file| {
+        if !is_compressed {
+            return Ok(serde_json::to_writer_pretty(file, value)?);
+        }
+        let mut compressed = BufWriter::new(zstd::Encoder::new(file, LEVEL)?);
+        serde_json::to_writer_pretty(&mut compressed, value)?;
+        compressed.into_inner().map_err(|error| error.into_error())?.finish()?;
+        Ok(())
+    })
 }
 
 pub fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
