@@ -1,5 +1,6 @@
 //! The system calls for memory of a job: counted by strace, in one more run that nothing else is measured in, since
-//! strace makes every call many times slower.
+//! strace makes every call many times slower. The kernel is told which calls are meant (--seccomp-bpf), so that a program
+//! that does much else is not stopped at each of its calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,16 +14,24 @@ use super::child::{self, Failure, Job, Limit};
 use super::results::Unit;
 
 const CALLS: &str = "trace=mmap,munmap,mremap,madvise,mprotect,brk,process_madvise";
-pub const MISSING: &str = "strace, for system calls (apt-get install strace)";
+pub const MISSING: &str = "strace 5.3 or newer, for system calls (apt-get install strace)";
 
 pub fn is_there() -> bool {
-    Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success())
+    Command::new("strace").args(["--seccomp-bpf", "-V"]).output().is_ok_and(|output| output.status.success())
 }
 
 /// Counts by name, children and start included.
 pub fn count(job: &Job, allocator: &Allocator, limit: &Limit) -> Result<BTreeMap<String, u64>, Failure> {
     let table = tempfile::NamedTempFile::new()?;
-    let mut words = vec!["strace".into(), "-f".into(), "-qq".into(), "-c".into(), "-e".into(), CALLS.into()];
+    let mut words = vec![
+        "strace".into(),
+        "--seccomp-bpf".into(),
+        "-f".into(),
+        "-qq".into(),
+        "-c".into(),
+        "-e".into(),
+        CALLS.into(),
+    ];
     words.extend(["-o".into(), table.path().into()]);
     // The variables are for the program alone: strace itself runs on the system's malloc.
     for (name, value) in child::variables_of(job, allocator) {

@@ -135,7 +135,7 @@ fn same_thread(scale: &Scale) -> Vec<Entry> {
     let make = |size: u32, fewer: u64, threads: u32| {
         let about = format!("threads take many blocks of 0..{size} B each, then free them in order");
         let (count, size, blocks) = (threads.to_string(), size.to_string(), (50_000 / fewer).to_string());
-        let args = [count.as_str(), &size, &blocks, scale.pick("2", "3")];
+        let args = [count.as_str(), &size, &blocks, "2"];
         entry(&format!("same-thread/{size}/{threads}"), &about, threads, "same_thread", &args)
     };
     by_size_and_threads(&counts, make)
