@@ -15,39 +15,12 @@
 set -euo pipefail
 export LC_ALL=C
 
-here=$(cd "$(dirname "$0")" && pwd)
-programs=$here/../build/bench
-snug=$here/../build/lib/libsnug.so
+# shellcheck source=allocators.sh
+. "$(dirname "$0")/allocators.sh"
+
 seconds=60
 folder=kept
 rounds=7
-names=(glibc)
-libraries=('')
-
-die() {
-    echo "kept.sh: $*" >&2
-    exit 2
-}
-
-usage() {
-    sed -n '/^# usage/,/^# jemalloc/p' "$0" | sed -e '$d' -e 's/^# \{0,1\}//'
-}
-
-add_allocator() { # NAME LIBRARY
-    local path
-    path=$(realpath -e "$2") || die "there is no $2"
-    names+=("$1")
-    libraries+=("$path")
-}
-
-add_packaged() {
-    local pair library
-    for pair in jemalloc=libjemalloc.so.2 mimalloc=libmimalloc.so. \
-        tcmalloc=libtcmalloc_minimal.so.4 tbbmalloc=libtbbmalloc_proxy.so.2; do
-        library=$(find /usr/lib -name "${pair#*=}*" 2>/dev/null | sort | head -n 1)
-        if [ -n "$library" ]; then add_allocator "${pair%%=*}" "$library"; fi
-    done
-}
 
 # Runs a program under every allocator at the same time, with --csv=NAME, into one file.
 all_at_once() { # FILE PROGRAM ARGUMENT...
@@ -62,14 +35,12 @@ all_at_once() { # FILE PROGRAM ARGUMENT...
 }
 
 plot() { # FILE.csv TITLE
-    local candidate
-    for candidate in python3 /usr/bin/python3; do
-        if "$candidate" -c 'import matplotlib' 2>/dev/null; then
-            "$candidate" "$here/kept_plot.py" "$1" "${1%.csv}.svg" "$2"
-            return
-        fi
-    done
-    echo "without a plot: there is no matplotlib (apt-get install python3-matplotlib)" >&2
+    local python
+    if python=$(python_with_plots); then
+        "$python" "$here/kept_plot.py" "$1" "${1%.csv}.svg" "$2"
+    else
+        echo "without a plot: there is no matplotlib (apt-get install python3-matplotlib)" >&2
+    fi
 }
 
 part_idle() {
@@ -150,7 +121,7 @@ mkdir -p "$folder"
 add_allocator snug "$snug"
 snug=${libraries[1]}
 add_packaged
-for peer in "${peers[@]}"; do add_allocator "${peer%%=*}" "${peer#*=}"; done
+add_peers "${peers[@]}"
 
 if [ $# -eq 0 ]; then set -- idle sawtooth elsewhere threads calls; fi
 for part in "$@"; do

@@ -17,35 +17,16 @@
 set -euo pipefail
 export LC_ALL=C
 
-here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=allocators.sh
+. "$(dirname "$0")/allocators.sh"
 # shellcheck disable=SC2034 # read by peak_rss_programs.sh
 inputs=$here/../tests/programs/input
 # shellcheck source=peak_rss_programs.sh
 . "$here/peak_rss_programs.sh"
 
 rounds=5
-snug=$here/../build/lib/libsnug.so
 csv=
-names=(glibc)
 libraries=("$(ldd "$(command -v env)" | awk '$1 ~ /^libc\.so/ { print $3 }')")
-
-die() {
-    echo "peak_rss.sh: $*" >&2
-    exit 2
-}
-
-usage() {
-    sed -n '/^# usage/,/^# In each/p' "$0" | sed -e '$d' -e 's/^# \{0,1\}//'
-}
-
-add_allocator() { # NAME LIBRARY
-    local path
-    path=$(realpath -e "$2") || die "there is no $2"
-    # The dynamic linker only warns of what it cannot preload.
-    [ -z "$(LD_PRELOAD=$path env true 2>&1)" ] || die "$path cannot be preloaded"
-    names+=("$1")
-    libraries+=("$path")
-}
 
 # Sets `command` for a program, or fails and sets `reason`.
 choose_command() { # PROGRAM
@@ -159,7 +140,7 @@ shift $((OPTIND - 1))
 [ -x /usr/bin/time ] || die "needs GNU time (package time)"
 
 if [ -n "$snug" ]; then add_allocator snug "$snug"; fi
-for peer in "${peers[@]}"; do add_allocator "${peer%%=*}" "${peer#*=}"; done
+add_peers "${peers[@]}"
 choose_programs "$@"
 for program in "${chosen[@]}"; do prepare "$program"; done
 measure_all

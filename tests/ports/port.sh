@@ -20,12 +20,14 @@ case $1 in
         compiler=musl-gcc
         need $compiler
         run() { LD_LIBRARY_PATH=$work "$@"; }
+        run_recorded() { LD_PRELOAD=$work/libsnugrecord.so run "$@"; }
         ;;
     aarch64)
         compiler=aarch64-linux-gnu-gcc
         need $compiler
         need qemu-aarch64
         run() { qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$work" "$@"; }
+        run_recorded() { run -E LD_PRELOAD="$work/libsnugrecord.so" "$@"; }
         ;;
     *)
         echo "there is no port '$1'" >&2
@@ -58,3 +60,25 @@ trace=(-std=c17 -D_GNU_SOURCE -I"$root/bench" -O2 -fno-builtin -Wall -Wextra -We
 "$compiler" "${trace[@]}" "$root"/trace/replayer/*.c "$root/bench/meter.c" -o "$work/snugreplay"
 said=$(run "$work/snugreplay" 2>&1 || true)
 [[ $said == "snugreplay: does not understand"* ]]
+
+# The tool of this machine records the program through that recorder: what they share is a file in
+# memory, whoever maps it. Then that replayer does the same.
+snug=$root/build/bin/snug
+[[ -x $snug ]] || {
+    echo "the tool is not built, so nothing was recorded"
+    exit 0
+}
+export -f run run_recorded
+export work
+"$snug" record -q --children -o "$work/a.trace" -- \
+    bash -c "unset LD_PRELOAD; run_recorded '$work/shared'"
+info=$("$snug" replay --info=json "$work/a.trace")
+value() { grep -o "\"$1\":[0-9]*" <<<"${info#*\"totals\"}" | head -n 1 | cut -d : -f 2; }
+"$snug" replay --export="$work/a.program" "$work/a.trace"
+replayed=$(run "$work/snugreplay" "$work/a.program")
+echo "recorded: $(value threads) threads, $(value operations) operations; replayed: $replayed"
+# Four threads with 20,000 allocations and nearly as many frees each, and some resizes; what the
+# child of a fork did is not in it.
+[[ $(value threads) == 5 && $(value lost) == 0 && $(value missing_frees) == 0 ]]
+(($(value operations) > 150000 && $(value operations) < 200000 && $(value end_live_blocks) < 100))
+[[ " $replayed" == *" ops=$(value operations) "* && " $replayed " == *" live=$(value end_live_blocks) "* ]]
