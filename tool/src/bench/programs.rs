@@ -38,7 +38,7 @@ pub const PROGRAMS: [Program; 14] = [
         package: "python3",
         prepare: PYTHON,
         run: r#"PYTHONHASHSEED=0 exec ./python "$input/rewrite_json.py" "$size""#,
-        sizes: [3000, 8000],
+        sizes: [3000, 15000],
     },
     Program {
         name: "cpython-objects",
@@ -102,7 +102,7 @@ pub const PROGRAMS: [Program; 14] = [
         package: "sqlite3",
         prepare: r#"awk -f "$input/make_sql.awk" -v rows="$size" >script.sql"#,
         run: "exec sqlite3 -batch :memory: '.output answers.txt' '.read script.sql'",
-        sizes: [4000, 15000],
+        sizes: [4000, 30000],
     },
     Program {
         name: "redis",
@@ -163,7 +163,7 @@ pub const PROGRAMS: [Program; 14] = [
         package: "bash",
         prepare: "",
         run: r#"exec bash "$input/shell_work.sh" "$size""#,
-        sizes: [0, 6000],
+        sizes: [0, 12000],
     },
 ];
 
