@@ -22,10 +22,9 @@ static void write_totals(FILE *stream, const struct heap_totals *totals)
             totals->huge, mapped, mapped, mapped, mapped);
 }
 
-static void write_class(FILE *stream, size_t class)
+static void write_class(FILE *stream, size_t class, const struct class_totals *objects)
 {
-    struct class_totals objects = heap_class_totals(class);
-    size_t count = objects.free + objects.waiting + objects.cached;
+    size_t count = objects->free + objects->waiting + objects->cached;
     if (count != 0)
         fprintf(stream, "<size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n",
                 class_bytes(class - 1) + 1, class_bytes(class), count * class_bytes(class), count);
@@ -33,10 +32,12 @@ static void write_class(FILE *stream, size_t class)
 
 void report_xml(FILE *stream)
 {
-    struct heap_totals totals = heap_totals();
+    /* All of it before anything is written: what stdio allocates then is not in it. */
+    struct class_totals classes[CLASS_COUNT];
+    struct heap_totals totals = heap_totals_of(NULL, &heap_default, classes);
     fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", stream);
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        write_class(stream, class);
+        write_class(stream, class, &classes[class]);
     fputs("</sizes>\n", stream);
     write_totals(stream, &totals);
     fputs("</heap>\n", stream);
