@@ -406,7 +406,7 @@ void cells_give(const uintptr_t *blocks, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct span *span = span_of(blocks[i]);
         struct cells *cells = cells_of(span);
-        if (cells != locked) {
+        if (locked == NULL || cells != locked) {
             if (locked != NULL)
                 lock_release(&locked->lock);
             lock_take(&cells->lock);
