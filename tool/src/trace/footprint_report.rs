@@ -92,6 +92,7 @@ fn plot(found: &Footprints, of_trace: &OfTrace) -> Plot {
         curve(colour, colour == 0, points.collect())
     };
     let mut lines: Vec<Curve> = of_trace.footprints.iter().enumerate().map(of_place).collect();
+    lines.sort_by_key(|line| line.thick); // snug over the others
     if let Some(footprint) = of_trace.footprints.first() {
         let live = footprint.samples.iter();
         let live = live.map(|sample| (sample.operations as f64 / 1e3, sample.live_bytes as f64 / 1048576.0));
