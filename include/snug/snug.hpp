@@ -20,12 +20,14 @@
 
 #include "snug/snug.h"
 
-namespace snug {
+namespace snug
+{
 
 /* malloc's guaranteed alignment. */
 inline constexpr std::size_t default_alignment = alignof(std::max_align_t);
 
-namespace detail {
+namespace detail
+{
 
 [[noreturn]] inline void throw_errno(const char *what)
 {
@@ -57,8 +59,9 @@ inline void deallocate(snug_heap *heap, void *block) noexcept
 } // namespace detail
 
 /* A source of memory for heaps. It must outlive those made on it. */
-class provider {
-public:
+class provider
+{
+  public:
     /* `bytes` of memory taken ahead; with `go_on`, more from the system when they are used up. */
     static provider prealloc(std::size_t bytes, bool go_on = false)
     {
@@ -95,7 +98,7 @@ public:
 
     snug_provider *get() const noexcept { return handle; }
 
-private:
+  private:
     explicit provider(snug_provider *made) : handle(made)
     {
         if (handle == nullptr)
@@ -106,8 +109,9 @@ private:
 };
 
 /* A heap, and with it everything allocated from it. */
-class heap {
-public:
+class heap
+{
+  public:
     using config = snug_heap_config;
 
     /* A config to fill in. */
@@ -170,7 +174,8 @@ public:
     }
 
     /* Calls visit(block, bytes) for every live block, until it returns false. */
-    template <typename Visit> bool visit(Visit visit) const
+    template <typename Visit>
+    bool visit(Visit visit) const
     {
         return snug_heap_visit(
                    handle,
@@ -184,7 +189,7 @@ public:
 
     snug_heap *get() const noexcept { return handle; }
 
-private:
+  private:
     static config named(const char *name) noexcept
     {
         config made = make_config();
@@ -212,8 +217,10 @@ private:
 
 /* For standard containers. One that was not given a heap uses malloc's. A container that is moved,
  * copied or swapped takes its heap along; a copy of a container lies in the same heap. */
-template <typename T> class allocator {
-public:
+template <typename T>
+class allocator
+{
+  public:
     using value_type = T;
     using propagate_on_container_copy_assignment = std::true_type;
     using propagate_on_container_move_assignment = std::true_type;
@@ -223,7 +230,10 @@ public:
     allocator() noexcept = default;
     allocator(heap &in) noexcept : handle(in.get()) {}
     explicit allocator(snug_heap *in) noexcept : handle(in) {}
-    template <typename U> allocator(const allocator<U> &other) noexcept : handle(other.get()) {}
+    template <typename U>
+    allocator(const allocator<U> &other) noexcept : handle(other.get())
+    {
+    }
 
     T *allocate(std::size_t count)
     {
@@ -236,7 +246,7 @@ public:
 
     snug_heap *get() const noexcept { return handle; }
 
-private:
+  private:
     snug_heap *handle = nullptr;
 };
 
@@ -253,15 +263,16 @@ bool operator!=(const allocator<T> &a, const allocator<U> &b) noexcept
 }
 
 /* For std::pmr. It does not own the heap; without one it uses malloc's. */
-class memory_resource : public std::pmr::memory_resource {
-public:
+class memory_resource : public std::pmr::memory_resource
+{
+  public:
     memory_resource() noexcept = default;
     explicit memory_resource(heap &in) noexcept : handle(in.get()) {}
     explicit memory_resource(snug_heap *in) noexcept : handle(in) {}
 
     snug_heap *get() const noexcept { return handle; }
 
-private:
+  private:
     void *do_allocate(std::size_t bytes, std::size_t alignment) override
     {
         return detail::allocate(handle, bytes, alignment);
