@@ -285,13 +285,13 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     list_init(&record->caches);
 }
 
-/* Gives a heap on a buffer its memory. */
+/* Gives a heap on a buffer its memory: what begins at `at`, or all of it if that is NULL. */
 static bool buffer_adopt(struct heap_record *record, const struct heap_settings *settings, char *at)
 {
     char *end = settings->buffer + settings->buffer_bytes;
     struct spans *spans = &record->heap.spans;
     bool done;
-    if (record->placed) {
+    if (at != NULL) {
         done = buffer_lay_out(record, at, end);
     } else {
         char *start = (char *)align_up((uintptr_t)settings->buffer, PAGE_BYTES);

@@ -165,8 +165,8 @@ void page_map_remove_range(const void *start);
 /* Makes the leaves for a range; from then on setting entries in it cannot fail. */
 bool page_map_reserve(const void *start, size_t bytes);
 
-void page_map_set_entry(const void *page, uintptr_t entry);
-void page_map_fill_entries(const void *start, size_t pages, uintptr_t entry);
+void page_map_set_entry(const void *page, uintptr_t value);
+void page_map_fill_entries(const void *start, size_t pages, uintptr_t value);
 void page_map_fill_classes(const void *start, size_t pages, size_t class);
 
 #endif

@@ -72,7 +72,7 @@ static void remove_if_empty(long directory, const struct entry *entry)
  * file: it goes now. One that is just there does not mind, as it holds the file open. */
 static void remove_left_names(const char *directory, const char *stem, bool unnumbered)
 {
-    char buffer[2048] __attribute__((aligned(8)));
+    char buffer[2048] __attribute__((aligned(8))) = {0};
     long opened = file_open(directory, O_RDONLY | O_DIRECTORY);
     long bytes;
     while (opened >= 0 &&
@@ -150,7 +150,7 @@ static long file_fill(int descriptor, size_t bytes)
 /* Whether RLIMIT_FSIZE allows a file of that size. Asked first: going over it is a signal. */
 static bool file_size_allowed(size_t bytes)
 {
-    struct rlimit limit;
+    struct rlimit limit = {0};
     return syscall6(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0) < 0 ||
            limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
