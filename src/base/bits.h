@@ -67,4 +67,17 @@ static inline size_t bitmap_next(const uint64_t *map, size_t words, size_t from)
     return index * 64 + bit_lowest(word);
 }
 
+/* The last bit set at or before `from`, or SIZE_MAX if there is none. */
+static inline size_t bitmap_previous(const uint64_t *map, size_t from)
+{
+    size_t index = from / 64;
+    uint64_t word = map[index] & (~(uint64_t)0 >> (63 - from % 64));
+    while (word == 0) {
+        if (index-- == 0)
+            return SIZE_MAX;
+        word = map[index];
+    }
+    return index * 64 + bit_highest(word);
+}
+
 #endif

@@ -353,8 +353,11 @@ enum { GROWN_LEAST = 257 };
 static void *take_to_grow(struct heap *heap, size_t bytes)
 {
     void *block = NULL;
+    bool zero;
     if (bytes >= GROWN_LEAST && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
         block = take_new_cell(heap, bytes, MIN_ALIGN);
+    else if (bytes > CELL_MOST)
+        block = large_take_grown(&heap->spans, bytes, &zero);
     return block != NULL ? block : heap_take_in(heap, bytes);
 }
 

@@ -43,8 +43,6 @@ size_t os_page_size(void)
     return bytes;
 }
 
-#define HUGE_PAGE (2 * MIB)
-
 /* Whether the kernel is 6.7 or newer. */
 static bool stacks_have_small_pages(void)
 {
@@ -72,7 +70,7 @@ void *os_map(size_t bytes, enum os_pages pages)
     long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (is_error(result))
         return NULL;
-    if (pages == OS_PAGES_SMALL && bytes >= HUGE_PAGE && !stacks_have_small_pages())
+    if (pages == OS_PAGES_SMALL && bytes >= OS_HUGE_PAGE && !stacks_have_small_pages())
         os_advise_huge_pages((void *)result, bytes, false);
     return (void *)result;
 }

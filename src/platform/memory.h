@@ -56,6 +56,7 @@ bool os_purge(void *start, size_t bytes);
 bool os_populate(void *start, size_t bytes);
 
 /* Asks the system to serve a range by huge pages, or not to; no more than a hint. */
+#define OS_HUGE_PAGE (2 * MIB)
 void os_advise_huge_pages(void *start, size_t bytes, bool huge);
 
 /* Resizes a mapping, moving it if `may_move`; the contents go along and growth reads as zero.

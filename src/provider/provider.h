@@ -21,11 +21,12 @@ struct provider {
     /* Resizes a whole taken range, keeping its contents; growth is zero. NULL: it cannot. */
     void *(*resize)(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move);
-    /* Told of memory in which many small blocks will lie: it may ask for huge pages there, and make
-     * some of it present. True: huge pages were asked for. NULL: there is nothing to do. */
-    bool (*prepare)(const struct provider *provider, void *start, size_t bytes);
-    /* Told that parts of such memory are purged, so that it should have no huge pages any more. */
-    void (*loosen)(const struct provider *provider, void *start, size_t bytes);
+    /* Told of memory in which many small blocks will lie: it may make some of it present. NULL:
+     * there is nothing to do. */
+    void (*prepare)(const struct provider *provider, void *start, size_t bytes);
+    /* Asks for huge pages in such memory, or says that there should be none any more, for parts of
+     * them are purged. True: it has them, or will. NULL: there are none. */
+    bool (*want_huge)(const struct provider *provider, void *start, size_t bytes, bool huge);
     /* What `take` gives need not be zero after all. */
     bool unclean;
 };

@@ -10,8 +10,7 @@
 
 /* Huge pages are for heaps that have grown; in a small one they are mostly memory that nobody
  * asked for. */
-#define HUGE_PAGES_FROM (64 * MIB)
-#define HUGE_PAGE (2 * MIB)
+#define HUGE_PAGES_FROM (32 * MIB)
 
 /* Whether a heap that `bytes` more have been, or are to be, taken for may have huge pages. */
 static bool may_have_huge_pages(size_t bytes)
@@ -85,21 +84,20 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     return moved;
 }
 
-static bool prepare(const struct provider *provider, void *start, size_t bytes)
+static void prepare(const struct provider *provider, void *start, size_t bytes)
 {
     (void)provider;
-    bool huge = may_have_huge_pages(0) && bytes >= HUGE_PAGE;
-    if (huge)
-        os_advise_huge_pages(start, bytes, true);
     if (options.prefault != 0)
         os_populate(start, size_min(bytes, align_up(options.prefault, os_page_size())));
-    return huge;
 }
 
-static void loosen(const struct provider *provider, void *start, size_t bytes)
+static bool want_huge(const struct provider *provider, void *start, size_t bytes, bool huge)
 {
     (void)provider;
-    os_advise_huge_pages(start, bytes, false);
+    if (huge && (!may_have_huge_pages(0) || bytes < OS_HUGE_PAGE))
+        return false;
+    os_advise_huge_pages(start, bytes, huge);
+    return huge;
 }
 
 const struct provider provider_os = {.take = take,
@@ -107,4 +105,4 @@ const struct provider provider_os = {.take = take,
                                      .purge = purge,
                                      .resize = resize,
                                      .prepare = prepare,
-                                     .loosen = loosen};
+                                     .want_huge = want_huge};

@@ -72,6 +72,18 @@ struct segment *segment_cache_take(struct segment_cache *cache, size_t pages)
     return take_out(cache, best);
 }
 
+struct segment *segment_cache_take_dirty(struct segment_cache *cache, size_t pages)
+{
+    struct segment *best = NULL;
+    LIST_EACH(node, &cache->list)
+    {
+        struct segment *segment = segment_of(node);
+        if (segment->dirty_pages != 0 && segment->longest >= pages && is_better(segment, best))
+            best = segment;
+    }
+    return take_out(cache, best);
+}
+
 struct segment *segment_cache_take_whole(struct segment_cache *cache, size_t least, size_t most,
                                          size_t alignment)
 {

@@ -48,6 +48,9 @@ void segment_cache_cleaned(struct segment_cache *cache, struct segment *segment)
  * dirty pages, or else of all, the smallest. */
 struct segment *segment_cache_take(struct segment_cache *cache, size_t pages);
 
+/* The same of those with dirty pages only. */
+struct segment *segment_cache_take_dirty(struct segment_cache *cache, size_t pages);
+
 /* Takes out a whole segment of `least` to `most` pages that begins at a multiple of `alignment`:
  * one with dirty pages if there is one, of those the newest; NULL if there is none. */
 struct segment *segment_cache_take_whole(struct segment_cache *cache, size_t least, size_t most,

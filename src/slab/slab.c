@@ -232,34 +232,50 @@ static bool slab_is_surplus(const struct bin *bin, const struct slab *slab)
     return slab != bin->current && bin->free_objects >= 2u * slab->capacity;
 }
 
-/* The lock of the slab's bin must be held. */
-static struct misuse slab_give_one(struct bin *bin, struct slab *slab, uintptr_t address)
+/* Puts a slab, of which `given` objects were given back, where it belongs; `level` is where it was.
+ * The lock of its bin must be held. */
+static void slab_settle(struct bin *bin, struct slab *slab, size_t given, unsigned level)
 {
-    struct misuse misuse = misuse_in_slab(slab, address);
-    if (misuse.kind != MISUSE_NONE)
-        return misuse;
-    unsigned level = slab_level(slab);
-    bitmap_set(slab->free_bits, grid_index(address, bin->class) - slab->first);
-    slab->free_count++;
-    bin_count_free(bin, 1, 0);
-    if (slab == bin->current)
-        return misuse;
-    if (slab->free_count == 1) {
-        slab_list(bin, slab);
-    } else if (slab->free_count == slab->capacity && slab_is_surplus(bin, slab)) {
+    if (slab == bin->current || given == 0)
+        return;
+    bool listed = slab->free_count != given;
+    bool surplus = slab->free_count == slab->capacity && slab_is_surplus(bin, slab);
+    if (listed && !surplus && slab_level(slab) == level)
+        return;
+    if (listed)
         list_remove(&slab->span.link);
+    if (surplus)
         slab_free(bin, slab);
-    } else if (slab_level(slab) != level) {
-        list_remove(&slab->span.link);
+    else
         slab_list(bin, slab);
+}
+
+/* Takes back as many of the first objects as lie in one slab; returns how many, and the misuse that
+ * ended it. The lock of its bin must be held. */
+static size_t slab_give(struct bin *bin, struct slab *slab, const uintptr_t *objects, size_t count,
+                        struct misuse *misuse)
+{
+    unsigned level = slab_level(slab);
+    uintptr_t start = (uintptr_t)slab->span.start;
+    size_t bytes = (size_t)slab->span.pages << PAGE_SHIFT;
+    size_t given = 0;
+    while (given < count && objects[given] - start < bytes) {
+        *misuse = misuse_in_slab(slab, objects[given]);
+        if (UNLIKELY(misuse->kind != MISUSE_NONE))
+            break;
+        bitmap_set(slab->free_bits, grid_index(objects[given], bin->class) - slab->first);
+        given++;
     }
-    return misuse;
+    slab->free_count += (uint16_t)given;
+    bin_count_free(bin, given, 0);
+    slab_settle(bin, slab, given, level);
+    return given;
 }
 
 void slabs_give(const uintptr_t *objects, size_t count, const char *call)
 {
     struct bin *locked = NULL;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count;) {
         struct slab *slab = slab_of(objects[i]);
         struct bin *bin = slab == NULL
                               ? NULL
@@ -274,12 +290,13 @@ void slabs_give(const uintptr_t *objects, size_t count, const char *call)
         struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
         /* Asked again under the lock: for a wild pointer the slab may just have been released. */
         if (bin != NULL && slab_of(objects[i]) == slab)
-            misuse = slab_give_one(bin, slab, objects[i]);
+            i += slab_give(bin, slab, objects + i, count - i, &misuse);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
             if (locked != NULL)
                 lock_release(&locked->lock);
             locked = NULL;
             misuse_report(call, &misuse);
+            i++; /* which returns if it only warns */
         }
     }
     if (locked != NULL)

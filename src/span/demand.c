@@ -34,8 +34,9 @@ size_t demand_bound(const struct demand *demand, size_t base, size_t in_use)
         return SIZE_MAX;
     if (options.purge_delay == 0)
         return 0;
-    size_t room = demand->high > in_use ? demand->high - in_use : 0;
-    return base + size_min(demand->wanted, room);
+    size_t high = demand->high + demand->high / 8;
+    size_t room = high > in_use ? high - in_use : 0;
+    return size_max(base, size_min(base + demand->wanted, room));
 }
 
 void demand_purged(struct demand *demand, size_t pages, uint64_t now)

@@ -22,7 +22,7 @@ static void span_request(size_t *sum, struct span *span, size_t requested)
 /* What is larger has a mapping of its own. */
 static size_t large_most(const struct spans *spans)
 {
-    return spans->compact ? MAX_REQUEST : LARGE_MOST;
+    return spans->compact ? MAX_REQUEST : spans->large_most;
 }
 
 /* ---- Huge: mappings of their own ---- */
@@ -115,6 +115,27 @@ static void *huge_resize(struct spans *spans, struct span *span, size_t requeste
 
 /* ---- Both kinds ---- */
 
+static void *span_as_block(struct spans *spans, struct span *span, size_t requested, bool *zero)
+{
+    span->requested = 0;
+    span_request(&spans->large_requested, span, requested);
+    gauge_change(&spans->large_count, 1);
+    *zero = span->zero;
+    return span->start;
+}
+
+static void *span_as_large(struct spans *spans, size_t bytes, size_t alignment, bool *zero)
+{
+    struct span *span = descriptor_take(spans);
+    if (span == NULL)
+        return NULL;
+    if (!span_take(spans, span, SPAN_LARGE, bytes_to_pages(bytes), alignment)) {
+        descriptor_give(spans, span);
+        return NULL;
+    }
+    return span_as_block(spans, span, bytes, zero);
+}
+
 void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero)
 {
     if (alignment < PAGE_BYTES)
@@ -127,18 +148,23 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
     COUNT(large_taken_bytes, bytes);
     if (bytes + alignment - PAGE_BYTES > large_most(spans))
         return huge_take(spans, bytes, alignment, zero);
+    return span_as_large(spans, bytes, alignment, zero);
+}
+
+void *large_take_grown(struct spans *spans, size_t bytes, bool *zero)
+{
+    if (bytes <= GROWN_MOST || bytes > large_most(spans) || spans->compact)
+        return large_take(spans, bytes, PAGE_BYTES, zero);
+    if (spans_tick_is_due(spans))
+        spans_tick(spans);
+    COUNT(large_taken_bytes, bytes);
     struct span *span = descriptor_take(spans);
     if (span == NULL)
         return NULL;
-    if (!span_take(spans, span, SPAN_LARGE, bytes_to_pages(bytes), alignment)) {
-        descriptor_give(spans, span);
-        return NULL;
-    }
-    span->requested = 0;
-    span_request(&spans->large_requested, span, bytes);
-    gauge_change(&spans->large_count, 1);
-    *zero = span->zero;
-    return span->start;
+    if (span_take_kept(spans, span, SPAN_LARGE, bytes_to_pages(bytes)))
+        return span_as_block(spans, span, bytes, zero);
+    descriptor_give(spans, span);
+    return huge_take(spans, bytes, PAGE_BYTES, zero);
 }
 
 /* The large or huge span that begins at `address`; NULL if none does. The lock must be held. */
@@ -189,7 +215,7 @@ void *large_resize(struct spans *spans, uintptr_t address, size_t bytes)
     struct span *span = large_at(spans, address);
     lock_release(&spans->lock);
     if (span->kind == SPAN_HUGE)
-        return bytes > LARGE_MOST ? huge_resize(spans, span, bytes) : NULL;
+        return bytes > GROWN_MOST ? huge_resize(spans, span, bytes) : NULL;
     if (bytes > large_most(spans))
         return NULL;
     size_t pages = bytes_to_pages(bytes);

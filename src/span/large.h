@@ -1,6 +1,8 @@
 /*
- * Large objects: those that are no small class's. Up to LARGE_MOST each is a span of a segment;
- * above, a mapping of its own, which can be resized by moving page table entries.
+ * Large objects: those that are no small class's. Up to LARGE_MOST each is a span of a segment, so
+ * that pages which are kept serve blocks of any length; above, a mapping of its own. What grows
+ * has a mapping of its own from GROWN_MOST on, for that can be resized by moving page table
+ * entries, unless it fits into what is kept: copying costs less than faulting in.
  *
  * Thread-safe; takes RANK_SPANS.
  */
@@ -10,11 +12,14 @@
 #include "meta/misuse.h"
 #include "span/span.h"
 
-#define LARGE_MOST MIB
+#define GROWN_MOST MIB
 
 /* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. `*zero` says
  * whether it is known to be all zero. */
 void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero);
+
+/* The same for a block that was shorter before, and will probably be longer. */
+void *large_take_grown(struct spans *spans, size_t bytes, bool *zero);
 
 /* Frees the block at `address`, unless the result says that there is none. */
 struct misuse large_give(struct spans *spans, uintptr_t address);

@@ -11,7 +11,7 @@
 #include "platform/check.h"
 #include "span/span.h"
 
-/* How many runs of one bin are tried. */
+/* How many runs of one bin are tried, or of the longest. */
 enum { TRIES = 8 };
 
 enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };
@@ -94,12 +94,20 @@ struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment)
     return found;
 }
 
-struct span *runs_longest(const struct runs *runs)
+struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
+                            run_predicate *suits)
 {
-    for (size_t word = BITMAP_WORDS; word-- > 0;)
-        if (runs->bitmap[word] != 0) {
-            size_t bin = word * 64 + bit_highest(runs->bitmap[word]);
-            return CONTAINER_OF(runs->bins[bin].next, struct span, link);
+    unsigned tries = TRIES;
+    size_t bin = bitmap_previous(runs->bitmap, bin_of(most));
+    for (; bin != SIZE_MAX; bin = bin == 0 ? SIZE_MAX : bitmap_previous(runs->bitmap, bin - 1)) {
+        LIST_EACH(node, &runs->bins[bin])
+        {
+            struct span *run = CONTAINER_OF(node, struct span, link);
+            if (run->pages < least || tries-- == 0)
+                return NULL;
+            if (suits(run, most))
+                return run;
         }
+    }
     return NULL;
 }

@@ -21,6 +21,7 @@ void spans_init(struct spans *spans, const struct provider *provider)
     spans->meta = &meta_system;
     spans->now = os_clock;
     spans->tick_due = UINT64_MAX;
+    spans->large_most = LARGE_MOST;
     list_init(&spans->segments);
     segment_cache_init(&spans->cache);
     list_init(&spans->huge);
@@ -46,6 +47,14 @@ static struct span *run_at(const struct segment *segment, const char *address, i
         return NULL;
     struct span *run = (struct span *)entry;
     return run->kind == kind ? run : NULL;
+}
+
+/* The free run of any kind on the right of a run, or on its left. */
+static struct span *run_beside(const struct span *run, bool right)
+{
+    const char *address = right ? span_end(run) : run->start - PAGE_BYTES;
+    struct span *dirty = run_at(run->segment, address, SPAN_DIRTY);
+    return dirty != NULL ? dirty : run_at(run->segment, address, SPAN_CLEAN);
 }
 
 /* Takes `neighbour` into `run`, which lies beside it. */
@@ -100,8 +109,7 @@ static void segment_unuse(struct spans *spans, struct segment *segment, size_t p
 
 /* ---- Taking ---- */
 
-/* Cuts `pages` pages at `start` out of `run`. The run's descriptor goes on for what is left. */
-static bool run_cut(struct spans *spans, struct span *run, char *start, size_t pages)
+bool run_cut(struct spans *spans, struct span *run, char *start, size_t pages)
 {
     size_t front = (size_t)(start - run->start) >> PAGE_SHIFT;
     size_t back = run->pages - front - pages;
@@ -131,29 +139,98 @@ static bool run_cut(struct spans *spans, struct span *run, char *start, size_t p
     return true;
 }
 
-static struct span *run_find(struct spans *spans, size_t pages, size_t alignment)
+/* How many runs beside each other are looked at. */
+enum { CHAIN_MOST = 16 };
+
+/* Whether a run is part of `pages` free pages in a row, dirty or clean. */
+static bool run_can_widen(const struct span *run, size_t pages)
 {
-    struct span *run = runs_find(&spans->dirty, pages, alignment);
-    if (run == NULL)
-        run = runs_find(&spans->clean, pages, alignment);
-    if (run != NULL || !spans_grow(spans, pages + (alignment >> PAGE_SHIFT) - 1))
-        return run;
-    run = runs_find(&spans->dirty, pages, alignment);
-    return run != NULL ? run : runs_find(&spans->clean, pages, alignment);
+    size_t found = run->pages;
+    const struct span *next = run_beside(run, true);
+    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
+        found += next->pages;
+        next = run_beside(next, true);
+    }
+    next = run_beside(run, false);
+    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
+        found += next->pages;
+        next = run_beside(next, false);
+    }
+    return run->pages < pages && found >= pages;
 }
 
-bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
-               size_t alignment)
+/* Makes a dirty run `pages` long by what is free beside it. Returns how many of them were clean;
+ * they count as dirty until the caller takes them all, at once. */
+static size_t run_widen(struct spans *spans, struct span *run, size_t pages)
 {
-    lock_take(&spans->lock);
-    struct span *run = run_find(spans, pages, alignment);
-    if (run == NULL)
-        goto fail;
+    size_t fresh = 0;
+    runs_remove(&spans->dirty, run);
+    while (run->pages < pages) {
+        struct span *next = run_beside(run, true);
+        bool right = next != NULL;
+        if (!right)
+            next = run_beside(run, false);
+        size_t more = size_min(next->pages, pages - run->pages);
+        fresh += next->kind == SPAN_CLEAN ? more : 0;
+        char *start = right ? next->start : run->start - (more << PAGE_SHIFT);
+        /* From its end: that needs no descriptor, and does not fail. */
+        run_cut(spans, next, start, more);
+        run->start = right ? run->start : start;
+        run->pages += (uint32_t)more;
+    }
+    run_insert(spans, run);
+    return fresh;
+}
+
+/* Shorter requests take what is clean: there would be too many of them to search for each. */
+enum { WIDEN_LEAST = 32 };
+
+/* And it is not worth it for a dirty part of less than one in so many. */
+enum { WIDEN_PART = 32 };
+
+/* A run that memory is paid for already: a dirty one, or one in the cache, or one with a dirty
+ * part; `*fresh` pages of it are clean. */
+static struct span *run_find_kept(struct spans *spans, size_t pages, size_t alignment,
+                                  size_t *fresh)
+{
+    *fresh = 0;
+    struct span *run = runs_find(&spans->dirty, pages, alignment);
+    if (run == NULL && spans->cache.dirty_pages != 0 &&
+        spans_grow_dirty(spans, pages + (alignment >> PAGE_SHIFT) - 1))
+        run = runs_find(&spans->dirty, pages, alignment);
+    if (run != NULL || alignment > PAGE_BYTES || pages < WIDEN_LEAST)
+        return run;
+    run = runs_find_long(&spans->dirty, pages, pages / WIDEN_PART, run_can_widen);
+    if (run != NULL)
+        *fresh = run_widen(spans, run, pages);
+    return run;
+}
+
+static struct span *run_find(struct spans *spans, size_t pages, size_t alignment, size_t *fresh)
+{
+    struct span *run = run_find_kept(spans, pages, alignment, fresh);
+    if (run != NULL)
+        return run;
+    *fresh = pages;
+    run = runs_find(&spans->clean, pages, alignment);
+    if (run != NULL || !spans_grow(spans, pages + (alignment >> PAGE_SHIFT) - 1))
+        return run;
+    run = runs_find(&spans->clean, pages, alignment);
+    if (run != NULL)
+        return run;
+    *fresh = 0; /* of a provider whose memory is not zero */
+    return runs_find(&spans->dirty, pages, alignment);
+}
+
+/* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in `run`. */
+static bool span_cut(struct spans *spans, struct span *run, struct span *span, enum span_kind kind,
+                     size_t pages, size_t alignment)
+{
     char *start = (char *)align_up((uintptr_t)run->start, alignment);
     struct segment *segment = run->segment;
     bool zero = run->kind == SPAN_CLEAN;
     if (!run_cut(spans, run, start, pages))
-        goto fail;
+        return false;
     segment_use(spans, segment, pages);
     list_init(&span->link);
     span->start = start;
@@ -164,12 +241,32 @@ bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size
     span->class = 0;
     span->zero = zero;
     page_map_fill_entries(start, pages, (uintptr_t)span);
-    spans_took(spans, pages, zero);
-    lock_release(&spans->lock);
     return true;
-fail:
+}
+
+bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
+               size_t alignment)
+{
+    lock_take(&spans->lock);
+    size_t fresh;
+    struct span *run = run_find(spans, pages, alignment, &fresh);
+    bool done = run != NULL && span_cut(spans, run, span, kind, pages, alignment);
+    if (done)
+        spans_took(spans, fresh, fresh != 0);
     lock_release(&spans->lock);
-    return false;
+    return done;
+}
+
+bool span_take_kept(struct spans *spans, struct span *span, enum span_kind kind, size_t pages)
+{
+    lock_take(&spans->lock);
+    size_t fresh;
+    struct span *run = run_find_kept(spans, pages, PAGE_BYTES, &fresh);
+    bool done = run != NULL && span_cut(spans, run, span, kind, pages, PAGE_BYTES);
+    if (done)
+        spans_took(spans, fresh, fresh != 0);
+    lock_release(&spans->lock);
+    return done;
 }
 
 bool span_extend(struct spans *spans, struct span *span, size_t pages)

@@ -7,7 +7,8 @@
  * dirty ones, which still occupy memory, and clean ones, which are known to be zero and occupy
  * none. A request is served from dirty runs as long as one fits: memory that is paid for is used
  * before new memory is touched. Of several that fit, one in the fullest segment is taken, so that
- * the others empty.
+ * the others empty. A long request that no dirty run fits is made of a dirty run and what is clean
+ * beside it.
  *
  * A segment without a page in use, but for one of them, leaves its list for the cache of empty
  * segments, its runs the bins. They stay cut as they are; what comes out again is as it was.
@@ -63,12 +64,17 @@ struct runs {
     size_t count; /* of runs */
 };
 
+/* A larger block has a mapping of its own. Page map entries for 128 MiB, 256 KiB of them, take less
+ * time than the faults of 1 MiB. */
+#define LARGE_MOST (128 * MIB)
+
 struct spans {
     struct lock lock;
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
     /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
     bool compact;
-    bool untouched; /* nothing of snug's is written into the pages; compact too */
+    bool untouched;    /* nothing of snug's is written into the pages; compact too */
+    size_t large_most; /* LARGE_MOST, but for tests */
     const struct provider *provider;
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
@@ -104,6 +110,9 @@ const void *spans_prepare(struct spans *spans);
  * leads to it. False: no memory, and nothing has changed. */
 bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
                size_t alignment);
+
+/* The same, but only of memory that is kept: false if what is dirty does not fit. */
+bool span_take_kept(struct spans *spans, struct span *span, enum span_kind kind, size_t pages);
 
 /* Frees a span that span_take gave; the descriptor goes with it. `object_bytes` is the size of the
  * objects that were in it, for messages about later misuse. The pages' class bytes must be 0. */
@@ -171,7 +180,12 @@ void runs_init(struct runs *runs);
 void runs_add(struct runs *runs, struct span *run);
 void runs_remove(struct runs *runs, struct span *run);
 struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment);
-struct span *runs_longest(const struct runs *runs);
+
+/* Of the runs of about `most` pages and less, but at least `least`, a long one that `suits`, which
+ * is told `most`; NULL if none is found soon. */
+typedef bool run_predicate(const struct span *run, size_t most);
+struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
+                            run_predicate *suits);
 
 static inline char *span_end(const struct span *span)
 {

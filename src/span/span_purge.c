@@ -5,6 +5,9 @@
  * that memory has gone when a program falls idle, what is kept beyond the bound (demand.h) is
  * purged as it becomes free: first empty segments, the oldest first and each by one call, then the
  * longest runs. Down to half a base below the bound, so that it is not done at every free.
+ *
+ * Tried, and not better: to purge no more than what is too much, the end of a segment or run. What
+ * is left of it fits fewer requests, so more of them took clean pages.
  */
 #include "options/options.h"
 #include "platform/memory.h"
@@ -24,33 +27,95 @@ static size_t in_use_pages(const struct spans *spans)
 
 /* ---- Purging ---- */
 
-/* Purges one run. False: the system's pages are larger than it, or the system refuses. */
-static bool run_purge(struct spans *spans, struct span *run)
+/* A range of whole pages. */
+struct range {
+    char *start;
+    size_t pages;
+};
+
+/* The whole huge pages in a run. */
+static struct range run_huge_part(const struct span *run)
 {
-    size_t bytes = (size_t)run->pages << PAGE_SHIFT;
-    if (((uintptr_t)run->start | bytes) & (os_page_size() - 1))
-        return false;
-    struct segment *segment = run->segment;
-    if (segment->huge_pages) {
-        /* Or the system would sooner or later make whole ones of what is left, and the memory be
-         * back. */
-        spans->provider->loosen(spans->provider, segment->start, segment->pages << PAGE_SHIFT);
-        segment->huge_pages = false;
-    }
-    runs_remove(&spans->dirty, run);
-    bool done = spans->provider->purge(spans->provider, run->start, bytes);
-    if (done)
-        run->kind = SPAN_CLEAN;
-    run_settle(spans, run);
-    return done;
+    char *start = (char *)align_up((uintptr_t)run->start, OS_HUGE_PAGE);
+    char *end = (char *)align_down((uintptr_t)span_end(run), OS_HUGE_PAGE);
+    return (struct range){start, start < end ? (size_t)(end - start) >> PAGE_SHIFT : 0};
 }
 
-/* Both return how many pages were dirty; 0 if the system refused. */
-static size_t purge_longest(struct spans *spans)
+static bool run_is_whole(const struct span *run, size_t most)
 {
-    struct span *run = runs_longest(&spans->dirty);
-    size_t pages = run->pages;
-    return run_purge(spans, run) ? pages : 0;
+    (void)most;
+    return !run->segment->huge_pages || run_huge_part(run).pages != 0;
+}
+
+static bool run_is_any(const struct span *run, size_t most)
+{
+    (void)run, (void)most;
+    return true;
+}
+
+/* Which runs may be purged: parts of huge pages, too, or only whole ones. */
+enum thoroughness { WHOLE, PARTS };
+
+/* The longest dirty run or, where there are huge pages, the longest with a whole one. */
+static struct span *run_to_purge(struct spans *spans, enum thoroughness how)
+{
+    struct span *run = runs_find_long(&spans->dirty, UINT32_MAX, 0, run_is_whole);
+    if (run == NULL && how == PARTS)
+        run = runs_find_long(&spans->dirty, UINT32_MAX, 0, run_is_any);
+    return run;
+}
+
+/* What of a run is to be purged. If that is not whole huge pages, the segment must have none any
+ * more: the kernel would sooner or later make whole ones of what is left, and the memory be back.
+ */
+static struct range run_purgeable(struct spans *spans, const struct span *run)
+{
+    struct range part = run_huge_part(run);
+    if (run->segment->huge_pages && part.pages != 0)
+        return part;
+    if (run->segment->huge_pages)
+        segment_want_huge(spans, run->segment, false);
+    return (struct range){run->start, run->pages};
+}
+
+/* Takes a part of a run out of the bins; NULL: no memory for its descriptor. */
+static struct span *run_take_range(struct spans *spans, struct span *run, struct range range)
+{
+    if (range.pages == run->pages) {
+        runs_remove(&spans->dirty, run);
+        return run;
+    }
+    struct span *part = descriptor_take(spans);
+    if (part == NULL)
+        return NULL;
+    *part = (struct span){.start = range.start,
+                          .segment = run->segment,
+                          .pages = (uint32_t)range.pages,
+                          .kind = run->kind,
+                          .units = part->units};
+    if (run_cut(spans, run, range.start, part->pages))
+        return part;
+    descriptor_give(spans, part);
+    return NULL;
+}
+
+/* Both return how many pages were dirty; 0 if the system refused, or its pages are larger than what
+ * there is, or there is no memory for a descriptor. */
+static size_t purge_longest(struct spans *spans, enum thoroughness how)
+{
+    struct span *run = run_to_purge(spans, how);
+    if (run == NULL ||
+        (((uintptr_t)run->start | (uintptr_t)span_end(run)) & (os_page_size() - 1)) != 0)
+        return 0;
+    struct range range = run_purgeable(spans, run);
+    struct span *part = run_take_range(spans, run, range);
+    if (part == NULL)
+        return 0;
+    bool done = spans->provider->purge(spans->provider, range.start, range.pages << PAGE_SHIFT);
+    if (done)
+        part->kind = SPAN_CLEAN;
+    run_settle(spans, part);
+    return done ? range.pages : 0;
 }
 
 static size_t purge_oldest_segment(struct spans *spans)
@@ -69,12 +134,12 @@ static size_t purge_oldest_segment(struct spans *spans)
     return 0;
 }
 
-static size_t purge_down_to(struct spans *spans, size_t keep_pages)
+static size_t purge_down_to(struct spans *spans, size_t keep_pages, enum thoroughness how)
 {
     size_t purged = 0;
     while (spans_kept_pages(spans) > keep_pages) {
         size_t pages =
-            spans->cache.dirty_pages != 0 ? purge_oldest_segment(spans) : purge_longest(spans);
+            spans->cache.dirty_pages != 0 ? purge_oldest_segment(spans) : purge_longest(spans, how);
         if (pages == 0)
             break;
         purged += pages;
@@ -96,7 +161,7 @@ size_t spans_purge(struct spans *spans, size_t keep_pages)
         }
         gone = spans_shrink_cache(spans, true);
     }
-    gone += purge_down_to(spans, keep_pages);
+    gone += purge_down_to(spans, keep_pages, PARTS);
     lock_release(&spans->lock);
     return gone << PAGE_SHIFT;
 }
@@ -137,7 +202,11 @@ void spans_keep_bound(struct spans *spans)
     size_t kept = spans_kept_pages(spans);
     size_t bound = spans_bound(spans);
     if (kept > bound) {
-        size_t purged = purge_down_to(spans, bound - size_min(bound, base / 2));
+        size_t purged = purge_down_to(spans, bound - size_min(bound, base / 2), WHOLE);
+        /* What is left are parts of huge pages, and those that are free in part now may well be
+         * free as a whole soon. Not so when there are that many. */
+        if (spans_kept_pages(spans) > 2 * bound)
+            purged += purge_down_to(spans, bound, PARTS);
         if (purged != 0)
             demand_purged(&spans->demand, purged, spans->now());
         spans_see_demand(spans);

@@ -52,6 +52,10 @@ static inline struct span *run_of_empty(const char *at)
 /* Puts a free run, which is in no bin, where it belongs, joined with its free neighbours. */
 void run_settle(struct spans *spans, struct span *run);
 
+/* Cuts `pages` pages at `start` out of a free run; they are in no bin then. The run's descriptor
+ * goes on for what is left, or is given back. False: no memory for another; nothing changed. */
+bool run_cut(struct spans *spans, struct span *run, char *start, size_t pages);
+
 /* ---- Segments (span_segment.c) ---- */
 
 /* Adds a segment, from the cache or from the provider, in which `pages` pages fit for sure. */
@@ -63,11 +67,18 @@ void segment_summarize(struct segment *segment);
 /* Puts such a segment into the list, and its runs into the bins. */
 void segment_list(struct spans *spans, struct segment *segment);
 
+/* Adds a segment from the cache of which `pages` pages in a row, or fewer, occupy memory. False:
+ * none there is dirty. */
+bool spans_grow_dirty(struct spans *spans, size_t pages);
+
 /* Moves a segment without a page in use from the list to the cache. */
 void segment_retire(struct spans *spans, struct segment *segment);
 
 /* Purges a segment in the cache that has dirty pages. False: the provider refused. */
 bool segment_purge(struct spans *spans, struct segment *segment);
+
+/* Asks for huge pages, or says that there should be none. */
+void segment_want_huge(struct spans *spans, struct segment *segment, bool huge);
 
 /* Gives a segment that is in no list, and whose runs are in no bin, back to the provider. False: it
  * refused, and the segment is as before, but for being one run. */

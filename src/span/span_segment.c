@@ -16,9 +16,20 @@
 /* A segment is at least this long, and an eighth of what the heap already has if that is more: the
  * number of mappings grows with the logarithm of the heap. */
 #define SEGMENT_PAGES (4 * MIB >> PAGE_SHIFT)
+/* For a block of this length there may be one that is no longer, so that a small heap of a few such
+ * blocks takes no more than they do. */
+#define SEGMENT_PAGES_ALONE (MIB >> PAGE_SHIFT)
 #define SEGMENT_PAGES_MOST (GIB >> PAGE_SHIFT)
+/* So that huge pages fit: the kernel then begins it where one can be. */
+#define SEGMENT_PAGES_STEP (OS_HUGE_PAGE >> PAGE_SHIFT)
 /* What is tried when there is not room for that. */
 #define SEGMENT_PAGES_LEAST (64 * KIB >> PAGE_SHIFT)
+
+static size_t segment_pages_wanted(const struct spans *spans, size_t request)
+{
+    size_t share = size_min(spans->segment_pages / 8, SEGMENT_PAGES_MOST);
+    return request >= SEGMENT_PAGES_ALONE ? share : size_max(SEGMENT_PAGES, share);
+}
 
 /* ---- The runs of an empty segment ---- */
 
@@ -77,6 +88,9 @@ bool segment_purge(struct spans *spans, struct segment *segment)
         return false;
     segment_cache_cleaned(&spans->cache, segment);
     segment_unite(spans, segment, SPAN_CLEAN);
+    /* As if it were new: perhaps it had to do without, or was taken when the heap was small. */
+    if (!segment->huge_pages && segment->pages <= segment_pages_wanted(spans, 1))
+        segment_want_huge(spans, segment, true);
     return true;
 }
 
@@ -138,7 +152,16 @@ void spans_list_cached(struct spans *spans)
 
 /* ---- To and from the provider ---- */
 
-static bool segment_add(struct spans *spans, size_t pages)
+void segment_want_huge(struct spans *spans, struct segment *segment, bool huge)
+{
+    const struct provider *provider = spans->provider;
+    if (provider->want_huge != NULL)
+        segment->huge_pages =
+            provider->want_huge(provider, segment->start, segment_bytes(segment), huge);
+}
+
+/* `shared`: it is for many blocks. A program may touch little of a large one. */
+static bool segment_add(struct spans *spans, size_t pages, bool shared)
 {
     struct span *run = descriptor_take(spans);
     if (run == NULL)
@@ -156,8 +179,10 @@ static bool segment_add(struct spans *spans, size_t pages)
     list_init(&run->link);
     run_map(run);
     const struct provider *provider = spans->provider;
+    if (shared)
+        segment_want_huge(spans, segment, true);
     if (provider->prepare != NULL)
-        segment->huge_pages = provider->prepare(provider, segment->start, segment_bytes(segment));
+        provider->prepare(provider, segment->start, segment_bytes(segment));
     segment_list(spans, segment);
     return true;
 }
@@ -208,9 +233,8 @@ size_t spans_shrink_cache(struct spans *spans, bool all)
     }
 }
 
-static bool grow_from_cache(struct spans *spans, size_t pages)
+static bool segment_reuse(struct spans *spans, struct segment *segment)
 {
-    struct segment *segment = segment_cache_take(&spans->cache, pages);
     if (segment == NULL)
         return false;
     count_reused(spans, segment);
@@ -218,19 +242,24 @@ static bool grow_from_cache(struct spans *spans, size_t pages)
     return true;
 }
 
+bool spans_grow_dirty(struct spans *spans, size_t pages)
+{
+    return segment_reuse(spans, segment_cache_take_dirty(&spans->cache, pages));
+}
+
 bool spans_grow(struct spans *spans, size_t pages)
 {
-    if (grow_from_cache(spans, pages))
+    if (segment_reuse(spans, segment_cache_take(&spans->cache, pages)))
         return true;
-    size_t wanted = size_min(size_max(SEGMENT_PAGES, spans->segment_pages / 8), SEGMENT_PAGES_MOST);
-    wanted = size_max(wanted, bytes_to_pages(options.prefault));
-    if (segment_add(spans, size_max(pages, align_up(wanted, SEGMENT_PAGES_LEAST))))
+    size_t wanted = segment_pages_wanted(spans, pages);
+    wanted = align_up(size_max(wanted, bytes_to_pages(options.prefault)), SEGMENT_PAGES_STEP);
+    if (segment_add(spans, size_max(pages, wanted), pages <= wanted))
         return true;
-    if (segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST)))
+    if (segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST), false))
         return true;
     /* Perhaps what waits in the cache, in pieces too small for this, is what is missing. */
     return spans->cache.count != 0 && (spans_shrink_cache(spans, true), true) &&
-           segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST));
+           segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST), false);
 }
 
 const void *spans_prepare(struct spans *spans)

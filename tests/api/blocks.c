@@ -41,7 +41,7 @@ int main(int count, char **arguments)
     blocks.small = take(40);
     blocks.medium = take(5000);
     blocks.large = take(300000);
-    blocks.huge = malloc(5000001);
+    blocks.huge = malloc(200000001);
     blocks.small_waiting = take(104);
     blocks.medium_waiting = take(9000);
     blocks.small_free = take(72);

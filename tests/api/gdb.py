@@ -26,8 +26,8 @@ QUESTIONS = {
     "large": f"large block of 303104 bytes {AT}, in use, 300000 asked for",
     "large+150000": f"large block of 303104 bytes {AT}, in use, 300000 asked for",
     "large_free": "in free pages, where a block of 401408 bytes was|in free pages, 401408 bytes from",
-    "huge": f"huge block of 5001216 bytes {AT}, in use, 5000001 asked for",
-    "huge+3000000": f"huge block of 5001216 bytes {AT}, in use, 5000001 asked for",
+    "huge": f"huge block of 200003584 bytes {AT}, in use, 200000001 asked for",
+    "huge+3000000": f"huge block of 200003584 bytes {AT}, in use, 200000001 asked for",
     "foreign": "not in a heap of snug",
 }
 

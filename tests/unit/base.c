@@ -80,6 +80,12 @@ TEST(bitmap_next_finds_what_a_loop_finds)
             bitmap_set(map, random_below(&seed, WORDS * 64));
         for (size_t from = 0; from < WORDS * 64; from++)
             assert_int_equal(bitmap_next(map, WORDS, from), next_by_loop(map, from));
+        for (size_t from = 0; from < WORDS * 64; from++) {
+            size_t previous = from + 1;
+            while (previous-- > 0 && !bitmap_get(map, previous))
+                continue;
+            assert_int_equal(bitmap_previous(map, from), previous);
+        }
     }
 }
 

@@ -226,6 +226,7 @@ static void take_huge_without_the_map(void *argument)
     size_t bytes = 0;
     map_far_memory();
     spans_init(&far_spans, &far);
+    far_spans.large_most = MIB;
     limit_memory(0);
     CHILD_CHECK(large_take(&far_spans, 8 * MIB, MIN_ALIGN, &zero) == FAR);
     CHILD_CHECK(page_map_entry((uintptr_t)FAR) == 0);

@@ -42,8 +42,8 @@ static char *resize(char *start, size_t bytes)
 
 TEST(sizes_are_rounded_to_pages)
 {
-    static const size_t sizes[] = {0,       1,          4095,           4096,    4097,        16385,
-                                   MIB - 1, LARGE_MOST, LARGE_MOST + 1, 5000000, 64 * MIB + 1};
+    static const size_t sizes[] = {0,       1,      4095,       4096,    4097,        16385,
+                                   MIB - 1, BORDER, BORDER + 1, 5000000, 64 * MIB + 1};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         char *start = take(sizes[i], MIN_ALIGN);
         assert_int_equal(usable(start), align_up(size_max(sizes[i], 1), PAGE_BYTES));
@@ -59,20 +59,20 @@ TEST(sizes_are_rounded_to_pages)
 
 TEST(huge_blocks_have_mappings_of_their_own)
 {
-    char *large = take(LARGE_MOST, MIN_ALIGN);
+    char *large = take(BORDER, MIN_ALIGN);
     assert_int_equal(spans.huge_count, 0);
-    assert_int_equal(spans.used_pages, LARGE_MOST >> PAGE_SHIFT);
-    char *huge = take(LARGE_MOST + 1, MIN_ALIGN);
+    assert_int_equal(spans.used_pages, BORDER >> PAGE_SHIFT);
+    char *huge = take(BORDER + 1, MIN_ALIGN);
     assert_int_equal(spans.huge_count, 1);
-    assert_int_equal(spans.huge_pages, (LARGE_MOST >> PAGE_SHIFT) + 1);
-    assert_int_equal(spans.used_pages, LARGE_MOST >> PAGE_SHIFT);
-    assert_int_equal(fake.bytes, 4 * MIB + LARGE_MOST + PAGE_BYTES);
+    assert_int_equal(spans.huge_pages, (BORDER >> PAGE_SHIFT) + 1);
+    assert_int_equal(spans.used_pages, BORDER >> PAGE_SHIFT);
+    assert_int_equal(fake.bytes, 2 * BORDER + PAGE_BYTES);
     give(huge);
     assert_int_equal(spans.huge_count, 0);
     assert_int_equal(spans.huge_pages, 0);
-    assert_int_equal(spans.cache.pages, (LARGE_MOST >> PAGE_SHIFT) + 1);
+    assert_int_equal(spans.cache.pages, (BORDER >> PAGE_SHIFT) + 1);
     spans_purge(&spans, 0);
-    assert_int_equal(fake.bytes, 4 * MIB);
+    assert_int_equal(fake.bytes, BORDER);
     give(large);
     assert_spans_empty();
 }
@@ -135,7 +135,7 @@ TEST(a_large_block_is_resized_in_place)
 {
     char *start = take(20 * KIB, MIN_ALIGN);
     strcpy(start, "kept");
-    for (size_t bytes = 24 * KIB; bytes <= LARGE_MOST; bytes += 100 * KIB) {
+    for (size_t bytes = 24 * KIB; bytes <= BORDER; bytes += 100 * KIB) {
         assert_ptr_equal(resize(start, bytes), start);
         assert_int_equal(usable(start), bytes);
     }
@@ -159,10 +159,10 @@ TEST(a_large_block_is_resized_in_place)
 TEST(the_border_to_huge_is_not_crossed_without_a_copy)
 {
     char *large = take(100 * KIB, MIN_ALIGN), *huge = take(2 * MIB, MIN_ALIGN);
-    assert_null(resize(large, LARGE_MOST + 1));
+    assert_null(resize(large, BORDER + 1));
     assert_null(resize(large, 10 * MIB));
     assert_int_equal(usable(large), 100 * KIB);
-    assert_null(resize(huge, LARGE_MOST));
+    assert_null(resize(huge, BORDER));
     assert_null(resize(huge, 20 * KIB));
     assert_int_equal(usable(huge), 2 * MIB);
     assert_int_equal(fake.resizes, 0);

@@ -103,10 +103,10 @@ TEST(memory_is_made_present_as_far_as_the_option_says)
     size_t page = os_page_size();
     options.huge_pages = HUGE_PAGES_NEVER;
     char *start = os->take(os, 100 * page, page);
-    assert_false(os->prepare(os, start, 100 * page));
+    os->prepare(os, start, 100 * page);
     assert_int_equal(pages_present(start, 100 * page), 0);
     options.prefault = 40 * page;
-    assert_false(os->prepare(os, start, 100 * page));
+    os->prepare(os, start, 100 * page);
     assert_int_equal(pages_present(start, 100 * page), 40);
     memset(start, 1, page);
     options.prefault = GIB;
@@ -121,15 +121,15 @@ TEST(huge_pages_are_asked_for_as_the_option_says)
 {
     char *start = os->take(os, 8 * MIB, os_page_size());
     options.huge_pages = HUGE_PAGES_NEVER;
-    assert_false(os->prepare(os, start, 8 * MIB));
+    assert_false(os->want_huge(os, start, 8 * MIB, true));
     options.huge_pages = HUGE_PAGES_ALWAYS;
-    assert_true(os->prepare(os, start, 8 * MIB));
-    assert_false(os->prepare(os, start, MIB)); /* none fits */
-    os->loosen(os, start, 8 * MIB);
+    assert_true(os->want_huge(os, start, 8 * MIB, true));
+    assert_false(os->want_huge(os, start, MIB, true)); /* none fits */
+    assert_false(os->want_huge(os, start, 8 * MIB, false));
     options.huge_pages = HUGE_PAGES_AUTO;
-    assert_false(os->prepare(os, start, 8 * MIB)); /* a small heap */
+    assert_false(os->want_huge(os, start, 8 * MIB, true)); /* a small heap */
     char *more = os->take(os, 64 * MIB, os_page_size());
-    assert_true(os->prepare(os, start, 8 * MIB));
+    assert_true(os->want_huge(os, start, 8 * MIB, true));
     assert_true(os->give(os, start, 8 * MIB));
     assert_true(os->give(os, more, 64 * MIB));
 }

@@ -23,6 +23,7 @@ static char *kept[6];
 static int use_heap(void **state)
 {
     static const size_t sizes[] = {24, 800, 20000, 200000, 3000001};
+    heap_default.spans.large_most = MIB;
     for (size_t i = 0; i < 5; i++) {
         for (unsigned j = 0; j < 40; j++)
             kept[i] = block_get(sizes[i]);

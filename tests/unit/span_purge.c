@@ -176,7 +176,7 @@ TEST(segments_grow_with_the_heap)
         assert_true(segment >= FIRST_SEGMENT_PAGES);
         if (spans.segment_pages != before)
             ASSERT_THAT(segment >= before / 8 &&
-                            segment <= size_max(before / 8 + 16, FIRST_SEGMENT_PAGES),
+                            segment <= size_max(before / 8 + 512, FIRST_SEGMENT_PAGES),
                         "%zu pages after %zu", segment, before);
         most = size_max(most, segment);
     }

@@ -21,6 +21,7 @@ int spans_begin(void **state)
     spans_init(&spans, &fake.provider);
     fake_now = 1000 * FAKE_SECOND;
     spans.now = fake_clock;
+    spans.large_most = BORDER;
     return options_reset(state);
 }
 

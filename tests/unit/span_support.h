@@ -21,6 +21,9 @@ extern uint64_t fake_now;
 /* Setup: fresh spans on a fresh provider, and the default options. */
 int spans_begin(void **state);
 
+/* The border to huge blocks in these spans: low, for the fake provider's memory is small. */
+#define BORDER MIB
+
 /* Teardown: fails if the provider was given something that it did not hand out. */
 int spans_end(void **state);
 

@@ -80,6 +80,7 @@ void twice_with_a_write_between(void)
     size_t usable = malloc_usable_size(block);
     free(opaque(block));
     memset(opaque(block), 0x55, usable);
+    heap_is_damaged = true;
     free_badly(block);
 }
 

@@ -1,0 +1,211 @@
+/*
+ * Tests of requests that are made of kept and of clean pages (span.c), and of purging where there
+ * are huge pages (span_purge.c).
+ */
+#include "span_support.h"
+
+#include <string.h>
+
+#include "options/options.h"
+#include "platform/memory.h"
+#include "span/large.h"
+
+/* ---- Dirty and clean pages in one span ---- */
+
+TEST(a_long_request_takes_what_is_dirty_and_what_is_clean_beside_it)
+{
+    struct span *wall = span_get(1);
+    struct span *dirty = span_get(60);
+    char *start = dirty->start;
+    memset(start, 1, span_bytes_of(dirty));
+    span_put(dirty);
+    size_t clean = spans.clean.pages;
+    struct span *span = span_get(100);
+    assert_ptr_equal(span->start, start);
+    assert_false(span->zero);
+    assert_int_equal(spans.dirty.pages, 0);
+    assert_int_equal(clean - spans.clean.pages, 40);
+    assert_spans_sound();
+    span_put(span);
+    span_put(wall);
+    assert_spans_empty();
+}
+
+/* wall | dirty | clean | dirty | wall, 40 pages each. */
+static struct span *walls[2];
+
+static char *chain_make(void)
+{
+    struct span *part[3];
+    walls[0] = span_get(1);
+    for (size_t i = 0; i < 3; i++)
+        part[i] = span_get(40);
+    walls[1] = span_get(1);
+    char *start = part[0]->start;
+    span_put(part[1]);
+    spans_purge(&spans, 0);
+    span_put(part[0]);
+    span_put(part[2]);
+    assert_int_equal(spans.dirty.pages, 80);
+    return start;
+}
+
+static void chain_end(struct span *span)
+{
+    assert_spans_sound();
+    if (span != NULL)
+        span_put(span);
+    span_put(walls[0]);
+    span_put(walls[1]);
+    assert_spans_empty();
+}
+
+TEST(a_chain_of_free_runs_serves_as_one)
+{
+    char *start = chain_make();
+    struct span *span = span_get(120);
+    assert_ptr_equal(span->start, start);
+    assert_int_equal(spans.dirty.pages, 0);
+    chain_end(span);
+}
+
+TEST(of_a_chain_no_more_is_taken_than_is_asked_for)
+{
+    char *start = chain_make();
+    size_t clean = spans.clean.pages;
+    struct span *span = span_get(100);
+    assert_true(span->start >= start && span_end(span) <= start + (120 << PAGE_SHIFT));
+    assert_int_equal(spans.dirty.pages, 80 - (100 - (clean - spans.clean.pages)));
+    chain_end(span);
+}
+
+TEST(aligned_and_short_requests_are_not_made_of_parts)
+{
+    chain_make();
+    struct span *aligned = span_new(SPAN_LARGE, 64, 64 * PAGE_BYTES);
+    assert_non_null(aligned);
+    assert_true(aligned->zero);
+    assert_int_equal(spans.dirty.pages, 80);
+    span_put(aligned);
+    spans_purge(&spans, 80);
+    chain_end(NULL);
+}
+
+TEST(what_only_what_is_kept_may_serve_is_refused_without)
+{
+    struct span *span = span_get(50), *wall = span_get(1);
+    struct span other = {.units = 1};
+    assert_false(span_take_kept(&spans, &other, SPAN_LARGE, 50));
+    char *start = span->start;
+    span_put(span);
+    struct span *again = span_new(SPAN_LARGE, 1, PAGE_BYTES); /* a descriptor to use */
+    span_give(&spans, again, 0);
+    assert_true(spans.dirty.pages >= 50);
+    bool zero;
+    char *block = large_take_grown(&spans, 50 << PAGE_SHIFT, &zero);
+    assert_ptr_equal(block, start);
+    assert_int_equal(large_give(&spans, (uintptr_t)block).kind, MISUSE_NONE);
+    span_put(wall);
+    assert_spans_empty();
+}
+
+TEST(what_grows_has_its_own_mapping_unless_it_fits_into_what_is_kept)
+{
+    bool zero;
+    spans.large_most = LARGE_MOST;
+    char *fresh = large_take_grown(&spans, 3 * MIB, &zero);
+    assert_int_equal(spans.huge_count, 1);
+    assert_int_equal(large_give(&spans, (uintptr_t)fresh).kind, MISUSE_NONE);
+    char *kept = large_take_grown(&spans, 2 * MIB, &zero);
+    assert_int_equal(spans.huge_count, 0);
+    assert_ptr_equal(kept, fresh);
+    assert_int_equal(large_give(&spans, (uintptr_t)kept).kind, MISUSE_NONE);
+    assert_spans_empty();
+}
+
+/* ---- Huge pages ---- */
+
+static unsigned asked, declined;
+
+static bool want_huge(const struct provider *provider, void *start, size_t bytes, bool huge)
+{
+    (void)provider, (void)start, (void)bytes;
+    asked += huge;
+    declined += !huge;
+    return huge;
+}
+
+/* Spans of 16 pages that fill segments whose huge pages were asked for. */
+enum { PIECES = 1024, PIECE = 16 };
+static struct span *pieces[PIECES];
+
+static int begin_huge(void **state)
+{
+    int result = spans_begin(state);
+    asked = declined = 0;
+    fake.provider.want_huge = want_huge;
+    for (size_t i = 0; i < PIECES; i++)
+        pieces[i] = span_get(PIECE);
+    return result;
+}
+
+static void pieces_give(size_t first, size_t step)
+{
+    for (size_t i = first; i < PIECES; i += step) {
+        span_put(pieces[i]);
+        pieces[i] = NULL;
+    }
+}
+
+static void pieces_give_rest(void)
+{
+    for (size_t i = 0; i < PIECES; i++)
+        if (pieces[i] != NULL)
+            span_put(pieces[i]);
+    assert_spans_empty();
+}
+
+TEST(in_order_only_whole_huge_pages_are_purged)
+{
+    assert_true(asked >= 4);
+    for (size_t i = 0; i < PIECES - 1; i++) {
+        span_put(pieces[i]);
+        pieces[i] = NULL;
+        if (i % 64 == 0)
+            assert_spans_sound();
+    }
+    assert_true(fake.purges > 0);
+    assert_int_equal(fake.purged_bytes % OS_HUGE_PAGE, 0);
+    assert_int_equal(declined, 0);
+    pieces_give_rest();
+}
+
+TEST(what_is_scattered_goes_when_it_is_much)
+{
+    pieces_give(0, 2); /* 32 MiB in pieces: no huge page is free as a whole */
+    assert_spans_sound();
+    assert_true(declined > 0);
+    assert_true(spans_kept_pages(&spans) <= 2 * size_max(1024, spans.used_pages / 8));
+    unsigned before = asked;
+    pieces_give(1, 2);
+    spans_purge(&spans, 1);
+    assert_true(asked > before); /* as a whole they may have huge pages again */
+    pieces_give_rest();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(a_long_request_takes_what_is_dirty_and_what_is_clean_beside_it, spans_begin,
+                 spans_end),
+        ROW_WITH(a_chain_of_free_runs_serves_as_one, spans_begin, spans_end),
+        ROW_WITH(of_a_chain_no_more_is_taken_than_is_asked_for, spans_begin, spans_end),
+        ROW_WITH(aligned_and_short_requests_are_not_made_of_parts, spans_begin, spans_end),
+        ROW_WITH(what_only_what_is_kept_may_serve_is_refused_without, spans_begin, spans_end),
+        ROW_WITH(what_grows_has_its_own_mapping_unless_it_fits_into_what_is_kept, spans_begin,
+                 spans_end),
+        ROW_WITH(in_order_only_whole_huge_pages_are_purged, begin_huge, spans_end),
+        ROW_WITH(what_is_scattered_goes_when_it_is_much, begin_huge, spans_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
