@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::build_folder;
 use super::versions;
@@ -19,12 +19,17 @@ use crate::{cache, carried};
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Allocator {
     pub name: String,
-    /// What is preloaded; nothing for the system's malloc.
+    /// What is preloaded; nothing for the system's malloc. In files it has its name alone: where it lay is nobody's business.
+    #[serde(serialize_with = "write_file_name")]
     pub library: Option<PathBuf>,
     /// As far as it can be told.
     pub version: String,
     /// Variables of the environment, such as options of snug.
     pub settings: Vec<(String, String)>,
+}
+
+fn write_file_name<S: Serializer>(library: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    library.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy()).serialize(to)
 }
 
 pub const SYSTEM: &str = "system";
@@ -229,6 +234,12 @@ mod tests {
         for wrong in ["mine", "=/bin/sh", "snug=/bin/sh", "mine=/no/such/file"] {
             assert!(parse_named(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn files_do_not_tell_where_a_library_lay() {
+        let text = serde_json::to_string(&parse_named("mine=/bin/sh").unwrap()).unwrap();
+        assert!(!text.contains('/'), "{text}");
     }
 
     #[test]
