@@ -12,6 +12,7 @@
  * Cost: a walk over the lists of large cells at every tick; one system call for each cell purged.
  */
 #include "cell/cell_list.h"
+#include "cell/cell_span.h"
 #include "options/options.h"
 #include "platform/memory.h"
 
@@ -26,13 +27,26 @@ void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages)
     cell_past(cell)->gone = (uint8_t)gone;
 }
 
+/* Which cells are purged. */
+enum thoroughness {
+    IDLE_APART, /* those that stayed free, but not where there are huge pages */
+    IDLE,       /* those that stayed free */
+    ALL
+};
+
 /* Returns the pages that went. */
-static size_t purge_if_idle(struct cells *cells, struct cell *cell, bool all)
+static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum thoroughness how)
 {
     uintptr_t start;
     size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
-    if (pages <= gone || !(all || cells->ticks - cell_past(cell)->since >= 2))
+    if (pages <= gone || !(how == ALL || cells->ticks - cell_past(cell)->since >= 2))
         return 0;
+    const struct span *span = span_of((uintptr_t)cell);
+    if (span_has_huge_pages(span)) {
+        if (how == IDLE_APART)
+            return 0;
+        span_loosen(cells->spans, span);
+    }
     const struct provider *provider = cells->spans->provider;
     if (!provider->purge(provider, (void *)start, pages << PAGE_SHIFT))
         return 0;
@@ -41,22 +55,22 @@ static size_t purge_if_idle(struct cells *cells, struct cell *cell, bool all)
 }
 
 /* Returns the pages that went. The lock must be held. */
-static size_t purge_idle(struct cells *cells, bool all)
+static size_t purge_idle(struct cells *cells, enum thoroughness how)
 {
     size_t purged = 0;
     if (cells->top != NULL && cells->top->units >= CELL_AGED_UNITS)
-        purged = purge_if_idle(cells, cells->top, all);
+        purged = purge_if_idle(cells, cells->top, how);
     for (size_t list = bitmap_next(cells->bitmap, CELL_WORDS, CELL_AGED_UNITS); list < CELL_LISTS;
          list = bitmap_next(cells->bitmap, CELL_WORDS, list + 1))
         for (struct free_links *links = cells->free[list]; links != NULL; links = links->next)
-            purged += purge_if_idle(cells, cell_of_links(links), all);
+            purged += purge_if_idle(cells, cell_of_links(links), how);
     return purged;
 }
 
 size_t cells_purge(struct cells *cells, bool all)
 {
     lock_take(&cells->lock);
-    size_t purged = purge_idle(cells, all);
+    size_t purged = purge_idle(cells, all ? ALL : IDLE);
     lock_release(&cells->lock);
     return purged << PAGE_SHIFT;
 }
@@ -93,8 +107,11 @@ void cells_tick(struct cells *cells)
     demand_tick(demand, kept, base, used, now);
     cells->gives = 0;
     cells->ticks++;
-    if (kept > demand_bound(demand, base, used)) {
-        size_t purged = purge_idle(cells, false);
+    size_t bound = demand_bound(demand, base, used);
+    if (kept > bound) {
+        /* A part of a huge page that is free now may well be in use, or free as a whole with its
+         * span, soon. Not so when there are that many. */
+        size_t purged = purge_idle(cells, kept > 2 * bound ? IDLE : IDLE_APART);
         if (purged != 0)
             demand_purged(demand, purged, now);
     }

@@ -190,7 +190,8 @@ static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
     if (!values->medium_known)
         row_insert(rows, &count,
                    (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells});
-    row_insert(rows, &count, (struct row){"to 1 MiB", 0, values->blocks_large, values->live_large});
+    row_insert(rows, &count,
+               (struct row){"to 128 MiB", 0, values->blocks_large, values->live_large});
     row_insert(rows, &count, (struct row){"larger", 0, values->blocks_huge, values->live_huge});
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t live = values->classes[class].live;

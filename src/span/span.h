@@ -153,6 +153,16 @@ static inline bool spans_tick_is_due(const struct spans *spans)
     return UNLIKELY(due != UINT64_MAX) && spans->now() >= due;
 }
 
+/* Whether huge pages were asked for where a span is. A hint: it needs no lock. */
+static inline bool span_has_huge_pages(const struct span *span)
+{
+    return __atomic_load_n(&span->segment->huge_pages, __ATOMIC_RELAXED);
+}
+
+/* To be called before parts of a span in use are purged: where it is there should be no huge pages
+ * any more. Takes the lock. */
+void span_loosen(struct spans *spans, const struct span *span);
+
 /* ---- Whole ranges, for huge blocks (span_segment.c) ---- */
 
 /* A range of `bytes` or, from the cache, up to an eighth more, at a multiple of `alignment`, which

@@ -78,6 +78,14 @@ static struct range run_purgeable(struct spans *spans, const struct span *run)
     return (struct range){run->start, run->pages};
 }
 
+void span_loosen(struct spans *spans, const struct span *span)
+{
+    lock_take(&spans->lock);
+    if (span->segment->huge_pages)
+        segment_want_huge(spans, span->segment, false);
+    lock_release(&spans->lock);
+}
+
 /* Takes a part of a run out of the bins; NULL: no memory for its descriptor. */
 static struct span *run_take_range(struct spans *spans, struct span *run, struct range range)
 {

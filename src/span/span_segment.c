@@ -28,7 +28,8 @@
 static size_t segment_pages_wanted(const struct spans *spans, size_t request)
 {
     size_t share = size_min(spans->segment_pages / 8, SEGMENT_PAGES_MOST);
-    return request >= SEGMENT_PAGES_ALONE ? share : size_max(SEGMENT_PAGES, share);
+    bool alone = request >= SEGMENT_PAGES_ALONE && spans->segment_pages < 2 * SEGMENT_PAGES;
+    return alone ? share : size_max(SEGMENT_PAGES, share);
 }
 
 /* ---- The runs of an empty segment ---- */
@@ -155,9 +156,11 @@ void spans_list_cached(struct spans *spans)
 void segment_want_huge(struct spans *spans, struct segment *segment, bool huge)
 {
     const struct provider *provider = spans->provider;
-    if (provider->want_huge != NULL)
-        segment->huge_pages =
-            provider->want_huge(provider, segment->start, segment_bytes(segment), huge);
+    if (provider->want_huge == NULL)
+        return;
+    bool has = provider->want_huge(provider, segment->start, segment_bytes(segment), huge);
+    /* Atomic because span_has_huge_pages reads without the lock; relaxed: it is a hint. */
+    __atomic_store_n(&segment->huge_pages, has, __ATOMIC_RELAXED);
 }
 
 /* `shared`: it is for many blocks. A program may touch little of a large one. */

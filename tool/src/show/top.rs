@@ -214,7 +214,7 @@ impl Screen {
 
     fn draw_classes(&self, frame: &mut Frame, area: Rect) {
         let mut rows: Vec<(String, u64, u64)> = vec![
-            ("to 1 MiB".into(), self.get("blocks_large"), self.get("live_large")),
+            ("to 128 MiB".into(), self.get("blocks_large"), self.get("live_large")),
             ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
         ];
         match &self.sizes.rows {
