@@ -223,14 +223,29 @@ void spans_keep_bound(struct spans *spans)
         set_tick_due(spans, next_tick(spans));
 }
 
+/* Parts of huge pages that stayed free through an epoch, in which at least `least` pages were kept,
+ * go as well. */
+static void purge_idle_parts(struct spans *spans, size_t least)
+{
+    size_t bound = demand_bound(&spans->demand, base_pages(spans), in_use_pages(spans));
+    if (least <= bound || spans_kept_pages(spans) <= bound)
+        return;
+    size_t purged = purge_down_to(spans, bound, PARTS);
+    if (purged != 0)
+        demand_purged(&spans->demand, purged, spans->now());
+}
+
 void spans_tick(struct spans *spans)
 {
     lock_take(&spans->lock);
     uint64_t now = spans->now();
     if (spans->tick_due <= now) {
-        demand_tick(&spans->demand, spans_kept_pages(spans), base_pages(spans), in_use_pages(spans),
-                    now);
+        size_t least = spans->demand.low;
+        bool over = demand_tick(&spans->demand, spans_kept_pages(spans), base_pages(spans),
+                                in_use_pages(spans), now);
         spans_shrink_cache(spans, false);
+        if (over)
+            purge_idle_parts(spans, least);
         spans_keep_bound(spans);
         set_tick_due(spans, next_tick(spans));
     }

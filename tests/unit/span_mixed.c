@@ -193,6 +193,21 @@ TEST(what_is_scattered_goes_when_it_is_much)
     pieces_give_rest();
 }
 
+TEST(what_is_scattered_goes_when_it_stays_free)
+{
+    pieces_give(0, 8); /* 8 MiB: more than the base, and not twice that */
+    size_t base = size_max(1024, spans.used_pages / 8);
+    assert_true(spans_kept_pages(&spans) > base);
+    for (unsigned i = 0; i < 3 && spans_tick_is_due(&spans); i++) {
+        spans_tick(&spans);
+        fake_now += FAKE_SECOND;
+    }
+    assert_true(spans_kept_pages(&spans) <= base);
+    assert_false(spans_tick_is_due(&spans));
+    assert_spans_sound();
+    pieces_give_rest();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -206,6 +221,7 @@ int main(void)
                  spans_end),
         ROW_WITH(in_order_only_whole_huge_pages_are_purged, begin_huge, spans_end),
         ROW_WITH(what_is_scattered_goes_when_it_is_much, begin_huge, spans_end),
+        ROW_WITH(what_is_scattered_goes_when_it_stays_free, begin_huge, spans_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
