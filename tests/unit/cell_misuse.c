@@ -36,7 +36,9 @@ TEST(each_address_in_a_span_has_its_answer)
         assert_misuse(second - offset, MISUSE_UNKNOWN, 0, 0); /* its header */
     assert_misuse(first - 16, MISUSE_UNKNOWN, 0, 0);          /* the begin of the span */
     assert_misuse(first - 1, MISUSE_UNKNOWN, 0, 0);
-    assert_misuse((uintptr_t)&first, MISUSE_UNKNOWN, 0, 0);
+    _Alignas(CELL_UNIT) static char
+        elsewhere[4 * CELL_HEADER]; /* what is before the address is looked at */
+    assert_misuse((uintptr_t)elsewhere + 2 * CELL_HEADER, MISUSE_UNKNOWN, 0, 0);
     cell_put(second);
     assert_misuse(second, MISUSE_DOUBLE_FREE, bytes, 0);
     assert_misuse(second + 160, MISUSE_DOUBLE_FREE, 0, 0); /* in free memory */

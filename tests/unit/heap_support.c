@@ -5,7 +5,12 @@
 
 #include <string.h>
 
+#include "heap/heap.h"
 #include "options/options.h"
+
+/* From where blocks have mappings of their own in these tests: low, or most of their time would be
+ * for filling such blocks. */
+#define BORDER_TO_HUGE (2 * MIB)
 
 const size_t border_sizes[] = {1,
                                15,
@@ -25,9 +30,9 @@ const size_t border_sizes[] = {1,
                                CELL_MOST,
                                CELL_MOST + 1,
                                500000,
-                               LARGE_MOST - 1,
-                               LARGE_MOST,
-                               LARGE_MOST + 1,
+                               BORDER_TO_HUGE - 1,
+                               BORDER_TO_HUGE,
+                               BORDER_TO_HUGE + 1,
                                5 * MIB,
                                0};
 
@@ -52,6 +57,7 @@ void with_and_without_cache(void (*test)(void))
         heap_give(heap_take(16));
     struct cache *own = thread_self.cache;
     assert_true(cache_exists(own));
+    heap_default.spans.large_most = BORDER_TO_HUGE;
     test();
     thread_self.cache = (struct cache *)&cache_none;
     options.check = CHECK_FULL;
