@@ -34,7 +34,7 @@ fn statistics_from_outside(place: &Place) -> Result<Completion, Failed> {
         memory.iter().filter(|(name, _)| *name != "mapped").map(|(_, bytes)| bytes.as_u64().unwrap()).sum();
     assert_eq!(parts, memory["mapped"].as_u64().unwrap());
     assert_eq!(found["pid"].to_string(), program.pid());
-    assert_eq!(found["requested"]["requested_huge"], 5000000);
+    assert_eq!(found["requested"]["requested_large"], 5000000);
     let class = found["classes"].as_array().unwrap().iter().find(|class| class["size"] == 112).unwrap();
     assert!((3000..3020).contains(&class["live"].as_u64().unwrap()), "{class}");
     // The program rests: another look sees the same.
@@ -68,7 +68,7 @@ fn all_ways_to_be_linked(place: &Place) -> Result<Completion, Failed> {
         let mut command = Command::new(place.compile("linked", HOLDER, &flags));
         without_surroundings(&mut command);
         let program = Running::start(command);
-        assert_eq!(json_of(place, &program.pid())["requested"]["requested_huge"], 5000000, "{flags:?}");
+        assert_eq!(json_of(place, &program.pid())["requested"]["requested_large"], 5000000, "{flags:?}");
     }
     Ok(Completion::Completed)
 }
@@ -119,7 +119,7 @@ fn top_in_a_terminal(place: &Place) -> Result<Completion, Failed> {
     terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "90", "-y", "30", &command]);
     let screen = terminal.screen_with("handed out 0 B/s");
     assert!(screen.contains(&format!("snug: process {}", program.pid())), "{screen}");
-    for part in ["in use", "waiting for threads", "resident", "peaks: mapped", "larger", "4.77 MiB", "112 B", "q quit"]
+    for part in ["in use", "waiting for threads", "resident", "peaks: mapped", "to 128 MiB", "4.77 MiB", "112 B", "q quit"]
     {
         assert!(screen.contains(part), "{part} is not in {screen}");
     }

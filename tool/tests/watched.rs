@@ -83,7 +83,7 @@ fn look_as(place: &Place, user: u32, pid: &str) -> Output {
 fn assert_seen(output: &Output) -> Value {
     assert_clean(output);
     let found: Value = serde_json::from_str(&stdout(output)).unwrap();
-    assert_eq!(found["requested"]["requested_huge"], 5000000);
+    assert_eq!(found["requested"]["requested_large"], 5000000);
     found
 }
 
@@ -190,7 +190,7 @@ fn into_a_container_from_outside_and_inside(place: &Place) -> Result<Completion,
     let program = Running { child, input, output };
     assert!(fs::read_dir(&inside).unwrap().next().is_none(), "its files can be seen from here");
     let pid = child_of(program.child.id()).unwrap();
-    assert_eq!(json_of(place, &pid)["requested"]["requested_huge"], 5000000);
+    assert_eq!(json_of(place, &pid)["requested"]["requested_large"], 5000000);
 
     // From inside it is process 1, and nobody from outside can be seen.
     let enter = |process: &str| {
@@ -222,8 +222,8 @@ fn a_forked_child_is_a_program_of_its_own(place: &Place) -> Result<Completion, F
     let of_parent = json_of(place, &parent);
     let of_child = json_of(place, &forked);
     let program = Running { child, input, output };
-    assert_eq!(of_parent["requested"]["requested_huge"], 5000000);
-    assert_eq!(of_child["requested"]["requested_huge"], 7000000);
+    assert_eq!(of_parent["requested"]["requested_large"], 5000000);
+    assert_eq!(of_child["requested"]["requested_large"], 7000000);
     assert_eq!(of_child["pid"].to_string(), forked);
     drop(program); // the end of the parent's input is the child's, too
     Ok(Completion::Completed)
@@ -241,7 +241,7 @@ fn after_exec_it_is_another_program(place: &Place) -> Result<Completion, Failed>
     let source = format!("{}{exec}", source.trim_end().trim_end_matches('}'));
     let first = place.compile("first", &source, &["-O1", "-w", "-fno-builtin"]);
     let mut program = Running::start(place.snug(&["run", text(&first)]));
-    assert_eq!(json_of(place, &program.pid())["requested"]["requested_huge"], 5000000);
+    assert_eq!(json_of(place, &program.pid())["requested"]["requested_large"], 5000000);
     let terminal = Terminal(place);
     let command = format!("{SNUG} top {} --every 0.1; echo ended $?; sleep 60", program.pid());
     terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "90", "-y", "24", &command]);
@@ -250,7 +250,7 @@ fn after_exec_it_is_another_program(place: &Place) -> Result<Completion, Failed>
     program.wait_until_ready();
     let screen = terminal.screen_with("ended 1");
     assert!(screen.contains("runs another program now"), "{screen}");
-    assert_eq!(json_of(place, &program.pid())["requested"]["requested_huge"], 6000000);
+    assert_eq!(json_of(place, &program.pid())["requested"]["requested_large"], 6000000);
     Ok(Completion::Completed)
 }
 

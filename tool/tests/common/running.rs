@@ -23,7 +23,7 @@ int main(void)
         kept[i] = malloc(100);
     char *large = malloc(5000000);
     memset(large, 1, 5000000);
-    for (int i = 0; i < 30; i++) { void *volatile p = malloc(900000); memset(p, 1, 900000); free(p); }
+    for (int i = 0; i < 30; i++) { void *volatile p = malloc(3000000); memset(p, 1, 3000000); free(p); }
     do {
         for (int i = 0; i < 2000; i++) { void *volatile p = malloc(200000); free(p); }
         puts("ready");
