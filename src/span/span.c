@@ -244,12 +244,14 @@ static bool span_cut(struct spans *spans, struct span *run, struct span *span, e
     return true;
 }
 
-bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
-               size_t alignment)
+typedef struct span *run_finder(struct spans *spans, size_t pages, size_t alignment, size_t *fresh);
+
+static bool take_by(run_finder *find, struct spans *spans, struct span *span, enum span_kind kind,
+                    size_t pages, size_t alignment)
 {
     lock_take(&spans->lock);
     size_t fresh;
-    struct span *run = run_find(spans, pages, alignment, &fresh);
+    struct span *run = find(spans, pages, alignment, &fresh);
     bool done = run != NULL && span_cut(spans, run, span, kind, pages, alignment);
     if (done)
         spans_took(spans, fresh, fresh != 0);
@@ -257,16 +259,15 @@ bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size
     return done;
 }
 
+bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
+               size_t alignment)
+{
+    return take_by(run_find, spans, span, kind, pages, alignment);
+}
+
 bool span_take_kept(struct spans *spans, struct span *span, enum span_kind kind, size_t pages)
 {
-    lock_take(&spans->lock);
-    size_t fresh;
-    struct span *run = run_find_kept(spans, pages, PAGE_BYTES, &fresh);
-    bool done = run != NULL && span_cut(spans, run, span, kind, pages, PAGE_BYTES);
-    if (done)
-        spans_took(spans, fresh, fresh != 0);
-    lock_release(&spans->lock);
-    return done;
+    return take_by(run_find_kept, spans, span, kind, pages, PAGE_BYTES);
 }
 
 bool span_extend(struct spans *spans, struct span *span, size_t pages)
