@@ -60,28 +60,27 @@ static struct segment *take_out(struct segment_cache *cache, struct segment *seg
     return segment;
 }
 
-struct segment *segment_cache_take(struct segment_cache *cache, size_t pages)
+static struct segment *take_fitting(struct segment_cache *cache, size_t pages, bool dirty_only)
 {
     struct segment *best = NULL;
     LIST_EACH(node, &cache->list)
     {
         struct segment *segment = segment_of(node);
-        if (segment->longest >= pages && is_better(segment, best))
+        if (segment->longest >= pages && (segment->dirty_pages != 0 || !dirty_only) &&
+            is_better(segment, best))
             best = segment;
     }
     return take_out(cache, best);
 }
 
+struct segment *segment_cache_take(struct segment_cache *cache, size_t pages)
+{
+    return take_fitting(cache, pages, false);
+}
+
 struct segment *segment_cache_take_dirty(struct segment_cache *cache, size_t pages)
 {
-    struct segment *best = NULL;
-    LIST_EACH(node, &cache->list)
-    {
-        struct segment *segment = segment_of(node);
-        if (segment->dirty_pages != 0 && segment->longest >= pages && is_better(segment, best))
-            best = segment;
-    }
-    return take_out(cache, best);
+    return take_fitting(cache, pages, true);
 }
 
 struct segment *segment_cache_take_whole(struct segment_cache *cache, size_t least, size_t most,

@@ -65,24 +65,28 @@ static struct span *run_to_purge(struct spans *spans, enum thoroughness how)
     return run;
 }
 
-/* What of a run is to be purged. If that is not whole huge pages, the segment must have none any
- * more: the kernel would sooner or later make whole ones of what is left, and the memory be back.
- */
+/* Before parts of huge pages are purged their segment must have none any more: the kernel would
+ * sooner or later make whole ones of what is left, and the memory be back. */
+static void segment_loosen(struct spans *spans, struct segment *segment)
+{
+    if (segment->huge_pages)
+        segment_want_huge(spans, segment, false);
+}
+
+/* What of a run is to be purged. */
 static struct range run_purgeable(struct spans *spans, const struct span *run)
 {
     struct range part = run_huge_part(run);
     if (run->segment->huge_pages && part.pages != 0)
         return part;
-    if (run->segment->huge_pages)
-        segment_want_huge(spans, run->segment, false);
+    segment_loosen(spans, run->segment);
     return (struct range){run->start, run->pages};
 }
 
 void span_loosen(struct spans *spans, const struct span *span)
 {
     lock_take(&spans->lock);
-    if (span->segment->huge_pages)
-        segment_want_huge(spans, span->segment, false);
+    segment_loosen(spans, span->segment);
     lock_release(&spans->lock);
 }
 
