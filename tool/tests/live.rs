@@ -119,7 +119,8 @@ fn top_in_a_terminal(place: &Place) -> Result<Completion, Failed> {
     terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "90", "-y", "30", &command]);
     let screen = terminal.screen_with("handed out 0 B/s");
     assert!(screen.contains(&format!("snug: process {}", program.pid())), "{screen}");
-    for part in ["in use", "waiting for threads", "resident", "peaks: mapped", "to 128 MiB", "4.77 MiB", "112 B", "q quit"]
+    for part in
+        ["in use", "waiting for threads", "resident", "peaks: mapped", "to 128 MiB", "4.77 MiB", "112 B", "q quit"]
     {
         assert!(screen.contains(part), "{part} is not in {screen}");
     }
