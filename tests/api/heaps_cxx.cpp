@@ -2,6 +2,7 @@
  * snug.hpp with standard containers: where their elements lie, what happens to the heap when they
  * are copied, moved and swapped, and what is thrown.
  */
+#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>

@@ -124,7 +124,7 @@ static void free_foreign(void)
                           (char *)((uintptr_t)1 << 48),
                           (char *)0xdeadbeefdeadbee0,
                           (char *)UINTPTR_MAX,
-                          (char *)call_with};
+                          (char *)(uintptr_t)call_with};
     options.misuse = MISUSE_WARN;
     for (size_t i = 0; i < sizeof(wild) / sizeof(wild[0]); i++)
         assert_wrong(wild[i], " was not allocated by snug");
