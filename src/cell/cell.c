@@ -370,8 +370,12 @@ static inline struct misuse give_locked(struct cells *cells, struct span *span, 
         cell_make_top(cells, whole, units, former);
     else
         cell_make_free(cells, whole, units, former);
-    if (UNLIKELY(gone != 0) && LIKELY(units != CELL_UNITS - 1))
-        cell_set_gone(cells, whole, gone);
+    if (UNLIKELY(gone != 0)) {
+        if (units != CELL_UNITS - 1)
+            cell_set_gone(cells, whole, gone);
+        else /* its pages would have gone with it, or been used again by the next span */
+            demand_missed(&cells->demand, gone, cells->spans->now());
+    }
     return (struct misuse){.kind = MISUSE_NONE};
 }
 

@@ -9,7 +9,8 @@
  * again should have been kept, and what stays free through a whole epoch should have gone. So of a
  * program that frees some 30 MiB at each turn the first turn's pages go, and no others.
  *
- * Cost: a walk over the lists of large cells at every tick; one system call for each cell purged.
+ * Cost: a walk over the lists of large cells at every tick in which more is kept than should be;
+ * one system call for each cell purged, the largest first, until only what was learned is kept.
  */
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
@@ -54,23 +55,28 @@ static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum thoroug
     return pages - gone;
 }
 
-/* Returns the pages that went. The lock must be held. */
-static size_t purge_idle(struct cells *cells, enum thoroughness how)
+/* Purges, the largest cells first, until `keep` pages are kept. Returns the pages that went. The
+ * lock must be held. */
+static size_t purge_idle(struct cells *cells, enum thoroughness how, size_t keep)
 {
     size_t purged = 0;
     if (cells->top != NULL && cells->top->units >= CELL_AGED_UNITS)
         purged = purge_if_idle(cells, cells->top, how);
-    for (size_t list = bitmap_next(cells->bitmap, CELL_WORDS, CELL_AGED_UNITS); list < CELL_LISTS;
-         list = bitmap_next(cells->bitmap, CELL_WORDS, list + 1))
-        for (struct free_links *links = cells->free[list]; links != NULL; links = links->next)
+    for (size_t list = bitmap_previous(cells->bitmap, CELL_LISTS - 1);
+         list != SIZE_MAX && list >= CELL_AGED_UNITS;
+         list = bitmap_previous(cells->bitmap, list - 1))
+        for (struct free_links *links = cells->free[list]; links != NULL; links = links->next) {
+            if (cells_kept_pages(cells) <= keep)
+                return purged;
             purged += purge_if_idle(cells, cell_of_links(links), how);
+        }
     return purged;
 }
 
 size_t cells_purge(struct cells *cells, bool all)
 {
     lock_take(&cells->lock);
-    size_t purged = purge_idle(cells, all ? ALL : IDLE);
+    size_t purged = purge_idle(cells, all ? ALL : IDLE, 0);
     lock_release(&cells->lock);
     return purged << PAGE_SHIFT;
 }
@@ -102,7 +108,7 @@ void cells_tick(struct cells *cells)
     uint64_t now = cells->spans->now();
     size_t kept = cells_kept_pages(cells);
     size_t used = cells_used_bytes(cells) >> PAGE_SHIFT;
-    size_t base = options.dirty >> PAGE_SHIFT;
+    size_t base = size_max(options.dirty >> PAGE_SHIFT, used / 8);
     demand_see(demand, size_min(kept, cells->kept_least), units_to_pages(cells->used_most));
     demand_tick(demand, kept, base, used, now);
     cells->gives = 0;
@@ -111,7 +117,8 @@ void cells_tick(struct cells *cells)
     if (kept > bound) {
         /* A part of a huge page that is free now may well be in use, or free as a whole with its
          * span, soon. Not so when there are that many. */
-        size_t purged = purge_idle(cells, kept > 2 * bound ? IDLE : IDLE_APART);
+        size_t purged =
+            purge_idle(cells, kept > 2 * bound ? IDLE : IDLE_APART, bound - size_min(bound, base));
         if (purged != 0)
             demand_purged(demand, purged, now);
     }

@@ -10,7 +10,7 @@
 
 /* Huge pages are for heaps that have grown; in a small one they are mostly memory that nobody
  * asked for. */
-#define HUGE_PAGES_FROM (32 * MIB)
+#define HUGE_PAGES_FROM (24 * MIB)
 
 /* Whether a heap that `bytes` more have been, or are to be, taken for may have huge pages. */
 static bool may_have_huge_pages(size_t bytes)

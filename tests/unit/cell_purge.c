@@ -187,6 +187,55 @@ TEST(what_was_missed_is_kept_until_it_is_not_needed)
     assert_cells_empty();
 }
 
+TEST(what_was_learned_stays_and_the_largest_goes_first)
+{
+    options.dirty = GIB;
+    struct hole large = hole_make(8000), small[WAVE];
+    for (size_t i = 0; i < WAVE; i++)
+        small[i] = hole_make(4000);
+    for (size_t i = 0; i < WAVE; i++)
+        cell_put(small[i].block);
+    cell_put(large.block);
+    pass_tick();
+    size_t learned = cells_kept_pages(&cells) / 2;
+    cells.demand.wanted = learned;
+    cells.demand.high = GIB >> PAGE_SHIFT;
+    options.dirty = PAGE_BYTES;
+    pass_tick();
+    assert_true(cells_kept_pages(&cells) <= learned);
+    assert_true(cells_kept_pages(&cells) > learned - 4000 * CELL_UNIT / PAGE_BYTES);
+    assert_int_equal(((char *)large.block)[8192], 0);
+    assert_cells_sound();
+    for (size_t i = 0; i < WAVE; i++)
+        hole_end(&small[i]);
+    hole_end(&large);
+    assert_cells_empty();
+}
+
+TEST(a_span_that_goes_after_its_cells_teaches_to_keep)
+{
+    options.dirty = 32 * KIB;
+    struct hole hole = hole_make(8000), work = hole_make(200);
+    uintptr_t rest[REST_MOST];
+    size_t count = cells_take_rest(rest), span_count = cells.span_count;
+    uintptr_t other = cell_get_units(2000);
+    assert_int_equal(cells.span_count, span_count + 1);
+    cell_put(hole.block);
+    pass_tick();
+    pass_tick();
+    assert_true(fake.purged_bytes >= whole_pages(&hole, 8000));
+    assert_int_equal(cells.demand.wanted, 0);
+    cell_put(work.block);
+    while (count > 0)
+        cell_put(rest[--count]);
+    hole_end(&work);
+    hole_end(&hole);
+    assert_int_equal(cells.span_count, span_count);
+    assert_true(cells.demand.wanted >= whole_pages(&hole, 8000) >> PAGE_SHIFT);
+    cell_put(other);
+    assert_cells_empty();
+}
+
 TEST(few_idle_cells_are_left_alone)
 {
     struct hole hole = hole_make(4000), work = hole_make(200);
@@ -251,6 +300,8 @@ int main(void)
         ROW_WITH(cells_are_purged_when_they_have_been_idle, cells_begin, spans_end),
         ROW_WITH(much_that_is_freed_at_once_is_purged_soon, cells_begin, spans_end),
         ROW_WITH(what_was_missed_is_kept_until_it_is_not_needed, cells_begin, spans_end),
+        ROW_WITH(what_was_learned_stays_and_the_largest_goes_first, cells_begin, spans_end),
+        ROW_WITH(a_span_that_goes_after_its_cells_teaches_to_keep, cells_begin, spans_end),
         ROW_WITH(few_idle_cells_are_left_alone, cells_begin, spans_end),
         ROW_WITH(a_refused_purge_is_tried_again, cells_begin, spans_end),
         ROW_WITH(purged_cells_are_joined_and_cut_like_others, cells_begin, spans_end),
