@@ -25,34 +25,65 @@ static void depot_count(struct depot *depot, uint32_t magazines, size_t objects)
     __atomic_fetch_add(depot->waiting, objects * depot->object_bytes, __ATOMIC_RELAXED);
 }
 
+/* The lock must be held. */
+static struct magazine *take_locked(struct depot *depot)
+{
+    struct magazine *magazine = depot->full;
+    if (magazine == NULL)
+        return NULL;
+    depot->full = magazine->link;
+    depot_count(depot, (uint32_t)-1, -magazine_capacity(magazine->log));
+    if (depot->count < depot->low)
+        depot->low = depot->count;
+    if (depot->count < depot->stock)
+        GAUGE_SET(depot->stock, depot->count);
+    return magazine;
+}
+
 struct magazine *depot_take(struct depot *depot)
 {
     /* An empty depot is not worth its lock, and a miss is no error. */
     if (depot_is_empty(depot))
         return NULL;
     lock_take(&depot->lock);
-    struct magazine *magazine = depot->full;
-    if (magazine != NULL) {
-        depot->full = magazine->link;
-        depot_count(depot, (uint32_t)-1, -magazine_capacity(magazine->log));
-        if (depot->count < depot->low)
-            depot->low = depot->count;
-    }
+    struct magazine *magazine = take_locked(depot);
     lock_release(&depot->lock);
     return magazine;
 }
 
-bool depot_put(struct depot *depot, struct magazine *magazine, size_t most)
+struct magazine *depot_take_shared(struct depot *depot)
+{
+    /* relaxed: hints, as above */
+    if (depot_waiting(depot) <= __atomic_load_n(&depot->stock, __ATOMIC_RELAXED))
+        return NULL;
+    lock_take(&depot->lock);
+    struct magazine *magazine = depot->count > depot->stock ? take_locked(depot) : NULL;
+    lock_release(&depot->lock);
+    return magazine;
+}
+
+static bool put(struct depot *depot, struct magazine *magazine, size_t most, uint32_t stock)
 {
     lock_take(&depot->lock);
-    bool put = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
-    if (put) {
+    bool fits = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
+    if (fits) {
         magazine->link = depot->full;
         depot->full = magazine;
         depot_count(depot, 1, magazine_capacity(magazine->log));
+        GAUGE_ADD(depot->stock, stock);
     }
     lock_release(&depot->lock);
-    return put;
+    return fits;
+}
+
+bool depot_put(struct depot *depot, struct magazine *magazine, size_t most)
+{
+    return put(depot, magazine, most, 0);
+}
+
+bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most)
+{
+    return put(depot, magazine, most, 1);
 }
 
 void depot_flush(struct depot *depot, uint32_t count)
@@ -85,6 +116,7 @@ void depot_clear(struct depot *depot)
     }
     depot->full = NULL;
     depot->low = 0;
+    GAUGE_SET(depot->stock, 0);
     depot_count(depot, -depot->count, -depot->objects);
 }
 
@@ -99,7 +131,8 @@ const char *depot_check(struct depot *depot, const struct spans *spans, size_t c
         if (wrong == NULL)
             wrong = objects_check(spans, class, magazine_begin(m), magazine_capacity(m->log));
     }
-    if (wrong == NULL && (count != depot->count || objects != depot->objects))
+    bool adds_up = count == depot->count && objects == depot->objects && depot->stock <= count;
+    if (wrong == NULL && !adds_up)
         wrong = "a depot's count of magazines is wrong";
     lock_release(&depot->lock);
     return wrong;

@@ -19,6 +19,7 @@ struct depot {
     struct lock lock;
     uint32_t count; /* magazines in the list; all are full */
     uint32_t low;   /* the least count since the last look */
+    uint32_t stock; /* of `count`: those of new objects, which are for the arena's own threads */
     size_t objects; /* in all of them */
     struct magazine *full;
     size_t *waiting;     /* bytes in all depots of the arena */
@@ -30,8 +31,14 @@ void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
 /* The magazine that was put last, or NULL. */
 struct magazine *depot_take(struct depot *depot);
 
+/* The same for a thread of another arena, which leaves the stock alone. */
+struct magazine *depot_take_shared(struct depot *depot);
+
 /* Puts a full magazine into the depot, unless `most` or more wait there. */
 bool depot_put(struct depot *depot, struct magazine *magazine, size_t most);
+
+/* The same with one of new objects. */
+bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most);
 
 /* Gives up to `count` magazines back to the slabs. */
 void depot_flush(struct depot *depot, uint32_t count);
@@ -45,10 +52,15 @@ void depot_clear(struct depot *depot);
 /* `class` and `spans` are those of its objects. */
 const char *depot_check(struct depot *depot, const struct spans *spans, size_t class);
 
-/* Read without the lock: a hint. */
+/* How many magazines wait, read without the lock: a hint. */
+static inline size_t depot_waiting(const struct depot *depot)
+{
+    return __atomic_load_n(&depot->count, __ATOMIC_RELAXED);
+}
+
 static inline bool depot_is_empty(const struct depot *depot)
 {
-    return __atomic_load_n(&depot->count, __ATOMIC_RELAXED) == 0;
+    return depot_waiting(depot) == 0;
 }
 
 #endif
