@@ -206,6 +206,50 @@ TEST(a_class_that_grows_stocks_its_depot)
     assert_arenas_empty();
 }
 
+TEST(stock_is_taken_from_the_lowest_on)
+{
+    size_t half = magazine_capacity(size_classes[CLASS_64].magazine_log) / 2;
+    take_many(MANY, half);
+    arenas_empty_depots(&arenas, CLASS_64); /* what came bit by bit as the class grew */
+    while (depot_of(CLASS_64)->count == 0)
+        take_many(half, half);
+    assert_in_range(depot_of(CLASS_64)->count, 8, 16);
+    size_t falls = 0;
+    uintptr_t before = 0;
+    for (struct magazine *m; (m = arenas_take_full(&arenas, CLASS_64)) != NULL; magazine_free(m)) {
+        const uintptr_t *objects = magazine_begin(m);
+        for (size_t i = 0; i < magazine_capacity(m->log); before = objects[i++])
+            falls += objects[i] < before;
+    }
+    assert_in_range(falls, 0, 2); /* where one segment ends and another begins */
+    assert_int_equal(depot_of(CLASS_64)->stock, 0);
+    arenas_clear(&arenas);
+    spans_clear(&spans, false);
+    assert_arenas_empty();
+}
+
+TEST(stock_is_for_its_own_arena)
+{
+    struct magazine *stock = magazine_filled(CLASS_64), *freed = magazine_filled(CLASS_64);
+    assert_true(depot_put_stock(depot_of(CLASS_64), stock, 1));
+    assert_false(depot_put_stock(depot_of(CLASS_64), freed, 1));
+    arenas_swap();
+    assert_null(arenas_take_full(&arenas, CLASS_64));
+    arenas_swap();
+    assert_true(arenas_give_full(&arenas, CLASS_64, freed));
+    arenas_swap();
+    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), freed);
+    assert_null(arenas_take_full(&arenas, CLASS_64));
+    arenas_swap();
+    assert_int_equal(depot_of(CLASS_64)->stock, 1);
+    assert_arenas_sound();
+    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), stock);
+    assert_int_equal(depot_of(CLASS_64)->stock, 0);
+    magazine_drain(stock);
+    magazine_drain(freed);
+    assert_arenas_empty();
+}
+
 TEST(who_takes_little_at_a_time_stocks_nothing)
 {
     take_many(MANY, 16);
@@ -258,6 +302,7 @@ TEST(damaged_depots_are_found)
     struct depot *depot = depot_of(class);
     PLANT(depot->count, 2, "a depot's count of magazines is wrong");
     PLANT(depot->count, 4, "a depot's count of magazines is wrong");
+    PLANT(depot->stock, 4, "a depot's count of magazines is wrong");
     PLANT(depot->full, depot->full->link, "a depot's count of magazines is wrong");
     size_t capacity = magazine_capacity(depot->full->log);
     struct magazine *last = depot->full->link->link;
@@ -306,6 +351,8 @@ int main(void)
         ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, spans_end),
         ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, spans_end),
         ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, spans_end),
+        ROW_WITH(stock_is_taken_from_the_lowest_on, arenas_begin, spans_end),
+        ROW_WITH(stock_is_for_its_own_arena, two_arenas_begin, spans_end),
         ROW_WITH(who_takes_little_at_a_time_stocks_nothing, arenas_begin, spans_end),
         ROW_WITH(a_sparse_class_keeps_nothing_waiting, two_arenas_begin, spans_end),
         ROW_WITH(a_small_class_is_never_sparse, arenas_begin, spans_end),
