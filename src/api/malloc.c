@@ -57,18 +57,20 @@ static NOINLINE void free_slow(void *block)
 /* Cells, and what is not of the class of its page or finds no room. */
 static NOINLINE void free_home(void *block, size_t class)
 {
-    if (UNLIKELY(class != PAGE_MAP_CELL)) {
+    uintptr_t left = (uintptr_t)block;
+    if (LIKELY(class == PAGE_MAP_CELL)) {
+        left = cache_free_cell(thread_self.cache, left);
+    } else if (UNLIKELY(class > PAGE_MAP_CELL)) {
         free_slow(block);
         return;
     }
-    uintptr_t left = cache_free_cell(thread_self.cache, (uintptr_t)block);
     if (UNLIKELY(left != 0))
         heap_give((void *)left);
 }
 
 /* ---- malloc and free ---- */
 
-void *snug_malloc(size_t size)
+HOT void *snug_malloc(size_t size)
 {
     if (UNLIKELY(size > SMALL_MOST))
         return malloc_medium(size);
@@ -76,7 +78,7 @@ void *snug_malloc(size_t size)
     return LIKELY(object != NULL) ? object : malloc_slow(size);
 }
 
-void snug_free(void *block)
+HOT void snug_free(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     if (UNLIKELY(!page_map_is_home(address))) {

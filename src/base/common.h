@@ -16,6 +16,8 @@
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLD __attribute__((cold, noinline))
+/* Begins with a cache line. The fast paths were up to a tenth slower where they happened not to. */
+#define HOT __attribute__((aligned(64)))
 
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)

@@ -7,7 +7,7 @@
  * the two change places, and at least a whole magazine's worth of calls lies between two visits to
  * the depot, however a program goes up and down.
  *
- *   cache_refill:    spare -> depot -> slabs (growing the magazine)
+ *   cache_refill:    cache_refill_from_spare -> depot -> slabs (growing the magazine)
  *   cache_make_room: grow the magazine -> spare -> depot -> slabs
  */
 #include "magazine/cache.h"
@@ -177,20 +177,31 @@ static void *refill_from_slabs(struct cache *cache, size_t class, struct magazin
     return take_loaded(cache, class, taken);
 }
 
+void *cache_refill_from_spare(struct cache *cache, size_t class)
+{
+    if (*cache->top[class] >= MARK_LIMIT)
+        return NULL;
+    struct magazine *empty = loaded_at_end(cache, class);
+    struct magazine *spare = empty == NULL ? NULL : empty->link;
+    if (spare == NULL || spare->count == 0)
+        return NULL;
+    spare->link = empty;
+    empty->link = NULL;
+    empty->count = 0;
+    cache_load(cache, class, spare, magazine_begin(spare));
+    COUNT(refills, 1);
+    COUNT(refills_spare, 1);
+    return take_loaded(cache, class, magazine_capacity(spare->log));
+}
+
 void *cache_refill(struct cache *cache, size_t class)
 {
+    void *object = cache_refill_from_spare(cache, class);
+    if (object != NULL)
+        return object;
     COUNT(refills, 1);
     struct magazine *empty = loaded_at_end(cache, class);
-    if (empty != NULL && empty->link != NULL && empty->link->count != 0) {
-        struct magazine *spare = empty->link;
-        spare->link = empty;
-        empty->link = NULL;
-        empty->count = 0;
-        cache_load(cache, class, spare, magazine_begin(spare));
-        COUNT(refills_spare, 1);
-        return take_loaded(cache, class, magazine_capacity(spare->log));
-    }
-    void *object = refill_from_depot(cache, class, empty);
+    object = refill_from_depot(cache, class, empty);
     return object != NULL ? object : refill_from_slabs(cache, class, empty);
 }
 

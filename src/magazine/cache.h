@@ -119,13 +119,6 @@ static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
     return page_map_covers(address) && cache_push_of(cache, address, page_map_class(address));
 }
 
-/* The same, but false also for addresses outside of the page map's home. */
-static ALWAYS_INLINE bool cache_push_home(struct cache *cache, uintptr_t address)
-{
-    return LIKELY(page_map_is_home(address)) &&
-           cache_push_of(cache, address, page_map_home_class(address));
-}
-
 /* A cache for the calling thread, one that another has left if there is one; or NULL. Takes
  * RANK_ARENAS. */
 struct cache *cache_new(struct arenas *arenas);
@@ -144,6 +137,10 @@ void cache_flush(struct cache *cache);
 
 /* An object of a class whose magazine is empty, refilling it. NULL: no memory. */
 void *cache_refill(struct cache *cache, size_t class);
+
+/* The same, but only by letting a full spare change places with the empty magazine; NULL if that
+ * cannot be. A program that goes up and down around the border between both does it often. */
+void *cache_refill_from_spare(struct cache *cache, size_t class);
 
 /* Makes room in a full magazine. False: the class has no magazine, and gets none. */
 bool cache_make_room(struct cache *cache, size_t class);

@@ -9,7 +9,9 @@
 #include "platform/check.h"
 #include "platform/lock.h"
 
-struct page_map page_map;
+struct page_map page_map = {.home_classes = page_map_no_class};
+size_t page_map_class_root[PAGE_MAP_ROOT];
+uint8_t page_map_no_class[PAGE_MAP_LEAF];
 
 /* The leaves of the slower map, in a table of PAGE_MAP_ROOT; NULL until the first is made. */
 uintptr_t **page_map_spans;
@@ -90,8 +92,8 @@ static bool leaf_new(size_t root)
     if (spans == NULL)
         return false;
     uint8_t *classes = (uint8_t *)(spans + PAGE_MAP_LEAF);
-    size_t distance = (size_t)((uintptr_t)classes - (uintptr_t)page_map.no_class);
-    page_map.class_root[root] = distance;
+    size_t distance = (size_t)((uintptr_t)classes - (uintptr_t)page_map_no_class);
+    page_map_class_root[root] = distance;
     /* release: a reader that finds the leaf finds it zero */
     __atomic_store_n(&page_map_spans[root], spans, __ATOMIC_RELEASE);
     return true;
@@ -187,7 +189,7 @@ void page_map_fill_classes(const void *start, size_t pages, size_t class)
 void page_map_settle(const void *address)
 {
     uintptr_t region = (uintptr_t)address >> 32;
-    page_map.home_distance = page_map.class_root[region];
+    page_map.home_classes = page_map_class_byte(region << 32);
     page_map.home_entries = leaf_of(region);
     page_map.home = region;
 }

@@ -8,10 +8,10 @@
  * The idea: 48 address bits split into a root of 65,536 entries and leaves for 4 GiB each, made
  * when a segment first needs them; so the low 32 bits, which the processor cuts off for free, are
  * the offset in the leaf. The root of the class bytes does not hold the leaf's address but its
- * distance from `no_class`, an all-zero leaf in the library's own image that is never written: a
- * root of zeros then already sends every address to class 0, "not a small object", and there is
- * nothing to initialise and no NULL to test for. Reading that leaf maps the system's one zero
- * page: it costs no memory.
+ * distance from `page_map_no_class`, an all-zero leaf in the library's own image that is never
+ * written: a root of zeros then already sends every address to class 0, "not a small object", and
+ * there is nothing to initialise and no NULL to test for. Reading that leaf maps the system's one
+ * zero page: it costs no memory.
  *
  * Cost: 1 + 8 bytes for every page in use, 9 MiB of address space per 4 GiB touched. The part in
  * the library's image stays below 2 MiB, so that no huge page can be made of it.
@@ -42,25 +42,28 @@ enum {
     PAGE_MAP_BYTES_PER_PAGE = 1 + 8
 };
 
+/* What every free reads, in a few cache lines beside each other. */
 struct page_map {
     /* The home: the 4 GiB in which the first segment lies, and with it nearly every small heap.
      * Where its leaf is does not depend on the pointer that is looked up, so the processor need not
-     * wait for one load before it begins the other. Written once, by page_map_settle, when the
-     * library is loaded, before the program has a second thread. Until then it is the lowest 4 GiB,
-     * of which nothing is known. */
-    uintptr_t home;                   /* address >> 32 */
-    size_t home_distance;             /* == class_root[home] */
-    const uintptr_t *home_entries;    /* the slower map's leaf of it; NULL before page_map_settle */
-    size_t class_root[PAGE_MAP_ROOT]; /* leaf - no_class, as a wrapping number */
-    /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs both
-     * and one base address then serves for all. */
-    uint32_t reciprocal[PAGE_MAP_CLASSES];
+     * wait for one load before it begins the other; and that it is an address, not a distance,
+     * leaves nothing between the pointer and the load of its class but a shift. Written once, by
+     * page_map_settle, when the library is loaded, before the program has a second thread. Until
+     * then it is the lowest 4 GiB, of which nothing is known. */
+    uintptr_t home;                 /* address >> 32 */
+    const uint8_t *home_classes;    /* its leaf; at first `page_map_no_class` */
+    const uintptr_t *home_entries;  /* the slower map's; NULL before page_map_settle */
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
-    uint8_t no_class[PAGE_MAP_LEAF];
-};
+    /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs all of
+     * these and one base address then serves for them. */
+    uint32_t reciprocal[PAGE_MAP_CLASSES];
+} __attribute__((aligned(64)));
 
 extern struct page_map page_map;
+
+extern size_t page_map_class_root[PAGE_MAP_ROOT]; /* leaf - page_map_no_class, wrapping */
+extern uint8_t page_map_no_class[PAGE_MAP_LEAF];
 
 static ALWAYS_INLINE bool page_map_covers(uintptr_t address)
 {
@@ -70,9 +73,9 @@ static ALWAYS_INLINE bool page_map_covers(uintptr_t address)
 /* Where the class byte of the page that `address` is in stands. `address` must be covered. */
 static ALWAYS_INLINE uint8_t *page_map_class_byte(uintptr_t address)
 {
-    size_t distance = page_map.class_root[address >> 32] + ((uint32_t)address >> PAGE_SHIFT);
-    /* Added as numbers: the sum points into no_class or into another leaf. */
-    return (uint8_t *)((uintptr_t)&page_map + distance + offsetof(struct page_map, no_class));
+    size_t distance = page_map_class_root[address >> 32] + ((uint32_t)address >> PAGE_SHIFT);
+    /* Added as numbers: the sum points into page_map_no_class or into another leaf. */
+    return (uint8_t *)((uintptr_t)page_map_no_class + distance);
 }
 
 /* The class of the page that `address` is in. Plain loads, which the compiler can fold into what
@@ -98,9 +101,7 @@ static ALWAYS_INLINE bool page_map_is_home(uintptr_t address)
 /* As page_map_class, of an address for which page_map_is_home. */
 static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
 {
-    size_t distance = page_map.home_distance + ((uint32_t)address >> PAGE_SHIFT);
-    return *(const uint8_t *)((uintptr_t)&page_map + distance +
-                              offsetof(struct page_map, no_class));
+    return page_map.home_classes[(uint32_t)address >> PAGE_SHIFT];
 }
 
 /* Makes the 4 GiB around `address`, whose leaf is there, the home. */

@@ -1,12 +1,14 @@
 /*
  * Counters: only written here, printed by the report layer. One global word each, added to by
  * relaxed atomics; that is cheap enough because nothing on the fast path counts. A refill counts
- * once for up to a hundred objects.
+ * once for up to a hundred objects. While the process has one thread the additions are plain ones:
+ * an atomic one waits for all stores before it, and a slow path has up to eight of them.
  */
 #ifndef SNUG_STATS_STATS_H
 #define SNUG_STATS_STATS_H
 
-#include "base/common.h"
+#include "base/peek.h"
+#include "platform/lock.h"
 
 #define COUNTER(name, text) uint64_t name;
 struct counters {
@@ -16,9 +18,15 @@ struct counters {
 
 extern struct counters counters;
 
-/* relaxed: a total that nothing is decided by */
-#define COUNT(name, amount) \
-    ((void)__atomic_fetch_add(&counters.name, (uint64_t)(amount), __ATOMIC_RELAXED))
+static inline void count_add(uint64_t *counter, uint64_t amount)
+{
+    if (lock_is_alone())
+        GAUGE_ADD(*counter, amount);
+    else /* relaxed: a total that nothing is decided by */
+        __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
+}
+
+#define COUNT(name, amount) count_add(&counters.name, (uint64_t)(amount))
 
 /* What programs ask for, by small class: every request that meets an empty magazine is noted, which
  * is one of up to a hundred. `bytes` over `requests` is what a block of the class is asked for on
@@ -34,8 +42,8 @@ extern struct samples samples;
 
 static inline void sample_request(size_t class, size_t bytes)
 {
-    __atomic_fetch_add(&samples.requests[class], 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&samples.bytes[class], bytes, __ATOMIC_RELAXED);
+    count_add(&samples.requests[class], 1);
+    count_add(&samples.bytes[class], bytes);
 }
 
 #define COUNTED(name) __atomic_load_n(&counters.name, __ATOMIC_RELAXED)

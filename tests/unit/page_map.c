@@ -153,7 +153,7 @@ TEST(every_class_number_fits)
 TEST(the_shared_leaf_is_zero)
 {
     for (size_t i = 0; i < PAGE_MAP_LEAF; i++)
-        ASSERT_THAT(page_map.no_class[i] == 0, "at %zu", i);
+        ASSERT_THAT(page_map_no_class[i] == 0, "at %zu", i);
 }
 
 int main(void)
