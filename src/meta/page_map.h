@@ -50,9 +50,9 @@ struct page_map {
      * leaves nothing between the pointer and the load of its class but a shift. Written once, by
      * page_map_settle, when the library is loaded, before the program has a second thread. Until
      * then it is the lowest 4 GiB, of which nothing is known. */
-    uintptr_t home;                 /* address >> 32 */
-    const uint8_t *home_classes;    /* its leaf; at first `page_map_no_class` */
-    const uintptr_t *home_entries;  /* the slower map's; NULL before page_map_settle */
+    uintptr_t home;                /* address >> 32 */
+    const uint8_t *home_classes;   /* its leaf; at first `page_map_no_class` */
+    const uintptr_t *home_entries; /* the slower map's; NULL before page_map_settle */
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs all of
