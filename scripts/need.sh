@@ -7,7 +7,7 @@
 
 build_needs=(gcc:gcc /usr/include/stdio.h:libc6-dev cmake:cmake ninja:ninja-build)
 run_needs=(python3:python3)
-test_needs=(g++:g++ python3:python3 /usr/include/cmocka.h:libcmocka-dev git:git)
+test_needs=(g++:g++ make:make python3:python3 /usr/include/cmocka.h:libcmocka-dev git:git)
 lint_needs=(clang-tidy:clang-tidy shellcheck:shellcheck python3:python3)
 rust_needed=1.85
 

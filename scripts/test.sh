@@ -54,8 +54,8 @@ run_library_tests() {
     # ThreadSanitizer cannot place its shadow under the address randomisation of some kernels.
     if [[ $preset == tsan ]] && setarch -R true 2>/dev/null; then prefix=(setarch -R); fi
     say "testing the library ($preset)"
-    (
-        cd "$root" && "${prefix[@]}" ctest --preset "$preset" --parallel "$(nproc)" \
+    ( # One more at a time than there are processors, for some mostly wait.
+        cd "$root" && "${prefix[@]}" ctest --preset "$preset" --parallel "$(($(nproc) + 1))" \
             --output-junit "$results/$preset.xml" --test-output-size-passed 65536 \
             ${filter:+--tests-regex "$filter"}
     ) || touch "$results/$preset.failed"
@@ -63,11 +63,11 @@ run_library_tests() {
 
 run_tool_tests() {
     say "testing the tool"
-    tool_cargo test --locked --no-run || {
+    tool_cargo test --release --locked --no-run || {
         broken "tool" "its tests do not build"
         return
     }
-    if ! tool_cargo_timed test --locked --no-fail-fast 2>&1 | tee "$results/tool.log"; then
+    if ! tool_cargo_timed test --release --locked --no-fail-fast 2>&1 | tee "$results/tool.log"; then
         touch "$results/tool.failed"
     fi
 }
@@ -88,7 +88,12 @@ cmd_test() {
             --full) export SNUG_TEST_FULL=1 && test_seconds=36000 ;;
             -R) ;;
             -*) usage_error "test does not know '$1'" ;;
-            *) filter=$1 ;;
+            *)
+                [[ ! $filter ]] || usage_error "test takes one filter, not '$filter' and '$1'"
+                grep -qE -- "$1" /dev/null 2>/dev/null || (($? == 1)) ||
+                    usage_error "'$1' is no regular expression"
+                filter=$1
+                ;;
         esac
         shift
     done

@@ -59,14 +59,17 @@ class Summary:
                 self.failed.append((name, why))
 
     def read_cargo(self, log):
-        """The harness prints `test NAME ... ok|FAILED|ignored[, why]` and sums of each binary."""
-        for name, result, why in re.findall(
-            r"^test (\S.*?) \.\.\. (?:.*?)(ok|FAILED|ignored)(?:, (.*))?$", log, re.MULTILINE
+        """A harness prints `test NAME ... ok|FAILED|ignored` and a sum for each binary. What stands
+        behind `ignored` is `, why` from Rust's own, ` (why)` from libtest-mimic."""
+        for name, result, why, why_mimic in re.findall(
+            r"^test (\S.*?) +\.\.\. (?:.*?)(ok|FAILED|ignored)(?:, (.*)| \((.*)\))?$",
+            log,
+            re.MULTILINE,
         ):
             if result == "FAILED":
                 self.failed.append((f"tool: {name}", "failed"))
             elif result == "ignored":
-                self.skipped.append((f"tool: {name}", why or "ignored"))
+                self.skipped.append((f"tool: {name}", why or why_mimic or "ignored"))
         for passed in re.findall(r"^test result: \w+\. (\d+) passed;", log, re.MULTILINE):
             self.passed += int(passed)
 

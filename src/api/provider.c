@@ -147,17 +147,6 @@ static bool own_purge(const struct provider *provider, void *start, size_t bytes
     return functions->purge != NULL && functions->purge(functions->context, start, bytes) != 0;
 }
 
-static void *own_resize(const struct provider *provider, void *start, size_t old_bytes,
-                        size_t new_bytes, bool may_move)
-{
-    (void)provider;
-    (void)start;
-    (void)old_bytes;
-    (void)new_bytes;
-    (void)may_move;
-    return NULL; /* who asks takes another range and copies */
-}
-
 snug_provider *snug_provider_create(const struct snug_provider_functions *functions)
 {
     struct snug_provider_functions known;
@@ -165,10 +154,11 @@ snug_provider *snug_provider_create(const struct snug_provider_functions *functi
         return or_error(NULL, EINVAL);
     snug_provider *provider = provider_new(PROVIDER_OWN);
     if (provider != NULL)
+        /* It resizes nothing: who asks takes another range and copies. */
         provider->own = (struct own_provider){.provider = {.take = own_take,
                                                            .give = own_give,
                                                            .purge = own_purge,
-                                                           .resize = own_resize,
+                                                           .resize = provider_none.resize,
                                                            .unclean = known.zeroed == 0},
                                               .functions = known};
     return or_error(provider, ENOMEM);

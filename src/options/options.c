@@ -40,14 +40,6 @@ struct option_row {
 struct options options = {
 #include "options/options.def"
 };
-#undef OPTION_CHOICE
-#undef OPTION_SET
-#undef OPTION_NUMBER
-#undef OPTION_SIZE
-#undef OPTION_DELAY
-#undef OPTION_LIMIT
-#undef OPTION_FACTOR
-#undef OPTION_PATH
 
 #define OPTION_CHOICE(name, field, default_, choices, text) \
     {#name, KIND_CHOICE, &options.field, 0, 0, choices},

@@ -18,14 +18,6 @@
 struct options {
 #include "options/options.def"
 };
-#undef OPTION_CHOICE
-#undef OPTION_SET
-#undef OPTION_NUMBER
-#undef OPTION_SIZE
-#undef OPTION_DELAY
-#undef OPTION_LIMIT
-#undef OPTION_FACTOR
-#undef OPTION_PATH
 
 /* A delay that never ends; others are milliseconds, up to a year. */
 #define DELAY_NEVER SIZE_MAX

@@ -76,14 +76,6 @@ static void print_presets(void)
 #define OPTION_SET(name, field, default_, choices, text) .field = (default_),
 #define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
 #include "options/options.def"
-#undef OPTION_CHOICE
-#undef OPTION_DELAY
-#undef OPTION_FACTOR
-#undef OPTION_LIMIT
-#undef OPTION_NUMBER
-#undef OPTION_PATH
-#undef OPTION_SET
-#undef OPTION_SIZE
     };
     printf(
         "\n## Presets\n\n| variable | `lean` | `balanced` | `fast` |\n| --- | --- | --- | --- |\n");

@@ -60,7 +60,7 @@ static void *thread_of_the_child(void *argument)
 
 static void child(void)
 {
-    alarm(10);
+    alarm(child_seconds(10));
     for (size_t i = 0; i < SLOTS; i++)
         check_and_free(atomic_exchange(&slots[i], NULL));
     uint64_t random = 5;
@@ -79,7 +79,7 @@ int main(void)
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);
-    size_t rounds = test_scale(150, 3000);
+    size_t rounds = test_scale(60, 3000);
     for (size_t i = 0; i < rounds; i++) {
         pid_t pid = fork();
         CHECK(pid >= 0);

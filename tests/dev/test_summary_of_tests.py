@@ -32,10 +32,11 @@ test other ... ok
 
 test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
 
-running 1 test
-test more ... ok
+running 2 tests
+test more       ... ok
+test yama_there ... ignored (no Yama)
 
-test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
 """
 
 
@@ -95,9 +96,10 @@ class Summary(unittest.TestCase):
         self.assert_summary(
             {"tool.log": CARGO, "tool.failed": ""},
             1,
-            "3 passed, 1 failed, 1 skipped",
+            "3 passed, 1 failed, 2 skipped",
             "  tool: status_passes (failed)",
             "  tool: long::run (takes an hour)",
+            "  tool: yama_there (no Yama)",
         )
 
     def test_step_that_fails_without_naming_a_test(self):

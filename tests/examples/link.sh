@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# link.sh WAY CMAKE BUILD EXAMPLE COMPILER: installs the library somewhere, builds the example on it
-# by CMake's find_package or by pkg-config, shared and static, and runs it.
+# link.sh WAY CMAKE BUILD EXAMPLE COMPILER GENERATOR: installs the library somewhere, builds the
+# example on it by CMake's find_package or by pkg-config, shared and static, and runs it.
 set -euo pipefail
-way=$1 cmake=$2 build=$3 example=$4 compiler=$5
+way=$1 cmake=$2 build=$3 example=$4 compiler=$5 generator=$6
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 prefix="$scratch/a prefix"
@@ -17,7 +17,7 @@ expect_snug() { # PROGRAM
 "$cmake" --install "$build" --prefix "$prefix" >"$scratch/log"
 case $way in
     cmake)
-        "$cmake" -S "$example" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
+        "$cmake" -G "$generator" -S "$example" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$prefix" \
             -DCMAKE_C_COMPILER="$compiler" >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
         "$cmake" --build "$scratch/build" >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
         expect_snug "$scratch/build/with_shared"

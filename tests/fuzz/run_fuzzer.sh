@@ -8,7 +8,7 @@
 fuzzer=$1
 folder=$2
 corpus=${3-}
-seconds=20
+seconds=10
 [ "${SNUG_TEST_FULL:-0}" = 1 ] && seconds=3600
 [ -n "${FUZZ_SECONDS-}" ] && seconds=$FUZZ_SECONDS
 

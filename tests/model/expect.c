@@ -19,7 +19,7 @@
 #endif
 
 #if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
-#define SLOWER 10
+#define SLOWER 16
 #define SANITIZED true
 #elif defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
 #define SLOWER 5

@@ -77,8 +77,8 @@ value() { grep -o "\"$1\":[0-9]*" <<<"${info#*\"totals\"}" | head -n 1 | cut -d 
 "$snug" replay --export="$work/a.program" "$work/a.trace"
 replayed=$(run "$work/snugreplay" "$work/a.program")
 echo "recorded: $(value threads) threads, $(value operations) operations; replayed: $replayed"
-# Four threads with 20,000 allocations and nearly as many frees each, and some resizes; what the
-# child of a fork did is not in it.
-[[ $(value threads) == 5 && $(value lost) == 0 && $(value missing_frees) == 0 ]]
+# Four threads with 20,000 allocations and nearly as many frees each, and some resizes; a fifth, main,
+# where its libc allocates for it. What the child of a fork did is not in it.
+[[ $(value threads) == [45] && $(value lost) == 0 && $(value missing_frees) == 0 ]]
 (($(value operations) > 150000 && $(value operations) < 200000 && $(value end_live_blocks) < 100))
 [[ " $replayed" == *" ops=$(value operations) "* && " $replayed " == *" live=$(value end_live_blocks) "* ]]

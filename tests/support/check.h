@@ -45,6 +45,10 @@ __attribute__((noreturn, format(printf, 3, 4))) void check_failed(const char *fi
  * SNUG_TEST_EXPECT is set, a check that snug really is this program's malloc. */
 void test_begin(unsigned seconds);
 
+/* How long a child may take: `seconds`, or TEST_WATCHDOG of the environment, for a planted fault
+ * whose children are known not to end. */
+unsigned child_seconds(unsigned seconds);
+
 /* To be called last in main: the heap's own consistency check, if snug is the malloc. */
 int test_end(void);
 

@@ -204,7 +204,7 @@ static void mappings(void)
     uint64_t random = 3;
     void *place[PLACES] = {NULL};
     size_t before = mappings_count(), most = 0;
-    for (size_t i = 0, turns = test_scale(20000, 1000000); i < turns; i++) {
+    for (size_t i = 0, turns = test_scale(4000, 1000000); i < turns; i++) {
         void **at = &place[random_next(&random) % PLACES];
         free(*at);
         *at = NULL;

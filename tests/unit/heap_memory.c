@@ -436,7 +436,7 @@ static void scripted_run(struct heap *heap)
 
 /* ThreadSanitizer makes it slow, and there is one thread. */
 #if defined(__SANITIZE_THREAD__)
-enum { CALL_STEP = 7 };
+enum { CALL_STEP = 17 };
 #else
 enum { CALL_STEP = 1 };
 #endif

@@ -308,14 +308,6 @@ TEST(every_option_accepts_its_range_and_no_more)
     assert_silent("SNUG_" #name "=x"); \
     assert_string_equal(options.field, "x");
 #include "options/options.def"
-#undef OPTION_CHOICE
-#undef OPTION_SET
-#undef OPTION_NUMBER
-#undef OPTION_SIZE
-#undef OPTION_DELAY
-#undef OPTION_LIMIT
-#undef OPTION_FACTOR
-#undef OPTION_PATH
 }
 
 /* ---- Presets ---- */

@@ -24,13 +24,6 @@
 static const struct options defaults = {
 #include "options/options.def"
 };
-#undef OPTION_CHOICE
-#undef OPTION_SET
-#undef OPTION_NUMBER
-#undef OPTION_SIZE
-#undef OPTION_LIMIT
-#undef OPTION_FACTOR
-#undef OPTION_PATH
 
 static int real_stderr = -1;
 static int captured;

@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -176,8 +177,10 @@ class BadPlaces(Case):
         file.write_text("mine\n")
         file.chmod(0o600)
         self.place.chmod(0o755)
-        environment = {**os.environ, "LD_PRELOAD": ARGUMENTS[0], "SNUG_STATS": str(file)}
-        done = subprocess.run([ARGUMENTS[1], "return"], env=environment, user=65534, group=65534,
+        # Copies, since the folder they are in may be closed to others, as root's own is.
+        library, program = (shutil.copy(argument, self.place) for argument in ARGUMENTS[:2])
+        environment = {**os.environ, "LD_PRELOAD": library, "SNUG_STATS": str(file)}
+        done = subprocess.run([program, "return"], env=environment, user=65534, group=65534,
                               capture_output=True, text=True, check=False)  # fmt: skip
         self.assertEqual(done.returncode, 0)
         self.assertEqual(done.stderr, f"snug: the statistics could not be written to {file}: permission denied\n")

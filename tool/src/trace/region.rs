@@ -96,13 +96,13 @@ impl Region {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        debug_assert!(offset % 4 == 0 && offset + 4 <= self.map.len());
+        assert!(offset % 4 == 0 && offset + 4 <= self.map.len());
         // SAFETY: it lies in the mapping, which is aligned to pages, and is only used as an atomic while others have it.
         unsafe { AtomicU32::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
     }
 
     fn long(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset % 8 == 0 && offset + 8 <= self.map.len());
+        assert!(offset % 8 == 0 && offset + 8 <= self.map.len());
         // SAFETY: as above.
         unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
     }
