@@ -26,6 +26,7 @@ struct segment {
     uint32_t longest;     /* pages of the longest run of one kind in it */
     uint16_t uses;        /* its generation: how many times the cache has given it out again */
     bool huge_pages;      /* they were asked for */
+    bool loosened;        /* and declined again, to purge parts of them */
 };
 _Static_assert(sizeof(struct segment) <= META_LEAST, "the least block of metadata");
 

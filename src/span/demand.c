@@ -65,20 +65,22 @@ void demand_missed(struct demand *demand, size_t pages, uint64_t now)
 /* An epoch is never shorter than this: a tick is a look at all that is kept. */
 #define EPOCH_LEAST (20 * MILLISECOND)
 
-static uint64_t epoch_length(size_t kept, size_t base)
+/* It is as long for what is wanted and in use right now: a peak that is half way up must not look
+ * as if the other half were not needed. */
+static uint64_t epoch_length(const struct demand *demand, size_t kept, size_t base)
 {
-    uint64_t length = window(kept > base ? kept - base : 0);
+    uint64_t length = window(size_max(kept > base ? kept - base : 0, demand->wanted));
     return length > EPOCH_LEAST ? length : EPOCH_LEAST;
 }
 
 uint64_t demand_due(const struct demand *demand, size_t kept, size_t base)
 {
-    return demand->epoch + epoch_length(kept, base);
+    return demand->epoch + epoch_length(demand, kept, base);
 }
 
 bool demand_tick(struct demand *demand, size_t kept, size_t base, size_t in_use, uint64_t now)
 {
-    if (since(demand->epoch, now) < epoch_length(kept, base))
+    if (since(demand->epoch, now) < epoch_length(demand, kept, base))
         return false;
     size_t idle = demand->low > base ? demand->low - base : 0;
     GAUGE_SET(demand->wanted, demand->wanted - size_min(demand->wanted, idle));

@@ -66,11 +66,15 @@ static struct span *run_to_purge(struct spans *spans, enum thoroughness how)
 }
 
 /* Before parts of huge pages are purged their segment must have none any more: the kernel would
- * sooner or later make whole ones of what is left, and the memory be back. */
+ * sooner or later make whole ones of what is left, and the memory be back. It gets no huge pages
+ * afterwards, even if they are asked for, as the purge leaves page tables behind; so it is unmapped
+ * when it is empty. */
 static void segment_loosen(struct spans *spans, struct segment *segment)
 {
-    if (segment->huge_pages)
-        segment_want_huge(spans, segment, false);
+    if (!segment->huge_pages)
+        return;
+    segment_want_huge(spans, segment, false);
+    segment->loosened = true;
 }
 
 /* What of a run is to be purged. */
@@ -134,7 +138,7 @@ static size_t purge_oldest_segment(struct spans *spans)
 {
     struct segment *segment = segment_cache_oldest_dirty(&spans->cache);
     size_t pages = segment->dirty_pages;
-    if (segment_purge(spans, segment))
+    if (!segment->loosened && segment_purge(spans, segment))
         return pages;
     /* A provider that keeps the pages of what it handed out may take it back as a whole, and have
      * another heap that it is for. */
@@ -143,7 +147,7 @@ static size_t purge_oldest_segment(struct spans *spans)
         return pages;
     segment->dirty_pages = (uint32_t)segment->pages;
     segment_cache_put(&spans->cache, segment, spans->now());
-    return 0;
+    return segment->loosened && segment_purge(spans, segment) ? pages : 0;
 }
 
 static size_t purge_down_to(struct spans *spans, size_t keep_pages, enum thoroughness how)

@@ -89,9 +89,6 @@ bool segment_purge(struct spans *spans, struct segment *segment)
         return false;
     segment_cache_cleaned(&spans->cache, segment);
     segment_unite(spans, segment, SPAN_CLEAN);
-    /* As if it were new: perhaps it had to do without, or was taken when the heap was small. */
-    if (!segment->huge_pages && segment->pages <= segment_pages_wanted(spans, 1))
-        segment_want_huge(spans, segment, true);
     return true;
 }
 
@@ -136,6 +133,9 @@ void segment_retire(struct spans *spans, struct segment *segment)
     GAUGE_ADD(spans->segment_pages, -segment->pages);
     spans->empty_segments--;
     segment_summarize(segment);
+    /* The page tables that a purge in parts leaves behind would keep huge pages out of it. */
+    if (segment->loosened && segment->dirty_pages == 0 && segment_drop(spans, segment))
+        return;
     cache_segment(spans, segment);
 }
 
@@ -236,23 +236,27 @@ size_t spans_shrink_cache(struct spans *spans, bool all)
     }
 }
 
-static bool segment_reuse(struct spans *spans, struct segment *segment)
+/* For a request of so many pages. */
+static bool segment_reuse(struct spans *spans, struct segment *segment, size_t pages)
 {
     if (segment == NULL)
         return false;
     count_reused(spans, segment);
+    /* As if it were new: perhaps it had to do without, or was taken when the heap was small. */
+    if (!segment->huge_pages && pages <= segment->pages / 2)
+        segment_want_huge(spans, segment, true);
     segment_list(spans, segment);
     return true;
 }
 
 bool spans_grow_dirty(struct spans *spans, size_t pages)
 {
-    return segment_reuse(spans, segment_cache_take_dirty(&spans->cache, pages));
+    return segment_reuse(spans, segment_cache_take_dirty(&spans->cache, pages), pages);
 }
 
 bool spans_grow(struct spans *spans, size_t pages)
 {
-    if (segment_reuse(spans, segment_cache_take(&spans->cache, pages)))
+    if (segment_reuse(spans, segment_cache_take(&spans->cache, pages), pages))
         return true;
     size_t wanted = segment_pages_wanted(spans, pages);
     wanted = align_up(size_max(wanted, bytes_to_pages(options.prefault)), SEGMENT_PAGES_STEP);

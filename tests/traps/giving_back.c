@@ -2,14 +2,23 @@
  * giving_back.c - memory that a program no longer uses goes back, in a real process, whatever else
  * happens meanwhile.
  *
- *   giving_back peak       a peak of all sizes is freed in a random order; at once most of it is
- * gone giving_back thread     with SNUG_PURGE_THREAD=1: what was kept for a demand that has ended
- * goes while the program sleeps, and then the thread does; a child of a fork gets a thread of its
- * own giving_back fork       threads go up and down, so that snug purges all the time, while others
- *                          fork; to be run with SNUG_PURGE_DELAY=0
- *   giving_back mappings   huge blocks come and go: the number of mappings stays bounded
- *   giving_back cgroup     up and down in a control group with little more memory than the peak, in
- *                          blocks of other sizes each time: what is kept never adds to a peak
+ *   giving_back peak
+ *       a peak of all sizes is freed in a random order; at once most of it is gone
+ *
+ *   giving_back thread
+ *       with SNUG_PURGE_THREAD=1: what was kept for a demand that has ended goes while the program
+ *       sleeps, and then the thread does; a child of a fork gets a thread of its own
+ *
+ *   giving_back fork
+ *       threads go up and down, so that snug purges all the time, while others fork; to be run with
+ *       SNUG_PURGE_DELAY=0
+ *
+ *   giving_back mappings
+ *       huge blocks come and go: the number of mappings stays bounded
+ *
+ *   giving_back cgroup
+ *       up and down in a control group with little more memory than the peak, in blocks of other
+ *       sizes each time: what is kept never adds to a peak
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -112,8 +112,8 @@ TEST(what_stays_idle_for_an_epoch_is_forgotten)
         demand_tick(&demand, PEAK, base, 0, now);
         assert_int_equal(demand.wanted, PEAK);
     }
-    /* Then a part stays idle, above the base. */
-    for (unsigned i = 0; i < 25; i++) {
+    /* Then a part stays idle, above the base, for one epoch. */
+    for (unsigned i = 0; i < 15; i++) {
         now += SECOND;
         demand_see(&demand, base + PEAK / 4, PEAK - PEAK / 4);
         demand_tick(&demand, PEAK, base, 0, now);
@@ -140,6 +140,10 @@ TEST(an_epoch_is_as_long_as_what_is_kept_is_worth)
     assert_false(demand_tick(&demand, 0, 1024, 0, 0));
     assert_true(demand_tick(&demand, 0, 1024, 0, SECOND + 20 * MS));
     assert_false(demand_tick(&demand, 0, 1024, 0, SECOND + 21 * MS));
+    /* Half way up to a peak that is wanted it is as long as at its foot. */
+    demand.epoch = SECOND;
+    demand.wanted = PEAK;
+    assert_true(demand_due(&demand, 1024 + PEAK / 16, 1024) == 11 * SECOND);
 }
 
 TEST(a_peak_of_long_ago_gives_no_room)
@@ -148,9 +152,9 @@ TEST(a_peak_of_long_ago_gives_no_room)
     demand.wanted = PEAK;
     assert_int_equal(demand_bound(&demand, 0, 100), PEAK);
     demand_see(&demand, 0, 100);
-    assert_true(demand_tick(&demand, 0, 0, 100, SECOND)); /* the epoch of the peak */
+    assert_true(demand_tick(&demand, 0, 0, 100, 10 * SECOND)); /* the epoch of the peak */
     assert_int_equal(demand_bound(&demand, 0, 100), PEAK);
-    assert_true(demand_tick(&demand, 0, 0, 100, 2 * SECOND));
+    assert_true(demand_tick(&demand, 0, 0, 100, 20 * SECOND));
     assert_int_equal(demand_bound(&demand, 0, 100), 100 / 8);
 }
 
