@@ -20,7 +20,7 @@ export LC_ALL=C
 
 seconds=60
 folder=kept
-rounds=7
+rounds=14
 
 # Runs a program under every allocator at the same time, with --csv=NAME, into one file.
 all_at_once() { # FILE PROGRAM ARGUMENT...
@@ -48,28 +48,38 @@ part_idle() {
     plot "$folder/idle.csv" "resident memory after a peak of 1 GiB was freed at random, idle"
 }
 
-# Of each kind: the median of the rounds after the first two, in which snug learns.
+# Of each kind: the median of the rounds after the first two, in which snug learns. Its two settings
+# run at the same time, so that both have the same machine.
 part_sawtooth() {
     local sizes delay turn
     for sizes in small medium large all; do
         for delay in 10s -1; do
-            printf 'sawtooth %s SNUG_PURGE_DELAY=%s ' "$sizes" "$delay"
-            SNUG_PURGE_DELAY=$delay LD_PRELOAD=$snug saw "$sizes"
+            SNUG_PURGE_DELAY=$delay LD_PRELOAD=$snug saw "$sizes" >"$folder/saw.$delay" &
         done
-        for ((turn = 0; turn < ${#names[@]}; turn++)); do
-            if [ "$sizes" != all ] || [ "${names[turn]}" = snug ]; then continue; fi
-            printf 'sawtooth %s %s ' "$sizes" "${names[turn]}"
-            LD_PRELOAD=${libraries[turn]} saw "$sizes"
-        done
+        wait
+        printf 'sawtooth %s SNUG_PURGE_DELAY 10s, -1: ' "$sizes"
+        paste "$folder/saw.10s" "$folder/saw.-1" | awk '{ print $1, $2, $1 / $2 }' | medians
+    done
+    for ((turn = 0; turn < ${#names[@]}; turn++)); do
+        if [ "${names[turn]}" = snug ]; then continue; fi
+        printf 'sawtooth all %s: ' "${names[turn]}"
+        LD_PRELOAD=${libraries[turn]} saw all | medians
     done
 }
 
+# Milliseconds of work of each round.
 saw() { # SIZES
     "$programs/peaks" "--sizes=$1" --mib=1024 "--rounds=$rounds" --gap-ms=1000 |
         sed -n 's/^round=\([0-9]*\) .*fill_ms=\([0-9.]*\) free_ms=\([0-9.]*\) .*/\1 \2 \3/p' |
-        LD_PRELOAD='' awk '$1 >= 2 { print $2 + $3 }' | LD_PRELOAD='' sort -n |
-        LD_PRELOAD='' awk '{ ms[NR] = $1 }
-            END { printf "median_ms=%.0f least_ms=%.0f\n", ms[int((NR + 1) / 2)], ms[1] }'
+        LD_PRELOAD='' awk '$1 >= 2 { print $2 + $3 }'
+}
+
+# The median of each column.
+medians() {
+    python3 -c 'import statistics, sys
+columns = zip(*([float(word) for word in line.split()] for line in sys.stdin))
+names = ("median_ms", "median_ms", "median_ratio")
+print(*(f"{name}={statistics.median(column):.3f}" for name, column in zip(names, columns)))'
 }
 
 part_elsewhere() {

@@ -148,7 +148,8 @@ WRAP(void *, snug_realloc, void *block, size_t size)
 WRAP(void *, snug_aligned_alloc, size_t alignment, size_t size)
 {
     char *block = __real_snug_aligned_alloc(alignment, size);
-    if (planted("misaligned") && alignment > 16 && now())
+    /* Few calls ask for that. */
+    if (planted("misaligned") && alignment > 16 && now_and_then(SELDOM / 10))
         return block + 16;
     return block;
 }
