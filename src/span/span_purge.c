@@ -235,7 +235,7 @@ void spans_keep_bound(struct spans *spans)
  * go as well. */
 static void purge_idle_parts(struct spans *spans, size_t least)
 {
-    size_t bound = demand_bound(&spans->demand, base_pages(spans), in_use_pages(spans));
+    size_t bound = spans_bound(spans);
     if (least <= bound || spans_kept_pages(spans) <= bound)
         return;
     size_t purged = purge_down_to(spans, bound, PARTS);
