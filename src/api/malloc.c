@@ -39,33 +39,26 @@ static NOINLINE void *malloc_medium(size_t size)
     return LIKELY(cell != NULL) ? cell : malloc_missed(size);
 }
 
-/* Small objects far from home, other heaps' blocks, and whatever the cache does not take. */
-static NOINLINE void free_slow(void *block)
+/* Cells, other heaps' blocks, and what is not of the class of its page or finds no room. */
+static NOINLINE void free_slow(void *block, size_t class)
 {
     uintptr_t address = (uintptr_t)block;
-    struct cache *cache = thread_self.cache;
-    size_t class = page_map_covers(address) ? page_map_class(address) : 0;
-    if (class == PAGE_MAP_CELL)
-        address = cache_free_cell(cache, address);
-    else if (class < PAGE_MAP_CELL ? cache_push_of(cache, address, class)
-                                   : heap_push_other(address, class))
-        return;
-    if (UNLIKELY(address != 0))
-        heap_give((void *)address);
+    bool done = false;
+    if (LIKELY(class == PAGE_MAP_CELL))
+        done = cache_push_cell(thread_self.cache, address);
+    else if (class > PAGE_MAP_CELL)
+        done = heap_push_other(address, class);
+    if (UNLIKELY(!done))
+        heap_give(block);
 }
 
-/* Cells, and what is not of the class of its page or finds no room. */
-static NOINLINE void free_home(void *block, size_t class)
+/* The class of a page far from home takes longer to find. */
+static NOINLINE void free_far(void *block)
 {
-    uintptr_t left = (uintptr_t)block;
-    if (LIKELY(class == PAGE_MAP_CELL)) {
-        left = cache_free_cell(thread_self.cache, left);
-    } else if (UNLIKELY(class > PAGE_MAP_CELL)) {
-        free_slow(block);
-        return;
-    }
-    if (UNLIKELY(left != 0))
-        heap_give((void *)left);
+    uintptr_t address = (uintptr_t)block;
+    size_t class = page_map_covers(address) ? page_map_class(address) : 0;
+    if (!cache_push_of(thread_self.cache, address, class))
+        free_slow(block, class);
 }
 
 /* ---- malloc and free ---- */
@@ -82,12 +75,12 @@ HOT void snug_free(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     if (UNLIKELY(!page_map_is_home(address))) {
-        free_slow(block);
+        free_far(block);
         return;
     }
     size_t class = page_map_home_class(address);
     if (UNLIKELY(!cache_push_of(thread_self.cache, address, class)))
-        free_home(block, class);
+        free_slow(block, class);
 }
 
 void snug_free_sized(void *block, size_t size)

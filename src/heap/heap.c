@@ -272,7 +272,7 @@ static size_t usable_at(struct place place, uintptr_t address, const char *call)
 {
     struct misuse misuse;
     size_t bytes = 0;
-    cache_settle(heap_thread_cache());
+    heap_thread_cache(); /* makes malloc's heap ready */
     if (place.class == 0)
         misuse = large_usable(&place.heap->spans, address, &bytes);
     else if (place.class == PAGE_MAP_CELL)
@@ -306,8 +306,6 @@ static void give_small(struct heap *heap, struct cache *cache, uintptr_t address
 
 static void give_cell(struct cache *cache, uintptr_t address)
 {
-    if (UNLIKELY(cache->quick->pending == address))
-        cache_settle(cache);
     struct misuse misuse = cell_misuse(address);
     if (LIKELY(misuse.kind == MISUSE_NONE))
         cache_give_cell(cache, address);

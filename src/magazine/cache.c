@@ -441,11 +441,10 @@ static const char *class_check(const struct cache *cache, size_t class)
     return wrong;
 }
 
-const char *cache_check(struct cache *cache)
+const char *cache_check(const struct cache *cache)
 {
     if (!cache_exists(cache))
         return NULL;
-    cache_settle(cache);
     const char *wrong = NULL;
     for (size_t class = 1; class < CLASS_COUNT && wrong == NULL; class++)
         wrong = class_check(cache, class);

@@ -181,28 +181,6 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
     return quick_put(cache->quick, address);
 }
 
-/* Frees a cell, or puts it off and frees the one before. 0 if that was done; otherwise the address
- * that remains to be freed, with more care. */
-static ALWAYS_INLINE uintptr_t cache_free_cell(struct cache *cache, uintptr_t address)
-{
-    struct quick *quick = cache->quick;
-    if (quick->defers) {
-        uintptr_t earlier = quick->pending;
-        if (UNLIKELY(earlier == address) ||
-            UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
-            return address;
-        __builtin_prefetch(cell_of(address), 1);
-        GAUGE_SET(quick->pending, address);
-        address = earlier;
-        if (UNLIKELY(address == 0))
-            return 0;
-    }
-    return LIKELY(cache_push_cell(cache, address)) ? 0 : address;
-}
-
-/* Frees a cell that was put off, if there is one. */
-void cache_settle(struct cache *cache);
-
 /* Call when cache_pop_cell gave nothing: takes note of it for how much may wait, and reports the
  * cell that should have served, if there is one, as damaged. */
 void cache_miss_cell(struct cache *cache, size_t bytes);
@@ -217,8 +195,8 @@ void cache_flush_cells(struct cache *cache);
 void cache_clear_cells(struct cache *cache);
 
 /* NULL if all that waits in the calling thread's cache is as it should be, otherwise what is not.
- * Frees what was put off. */
-const char *cache_check(struct cache *cache);
+ */
+const char *cache_check(const struct cache *cache);
 
 /* ---- Statistics (cache_totals.c) ---- */
 

@@ -16,10 +16,6 @@ enum { USED_PER_WAITING = 16 };
 /* So many times cells go back before less may wait. */
 enum { CALM_MOST = 4 };
 
-/* Frees are put off where a thread's cells are of a heap larger than this: more than a processor's
- * own caches hold. In smaller ones what was just freed had better be used next. */
-#define DEFER_LEAST (8 * MIB)
-
 /* Where most cells are free, as after a peak, none wait: each may keep a whole span from going. In
  * less memory than this that is not looked at. */
 #define SPARSE_LEAST (4 * MIB)
@@ -65,7 +61,6 @@ static struct quick *cache_quick(struct cache *cache)
 static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
 {
     size_t most = size_min(options.thread_cache / 4 * 3, used / USED_PER_WAITING);
-    quick->defers = quick->defers || used > DEFER_LEAST;
     size_t limit = quick->limit;
     if (quick->misses != 0) {
         limit *= 2;
@@ -137,22 +132,8 @@ void cache_give_cell(struct cache *cache, uintptr_t block)
     cells_give(&block, 1);
 }
 
-void cache_settle(struct cache *cache)
-{
-    uintptr_t block = cache->quick->pending;
-    if (LIKELY(block == 0))
-        return;
-    GAUGE_SET(cache->quick->pending, 0);
-    struct misuse misuse = cell_misuse(block);
-    if (misuse.kind == MISUSE_NONE)
-        cache_give_cell(cache, block);
-    else
-        misuse_report("free", &misuse);
-}
-
 void cache_flush_cells(struct cache *cache)
 {
-    cache_settle(cache);
     struct quick *quick = cache->quick;
     if (!quick_exists(quick))
         return;

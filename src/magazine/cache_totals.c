@@ -33,9 +33,6 @@ struct cached_cells cache_cells(struct peek *peek, const struct cache *cache)
     const struct quick *quick = PEEK(peek, cache->quick);
     if (quick == NULL)
         return (struct cached_cells){0, 0}; /* it could not be read */
-    /* What is put off is as good as in its list, but how large it is only its thread may look up.
-     */
-    size_t pending = PEEK(peek, quick->pending) != 0;
     size_t bytes = PEEK(peek, quick->limit) - (size_t)PEEK(peek, quick->room);
-    return (struct cached_cells){PEEK(peek, quick->count) + pending, bytes};
+    return (struct cached_cells){PEEK(peek, quick->count), bytes};
 }

@@ -20,11 +20,8 @@
  * When too much waits, the lists give cells back in turn, as the hand of a clock goes round, so
  * that sizes that are not asked for any more do not stay.
  *
- * In a large heap what is freed is mostly in no cache of the processor, and to wait for its header
- * would take longer than all the rest. So there the cell is only asked for (prefetched), and put
- * when the thread frees the next: `pending`. The pair became a third faster by that.
- *
- * Cost: O(1); 2 KiB for a thread that frees cells.
+ * Cost: O(1), and one miss of the processor's caches where a cold cell is freed, whose header says
+ * how large it is and whether it is live; 2 KiB for a thread that frees cells.
  * Source: C. Weinstock and W. Wulf, "Quick Fit" (1988); M. Masmano et al., "TLSF" (2004).
  */
 #ifndef SNUG_MAGAZINE_QUICK_H
@@ -53,11 +50,8 @@ struct quick {
     size_t limit;                 /* of bytes */
     uint32_t misses;              /* requests that found nothing since cells last went back */
     uint16_t hand;                /* the list that gives its cells back next */
-    bool defers;                  /* frees are put off by one */
     uint8_t calm;                 /* times that cells went back and nothing had been missed */
-    uintptr_t pending; /* an address in a cell's page that was freed last, or 0; a multiple
-                          of CELL_UNIT, and not of a page */
-    uintptr_t list[QUICK_LISTS]; /* entries */
+    uintptr_t list[QUICK_LISTS];  /* entries */
 };
 
 /* Without lists, and without room. */

@@ -120,7 +120,6 @@ static void expect_resident(const struct values *values, const char *phase)
            "%s: more is resident than there is", phase);
 }
 
-/* A free that is put off counts as in use here: one block of each thread. */
 static void expect_medium(const struct values *values, const char *phase)
 {
     uint64_t blocks = 0, bytes = 0;
@@ -128,14 +127,11 @@ static void expect_medium(const struct values *values, const char *phase)
         blocks += values->medium[i].blocks;
         bytes += values->medium[i].bytes;
     }
-    EXPECT(values->medium_known && blocks >= values->blocks_medium &&
-               blocks <= values->blocks_medium + THREADS,
+    EXPECT(values->medium_known && blocks == values->blocks_medium,
            "%s: %llu medium blocks by size, %llu in all", phase, (unsigned long long)blocks,
            (unsigned long long)values->blocks_medium);
-    EXPECT(bytes + THREADS * 64 >= values->live_cells &&
-               bytes <= values->live_cells + THREADS * CELL_MOST,
-           "%s: %llu bytes of medium blocks by size, %llu in all", phase, (unsigned long long)bytes,
-           (unsigned long long)values->live_cells);
+    EXPECT(bytes == values->live_cells, "%s: %llu bytes of medium blocks by size, %llu in all",
+           phase, (unsigned long long)bytes, (unsigned long long)values->live_cells);
 }
 
 static void expect_sums(const struct worker *workers, const char *phase)
@@ -157,11 +153,8 @@ static void expect_sums(const struct worker *workers, const char *phase)
            (unsigned long long)(values.live_large + values.live_huge), live.large);
     EXPECT(values.blocks_medium == live.cell_count, "%s: %llu medium blocks are live, not %zu",
            phase, (unsigned long long)values.blocks_medium, live.cell_count);
-    /* A free that is put off (magazine/quick.h) counts as live: one block of each thread. */
-    uint64_t slack = THREADS * CELL_MOST;
-    EXPECT(values.live_cells + slack >= live.cells && live.cells + slack >= values.live_cells,
-           "%s: %llu bytes of medium blocks are live, not %zu", phase,
-           (unsigned long long)values.live_cells, live.cells);
+    EXPECT(values.live_cells == live.cells, "%s: %llu bytes of medium blocks are live, not %zu",
+           phase, (unsigned long long)values.live_cells, live.cells);
     expect_resident(&values, phase);
     expect_medium(&values, phase);
     printf("sums: %-10s %8llu KiB mapped, %8llu live, %6llu cached, %8llu resident, %5llu excess\n",

@@ -9,10 +9,12 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,13 +43,14 @@ enum fault {
     THREAD_LEAK,    /* what a thread frees that is not the first is lost */
     INIT_LOCK,      /* a lock is held while the first call maps memory */
     SILENT_FREE,    /* free takes any pointer and does nothing */
-    TWICE           /* what was freed twice is handed out twice */
+    TWICE,          /* what was freed twice is handed out twice */
+    LATE_FREE       /* a second free is only noticed in the call after it */
 };
 
 static const char *const fault_names[] = {
     "",           "none",          "misaligned",     "overlapping", "dirty_calloc", "short_realloc",
     "free_errno", "quiet_failure", "abort_at_limit", "shared_zero", "fork_lock",    "thread_leak",
-    "init_lock",  "silent_free",   "twice",
+    "init_lock",  "silent_free",   "twice",          "late_free",
 };
 
 static enum fault planted;
@@ -133,6 +136,35 @@ enum { TWICE_MAX = 64 };
 static void *twice_list[1024];
 static size_t twice_used;
 
+/* Blocks that were freed; their memory is never used again, so that a second free is one for sure.
+ */
+static void *freed[1 << 16];
+static void *freed_twice;
+
+static void late_look(void)
+{
+    if (freed_twice == NULL)
+        return;
+    char text[100];
+    int length = snprintf(text, sizeof text, "snug: double free: %p, a %zu-byte object\n",
+                          freed_twice, malloc_usable_size(freed_twice));
+    freed_twice = NULL;
+    if (write(STDERR_FILENO, text, (size_t)length) == length && getenv("SNUG_MISUSE") == NULL)
+        abort();
+}
+
+static void late_free(void *block)
+{
+    enum { SLOTS = sizeof freed / sizeof *freed };
+    late_look();
+    size_t slot = ((uintptr_t)block >> 4) * 0x9e3779b9u % SLOTS;
+    while (freed[slot] != NULL && freed[slot] != block)
+        slot = (slot + 1) % SLOTS;
+    if (freed[slot] == block)
+        freed_twice = block;
+    freed[slot] = block;
+}
+
 static void *allocate(size_t size)
 {
     void *block = NULL;
@@ -161,6 +193,12 @@ static void *allocate(size_t size)
         if (size <= TWICE_MAX && twice_used > 0)
             return twice_list[--twice_used];
         block = __libc_malloc(size < TWICE_MAX ? TWICE_MAX : size);
+        break;
+    case LATE_FREE:
+        lock();
+        late_look();
+        unlock();
+        block = __libc_malloc(size);
         break;
     default:
         block = __libc_malloc(size);
@@ -203,6 +241,11 @@ EXPORT void free(void *block)
             __libc_free(block);
         break;
     case SILENT_FREE:
+        break;
+    case LATE_FREE:
+        lock();
+        late_free(block);
+        unlock();
         break;
     case TWICE:
         if (block != NULL && twice_used < sizeof twice_list / sizeof *twice_list)

@@ -1,6 +1,6 @@
 /*
  * Tests of magazine/quick.h and of magazine/cache.h for cells: which list a size has, which cell
- * serves which request, how much may wait, frees that are put off, and damaged cells.
+ * serves which request, how much may wait, and damaged cells.
  */
 #include "cache_support.h"
 
@@ -28,10 +28,9 @@ static uintptr_t block_get(size_t bytes)
 
 static void block_put(uintptr_t block)
 {
-    uintptr_t left = cache_free_cell(cache, block);
-    if (left != 0)
-        cache_give_cell(cache, left);
-    assert_true(cell_of(block)->state != CELL_LIVE || cache->quick->pending == block);
+    if (!cache_push_cell(cache, block))
+        cache_give_cell(cache, block);
+    assert_int_not_equal(cell_of(block)->state, CELL_LIVE);
     assert_true(quick_bytes(cache->quick) <= cache->quick->limit);
 }
 
@@ -246,66 +245,26 @@ TEST(sizes_that_nobody_asks_for_do_not_stay)
     assert_int_not_equal(cell_of(stale)->state, CELL_CACHED);
 }
 
-/* ---- Frees that are put off ---- */
+/* ---- At the call itself ---- */
 
-TEST(in_a_large_heap_frees_are_put_off_by_one)
-{
-    uintptr_t first = block_get_cached(3000), second = block_get_cached(3000);
-    uintptr_t warm = block_get_cached(3000);
-    block_put(warm);
-    assert_false(cache->quick->defers);
-    cache->quick->defers = true;
-    block_put(first);
-    assert_int_equal(cache->quick->pending, first);
-    assert_int_equal(cell_of(first)->state, CELL_LIVE);
-    block_put(second);
-    assert_int_equal(cache->quick->pending, second);
-    assert_int_equal(cell_of(first)->state, CELL_CACHED);
-    assert_int_equal(cache_free_cell(cache, second),
-                     second); /* twice: it is left to be looked at */
-    cache_settle(cache);
-    assert_int_equal(cache->quick->pending, 0);
-    assert_int_equal(cell_of(second)->state, CELL_CACHED);
-    assert_lists_sound();
-    block_put((uintptr_t)cache_pop_cell(cache, 3000));
-    cache_flush(cache); /* nothing is left behind: end() looks */
-    assert_int_equal(cell_of(second)->state, CELL_FREE);
-}
-
-TEST(many_cells_in_use_make_a_heap_large)
+TEST(a_free_is_carried_out_at_once)
 {
     enum { LARGE = 100 };
     static uintptr_t large[LARGE], blocks[300];
     for (size_t i = 0; i < LARGE; i++)
         large[i] = block_get(CELL_MOST);
-    for (size_t i = 0; i < 300; i++)
-        blocks[i] = block_get(1500);
-    for (size_t i = 0; i < 300; i++)
-        block_put(blocks[i]);
-    assert_true(cache->quick->defers);
+    for (unsigned round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 300; i++)
+            blocks[i] = block_get(1500);
+        for (size_t i = 0; i < 300; i++) {
+            block_put(blocks[i]);
+            assert_int_not_equal(cell_misuse(blocks[i]).kind, MISUSE_NONE);
+            assert_false(cache_push_cell(cache, blocks[i]));
+        }
+    }
     for (size_t i = 0; i < LARGE; i++)
         block_put(large[i]);
     assert_lists_sound();
-}
-
-TEST(what_was_put_off_and_is_wrong_is_reported)
-{
-    options.misuse = MISUSE_WARN;
-    uintptr_t block = block_get_cached(3000);
-    block_put(block_get_cached(3000));
-    cache->quick->defers = true;
-    assert_int_equal(cache_free_cell(cache, block + 8), block + 8); /* these two at once */
-    uintptr_t page = align_up(block + PAGE_BYTES / 2, PAGE_BYTES);
-    assert_int_equal(cache_free_cell(cache, page), page);
-    assert_int_equal(cache_free_cell(cache, block + 16), 0);
-    stderr_capture();
-    cache_settle(cache);
-    char expected[128];
-    snprintf(expected, sizeof(expected),
-             "snug: invalid free: %#zx is inside a %zu-byte object that starts at %#zx\n",
-             block + 16, cell_bytes(block), block);
-    assert_string_equal(stderr_restore(), expected);
-    block_put(block);
 }
 
 TEST(without_a_cache_cells_go_straight_back)
@@ -463,9 +422,7 @@ int main(void)
         ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
         ROW_WITH(cells_are_bounded_by_the_option, begin, end),
         ROW_WITH(sizes_that_nobody_asks_for_do_not_stay, begin, end),
-        ROW_WITH(in_a_large_heap_frees_are_put_off_by_one, begin, end),
-        ROW_WITH(many_cells_in_use_make_a_heap_large, begin, end),
-        ROW_WITH(what_was_put_off_and_is_wrong_is_reported, begin, end),
+        ROW_WITH(a_free_is_carried_out_at_once, begin, end),
         ROW_WITH(without_a_cache_cells_go_straight_back, begin, end),
         ROW_WITH(a_flush_gives_all_cells_back, begin, end),
         ROW_WITH(what_is_no_live_cell_is_not_pushed, begin, end),

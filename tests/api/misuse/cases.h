@@ -11,6 +11,7 @@ enum { HANDED_OUT_TWICE = 3, MOST = 10000 };
 /* The arguments of the program, and room for as many blocks as a case wants. */
 extern size_t size_argument;
 extern bool heap_is_damaged; /* by the case itself: nothing is asserted of it at the end */
+extern bool returns_at_once; /* nothing looks at the heap at the end but the allocator itself */
 extern size_t number_argument;
 extern void *blocks[MOST];
 
@@ -43,6 +44,7 @@ void twice(void);
 void twice_with_others_between(void);
 void twice_amid_others(void);
 void twice_with_other_sizes_between(void);
+void twice_at_the_very_end(void);
 void twice_after_trimming(void);
 void twice_with_a_write_between(void);
 void twice_by_realloc(void);

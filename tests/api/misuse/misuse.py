@@ -92,8 +92,8 @@ class Case(unittest.TestCase):
         for size in sizes:
             self.assertGreaterEqual(size, usable(result), result)
 
-    def assert_caught(self, expected, *arguments):
-        """In each mode what must happen happens."""
+    def assert_caught(self, expected, *arguments, at_once=False):
+        """In each mode what must happen happens; if `at_once`, in the very call that is wrong."""
         for warmth, mode in MODES:
             with self.subTest(" ".join(map(str, arguments)), warmth=warmth, mode=mode):
                 result = self.misuse(warmth, *arguments, **mode)
@@ -103,12 +103,12 @@ class Case(unittest.TestCase):
                     self.assertIn("end\n", result.out)
                     continue
                 self.assertTrue(result.aborted, result)
-                if mode is FULL:
+                if at_once or mode is FULL:
                     self.assertNotIn("after", result.out, "not caught at the call itself")
 
-    def assert_all_caught(self, expected, table):
+    def assert_all_caught(self, expected, table, at_once=False):
         for arguments in table:
-            self.assert_caught(expected, *arguments)
+            self.assert_caught(expected, *arguments, at_once=at_once)
 
 
 class FreedTwice(Case):
@@ -144,6 +144,22 @@ class FreedTwice(Case):
         self.assert_all_caught(
             any_message, [("twice-with-other-sizes-between", size) for size in SIZES]
         )
+
+    def test_at_the_very_end(self):
+        """There is no later call in which it could be noticed."""
+        table = [
+            ("twice-at-the-very-end", size, number)
+            for size, number in ((64, 4000), (1100, 8000), (3000, 4000), (20000, 1000), (100_000, 100))
+        ]
+        self.assert_all_caught(any_message, table, at_once=True)
+
+    def test_by_two_threads_while_much_is_in_use(self):
+        table = [
+            (case, size, number)
+            for case in ("first-in-a-thread-that-stays", "second-in-a-thread")
+            for size, number in ((1100, 10000), (3000, 6000), (20000, 1000), (100_000, 200))
+        ]
+        self.assert_all_caught(double_free, table, at_once=True)
 
     def test_after_trimming(self):
         self.assert_all_caught(any_message, [("twice-after-trimming", size) for size in SMALL])

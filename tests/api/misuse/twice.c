@@ -60,6 +60,16 @@ void twice_with_other_sizes_between(void)
     free_badly(block);
 }
 
+/* The second of the two frees is the last that the program does; then it takes NUMBER blocks, one
+ * of which may be where the first was, and returns. */
+void twice_at_the_very_end(void)
+{
+    returns_at_once = true;
+    twice_with_others_between();
+    for (size_t i = 0; i < number_argument; i++)
+        blocks[i] = opaque(malloc(size_argument));
+}
+
 /* All blocks of the size are freed and their memory given back before the second free. */
 void twice_after_trimming(void)
 {
@@ -99,6 +109,16 @@ static void *free_it(void *block)
     return NULL;
 }
 
+/* NUMBER other blocks are in use all the time: an allocator may take another way when many are. */
+static void hold_others(void)
+{
+    CHECK(number_argument <= MOST);
+    for (size_t i = 0; i < number_argument; i++)
+        blocks[i] = opaque(malloc(size_argument));
+    if (number_argument > 0)
+        warm_up();
+}
+
 void *free_it_badly(void *block)
 {
     warm_up();
@@ -135,6 +155,7 @@ static void *free_it_badly_when_told(void *block)
 
 void second_in_a_thread(void)
 {
+    hold_others();
     unsigned char *block = new_block();
     pthread_t thread;
     CHECK(pthread_barrier_init(&barrier, NULL, 2) == 0);
@@ -147,6 +168,7 @@ void second_in_a_thread(void)
 
 void first_in_a_thread_that_stays(void)
 {
+    hold_others();
     unsigned char *block = new_block();
     pthread_t thread;
     CHECK(pthread_barrier_init(&barrier, NULL, 2) == 0);
