@@ -25,18 +25,11 @@ static NOINLINE void *malloc_slow(size_t size)
     return or_no_memory(heap_take(size));
 }
 
-static NOINLINE void *malloc_missed(size_t size)
-{
-    return or_no_memory(heap_take_missed(size));
-}
-
 /* Above the small sizes: cells, the most part of them from the thread's quick lists. */
 static NOINLINE void *malloc_medium(size_t size)
 {
-    if (UNLIKELY(size > CELL_MOST))
-        return malloc_slow(size);
-    void *cell = cache_pop_cell(thread_self.cache, size);
-    return LIKELY(cell != NULL) ? cell : malloc_missed(size);
+    void *cell = LIKELY(size <= CELL_MOST) ? cache_pop_cell(thread_self.cache, size) : NULL;
+    return LIKELY(cell != NULL) ? cell : malloc_slow(size);
 }
 
 /* Cells, other heaps' blocks, and what is not of the class of its page or finds no room. */

@@ -24,17 +24,14 @@ static void *take_new_cell(struct heap *heap, size_t bytes, size_t alignment)
     return block;
 }
 
-static void *take_missed(struct heap *heap, struct cache *cache, size_t bytes)
-{
-    cache_miss_cell(cache, bytes);
-    return take_new_cell(heap, bytes, MIN_ALIGN);
-}
-
 static void *take_medium(struct heap *heap, size_t bytes)
 {
     struct cache *cache = heap_cache(heap);
     void *block = cache_pop_cell(cache, bytes);
-    return block != NULL ? block : take_missed(heap, cache, bytes);
+    if (block != NULL)
+        return block;
+    cache_miss_cell(cache, bytes);
+    return take_new_cell(heap, bytes, MIN_ALIGN);
 }
 
 static void *take_medium_aligned(struct heap *heap, size_t bytes, size_t alignment)
@@ -86,7 +83,6 @@ static void *take_large(struct heap *heap, size_t bytes, size_t alignment, bool 
 static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
 {
     *zero = false;
-    events_poll();
     if (alignment <= MIN_ALIGN) {
         if (bytes <= SMALL_MOST) {
             size_t class = class_of_size(bytes + (bytes == 0));
@@ -129,6 +125,7 @@ static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, 
     return block;
 }
 
+/* Does not poll; who calls it has. */
 static inline void *take(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
 {
     void *block = take_any(heap, alignment, bytes, zero);
@@ -142,21 +139,14 @@ static inline void *take(struct heap *heap, size_t alignment, size_t bytes, bool
 void *heap_take_in(struct heap *heap, size_t bytes)
 {
     bool zero;
+    events_poll();
     return take(heap, MIN_ALIGN, bytes, &zero);
-}
-
-void *heap_take_missed(size_t bytes)
-{
-    bool zero;
-    if (UNLIKELY(bytes > medium_most(&heap_default)))
-        return heap_take(bytes);
-    void *block = take_missed(&heap_default, heap_thread_cache(), bytes);
-    return LIKELY(block != NULL) ? block : take_again(&heap_default, MIN_ALIGN, bytes, &zero);
 }
 
 void *heap_take_zero_in(struct heap *heap, size_t bytes)
 {
     bool zero;
+    events_poll();
     void *block = take(heap, MIN_ALIGN, bytes, &zero);
     if (block != NULL && !zero)
         memset(block, 0, bytes);
@@ -166,6 +156,7 @@ void *heap_take_zero_in(struct heap *heap, size_t bytes)
 void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
     bool zero;
+    events_poll();
     return take(heap, alignment, bytes, &zero);
 }
 
@@ -173,7 +164,6 @@ void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 static void *take_from_spare(size_t bytes)
 {
     size_t class = class_of_size(bytes);
-    events_poll();
     void *object = cache_refill_from_spare(thread_self.cache, class);
     if (object != NULL)
         sample_request(class, bytes);
@@ -182,8 +172,10 @@ static void *take_from_spare(size_t bytes)
 
 void *heap_take(size_t bytes)
 {
+    bool zero;
+    events_poll();
     void *object = bytes <= SMALL_MOST ? take_from_spare(bytes) : NULL;
-    return object != NULL ? object : heap_take_in(&heap_default, bytes);
+    return object != NULL ? object : take(&heap_default, MIN_ALIGN, bytes, &zero);
 }
 
 void *heap_take_zero(size_t bytes)
@@ -331,6 +323,7 @@ void heap_give_in(struct heap *heap, void *block)
     if (block == NULL)
         return;
     int error = errno;
+    events_poll();
     uintptr_t address = (uintptr_t)block;
     struct place place = place_of(address);
     if (LIKELY(place.heap == heap)) {
@@ -368,7 +361,7 @@ static void *take_to_grow(struct heap *heap, size_t bytes)
         block = take_new_cell(heap, bytes, MIN_ALIGN);
     else if (bytes > CELL_MOST)
         block = large_take_grown(&heap->spans, bytes, &zero);
-    return block != NULL ? block : heap_take_in(heap, bytes);
+    return block != NULL ? block : take(heap, MIN_ALIGN, bytes, &zero);
 }
 
 /* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little grows
@@ -379,19 +372,23 @@ static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
     return creeps && bytes >= GROWN_LEAST && bytes <= CELL_MOST / 9 * 8 ? bytes + bytes / 8 : bytes;
 }
 
-static void *resize_by_copy(struct heap *heap, void *block, size_t old_bytes, size_t bytes)
+static void *resize_by_copy(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
-    void *moved = bytes > old_bytes ? take_to_grow(heap, bytes_to_grow(old_bytes, bytes))
-                                    : heap_take_in(heap, bytes);
+    bool zero;
+    void *moved = bytes > old_bytes ? take_to_grow(place.heap, bytes_to_grow(old_bytes, bytes))
+                                    : take(place.heap, MIN_ALIGN, bytes, &zero);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
-    heap_give(block);
+    int error = errno;
+    give_at(place, (uintptr_t)block);
+    errno = error;
     return moved;
 }
 
 void *heap_resize(void *block, size_t bytes)
 {
+    events_poll();
     struct place place = place_of((uintptr_t)block);
     size_t old_bytes = usable_at(place, (uintptr_t)block, "realloc");
     if (old_bytes == 0 || bytes > MAX_REQUEST)
@@ -411,7 +408,7 @@ void *heap_resize(void *block, size_t bytes)
         if (resized != NULL)
             return resized;
     }
-    return resize_by_copy(place.heap, block, old_bytes, bytes);
+    return resize_by_copy(place, block, old_bytes, bytes);
 }
 
 /* ---- The whole heap ---- */

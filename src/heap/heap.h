@@ -21,13 +21,13 @@ struct heap {
 /* The heap behind malloc. */
 extern struct heap heap_default;
 
-/* ---- Slow paths: what cache_pop and cache_push leave ---- */
+/* ---- Slow paths: what cache_pop and cache_push leave ----
+ *
+ * Taking, freeing and resizing look once whether something is asked for (stats/event.h), on
+ * the way in. */
 
 /* A block of `bytes` of a heap, or NULL. */
 void *heap_take_in(struct heap *heap, size_t bytes);
-
-/* The same, for a size of cells of which cache_pop_cell has just had none. */
-void *heap_take_missed(size_t bytes);
 
 /* The same, all zero. */
 void *heap_take_zero_in(struct heap *heap, size_t bytes);

@@ -1,10 +1,11 @@
 /*
  * When the statistics are written, and the heap is checked.
  *
- * Intervals and bytes are looked at on slow paths, where a magazine runs empty or full: that needs
- * no thread, no timer and no signal, and a program that asks for none of it does not even look at a
- * clock. A program that does nothing, or lives from its magazines, prints nothing; its numbers do
- * not change either.
+ * Intervals and bytes are looked at on slow paths: where a magazine or the quick lists run empty or
+ * full, and at every large block, calloc and realloc. That needs no thread, no timer and no signal,
+ * and a program that asks for none of it does not even look at a clock. A program that does
+ * nothing, or lives from its magazines and quick lists, prints nothing; its numbers do not change
+ * either.
  *
  * SIGUSR2 prints in the handler itself: reading the numbers takes no lock and allocates nothing. If
  * the signal interrupts another print, it is done at the next slow path; so is checking, which

@@ -1,6 +1,8 @@
 /*
  * What the next slow path of any thread is asked to do. Nobody waits for it there, and a program
- * that is asked for nothing pays one load for each slow path.
+ * that is asked for nothing pays one load for each slow path. Whatever a program calls to take,
+ * free or resize polls once, unless a magazine or a quick list serves: as long as they do, nothing
+ * is noticed, and nothing changes that could be.
  *
  * Requests come from signal handlers and, through `snug trim`, from other processes: each is a byte
  * of its own, so that setting one needs no more than to write it.

@@ -24,20 +24,23 @@ DAMAGE = {
 
 
 class Checks(Case):
-    def check(self, damage: str, how: str, **options: str):
+    def check(self, damage: str, how: str, *size: str, **options: str):
         if how != "call":
             options |= {"SNUG_CHECK_ON": how, "SNUG_STATS_EVERY": "20ms"}
-        result = self.leave(damage, how, **options)
+        result = self.leave(damage, how, *size, **options)
         return result, result.out.strip()
 
+    def assert_said(self, damage: str, status: int, *arguments: str):
+        result, place = self.check(damage, *arguments)
+        said = result.err.splitlines()
+        self.assertTrue(said, f"nothing was said\n{result}")
+        self.assertEqual(said[0], f"snug: the heap is damaged: {DAMAGE[damage][0]}, at {place}")
+        self.assertEqual(result.status, status)
+
     def assert_found(self, how: str, status: int):
-        for damage, (wrong, here) in DAMAGE.items():
+        for damage in DAMAGE:
             with self.subTest(damage):
-                result, place = self.check(damage, how)
-                said = result.err.splitlines()
-                self.assertTrue(said, f"nothing was said\n{result}")
-                self.assertEqual(said[0], f"snug: the heap is damaged: {wrong}, at {place}")
-                self.assertEqual(result.status, status)
+                self.assert_said(damage, status, how)
 
     def test_by_a_call(self):
         self.assert_found("call", 1)
@@ -50,6 +53,13 @@ class Checks(Case):
 
     def test_on_a_signal(self):
         self.assert_found("signal", -signal.SIGABRT)
+
+    def test_by_a_program_that_only_takes_blocks_of_one_size(self):
+        for how in ("interval", "signal"):
+            for size in (24, 1100, 5000, 20000, 130000, 300000):
+                with self.subTest(how, size=size):
+                    damage = "small_waiting" if size > 1024 else "free_trailer"
+                    self.assert_said(damage, -signal.SIGABRT, how, str(size))
 
     def test_nothing_is_found_where_nothing_is_wrong(self):
         for how in ("call", "exit", "interval", "signal"):

@@ -1,11 +1,12 @@
 /*
  * A program that damages its own heap, as programs do, and has it checked; for checks.py.
  *
- *     damage DAMAGE HOW
+ *     damage DAMAGE HOW [BYTES]
  *
  * DAMAGE: what is written to, see the table at the end; `none`: nothing.
  * HOW: who checks: `call`: snug_check(); `signal`, `interval`, `exit`: SNUG_CHECK_ON, which gets a
- * reason to. Prints the address of the block that was damaged.
+ * reason to. BYTES: of the blocks that it then takes, and does not free, instead of large ones.
+ * Prints the address of the block that was damaged.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -151,20 +152,21 @@ static void tell(const char *block)
 }
 
 /* Takes slow paths that touch nothing that was damaged, for a while. */
-static void work(void)
+static void work(size_t bytes)
 {
     static void *volatile kept;
     const struct timespec moment = {0, 10000000};
     for (unsigned i = 0; i < 100; i++) {
-        kept = malloc(300000);
-        free(kept);
+        kept = malloc(bytes != 0 ? bytes : 300000);
+        if (bytes == 0)
+            free(kept);
         nanosleep(&moment, NULL);
     }
 }
 
 int main(int count, char **arguments)
 {
-    if (count != 3)
+    if (count < 3)
         return 2;
     const char *how = arguments[2];
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -175,7 +177,7 @@ int main(int count, char **arguments)
             if (strcmp(how, "signal") == 0)
                 raise(SIGUSR2);
             if (strcmp(how, "exit") != 0)
-                work();
+                work(count > 3 ? strtoul(arguments[3], NULL, 0) : 0);
             return 0;
         }
     return 2;
