@@ -85,7 +85,7 @@ bool heap_thread_may_cache(void);
  * to libc: thread exit and fork. */
 void heap_start(char **environment);
 
-/* Looks at what still waits in the exiting thread's magazines. */
+/* Looks at what still waits in the exiting thread's magazines, and in depots. */
 void heap_exit(void);
 
 /* The lock of heap_init, for fork. */

@@ -117,10 +117,13 @@ void heap_start(char **environment)
 
 void heap_exit(void)
 {
-    /* Whatever is wrong in these magazines is said now: there is no later. */
+    /* Whatever is wrong in these magazines, and in those that were handed over, is said now: there
+     * is no later. */
     struct cache *cache = thread_self.cache;
     if (cache_exists(cache))
         cache_flush(cache);
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        arenas_empty_depots(&heap_default.arenas, class);
 }
 
 struct lock *heap_init_lock(void)

@@ -60,6 +60,7 @@ void inside(void);
 void inside_in_a_thread(void);
 void inside_then_much_traffic(void);
 void never_handed_out(void);
+void never_handed_out_amid_others(void);
 void past_the_end(void);
 void after_an_overrun(void);
 void on_the_stack(void);

@@ -101,6 +101,7 @@ static const struct {
     {"inside-in-a-thread", inside_in_a_thread, false},
     {"inside-then-much-traffic", inside_then_much_traffic, false},
     {"never-handed-out", never_handed_out, false},
+    {"never-handed-out-amid-others", never_handed_out_amid_others, false},
     {"past-the-end", past_the_end, false},
     {"after-an-overrun", after_an_overrun, false},
     {"on-the-stack", on_the_stack, false},

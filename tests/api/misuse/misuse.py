@@ -243,6 +243,12 @@ class OnTheGrid(Case):
         for size in (16, 64, 1000):
             self.assert_caught(any_message, "never-handed-out", size)
 
+    def test_one_that_was_handed_over_to_other_threads(self):
+        """It waits in a depot when the program ends."""
+        for size in (16, 64, 256, 512, 1000):
+            for number in range(200, 4200, 400):
+                self.assert_caught(any_message, "never-handed-out-amid-others", size, number)
+
     def test_one_past_a_large_block(self):
         for size in (200_000, 10_000_000, 200_000_000):
             self.assert_caught(any_message, "past-the-end", size)

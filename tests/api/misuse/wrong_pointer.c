@@ -41,6 +41,19 @@ void never_handed_out(void)
     free_badly(block + 3 * malloc_usable_size(block));
 }
 
+/* ... and an eighth of NUMBER others are freed after it before the program returns, so that it does
+ * not wait with the thread any more. */
+void never_handed_out_amid_others(void)
+{
+    CHECK(number_argument <= MOST);
+    returns_at_once = true;
+    for (size_t i = 0; i < number_argument; i++)
+        blocks[i] = opaque(malloc(size_argument));
+    never_handed_out();
+    for (size_t i = 0; i < number_argument / 8; i++)
+        free(blocks[i]);
+}
+
 void past_the_end(void)
 {
     unsigned char *block = new_block();
