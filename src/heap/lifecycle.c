@@ -29,12 +29,20 @@ static struct lock init_lock = LOCK_INIT(RANK_INIT);
 static bool init_done;
 static bool options_done;
 
-/* Set by hand where environ is not there yet: see heap_start. */
+/* Set by hand where environ is not there yet: see heap_start.
+ *
+ * Where the environment may be that of somebody with fewer rights nothing in it counts, and nothing
+ * is said about it: files would be opened, and lines be written, with rights that he does not have.
+ * The variables are removed as well, as libc does with its own: if the process becomes another user
+ * for good, a program that it starts cannot tell any more whose the environment was. */
 static void read_options(char **environment)
 {
     if (options_done || environment == NULL)
         return;
-    options_read((const char *const *)environment, 2);
+    if (os_is_privileged())
+        os_environment_remove(environment, "SNUG_");
+    else
+        options_read((const char *const *)environment, 2);
     options_done = true;
 }
 

@@ -100,6 +100,9 @@ int main(void)
         "and the default\nholds. Sizes take `k`, `MiB`, `1.5G` and the like, in powers of 1024; "
         "delays `ms` and `s`. "
         "Names that begin with\n`SNUG_TEST_` are left to the project's own tests.\n\n"
+        "A program that runs with rights that its caller need not have (set-user-ID, set-group-ID, "
+        "capabilities of its\nfile: `AT_SECURE`) obeys none of them, says nothing about them, and "
+        "does not hand them on to the programs that it\nstarts, as libc does it with its own.\n\n"
         "This page is made from `src/options/options.def`.\n\n"
         "| variable | values (default) | what it does |\n| --- | --- | --- |\n");
 #define OPTION_CHOICE(name, field, default_, choices, text) \

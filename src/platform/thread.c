@@ -74,6 +74,23 @@ char **os_environment(void)
     return arguments == NULL ? NULL : (char **)(arguments + 1 + *arguments + 1);
 }
 
+bool os_is_privileged(void)
+{
+    return getauxval(AT_SECURE) != 0;
+}
+
+void os_environment_remove(char **environment, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    char **kept = environment;
+    for (; *environment != NULL; environment++)
+        if (strncmp(*environment, prefix, length) != 0)
+            *kept++ = *environment;
+    /* To the old end: some look behind the environment for what the kernel put there. */
+    for (; kept != environment; kept++)
+        *kept = NULL;
+}
+
 uint64_t os_random(void)
 {
     const void *bytes = (const void *)getauxval(AT_RANDOM); /* 16 of them, at any address */

@@ -35,6 +35,14 @@ void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child
  * yet. */
 char **os_environment(void);
 
+/* Whether the process has rights that whoever chose its environment need not have: it was started
+ * set-user-ID, set-group-ID or with capabilities of its file. */
+bool os_is_privileged(void);
+
+/* Takes the variables that begin with `prefix` out, in place. Nobody else may use the environment
+ * meanwhile. */
+void os_environment_remove(char **environment, const char *prefix);
+
 /* Random bits that an attacker cannot know, from what the kernel gave the process at its start. */
 uint64_t os_random(void);
 

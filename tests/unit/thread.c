@@ -200,6 +200,23 @@ TEST(the_clock_goes_forward_with_time)
     assert_true(previous - start >= 20000000u); /* 40 ms passed; a tick is at most 10 */
 }
 
+/* ---- The environment ---- */
+
+TEST(variables_are_removed_in_place)
+{
+    char *none[] = {NULL};
+    os_environment_remove(none, "SNUG_");
+    assert_null(none[0]);
+    char first[] = "SNUG_A=1", path[] = "PATH=/bin", alike[] = "SNUGGLE=1", last[] = "SNUG_";
+    char *some[] = {first, path, first, alike, last, NULL, first};
+    os_environment_remove(some, "SNUG_");
+    assert_ptr_equal(some[0], path);
+    assert_ptr_equal(some[1], alike);
+    for (size_t i = 2; i < 6; i++)
+        assert_null(some[i]); /* who looks for the old end finds nothing before it */
+    assert_ptr_equal(some[6], first);
+}
+
 int main(int count, char **arguments)
 {
     if (count > 1 && strcmp(arguments[1], "--random") == 0) {
@@ -214,6 +231,7 @@ int main(int count, char **arguments)
         ROW(fork_calls_its_handlers),
         ROW(random_bits_differ_between_processes),
         ROW(the_clock_goes_forward_with_time),
+        ROW(variables_are_removed_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -110,7 +111,9 @@ __attribute__((constructor)) static void process_start(int count, char **argumen
 #ifndef __GLIBC__
     environment = environ;
 #endif
-    const char *path = find_variable(environment, REGION_VARIABLE);
+    /* Nobody may have a process with more rights than his own open a file. */
+    const char *path =
+        getauxval(AT_SECURE) != 0 ? NULL : find_variable(environment, REGION_VARIABLE);
     if (path == NULL || !slots_attach(path) || !stream_start())
         return;
     void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
