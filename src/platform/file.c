@@ -12,6 +12,7 @@
 
 #include "platform/memory.h"
 #include "platform/output.h"
+#include "platform/signal.h"
 #include "platform/syscall.h"
 
 /* How many names are tried before a directory is given up. */
@@ -22,76 +23,23 @@ static long file_open(const char *path, int flags)
     return syscall6(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0600, 0, 0);
 }
 
-/* ---- Names that were left behind ---- */
-
-/* What getdents64 writes. */
-struct entry {
-    uint64_t inode;
-    int64_t next;
-    unsigned short length;
-    unsigned char type;
-    char name[];
-};
-
-static const char *digits_skip(const char *text)
-{
-    while (*text >= '0' && *text <= '9')
-        text++;
-    return text;
-}
-
-/* Whether a name is one that file_open_numbered makes of `stem`. */
-static bool is_made_of(const char *name, const char *stem)
-{
-    size_t length = strlen(stem);
-    if (strncmp(name, stem, length) != 0)
-        return false;
-    const char *process = name + length + 1;
-    if (process[-1] != '.')
-        return false;
-    const char *number = digits_skip(process);
-    const char *end = *number == '.' ? digits_skip(number + 1) : number;
-    return number != process && end > number + 1 && *end == 0;
-}
-
-static void remove_if_empty(long directory, const struct entry *entry)
-{
-    enum { REGULAR = 8, END = 2 }; /* DT_REG; SEEK_END */
-    if (entry->type != REGULAR)
-        return;
-    long file = syscall6(SYS_openat, directory, (long)entry->name,
-                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0, 0, 0);
-    if (file < 0)
-        return;
-    if (syscall3(SYS_lseek, file, 0, END) == 0)
-        syscall3(SYS_unlinkat, directory, (long)entry->name, 0);
-    os_close((int)file);
-}
-
-/* A process that was killed between making a name and taking it away has left it, and an empty
- * file: it goes now. One that is just there does not mind, as it holds the file open. */
-static void remove_left_names(const char *directory, const char *stem, bool unnumbered)
-{
-    char buffer[2048] __attribute__((aligned(8))) = {0};
-    long opened = file_open(directory, O_RDONLY | O_DIRECTORY);
-    long bytes;
-    while (opened >= 0 &&
-           (bytes = syscall3(SYS_getdents64, opened, (long)buffer, sizeof(buffer))) > 0) {
-        const struct entry *entry;
-        for (long at = 0; at < bytes; at += entry->length) {
-            entry = (const struct entry *)(buffer + at);
-            if (is_made_of(entry->name, stem) || (unnumbered && strcmp(entry->name, stem) == 0))
-                remove_if_empty(opened, entry);
-        }
-    }
-    if (opened >= 0)
-        os_close((int)opened);
-}
-
 /* ---- New files ---- */
 
-/* A new file by a name that no other has: `stem`, the process id, and a number where that is
- * needed. */
+/* A file that nothing leads to any more but the descriptor. The name must be new: O_EXCL looks at
+ * what is there, be it a link that leads nowhere, and leaves it alone. */
+static long file_open_new(const char *path)
+{
+    struct os_signals signals;
+    os_signals_block(&signals); /* one that kills would leave the name */
+    long result = file_open(path, O_RDWR | O_CREAT | O_EXCL);
+    if (result >= 0)
+        syscall3(SYS_unlinkat, AT_FDCWD, (long)path, 0);
+    os_signals_unblock(&signals);
+    return result;
+}
+
+/* The same by a name that no other has: `stem`, and, after the separator, the process id and a
+ * number. If there is no separator, they are only added where `stem` alone is taken. */
 static long file_open_numbered(const char *stem, const char *separator)
 {
     char buffer[PATH_MOST];
@@ -109,32 +57,11 @@ static long file_open_numbered(const char *stem, const char *separator)
         if (name.length + 1 >= name.capacity)
             return -ENAMETOOLONG;
         buffer[name.length] = 0;
-        result = file_open(buffer, O_RDWR | O_CREAT | O_EXCL);
-        if (result >= 0)
-            syscall3(SYS_unlinkat, AT_FDCWD, (long)buffer, 0);
+        result = file_open_new(buffer);
         if (result != -EEXIST)
             return result;
     }
     return result;
-}
-
-/* The same in a directory, or by a path. */
-static long file_open_named(const char *directory, const char *path)
-{
-    char parent[PATH_MOST] = ".";
-    if (path == NULL) {
-        remove_left_names(directory, "snug", false);
-        return file_open_numbered(directory, "/snug.");
-    }
-    const char *slash = strrchr(path, '/');
-    if (slash != NULL) {
-        struct text text;
-        text_init(&text, parent, sizeof(parent) - 1);
-        text_add_bytes(&text, path, (size_t)(slash - path) + 1);
-        parent[text.length] = 0;
-    }
-    remove_left_names(parent, slash != NULL ? slash + 1 : path, true);
-    return file_open_numbered(path, "");
 }
 
 /* Where there is no fallocate, zeros do the same. */
@@ -161,12 +88,12 @@ int os_file_new(const char *directory, const char *path, size_t bytes)
     if (!file_size_allowed(bytes))
         return -EFBIG;
     if (path != NULL) {
-        file = file_open_named(NULL, path);
+        file = file_open_numbered(path, "");
     } else {
         file = file_open(directory, O_RDWR | O_TMPFILE);
         /* What filesystems, and kernels, say that do not know files without a name. */
         if (file == -EOPNOTSUPP || file == -EISDIR || file == -EINVAL)
-            file = file_open_named(directory, NULL);
+            file = file_open_numbered(directory, "/snug.");
     }
     if (file < 0)
         return (int)file;

@@ -9,8 +9,8 @@
 
 /* A new file of `bytes` (a multiple of os_page_size()), whose blocks on disk are all reserved, so
  * that writing to it cannot fail later. In `directory`, or, if `path` is not NULL, by that name for
- * as long as it takes to open it; a file that is there already is left alone, and its name gets a
- * number added. Returns a descriptor that an exec closes, or -errno. */
+ * as long as it takes to open it; what is there already, of whatever kind, is left alone, and the
+ * name gets a number added. Returns a descriptor that an exec closes, or -errno. */
 int os_file_new(const char *directory, const char *path, size_t bytes);
 
 /* Maps `bytes` of a file for reading and writing, so that writes go to the file; at `at`, over what

@@ -115,11 +115,21 @@ enum { SET_BYTES = 8 };
 static const uint64_t all_bits = ~(uint64_t)0;
 static const uint64_t pipe_bit = (uint64_t)1 << (SIGPIPE - 1);
 
-void os_signals_hold(struct os_signals *signals)
+void os_signals_block(struct os_signals *signals)
 {
     signals->held = signals->pending = 0;
     syscall6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all_bits, (long)&signals->held, SET_BYTES, 0,
              0);
+}
+
+void os_signals_unblock(const struct os_signals *signals)
+{
+    syscall6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals->held, 0, SET_BYTES, 0, 0);
+}
+
+void os_signals_hold(struct os_signals *signals)
+{
+    os_signals_block(signals);
     syscall3(SYS_rt_sigpending, (long)&signals->pending, SET_BYTES, 0);
 }
 
@@ -129,5 +139,5 @@ void os_signals_release(const struct os_signals *signals)
     /* One that was waiting before is the program's. */
     if ((signals->pending & pipe_bit) == 0)
         syscall6(SYS_rt_sigtimedwait, (long)&pipe_bit, 0, (long)&none, SET_BYTES, 0, 0);
-    syscall6(SYS_rt_sigprocmask, SIG_SETMASK, (long)&signals->held, 0, SET_BYTES, 0, 0);
+    os_signals_unblock(signals);
 }

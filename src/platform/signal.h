@@ -26,4 +26,8 @@ struct os_signals {
 void os_signals_hold(struct os_signals *signals);
 void os_signals_release(const struct os_signals *signals);
 
+/* The same where nothing is written: what comes meanwhile comes afterwards, SIGPIPE too. */
+void os_signals_block(struct os_signals *signals);
+void os_signals_unblock(const struct os_signals *signals);
+
 #endif
