@@ -8,14 +8,13 @@
  * Common to all of them:
  *   Units        sizes and alignments are in bytes.
  *   Alignment    16 bytes (alignof(max_align_t)) unless a larger one is asked for.
- *   Errors       a request that overflows or cannot be had gives NULL with errno == ENOMEM (or
- *                the error number, for snug_posix_memalign); nothing is lost and a later, smaller
- *                request may succeed. A success leaves errno alone. Freeing keeps errno.
- *   Threads      any thread may call any function with any block; a block may be freed by another
- *                thread than the one that took it. Safe across fork in a threaded program. Not
- *                async-signal-safe.
- *   Misuse       a double free, or a pointer that snug did not hand out, ends in one line on
- *                stderr and abort(); see SNUG_MISUSE in docs/options.md.
+ *   Errors       a request that overflows or cannot be had gives NULL with errno == ENOMEM
+ *                (snug_posix_memalign returns the number as well); nothing is lost and a later,
+ * smaller request may succeed. A success leaves errno alone. Freeing keeps errno. Threads      any
+ * thread may call any function with any block; a block may be freed by another thread than the one
+ * that took it. Safe across fork in a threaded program. Not async-signal-safe. Misuse       a
+ * double free, or a pointer that snug did not hand out, ends in one line on stderr and abort(); see
+ * SNUG_MISUSE in docs/options.md.
  */
 #ifndef SNUG_SNUG_H
 #define SNUG_SNUG_H
@@ -88,7 +87,8 @@ SNUG_PUBLIC void *snug_memalign(size_t alignment, size_t size) SNUG_NOTHROW SNUG
     SNUG_ALLOC_SIZE(2);
 
 /* Stores the block in `*result`. `alignment` must be a power of two and a multiple of
- * sizeof(void *). Returns 0, EINVAL or ENOMEM; errno and, on an error, `*result` are untouched. */
+ * sizeof(void *). Returns 0, EINVAL or ENOMEM; on an error `*result` is untouched. As with glibc,
+ * errno is ENOMEM then too, and untouched otherwise. */
 SNUG_PUBLIC int snug_posix_memalign(void **result, size_t alignment, size_t size) SNUG_NOTHROW;
 
 /* A block of `size` bytes at a page boundary; snug_pvalloc rounds the size up to whole pages. */

@@ -147,9 +147,9 @@ int snug_posix_memalign(void **result, size_t alignment, size_t size)
         return EINVAL;
     int error = errno; /* which a failing system call of libc's may write */
     void *block = heap_take_aligned(alignment, size);
-    errno = error;
     if (UNLIKELY(block == NULL))
-        return ENOMEM;
+        return errno = ENOMEM; /* nobody asks for errno, but glibc sets it, and programs read it */
+    errno = error;
     *result = block;
     return 0;
 }

@@ -43,6 +43,21 @@ extern void free_aligned_sized(void *block, size_t alignment, size_t size) __att
 /* Older than C89; programs of that age still call it. */
 extern void cfree(void *block) __attribute__((weak));
 
+/* glibc's private names for the same; wrappers around malloc call them. Other libcs have none that
+ * a program could call. */
+#if defined(__GLIBC__)
+extern void *__libc_malloc(size_t size) __attribute__((weak));
+extern void *__libc_calloc(size_t count, size_t size) __attribute__((weak));
+extern void *__libc_realloc(void *block, size_t size) __attribute__((weak));
+extern void *__libc_reallocarray(void *block, size_t count, size_t size) __attribute__((weak));
+extern void __libc_free(void *block) __attribute__((weak));
+extern void *__libc_memalign(size_t alignment, size_t size) __attribute__((weak));
+extern void *__libc_valloc(size_t size) __attribute__((weak));
+extern void *__libc_pvalloc(size_t size) __attribute__((weak));
+extern int __libc_mallopt(int parameter, int value) __attribute__((weak));
+extern struct mallinfo __libc_mallinfo(void) __attribute__((weak));
+#endif
+
 static const size_t sizes[] = {1, 24, 64, 1000, 1025, 5000, 70000, 1 << 20, 10 << 20};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
@@ -114,6 +129,40 @@ static void names_without_a_declaration(void)
     cfree(filled(malloc(100), 100));
 }
 
+#if defined(__GLIBC__)
+/* Were one of them left to libc, a block would meet the other allocator. */
+static void private_names_of_libc(void)
+{
+    CHECK(__libc_malloc != NULL && __libc_calloc != NULL && __libc_realloc != NULL);
+    CHECK(__libc_free != NULL && __libc_memalign != NULL && __libc_valloc != NULL);
+    CHECK(__libc_pvalloc != NULL && __libc_reallocarray != NULL);
+    for (size_t i = 0; i < SIZES; i++) {
+        size_t size = sizes[i];
+        free(filled(__libc_malloc(size), size));
+        free(filled(__libc_calloc(1, size), size));
+        free(filled(__libc_realloc(NULL, size), size));
+        free(filled(__libc_reallocarray(NULL, 1, size), size));
+        free(filled(__libc_memalign(512, size), size));
+        free(filled(__libc_valloc(size), size));
+        free(filled(__libc_pvalloc(size), size));
+        __libc_free(filled(malloc(size), size));
+        void *block = __libc_realloc(filled(malloc(size), size), size * 2);
+        CHECK(block != NULL && pattern_holds(block, size, size, size));
+        CHECK(malloc_usable_size(block) >= size * 2);
+        __libc_free(block);
+    }
+    CHECK(__libc_mallopt != NULL && __libc_mallopt(98765, 0) == 0);
+    CHECK(__libc_mallopt(M_MMAP_THRESHOLD, 100000) == 1);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    struct mallinfo theirs = __libc_mallinfo(), ours = mallinfo();
+    CHECK(memcmp(&theirs, &ours, sizeof ours) == 0);
+#pragma GCC diagnostic pop
+}
+#else
+static void private_names_of_libc(void) {}
+#endif
+
 static void refused(void)
 {
     size_t most = opaque_size(SIZE_MAX);
@@ -139,9 +188,10 @@ static void refused(void)
     CHECK(snug_pvalloc(most) == NULL && errno == ENOMEM);
     void *untouched = &block;
     errno = 44;
-    CHECK(snug_posix_memalign(&untouched, 64, most) == ENOMEM && untouched == &block);
     CHECK(snug_posix_memalign(&untouched, opaque_size(4), 10) == EINVAL && untouched == &block);
     CHECK(errno == 44);
+    CHECK(snug_posix_memalign(&untouched, 64, most) == ENOMEM && untouched == &block);
+    CHECK(errno == ENOMEM);
     snug_free(block);
 }
 
@@ -185,6 +235,7 @@ int main(void)
     taken_by_snug_freed_by_libc();
     taken_by_libc_freed_by_snug();
     names_without_a_declaration();
+    private_names_of_libc();
     refused();
     asked();
     return test_end();

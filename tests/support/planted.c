@@ -329,9 +329,9 @@ EXPORT int posix_memalign(void **result, size_t alignment, size_t size)
         return EINVAL;
     int before = errno;
     void *block = memalign(alignment, size);
-    errno = before;
     if (block == NULL)
-        return ENOMEM;
+        return errno = ENOMEM;
+    errno = before;
     *result = block;
     return 0;
 }

@@ -109,18 +109,19 @@ TEST(wrong_alignments_are_einval)
     assert_int_equal(errno, EINVAL);
 }
 
-TEST(posix_memalign_leaves_errno_alone)
+TEST(posix_memalign_sets_errno_only_without_memory)
 {
     void *block = NULL;
     for (size_t alignment = sizeof(void *); alignment <= MIB; alignment *= 2) {
         errno = 77;
         assert_int_equal(snug_posix_memalign(&block, alignment, 100), 0);
         assert_int_equal((uintptr_t)block % alignment, 0);
+        assert_int_equal(errno, 77);
         snug_free(block);
         void *before = block;
         assert_int_equal(snug_posix_memalign(&block, alignment, opaque(SIZE_MAX)), ENOMEM);
         assert_ptr_equal(block, before);
-        assert_int_equal(errno, 77);
+        assert_int_equal(errno, ENOMEM);
     }
 }
 
@@ -260,7 +261,7 @@ int main(void)
         ROW(what_cannot_be_had_is_null_and_enomem),
         ROW(a_failed_realloc_keeps_the_block),
         ROW(wrong_alignments_are_einval),
-        ROW(posix_memalign_leaves_errno_alone),
+        ROW(posix_memalign_sets_errno_only_without_memory),
         ROW(alignments_are_rounded_or_kept),
         ROW(calloc_clears),
         ROW(null_is_nothing),
