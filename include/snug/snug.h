@@ -109,17 +109,19 @@ SNUG_PUBLIC int snug_malloc_trim(size_t keep) SNUG_NOTHROW;
  * changes anything here; SNUG_* variables do (docs/options.md). An unknown parameter gives 0. */
 SNUG_PUBLIC int snug_mallopt(int parameter, int value) SNUG_NOTHROW;
 
-/* Totals of the heap, with the field layout of glibc's struct mallinfo2. All fields in bytes but
- * for the block counts. */
+/* Totals of the heap, with the field layout of glibc's struct mallinfo2, and its relations:
+ *   arena == uordblks + fordblks      uordblks + hblkhd: all that the program has
+ *   fsmblks <= fordblks               keepcost <= fordblks
+ * All fields in bytes but for the block counts. */
 struct snug_mallinfo {
     size_t arena;    /* mapped for all but huge blocks */
-    size_t ordblks;  /* number of free page runs */
+    size_t ordblks;  /* number of free page runs, and 1 if medium blocks are free */
     size_t smblks;   /* number of free small objects: in slabs, magazines and depots */
     size_t hblks;    /* number of huge blocks, which have mappings of their own */
     size_t hblkhd;   /* bytes in them */
     size_t usmblks;  /* 0, as in glibc */
     size_t fsmblks;  /* bytes in free small objects */
-    size_t uordblks; /* bytes handed out to the program */
+    size_t uordblks; /* bytes in use, but for huge blocks; headers and ends of slabs included */
     size_t fordblks; /* bytes free */
     size_t keepcost; /* bytes that snug_malloc_trim could give back at least */
 };

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,12 +26,17 @@ static bool is_snug(void)
 
 /* ---- mallinfo -------------------------------------------------------------------------------- */
 
+/* The relations of glibc's fields, by which programs add them up. */
 static void check_sums(struct mallinfo2 info)
 {
-    CHECK_MSG(info.uordblks <= info.arena + info.hblkhd, "%zu > %zu + %zu", info.uordblks,
-              info.arena, info.hblkhd);
+    CHECK_MSG(info.uordblks + info.fordblks == info.arena, "%zu + %zu != %zu", info.uordblks,
+              info.fordblks, info.arena);
     CHECK_MSG(info.fsmblks <= info.fordblks, "%zu > %zu", info.fsmblks, info.fordblks);
-    CHECK_MSG(info.keepcost <= info.arena, "%zu > %zu", info.keepcost, info.arena);
+    CHECK_MSG(info.keepcost <= info.fordblks, "%zu > %zu", info.keepcost, info.fordblks);
+    CHECK_MSG((info.smblks != 0) == (info.fsmblks != 0), "%zu, %zu", info.smblks, info.fsmblks);
+    CHECK_MSG((info.hblks != 0) == (info.hblkhd != 0), "%zu, %zu", info.hblks, info.hblkhd);
+    CHECK_MSG(info.ordblks != 0 || info.fordblks == info.fsmblks, "%zu, %zu", info.fordblks,
+              info.fsmblks);
     CHECK(info.usmblks == 0);
 }
 
@@ -72,12 +78,58 @@ static void huge_blocks_are_counted(void)
     struct mallinfo2 during = mallinfo2();
     CHECK(during.hblks == before.hblks + 1);
     CHECK(during.hblkhd >= before.hblkhd + HUGE_BYTES);
-    CHECK(during.uordblks >= before.uordblks + HUGE_BYTES);
+    CHECK(during.uordblks <= before.uordblks + MIB); /* it is not counted twice */
     check_sums(during);
     free(block);
     struct mallinfo2 after = mallinfo2();
     CHECK(after.hblks == before.hblks && after.hblkhd == before.hblkhd);
-    CHECK(after.uordblks <= before.uordblks + 4096);
+    CHECK(after.uordblks <= before.uordblks + MIB);
+    check_sums(after);
+}
+
+/* Other threads come and go meanwhile, and a child of fork lacks them. */
+static void *take_and_give(void *stop)
+{
+    uint64_t random = (uintptr_t)&random;
+    void *mine[100] = {NULL};
+    while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+        size_t i = random_next(&random) % 100;
+        free(mine[i]);
+        mine[i] = opaque(malloc(random_next(&random) % (i == 0 ? 3000000 : 5000)));
+    }
+    for (size_t i = 0; i < 100; i++)
+        free(mine[i]);
+    return NULL;
+}
+
+static void check_main_sums(struct mallinfo2 info)
+{
+    CHECK_MSG(info.uordblks + info.fordblks == info.arena, "%zu + %zu != %zu", info.uordblks,
+              info.fordblks, info.arena);
+    CHECK(info.fsmblks <= info.fordblks && info.keepcost <= info.fordblks);
+}
+
+static void sums_hold_beside_threads_and_after_fork(void)
+{
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    bool stop = false;
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, take_and_give, &stop) == 0);
+    for (int i = 0; i < 2000; i++)
+        check_main_sums(mallinfo2());
+    pid_t child = fork();
+    if (child == 0) {
+        check_sums(mallinfo2());
+        counts_what_is_taken(5000);
+        check_heap();
+        _exit(0);
+    }
+    check_child(child, "the child");
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    check_sums(mallinfo2());
 }
 
 #pragma GCC diagnostic push
@@ -213,6 +265,7 @@ int main(int argc, char **argv)
     counts_what_is_taken(100000);
     counts_what_is_taken(10 * MIB);
     huge_blocks_are_counted();
+    sums_hold_beside_threads_and_after_fork();
     mallinfo_is_the_same_in_ints();
     malloc_info_arguments();
     malloc_stats_writes_to_stderr();

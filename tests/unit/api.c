@@ -176,13 +176,14 @@ TEST(mallinfo_has_the_totals)
     struct snug_mallinfo info = snug_mallinfo2();
     size_t free_small = totals.small_free + totals.small_waiting + totals.small_cached;
     assert_int_equal(info.arena, totals.segments);
-    assert_int_equal(info.ordblks, totals.free_runs);
+    assert_int_equal(info.ordblks,
+                     totals.free_runs + (totals.cells_free + totals.cells_cached != 0));
     assert_int_equal(info.smblks, totals.small_free_count);
     assert_int_equal(info.hblks, totals.huge_count);
     assert_int_equal(info.hblkhd, totals.huge);
     assert_int_equal(info.fsmblks, free_small);
-    assert_int_equal(info.uordblks,
-                     totals.small_live + totals.cells_live + totals.large + totals.huge);
+    assert_int_equal(info.uordblks, totals.small_live + totals.slabs_waste + totals.cells_live +
+                                        totals.cells_waste + totals.large);
     assert_int_equal(info.fordblks, free_small + totals.cells_free + totals.cells_cached +
                                         totals.dirty + totals.clean);
     assert_int_equal(info.keepcost, totals.dirty);
