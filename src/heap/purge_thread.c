@@ -15,7 +15,12 @@
 #define SLEEP_LEAST ((uint64_t)10000000)
 #define SLEEP_MOST ((uint64_t)1000000000)
 
+/* When a thread was refused, by a limit or a sandbox, another one is asked for after this time.
+ * What it would do is done in the program's own calls meanwhile. */
+#define REFUSED_NANOSECONDS ((uint64_t)1000000000)
+
 static uint32_t running;
+static uint64_t refused_until; /* by os_clock() */
 
 static bool begin_running(void)
 {
@@ -50,9 +55,14 @@ static void *run(void *argument)
 static void start(void)
 {
     int error = errno;
-    if (__atomic_load_n(&running, __ATOMIC_RELAXED) == 0 && begin_running() &&
-        !os_thread_start(run, &heap_default.spans))
+    uint64_t now = os_clock();
+    if (now < __atomic_load_n(&refused_until, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&running, __ATOMIC_RELAXED) != 0 || !begin_running())
+        return;
+    if (!os_thread_start(run, &heap_default.spans)) {
+        __atomic_store_n(&refused_until, now + REFUSED_NANOSECONDS, __ATOMIC_RELAXED);
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
+    }
     errno = error;
 }
 

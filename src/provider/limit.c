@@ -71,7 +71,7 @@ size_t limit_of_cgroup(const char *membership, const char *root)
     char groups[PATH_MOST];
     size_t least = SIZE_MAX;
     if (os_file_read(membership, groups, sizeof(groups)) < 0)
-        return SIZE_MAX;
+        return 0;
     for (const char *line = groups; *line != 0;) {
         const char *controllers = strchr(line, ':');
         const char *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');
@@ -97,7 +97,8 @@ static size_t group_limit_now(void)
         size_t limit = limit_of_cgroup("/proc/self/cgroup", "/sys/fs/cgroup");
         if (limit != SIZE_MAX)
             limit -= limit / OTHERS_SHARE;
-        __atomic_store_n(&group_limit, limit, __ATOMIC_RELAXED);
+        if (limit != 0) /* in a sandbox without open, what was known before it holds */
+            __atomic_store_n(&group_limit, limit, __ATOMIC_RELAXED);
         __atomic_store_n(&group_read, now, __ATOMIC_RELAXED);
     }
     return __atomic_load_n(&group_limit, __ATOMIC_RELAXED);

@@ -24,7 +24,7 @@ size_t limit_bytes(void);
 
 /* The least of the memory limits of the control group that the file `membership` (as
  * /proc/self/cgroup) names and of those around it, below the directory `root` (as /sys/fs/cgroup);
- * versions 1 and 2. SIZE_MAX: none, or it cannot be read. */
+ * versions 1 and 2. SIZE_MAX: none. 0: the membership cannot be read. */
 size_t limit_of_cgroup(const char *membership, const char *root);
 
 #endif

@@ -8,9 +8,15 @@
  *                     are freed and used again. To be run with SNUG_DIRTY so large that no pages
  *                     are given back but by munmap.
  *
+ *   sandbox helper    with SNUG_PURGE_THREAD=1: what docs/options.md says that thread takes is
+ *                     allowed as well, and all else kills: it gives pages back, ends, and another
+ *                     one is started
+ *
  * The threads are started before the filter, since starting one takes other calls.
- * Fault it finds: run on glibc's malloc, "kill" dies, since its arenas use mprotect.
+ * Faults it finds: run on glibc's malloc, "kill" dies, since its arenas use mprotect; so does
+ * "helper" if that thread has statistics to write.
  */
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -20,31 +26,59 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
 
 enum { THREADS = 3, BLOCKS = 20000 };
 
-#define ALLOW(number) \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+/* Each list ends with END: 0 is a call. */
+enum { END = -1 };
 
-static void install_filter(unsigned int otherwise)
+static const int for_malloc[] = {SYS_mmap,  SYS_munmap, SYS_brk,        SYS_futex, SYS_read,
+                                 SYS_write, SYS_exit,   SYS_exit_group, END};
+
+/* What SNUG_PURGE_THREAD=1 needs besides: giving pages back, and what libc does when a thread ends;
+ * and what it does when one starts. Its first thread also has a signal's handler set. */
+static const int for_helper[] = {SYS_madvise, SYS_rt_sigprocmask, END};
+static const int for_its_start[] = {SYS_mprotect, SYS_clone, SYS_set_robust_list,
+#if defined(SYS_clone3)
+                                    SYS_clone3,
+#endif
+#if defined(SYS_rseq)
+                                    SYS_rseq,
+#endif
+                                    END};
+static const int for_nothing[] = {END};
+
+enum { FILTER_MOST = 100 };
+
+static void add(struct sock_fprog *filter, struct sock_filter statement)
 {
-    struct sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        ALLOW(SYS_mmap),
-        ALLOW(SYS_munmap),
-        ALLOW(SYS_brk),
-        ALLOW(SYS_futex),
-        ALLOW(SYS_read),
-        ALLOW(SYS_write),
-        ALLOW(SYS_exit),
-        ALLOW(SYS_exit_group),
-        BPF_STMT(BPF_RET | BPF_K, otherwise),
-    };
-    struct sock_fprog filter = {sizeof program / sizeof *program, program};
+    CHECK(filter->len < FILTER_MOST);
+    filter->filter[filter->len++] = statement;
+}
+
+static void allow(struct sock_fprog *filter, const int *calls)
+{
+    for (; *calls != END; calls++) {
+        add(filter,
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)*calls, 0, 1));
+        add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    }
+}
+
+static void install_filter(unsigned int otherwise, const int *also, const int *and_also)
+{
+    struct sock_filter program[FILTER_MOST];
+    struct sock_fprog filter = {0, program};
+    add(&filter,
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+    allow(&filter, for_malloc);
+    allow(&filter, also);
+    allow(&filter, and_also);
+    add(&filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise));
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         test_skip("no_new_privs is not to be had");
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0)
@@ -116,20 +150,15 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
-int main(int argc, char **argv)
+static void grow_in_sandbox(bool kill)
 {
-    test_begin(60);
-    CHECK(argc == 2);
-    bool kill = strcmp(argv[1], "kill") == 0;
-    CHECK(kill || strcmp(argv[1], "errno") == 0);
-    free(opaque(malloc(100)));
-
     pthread_t threads[THREADS];
     CHECK(pthread_barrier_init(&filtered, NULL, THREADS + 1) == 0);
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, thread_main, (void *)i) == 0);
     pthread_barrier_wait(&filtered);
-    install_filter(kill ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM);
+    install_filter(kill ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM, for_nothing,
+                   for_nothing);
     pthread_barrier_wait(&filtered);
     grow_and_shrink(all_blocks[THREADS], 7);
     if (!kill) {
@@ -138,6 +167,99 @@ int main(int argc, char **argv)
     }
     grow_and_shrink(all_blocks[THREADS], 8);
     pthread_barrier_wait(&filtered);
+}
+
+/* ---- The thread of SNUG_PURGE_THREAD=1 ------------------------------------------------------- */
+
+enum { LOOKS = 1000, CHUNKS = 24, CHUNK = 2 << 20 };
+
+/* /proc/self/status, opened ahead; each says what is so when it is read first. */
+static int looks[LOOKS];
+static size_t next_look;
+
+static void prepare_to_look(void)
+{
+    for (size_t i = 0; i < LOOKS; i++)
+        CHECK((looks[i] = open("/proc/self/status", O_RDONLY)) >= 0);
+}
+
+struct state {
+    size_t threads, resident_kib;
+};
+
+static struct state look(void)
+{
+    static char text[8192];
+    CHECK(next_look < LOOKS);
+    ssize_t length = read(looks[next_look++], text, sizeof text - 1);
+    CHECK(length > 0);
+    text[length] = 0;
+    const char *threads = strstr(text, "Threads:"), *resident = strstr(text, "VmRSS:");
+    CHECK(threads != NULL && resident != NULL);
+    return (struct state){strtoul(threads + 8, NULL, 10), strtoul(resident + 6, NULL, 10)};
+}
+
+static void sleep_ms(long ms)
+{
+    static int never;
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    syscall(SYS_futex, &never, 0 /* FUTEX_WAIT */, 0, &time, NULL, 0);
+}
+
+/* What goes back is missed at once, and kept from then on. */
+static void make_it_keep(void)
+{
+    void *chunks[CHUNKS];
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < CHUNKS; i++) {
+            CHECK((chunks[i] = opaque(malloc(CHUNK))) != NULL);
+            memset(chunks[i], 1, CHUNK);
+        }
+        for (size_t i = 0; i < CHUNKS; i++)
+            free(chunks[i]);
+    }
+    for (size_t i = 0; i < 2000; i++) /* slow paths, in which the thread is started */
+        free(opaque(malloc(1 + i)));
+}
+
+/* Until what was kept has gone, and the thread with it. */
+static void wait_until_gone(void)
+{
+    struct state state = look(), before = state;
+    CHECK_MSG(before.resident_kib > 30 * 1024, "nothing was kept: %zu KiB", before.resident_kib);
+    for (int tries = 0; (state.resident_kib > 20 * 1024 || state.threads != 1) && tries < 400;
+         tries++) {
+        sleep_ms(50);
+        state = look();
+    }
+    CHECK_MSG(state.resident_kib <= 20 * 1024, "%zu KiB stay, of %zu", state.resident_kib,
+              before.resident_kib);
+    CHECK_MSG(state.threads == 1, "the thread stays");
+}
+
+static void helper_in_sandbox(void)
+{
+    prepare_to_look();
+    make_it_keep();
+    CHECK_MSG(look().threads == 2, "no thread was started");
+    install_filter(SECCOMP_RET_KILL_PROCESS, for_helper, for_its_start);
+    wait_until_gone();
+    make_it_keep();
+    CHECK_MSG(look().threads == 2, "no other thread was started");
+    wait_until_gone();
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(60);
+    CHECK(argc == 2);
+    free(opaque(malloc(100)));
+    if (strcmp(argv[1], "helper") == 0)
+        helper_in_sandbox();
+    else if (strcmp(argv[1], "kill") == 0 || strcmp(argv[1], "errno") == 0)
+        grow_in_sandbox(strcmp(argv[1], "kill") == 0);
+    else
+        CHECK_MSG(false, "%s", argv[1]);
     check_heap();
     _exit(0);
 }

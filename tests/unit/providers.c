@@ -443,6 +443,7 @@ TEST(the_limit_of_a_control_group)
     assert_int_equal(limit_in("7:memory:/\n", true), 9223372036854771712u);
     assert_int_equal(limit_in("nonsense", false), SIZE_MAX);
     assert_int_equal(limit_in("", false), SIZE_MAX);
+    assert_int_equal(limit_of_cgroup("/no/such/file", directory), 0);
     snprintf(path, sizeof(path), "rm -r %s/v1 %s/v2 %s/cgroup", directory, directory, directory);
     assert_int_equal(system(path), 0);
 }
