@@ -101,6 +101,17 @@ class Providers(unittest.TestCase):
         path = os.path.join(self.directory, "heap")
         self.check(self.structure(PROVIDER="file", FILE=path, FILE_GROW=1, PROVIDER_SIZE="8M"))
 
+    def test_an_empty_file_of_the_name_stays_also_when_it_forks(self):
+        path = os.path.join(self.directory, "heap")
+        with open(path, "w", encoding="utf-8"):
+            pass
+        there = os.stat(path)
+        for options in ({"FILE": path}, {"FILE_DIR": self.directory}):
+            done = self.structure(PROVIDER="file", FILE_GROW=1, PROVIDER_SIZE="8M", **options)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "asked\n", ""))
+            self.assertEqual(os.listdir(self.directory), ["heap"])
+            self.assertEqual(os.stat(path).st_ino, there.st_ino)
+
     def test_a_killed_process_leaves_nothing(self):
         done = run(
             ["sh", "-c", "kill -9 $$"], PROVIDER="file", FILE_DIR=self.directory, FILE_GROW=1
