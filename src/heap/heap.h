@@ -71,7 +71,7 @@ const char *heap_check(void);
 
 /* ---- Start, threads, exit (lifecycle.c) ---- */
 
-/* Makes the heap usable; called by the first slow path. */
+/* Makes the heap usable and reads the options, if nobody has; called by the first slow path. */
 void heap_init(void);
 
 /* The calling thread's cache. One is made once the thread has allocated a little, so a thread that

@@ -48,6 +48,9 @@ static void read_options(char **environment)
 
 void heap_init(void)
 {
+    /* acquire: pairs with the release below */
+    if (__atomic_load_n(&init_done, __ATOMIC_ACQUIRE))
+        return;
     lock_take(&init_lock);
     if (!init_done) {
         read_options(os_environment());
@@ -115,8 +118,7 @@ static void thread_end(void *argument)
 
 void heap_start(char **environment)
 {
-    if (!__atomic_load_n(&init_done, __ATOMIC_ACQUIRE))
-        heap_init();
+    heap_init();
     read_options(environment);
     purge_thread_init();
     os_fork_init(heap_fork_before, heap_fork_in_parent, heap_fork_in_child);

@@ -26,6 +26,7 @@ struct options {
 /* The numbers of the choices, in the order of their lists in the table. */
 enum { PRESET_LEAN, PRESET_BALANCED, PRESET_FAST };
 enum { HUGE_PAGES_AUTO, HUGE_PAGES_NEVER, HUGE_PAGES_ALWAYS };
+enum { DEEPBIND_DROP, DEEPBIND_KEEP };
 enum { MISUSE_ABORT, MISUSE_WARN };
 enum { CHECK_FAST, CHECK_FULL };
 enum { NAMES_START, NAMES_ALL, NAMES_NONE };
