@@ -75,7 +75,7 @@ open_plugins() {
     test_program dlopen
     test_program deepbind
     test_module dlopen_plugin opens/plugins/plugin.so
-    test_module dlopen_library opens/library.so -Wl,--enable-new-dtags,-rpath,'$ORIGIN/plugins'
+    test_module dlopen_library opens/library.so "-Wl,--enable-new-dtags,-rpath,\$ORIGIN/plugins"
     test_module dlopen_called called.so
     test_module deepbind_plugin alone.so
     for case in runpath origin failure handles; do
