@@ -135,7 +135,7 @@ static void *open_often(void *unused)
 {
     (void)unused;
     pthread_barrier_wait(&all_ready);
-    for (size_t i = 0; i < test_scale(20, 1000); i++) {
+    for (size_t i = 0; i < test_scale(20, 300); i++) {
         void *plugin = library_open("plugin.so", RTLD_NOW | RTLD_DEEPBIND);
         CHECK_MSG(plugin != NULL, "%s", dlerror());
         CHECK(library_open("no-such-object.so", RTLD_NOW) == NULL && dlerror() != NULL);
@@ -148,7 +148,7 @@ static void *allocate_often(void *unused)
 {
     (void)unused;
     pthread_barrier_wait(&all_ready);
-    for (size_t i = 0; i < test_scale(20000, 1000000); i++) {
+    for (size_t i = 0; i < test_scale(20000, 300000); i++) {
         size_t size = 1 + i * 7919 % 5000;
         char *block = opaque(malloc(size));
         pattern_fill(block, size, i);
