@@ -161,6 +161,9 @@ static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, 
     CHECK(cells->top == NULL);
     cell_clear(cells, cell, units, former);
     cells->top = cell;
+    char *written = (char *)(cell_past(cell) + 1);
+    if (cells->fresh < written)
+        cells->fresh = written;
 }
 
 /* Takes a free cell out of its list, or from being the top. Returns its pages that are gone. */
@@ -206,13 +209,24 @@ static void cells_count_span(struct cells *cells, size_t change)
     __atomic_store_n(&cells->span_count, cells->span_count + change, __ATOMIC_RELAXED);
 }
 
+/* Whether what is in use has a header in every page or more, on the average: then a new span will
+ * be touched throughout, however little the program writes. */
+static bool cells_are_packed(const struct cells *cells)
+{
+    size_t count = cells->taken - cells->given;
+    size_t bytes = (cells->span_count * CELL_UNITS - cells->free_units) * CELL_UNIT;
+    return count != 0 && bytes / count <= PAGE_BYTES;
+}
+
 static bool span_new(struct cells *cells)
 {
+    bool (*take)(struct spans *, struct span *, enum span_kind, size_t, size_t) =
+        cells_are_packed(cells) ? span_take_packed : span_take;
     struct span *span = meta_take_from(cells->spans->meta, sizeof(*span));
     if (span == NULL)
         return false;
     span->units = 1;
-    if (!span_take(cells->spans, span, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES)) {
+    if (!take(cells->spans, span, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES)) {
         meta_give_to(cells->spans->meta, span, sizeof(*span));
         return false;
     }
@@ -231,6 +245,7 @@ static bool span_new(struct cells *cells)
         if (UNLIKELY(gone != 0))
             cell_set_gone(cells, old, gone);
     }
+    cells->fresh = span->zero ? span->start : span_end(span);
     cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
     cells_count_free(cells, CELL_UNITS - 1, 0);
     COUNT(cell_spans_made, 1);
@@ -292,8 +307,15 @@ static size_t aligned_front(const struct cell *cell, size_t alignment)
     return (align_up(least, alignment) - block) / CELL_UNIT;
 }
 
+/* How many bytes of a block, `front` units into the top, may not be zero. */
+static size_t top_dirty_bytes(const struct cells *cells, size_t front)
+{
+    const char *block = (const char *)cells->top + front * CELL_UNIT + CELL_HEADER;
+    return cells->fresh > block ? (size_t)(cells->fresh - block) : 0;
+}
+
 static void *take_locked(struct cells *cells, size_t units, size_t alignment, bool may_grow,
-                         struct misuse *misuse)
+                         struct misuse *misuse, size_t *dirty)
 {
     size_t slack = alignment <= CELL_UNIT ? 0 : alignment / CELL_UNIT + CELL_LEAST_UNITS;
     struct cell *cell = cell_list_best(cells, units + slack);
@@ -308,8 +330,10 @@ static void *take_locked(struct cells *cells, size_t units, size_t alignment, bo
         return NULL;
     }
     bool was_top = cell == cells->top;
+    size_t front = aligned_front(cell, alignment);
+    *dirty = was_top ? top_dirty_bytes(cells, front) : SIZE_MAX;
     size_t free_units = cell->units, gone = cell_unlist(cells, cell);
-    cell = cell_cut(cells, cell, aligned_front(cell, alignment), units, was_top);
+    cell = cell_cut(cells, cell, front, units, was_top);
     cells_count_free(cells, 0, cell->units);
     if (UNLIKELY(gone != 0))
         cells_missed(cells, next_cell(cell), cell->units, free_units, gone);
@@ -319,10 +343,17 @@ static void *take_locked(struct cells *cells, size_t units, size_t alignment, bo
 void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
                  struct misuse *misuse)
 {
+    size_t dirty;
+    return cells_take_known(cells, bytes, alignment, may_grow, misuse, &dirty);
+}
+
+void *cells_take_known(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+                       struct misuse *misuse, size_t *dirty)
+{
     size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
     misuse->kind = MISUSE_NONE;
     lock_take(&cells->lock);
-    void *block = take_locked(cells, units, alignment, may_grow, misuse);
+    void *block = take_locked(cells, units, alignment, may_grow, misuse, dirty);
     if (LIKELY(block != NULL)) {
         GAUGE_ADD(cells->taken, 1);
         GAUGE_ADD(cells->taken_units, units);

@@ -131,13 +131,10 @@ static const char *cell_spans_check(struct cells *cells)
     LIST_EACH(node, &spans->segments)
     {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
-        for (char *at = segment->start; at < segment_end(segment) && wrong == NULL;) {
-            const struct span *span = (const struct span *)page_map_entry((uintptr_t)at);
-            if (span->kind == SPAN_CELLS && cells_of(span) == cells) {
-                wrong = cell_span_check(span, &free_units);
-                count++;
-            }
-            at = span_end(span);
+        EACH_SPAN(span, segment)
+        if (wrong == NULL && span->kind == SPAN_CELLS && cells_of(span) == cells) {
+            wrong = cell_span_check(span, &free_units);
+            count++;
         }
     }
     lock_release(&spans->lock);

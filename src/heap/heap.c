@@ -15,30 +15,31 @@
 /* ---- Taking ---- */
 
 /* A cell that does not come from a thread's quick lists. */
-static void *take_new_cell(struct heap *heap, size_t bytes, size_t alignment)
+static void *take_new_cell(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     struct misuse misuse;
-    void *block = arenas_take_cell(&heap->arenas, bytes, alignment, &misuse);
+    void *block = arenas_take_cell(&heap->arenas, bytes, alignment, &misuse, dirty);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);
     return block;
 }
 
-static void *take_medium(struct heap *heap, size_t bytes)
+static void *take_medium(struct heap *heap, size_t bytes, size_t *dirty)
 {
     struct cache *cache = heap_cache(heap);
     void *block = cache_pop_cell(cache, bytes);
     if (block != NULL)
         return block;
     cache_miss_cell(cache, bytes);
-    return take_new_cell(heap, bytes, MIN_ALIGN);
+    return take_new_cell(heap, bytes, MIN_ALIGN, dirty);
 }
 
 static void *take_medium_aligned(struct heap *heap, size_t bytes, size_t alignment)
 {
     bytes = size_max(bytes, SMALL_MOST + 1);
+    size_t dirty;
     void *block = cache_pop_cell_aligned(heap_cache(heap), bytes, alignment);
-    return block != NULL ? block : take_new_cell(heap, bytes, alignment);
+    return block != NULL ? block : take_new_cell(heap, bytes, alignment, &dirty);
 }
 
 static void *take_object(struct heap *heap, size_t class)
@@ -55,7 +56,8 @@ static void *take_small(struct heap *heap, size_t class)
     const struct cache *cache = heap_cache(heap); /* which also makes malloc's heap ready */
     bool waiting = *cache->top[class] >= MARK_LIMIT;
     if (!waiting && arenas_class_is_cold(&heap->arenas, class)) {
-        void *cell = take_new_cell(heap, class_bytes(class), MIN_ALIGN);
+        size_t dirty;
+        void *cell = take_new_cell(heap, class_bytes(class), MIN_ALIGN, &dirty);
         if (cell != NULL)
             return cell;
     }
@@ -72,17 +74,16 @@ static size_t medium_most(const struct heap *heap)
     return heap->spans.compact ? SMALL_MOST : CELL_MOST;
 }
 
-static void *take_large(struct heap *heap, size_t bytes, size_t alignment, bool *zero)
+static void *take_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     heap_thread_cache(); /* makes malloc's heap ready */
-    return large_take(&heap->spans, bytes, alignment, zero);
+    return large_take(&heap->spans, bytes, alignment, dirty);
 }
 
-/* A block of any size and alignment, by the memory that there is. `*zero` says whether it is known
- * to be zero. */
-static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
+/* A block of any size and alignment. Behind its first `*dirty` bytes it is known to be zero. */
+static void *take_any(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
 {
-    *zero = false;
+    *dirty = SIZE_MAX;
     if (alignment <= MIN_ALIGN) {
         if (bytes <= SMALL_MOST) {
             size_t class = class_of_size(bytes + (bytes == 0));
@@ -90,8 +91,8 @@ static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *z
             return take_small(heap, class);
         }
         if (bytes <= medium_most(heap))
-            return take_medium(heap, bytes);
-        return take_large(heap, bytes, MIN_ALIGN, zero);
+            return take_medium(heap, bytes, dirty);
+        return take_large(heap, bytes, MIN_ALIGN, dirty);
     }
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
@@ -103,34 +104,34 @@ static void *take_any(struct heap *heap, size_t alignment, size_t bytes, bool *z
         return take_object(heap, class_of_size(rounded));
     if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
         return take_medium_aligned(heap, bytes, alignment);
-    return take_large(heap, bytes, alignment, zero);
+    return take_large(heap, bytes, alignment, dirty);
 }
 
 /* There was nothing. What is cached goes back before a program is told so, first in this heap, then
  * in all others, since they may share a provider, and do share the limits of the process; and who
  * asked to be told first may free something. A request that no amount of memory could serve does
  * not cost the program its caches. */
-static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
+static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
 {
     if (bytes >= MAX_REQUEST / 2 || alignment >= MAX_REQUEST / 2)
         return NULL;
     heap_trim_of(heap, 0);
-    void *block = take_any(heap, alignment, bytes, zero);
+    void *block = take_any(heap, alignment, bytes, dirty);
     if (block == NULL && heaps_trim_others(heap, bytes))
-        block = take_any(heap, alignment, bytes, zero);
+        block = take_any(heap, alignment, bytes, dirty);
     if (block == NULL && heap_call_back(heap, bytes)) {
         heap_trim_of(heap, 0);
-        block = take_any(heap, alignment, bytes, zero);
+        block = take_any(heap, alignment, bytes, dirty);
     }
     return block;
 }
 
 /* Does not poll; who calls it has. */
-static inline void *take(struct heap *heap, size_t alignment, size_t bytes, bool *zero)
+static inline void *take(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
 {
-    void *block = take_any(heap, alignment, bytes, zero);
+    void *block = take_any(heap, alignment, bytes, dirty);
     if (UNLIKELY(block == NULL))
-        block = take_again(heap, alignment, bytes, zero);
+        block = take_again(heap, alignment, bytes, dirty);
     else if (UNLIKELY(heap->record != NULL))
         heap_look_at_limit(heap);
     return block;
@@ -138,26 +139,30 @@ static inline void *take(struct heap *heap, size_t alignment, size_t bytes, bool
 
 void *heap_take_in(struct heap *heap, size_t bytes)
 {
-    bool zero;
+    size_t dirty;
     events_poll();
-    return take(heap, MIN_ALIGN, bytes, &zero);
+    return take(heap, MIN_ALIGN, bytes, &dirty);
 }
 
 void *heap_take_zero_in(struct heap *heap, size_t bytes)
 {
-    bool zero;
+    size_t dirty;
     events_poll();
-    void *block = take(heap, MIN_ALIGN, bytes, &zero);
-    if (block != NULL && !zero)
-        memset(block, 0, bytes);
+    void *block = take(heap, MIN_ALIGN, bytes, &dirty);
+    if (block == NULL || dirty == 0)
+        return block;
+    if (bytes > medium_most(heap))
+        large_zero(&heap->spans, block, size_min(bytes, dirty));
+    else
+        memset(block, 0, size_min(bytes, dirty));
     return block;
 }
 
 void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
-    bool zero;
+    size_t dirty;
     events_poll();
-    return take(heap, alignment, bytes, &zero);
+    return take(heap, alignment, bytes, &dirty);
 }
 
 /* What most calls of a thread that has a cache come for: its other magazine. */
@@ -172,10 +177,10 @@ static void *take_from_spare(size_t bytes)
 
 void *heap_take(size_t bytes)
 {
-    bool zero;
+    size_t dirty;
     events_poll();
     void *object = bytes <= SMALL_MOST ? take_from_spare(bytes) : NULL;
-    return object != NULL ? object : take(&heap_default, MIN_ALIGN, bytes, &zero);
+    return object != NULL ? object : take(&heap_default, MIN_ALIGN, bytes, &dirty);
 }
 
 void *heap_take_zero(size_t bytes)
@@ -214,9 +219,26 @@ struct place {
     size_t class;
 };
 
-static bool has_huge(struct heap *heap, void *context)
+static bool has_large(struct heap *heap, void *context)
 {
-    return large_has_huge(&heap->spans, *(uintptr_t *)context);
+    return large_has(&heap->spans, *(uintptr_t *)context);
+}
+
+static bool covers(struct heap *heap, void *context)
+{
+    return large_covers(&heap->spans, *(uintptr_t *)context);
+}
+
+/* The heap that has a large block at an address; otherwise the one in whose memory it is; if none
+ * does, malloc's, which says so. */
+static struct heap *heap_of_large(uintptr_t address)
+{
+    if (!heaps_exist() || has_large(&heap_default, &address))
+        return &heap_default;
+    struct heap *heap = heaps_find(has_large, &address);
+    if (heap == NULL)
+        heap = heaps_find(covers, &address);
+    return heap != NULL ? heap : &heap_default;
 }
 
 static struct place place_elsewhere(uintptr_t address)
@@ -230,11 +252,8 @@ static struct place place_elsewhere(uintptr_t address)
             place.class = span->class;
         else if (span->kind == SPAN_CELLS)
             place.class = PAGE_MAP_CELL;
-    } else if (entry == 0 && address != 0) {
-        /* Foreign; or huge, and there was no memory for its leaf of the page map. */
-        struct heap *heap = heaps_find(has_huge, &address);
-        if (heap != NULL)
-            place.heap = heap;
+    } else if (address != 0) {
+        place.heap = heap_of_large(address);
     }
     return place;
 }
@@ -356,12 +375,12 @@ enum { GROWN_LEAST = 257 };
 static void *take_to_grow(struct heap *heap, size_t bytes)
 {
     void *block = NULL;
-    bool zero;
+    size_t dirty;
     if (bytes >= GROWN_LEAST && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
-        block = take_new_cell(heap, bytes, MIN_ALIGN);
+        block = take_new_cell(heap, bytes, MIN_ALIGN, &dirty);
     else if (bytes > CELL_MOST)
-        block = large_take_grown(&heap->spans, bytes, &zero);
-    return block != NULL ? block : take(heap, MIN_ALIGN, bytes, &zero);
+        block = large_take_grown(&heap->spans, bytes, &dirty);
+    return block != NULL ? block : take(heap, MIN_ALIGN, bytes, &dirty);
 }
 
 /* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little grows
@@ -374,9 +393,9 @@ static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
 
 static void *resize_by_copy(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
-    bool zero;
+    size_t dirty;
     void *moved = bytes > old_bytes ? take_to_grow(place.heap, bytes_to_grow(old_bytes, bytes))
-                                    : take(place.heap, MIN_ALIGN, bytes, &zero);
+                                    : take(place.heap, MIN_ALIGN, bytes, &dirty);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));

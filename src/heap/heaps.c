@@ -318,7 +318,8 @@ struct heap *heap_create(const struct heap_settings *settings)
         return NULL;
     }
     list_lock();
-    record->heap.id = ++heaps.ids;
+    __atomic_store_n(&heaps.ids, heaps.ids + 1, __ATOMIC_RELAXED);
+    record->heap.id = heaps.ids;
     list_push(&heaps.heaps, &record->link);
     lock_release(&heaps.lock);
     return &record->heap;
@@ -410,6 +411,12 @@ bool heaps_trim_others(struct heap *heap, size_t bytes)
     }
     lock_release(&heaps.lock);
     return given != 0;
+}
+
+bool heaps_exist(void)
+{
+    /* relaxed: who has a block of a heap knows that it was made */
+    return __atomic_load_n(&heaps.ids, __ATOMIC_RELAXED) != 0;
 }
 
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context)

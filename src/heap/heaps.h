@@ -147,6 +147,9 @@ static ALWAYS_INLINE bool heap_push(struct heap *heap, uintptr_t address)
 /* Gives the calling thread's caches of all heaps back; it is about to end. */
 void heaps_thread_end(void);
 
+/* Whether there are heaps beside malloc's, or were. */
+bool heaps_exist(void);
+
 /* Calls `act` for every heap but malloc's until it returns true; returns that heap, or NULL. The
  * list is locked meanwhile. */
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context);

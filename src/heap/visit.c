@@ -27,12 +27,9 @@ static bool visit_span(const struct spans *spans, const struct span *span, struc
 static bool visit_segment(const struct spans *spans, const struct segment *segment,
                           struct visitor *visitor)
 {
-    for (char *at = segment->start; at < segment_end(segment);) {
-        const struct span *span = (const struct span *)page_map_entry((uintptr_t)at);
-        at = span_end(span);
-        if (!visit_span(spans, span, visitor))
-            return false;
-    }
+    EACH_SPAN(span, segment)
+    if (!visit_span(spans, span, visitor))
+        return false;
     return true;
 }
 
@@ -41,9 +38,9 @@ static bool visit_all(const struct spans *spans, struct visitor *visitor)
     LIST_EACH(node, &spans->segments)
     if (!visit_segment(spans, CONTAINER_OF(node, struct segment, link), visitor))
         return false;
-    LIST_EACH(node, &spans->huge)
-    if (!visit_span(spans, CONTAINER_OF(node, struct span, link), visitor))
-        return false;
+    for (const struct span *span = spans->huge; span != NULL; span = span->right)
+        if (!visit_span(spans, span, visitor))
+            return false;
     return true;
 }
 

@@ -314,7 +314,8 @@ uintptr_t arenas_take_larger(struct arenas *arenas, size_t class)
 
 /* From cells of other arenas that have more than `spare` units free. */
 static void *take_cell_from_others(struct arenas *arenas, const struct cells *here, size_t bytes,
-                                   size_t alignment, size_t spare, struct misuse *misuse)
+                                   size_t alignment, size_t spare, struct misuse *misuse,
+                                   size_t *dirty)
 {
     void *block = NULL;
     for (unsigned i = 0; i < arenas->count && block == NULL; i++) {
@@ -322,30 +323,31 @@ static void *take_cell_from_others(struct arenas *arenas, const struct cells *he
         /* relaxed: a hint */
         if (other != NULL && other != here &&
             __atomic_load_n(&other->free_units, __ATOMIC_RELAXED) > spare)
-            block = cells_take(other, bytes, alignment, false, misuse);
+            block = cells_take_known(other, bytes, alignment, false, misuse, dirty);
     }
     return block;
 }
 
-void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse)
+void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse,
+                       size_t *dirty)
 {
     misuse->kind = MISUSE_NONE;
     tick_if_due(arenas);
     struct cells *here = arena_cells(arenas, arena_here(arenas));
     if (UNLIKELY(here == NULL))
-        return take_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse);
-    void *block = cells_take(here, bytes, alignment, false, misuse);
+        return take_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse, dirty);
+    void *block = cells_take_known(here, bytes, alignment, false, misuse, dirty);
     if (block == NULL)
-        block = take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse);
+        block = take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse, dirty);
     if (block == NULL)
-        block = cells_take(here, bytes, alignment, true, misuse);
+        block = cells_take_known(here, bytes, alignment, true, misuse, dirty);
     if (block == NULL) {
         /* No memory: as in arenas_take. */
         arenas_trim(arenas);
-        block = cells_take(here, bytes, alignment, true, misuse);
+        block = cells_take_known(here, bytes, alignment, true, misuse, dirty);
     }
     if (block == NULL)
-        block = take_cell_from_others(arenas, here, bytes, alignment, 0, misuse);
+        block = take_cell_from_others(arenas, here, bytes, alignment, 0, misuse, dirty);
     return block;
 }
 

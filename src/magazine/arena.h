@@ -81,8 +81,8 @@ bool arenas_class_is_cold(struct arenas *arenas, size_t class);
 
 /* A medium block, as cells_take: from the arena of the processor, from others that have a lot free,
  * or from a new span, in this order. */
-void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment,
-                       struct misuse *misuse);
+void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse,
+                       size_t *dirty);
 
 /* Empties all depots into the slabs, gives empty slabs back, and the pages inside of free
  * cells. Returns the bytes of the latter. */

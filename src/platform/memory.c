@@ -146,6 +146,21 @@ bool os_purge(void *start, size_t bytes)
     return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
 }
 
+size_t os_resident_bytes(const void *start, size_t bytes)
+{
+    uint8_t present[512]; /* one for each page */
+    size_t page = os_page_size(), resident = 0;
+    for (size_t done = 0; done < bytes;) {
+        size_t piece = size_min(bytes - done, sizeof(present) * page);
+        if (is_error(syscall3(SYS_mincore, (long)start + (long)done, (long)piece, (long)present)))
+            return bytes;
+        for (size_t i = 0; i < piece / page; i++)
+            resident += (present[i] & 1) * page;
+        done += piece;
+    }
+    return resident;
+}
+
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 {
     OS_COUNT(mremap, new_bytes);

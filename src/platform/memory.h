@@ -52,6 +52,9 @@ bool os_unmap(void *start, size_t bytes);
  * the contents are as before. */
 bool os_purge(void *start, size_t bytes);
 
+/* How many bytes of a range occupy memory; `bytes` if the system does not say. */
+size_t os_resident_bytes(const void *start, size_t bytes);
+
 /* Makes pages present, with their contents. False: there is no memory for all of them. */
 bool os_populate(void *start, size_t bytes);
 

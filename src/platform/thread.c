@@ -105,11 +105,21 @@ uint64_t os_random(void)
     return value ^ (value >> 31);
 }
 
-uint64_t os_clock(void)
+static uint64_t clock_read(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t os_clock(void)
+{
+    return clock_read(CLOCK_MONOTONIC_COARSE);
+}
+
+uint64_t os_clock_exact(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
 }
 
 /* Enough for what runs in it, and for what libc keeps of each thread besides. */

@@ -49,4 +49,7 @@ uint64_t os_random(void);
 /* Nanoseconds of a clock that never goes back, exact to a few milliseconds; cheap. */
 uint64_t os_clock(void);
 
+/* The same, as exact as the machine can: for what takes microseconds. */
+uint64_t os_clock_exact(void);
+
 #endif

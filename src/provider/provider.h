@@ -14,7 +14,10 @@
 struct provider {
     /* `bytes` of zero memory at a multiple of `alignment`, or NULL. */
     void *(*take)(const struct provider *provider, size_t bytes, size_t alignment);
-    /* Takes back what `take` gave. False: it cannot, and the memory stays the caller's. */
+    /* As `take`, for one block of the program's, where the system may use huge pages of its own
+     * accord. NULL: `take` serves. */
+    void *(*take_block)(const struct provider *provider, size_t bytes, size_t alignment);
+    /* Takes back what they gave. False: it cannot, and the memory stays the caller's. */
     bool (*give)(const struct provider *provider, void *start, size_t bytes);
     /* Drops the contents of free pages, which are zero afterwards. False: they are as before. */
     bool (*purge)(const struct provider *provider, void *start, size_t bytes);
@@ -24,12 +27,23 @@ struct provider {
     /* Told of memory in which many small blocks will lie: it may make some of it present. NULL:
      * there is nothing to do. */
     void (*prepare)(const struct provider *provider, void *start, size_t bytes);
+    /* Makes zero memory that was never written to, or was purged, present: by huge pages if `huge`,
+     * as far as they are to be had. Returns the nanoseconds that took; 0: it could not be done, or
+     * only in part. NULL: there is nothing to be gained by it. */
+    uint64_t (*populate)(const struct provider *provider, void *start, size_t bytes, bool huge);
     /* Asks for huge pages in such memory, or says that there should be none any more, for parts of
      * them are purged. True: it has them, or will. NULL: there are none. */
     bool (*want_huge)(const struct provider *provider, void *start, size_t bytes, bool huge);
     /* What `take` gives need not be zero after all. */
     bool unclean;
 };
+
+static inline void *provider_take_block(const struct provider *provider, size_t bytes,
+                                        size_t alignment)
+{
+    return provider->take_block != NULL ? provider->take_block(provider, bytes, alignment)
+                                        : provider->take(provider, bytes, alignment);
+}
 
 /* The system: private anonymous mappings. */
 extern const struct provider provider_os;

@@ -3,34 +3,16 @@
  */
 #include "options/options.h"
 #include "platform/memory.h"
+#include "platform/thread.h"
 #include "provider/limit.h"
 #include "provider/names.h"
 #include "provider/provider.h"
 #include "stats/stats.h"
 
-/* Huge pages are for heaps that have grown; in a small one they are mostly memory that nobody
- * asked for. */
-#define HUGE_PAGES_FROM (24 * MIB)
-
-/* Whether a heap that `bytes` more have been, or are to be, taken for may have huge pages. */
-static bool may_have_huge_pages(size_t bytes)
+static void *take_pages(size_t bytes, size_t alignment, enum os_pages pages)
 {
-    size_t mapped = COUNTED(map_bytes) - COUNTED(unmap_bytes);
-    return options.huge_pages == HUGE_PAGES_ALWAYS ||
-           (options.huge_pages == HUGE_PAGES_AUTO && mapped + bytes >= HUGE_PAGES_FROM);
-}
-
-static enum os_pages pages_for(size_t bytes)
-{
-    return may_have_huge_pages(bytes) ? OS_PAGES_ANY : OS_PAGES_SMALL;
-}
-
-static void *take(const struct provider *provider, size_t bytes, size_t alignment)
-{
-    (void)provider;
     if (!limit_take(bytes))
         return NULL;
-    enum os_pages pages = pages_for(bytes);
     void *start = alignment <= os_page_size() ? os_map(bytes, pages)
                                               : os_map_aligned(bytes, alignment, pages);
     if (start == NULL) {
@@ -41,6 +23,20 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
     COUNT(map_bytes, bytes);
     mapping_name(start, bytes, "snug heap");
     return start;
+}
+
+static void *take(const struct provider *provider, size_t bytes, size_t alignment)
+{
+    (void)provider;
+    bool asked = options.huge_pages == HUGE_PAGES_ALWAYS;
+    return take_pages(bytes, alignment, asked ? OS_PAGES_ANY : OS_PAGES_SMALL);
+}
+
+static void *take_block(const struct provider *provider, size_t bytes, size_t alignment)
+{
+    (void)provider;
+    bool declined = options.huge_pages == HUGE_PAGES_NEVER;
+    return take_pages(bytes, alignment, declined ? OS_PAGES_SMALL : OS_PAGES_ANY);
 }
 
 static bool give(const struct provider *provider, void *start, size_t bytes)
@@ -91,18 +87,33 @@ static void prepare(const struct provider *provider, void *start, size_t bytes)
         os_populate(start, size_min(bytes, align_up(options.prefault, os_page_size())));
 }
 
+static uint64_t populate(const struct provider *provider, void *start, size_t bytes, bool huge)
+{
+    (void)provider;
+    if (huge)
+        os_advise_huge_pages(start, bytes, true);
+    uint64_t begin = os_clock_exact();
+    bool done = os_populate(start, bytes);
+    uint64_t elapsed = os_clock_exact() - begin;
+    if (huge)
+        os_advise_huge_pages(start, bytes, false);
+    return done ? elapsed + 1 : 0;
+}
+
 static bool want_huge(const struct provider *provider, void *start, size_t bytes, bool huge)
 {
     (void)provider;
-    if (huge && (!may_have_huge_pages(0) || bytes < OS_HUGE_PAGE))
+    if (huge && (options.huge_pages != HUGE_PAGES_ALWAYS || bytes < OS_HUGE_PAGE))
         return false;
     os_advise_huge_pages(start, bytes, huge);
     return huge;
 }
 
 const struct provider provider_os = {.take = take,
+                                     .take_block = take_block,
                                      .give = give,
                                      .purge = purge,
                                      .resize = resize,
                                      .prepare = prepare,
+                                     .populate = populate,
                                      .want_huge = want_huge};

@@ -39,6 +39,17 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
     return start;
 }
 
+static void *take_block(const struct provider *provider, size_t bytes, size_t alignment)
+{
+    struct quota *quota = quota_of(provider);
+    if (!count_more(quota, bytes))
+        return NULL;
+    void *start = provider_take_block(quota->under, bytes, alignment);
+    if (start == NULL)
+        count_less(quota, bytes);
+    return start;
+}
+
 static bool give(const struct provider *provider, void *start, size_t bytes)
 {
     struct quota *quota = quota_of(provider);
@@ -72,6 +83,7 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
 void quota_init(struct quota *quota, const struct provider *under, size_t limit)
 {
     *quota = (struct quota){.provider = {.take = take,
+                                         .take_block = take_block,
                                          .give = give,
                                          .purge = purge,
                                          .resize = resize,

@@ -52,30 +52,17 @@ static void walk_cells(struct values *values, struct peek *peek, uintptr_t start
     }
 }
 
-/* As page_map_entry. */
-static uintptr_t entry_at(struct peek *peek, const struct anchor *anchor, uintptr_t address)
+/* False: the walk led astray. A segment has at most a span a page. */
+static bool walk_segment(struct values *values, struct peek *peek, const struct segment *segment)
 {
-    uintptr_t *const *root = PEEK(peek, *anchor->page_map);
-    const uintptr_t *leaf = root == NULL ? NULL : PEEK(peek, root[address >> 32]);
-    return leaf == NULL ? 0 : entry_untagged(PEEK(peek, leaf[(uint32_t)address >> PAGE_SHIFT]));
-}
-
-static bool walk_segment(struct values *values, struct peek *peek, const struct anchor *anchor,
-                         const struct segment *segment)
-{
-    uintptr_t at = (uintptr_t)PEEK(peek, segment->start);
-    uintptr_t end = at + (PEEK(peek, segment->pages) << PAGE_SHIFT);
-    while (at < end && page_map_covers(at)) {
-        uintptr_t entry = entry_at(peek, anchor, at);
-        const struct span *span = (const struct span *)entry;
-        size_t pages = entry_is_span(entry) ? PEEK(peek, span->pages) : 0;
-        if (pages == 0)
-            return false;
+    size_t steps = PEEK(peek, segment->pages);
+    const struct span *span = PEEK(peek, segment->first);
+    for (; span != NULL && steps != 0; steps--) {
         if (PEEK(peek, span->kind) == SPAN_CELLS)
-            walk_cells(values, peek, at);
-        at += pages << PAGE_SHIFT;
+            walk_cells(values, peek, (uintptr_t)PEEK(peek, span->start));
+        span = PEEK(peek, span->right);
     }
-    return true;
+    return span == NULL;
 }
 
 void values_read_medium(struct values *values, struct peek *peek, const struct anchor *anchor)
@@ -88,7 +75,7 @@ void values_read_medium(struct values *values, struct peek *peek, const struct a
     while (node != head && values->medium_known) {
         values->medium_known =
             node != NULL && steps-- != 0 &&
-            walk_segment(values, peek, anchor, CONTAINER_OF(node, struct segment, link));
+            walk_segment(values, peek, CONTAINER_OF(node, struct segment, link));
         if (values->medium_known)
             node = PEEK(peek, node->next);
     }

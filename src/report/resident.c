@@ -55,6 +55,16 @@ static void walk_spans(struct walk *walk, const struct list *head)
     }
 }
 
+static void walk_huge(struct walk *walk, const struct spans *spans)
+{
+    const struct span *span = PEEK(walk->peek, spans->huge);
+    for (; span != NULL && !walk->failed; span = PEEK(walk->peek, span->right)) {
+        walk_range(walk, (uintptr_t)PEEK(walk->peek, span->start),
+                   (size_t)PEEK(walk->peek, span->pages) << PAGE_SHIFT);
+        walk->failed |= walk->steps-- == 0;
+    }
+}
+
 static void walk_meta(struct walk *walk, const struct meta *meta)
 {
     size_t count = size_min(PEEK(walk->peek, meta->range_count), META_RANGES);
@@ -80,7 +90,7 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
     walk->steps = PEEK(walk->peek, spans->huge_count) + values->free_runs + 2 * RUN_BINS + 65536;
     walk_segments(walk, &spans->segments);
     walk_segments(walk, &spans->cache.list);
-    walk_spans(walk, &spans->huge);
+    walk_huge(walk, spans);
     walk_meta(walk, PEEK(walk->peek, spans->meta));
     uint64_t excess = walk_clean(walk, spans);
     if (walk->failed || values->resident == UNKNOWN)

@@ -12,6 +12,7 @@
 #include "meta/meta.h"
 #include "provider/provider.h"
 
+struct span;
 struct spans;
 
 struct segment {
@@ -19,6 +20,7 @@ struct segment {
     struct spans *spans; /* that it belongs to */
     char *start;
     size_t pages;
+    struct span *first;  /* the leftmost of the spans that tile it */
     uint32_t used_pages; /* <= pages: those that belong to slabs, cells and large objects */
     /* While it is in the cache: */
     uint32_t dirty_pages; /* those that occupy memory; 0: all of it is zero */
@@ -26,9 +28,10 @@ struct segment {
     uint32_t longest;     /* pages of the longest run of one kind in it */
     uint16_t uses;        /* its generation: how many times the cache has given it out again */
     bool huge_pages;      /* they were asked for */
-    bool loosened;        /* and declined again, to purge parts of them */
+    bool loosened : 1;    /* and declined again, to purge parts of them */
+    bool undeclined : 1;  /* it was one block, for which the system may use them by itself */
 };
-_Static_assert(sizeof(struct segment) <= META_LEAST, "the least block of metadata");
+_Static_assert(sizeof(struct segment) <= 2 * META_LEAST, "a block of metadata");
 
 /* A segment of `pages`, all zero, with its descriptor from `meta`; or NULL. */
 struct segment *segment_new(struct spans *spans, const struct provider *provider, struct meta *meta,

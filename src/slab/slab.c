@@ -13,7 +13,11 @@
 #include "platform/check.h"
 #include "stats/stats.h"
 
-_Static_assert(sizeof(struct slab) <= 2 * META_LEAST, "a slab's descriptor is 128 bytes");
+/* 128 bytes, but of the smallest class, which has more objects than bits fit in. */
+static size_t descriptor_bytes(size_t objects)
+{
+    return sizeof(struct slab) + (objects + 63) / 64 * sizeof(uint64_t);
+}
 
 void bin_clear(struct bin *bin)
 {
@@ -74,14 +78,14 @@ static void slab_list(struct bin *bin, struct slab *slab)
 static struct slab *slab_new(struct bin *bin)
 {
     const struct size_class *class = &size_classes[bin->class];
-    struct slab *slab = meta_take_from(bin->spans->meta, sizeof(*slab));
+    size_t pages = class_slab_pages(bin->spans->compact, bin->class);
+    size_t bytes = pages << PAGE_SHIFT, described = descriptor_bytes(bytes / class->bytes);
+    struct slab *slab = meta_take_from(bin->spans->meta, described);
     if (slab == NULL)
         return NULL;
-    size_t pages = class_slab_pages(bin->spans->compact, bin->class);
-    size_t bytes = pages << PAGE_SHIFT;
-    slab->span.units = sizeof(*slab) / META_LEAST + (sizeof(*slab) % META_LEAST != 0);
-    if (!span_take(bin->spans, &slab->span, SPAN_SLAB, pages, bytes)) {
-        meta_give_to(bin->spans->meta, slab, sizeof(*slab));
+    slab->span.units = (uint8_t)((described + META_LEAST - 1) / META_LEAST);
+    if (!span_take_packed(bin->spans, &slab->span, SPAN_SLAB, pages, bytes)) {
+        meta_give_to(bin->spans->meta, slab, described);
         return NULL;
     }
     size_t offset = (uintptr_t)slab->span.start & (GRID_BYTES - 1);
@@ -90,7 +94,7 @@ static struct slab *slab_new(struct bin *bin)
     slab->capacity = (uint16_t)((offset + bytes) / class->bytes - slab->first);
     slab->free_count = slab->capacity;
     slab->virgin = 0;
-    memset(slab->free_bits, 0, sizeof(slab->free_bits));
+    memset(slab->free_bits, 0, slab_words(slab) * sizeof(slab->free_bits[0]));
     CHECK(slab->capacity <= SLAB_OBJECTS_MOST);
     /* release: a thread that finds the slab by the page map finds its bin */
     __atomic_store_n(&slab->span.owner, bin, __ATOMIC_RELEASE);
@@ -381,9 +385,9 @@ const char *objects_check(const struct spans *spans, size_t class, const uintptr
 static const char *slab_check_objects(const struct bin *bin, const struct slab *slab)
 {
     const char *wrong = NULL;
-    for (size_t i = bitmap_next(slab->free_bits, SLAB_WORDS, 0);
-         i < SLAB_OBJECTS_MOST && wrong == NULL;
-         i = bitmap_next(slab->free_bits, SLAB_WORDS, i + 1))
+    for (size_t i = bitmap_next(slab->free_bits, slab_words(slab), 0);
+         i < slab_words(slab) * 64 && wrong == NULL;
+         i = bitmap_next(slab->free_bits, slab_words(slab), i + 1))
         wrong = object_check(bin->spans, object_address(slab, (unsigned)i));
     return wrong;
 }
@@ -391,13 +395,13 @@ static const char *slab_check_objects(const struct bin *bin, const struct slab *
 static const char *slab_check(const struct bin *bin, const struct slab *slab)
 {
     size_t bits = 0;
-    for (unsigned i = 0; i < SLAB_WORDS; i++)
+    for (size_t i = 0; i < slab_words(slab); i++)
         bits += bit_count(slab->free_bits[i]);
     if (slab->virgin > slab->capacity || slab->free_count > slab->capacity)
         return "a slab counts more objects than it has";
     if (bits + slab->capacity - slab->virgin != slab->free_count)
         return "a slab's bits and its count of free objects differ";
-    if (bitmap_next(slab->free_bits, SLAB_WORDS, slab->virgin) != SLAB_OBJECTS_MOST)
+    if (bitmap_next(slab->free_bits, slab_words(slab), slab->virgin) != slab_words(slab) * 64)
         return "a slab has a bit for an object that was never handed out";
     if (slab->span.owner != bin || slab->span.class != bin->class)
         return "a slab stands in another bin's list";

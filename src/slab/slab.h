@@ -22,7 +22,7 @@
 #include "slab/size_class.h"
 #include "span/span.h"
 
-enum { SLAB_OBJECTS_MOST = 512, SLAB_WORDS = SLAB_OBJECTS_MOST / 64, BIN_LEVELS = 4 };
+enum { SLAB_OBJECTS_MOST = 512, BIN_LEVELS = 4 };
 
 struct slab {
     struct span span;    /* span.owner is the bin, span.link stands in one of its lists */
@@ -30,7 +30,7 @@ struct slab {
     uint16_t first;      /* the grid number of the first */
     uint16_t virgin;     /* objects from here on were never handed out; <= capacity */
     uint16_t free_count; /* == bits set + capacity - virgin */
-    uint64_t free_bits[SLAB_WORDS]; /* one bit per object below virgin: it is here, free */
+    uint64_t free_bits[]; /* slab_words; one bit per object below virgin: it is here, free */
 };
 /* And over the whole process, for each slab:
  * free_count + objects in magazines and depots + live objects == capacity. */
@@ -46,6 +46,12 @@ struct bin {
     struct list level[BIN_LEVELS]; /* the other slabs with free objects: in level[l] those with
                                       free_count * BIN_LEVELS / capacity == l (the last: or 4) */
 };
+
+/* The words of a slab's bitmap. */
+static inline size_t slab_words(const struct slab *slab)
+{
+    return (slab->capacity + 63u) / 64;
+}
 
 void bin_init(struct bin *bin, struct spans *spans, size_t class);
 

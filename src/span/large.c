@@ -3,6 +3,8 @@
  */
 #include "span/large.h"
 
+#include <string.h>
+
 #include "platform/memory.h"
 #include "span/span_runs.h"
 #include "stats/stats.h"
@@ -27,51 +29,50 @@ static size_t large_most(const struct spans *spans)
 
 /* ---- Huge: mappings of their own ---- */
 
-/* Tells the page map what is at `start`. Without memory for its leaf the map stays silent there,
- * and the span is found by walking the list of huge ones: slow, but nothing is lost. */
-static void huge_map_entry(const char *start, uintptr_t entry)
-{
-    if (page_map_reserve(start, PAGE_BYTES))
-        page_map_set_entry(start, entry);
-}
-
 /* The huge span that `address` is in. The lock must be held. */
-static struct span *huge_around(struct spans *spans, uintptr_t address)
+static struct span *huge_around(const struct spans *spans, uintptr_t address)
 {
-    LIST_EACH(node, &spans->huge)
-    {
-        struct span *span = CONTAINER_OF(node, struct span, link);
-        if (address - (uintptr_t)span->start < span_bytes(span))
-            return span;
-    }
-    return NULL;
+    struct span *span = spans->huge;
+    while (span != NULL && address - (uintptr_t)span->start >= span_bytes(span))
+        span = span->right;
+    return span;
 }
 
-/* `fresh` are the pages in it that occupied no memory when they were taken. */
+/* Lists a span, for which there is room in the table. `fresh` are the pages in it that occupied no
+ * memory when they were taken. The lock must be held. */
 static void huge_list(struct spans *spans, struct span *span, size_t fresh)
 {
-    lock_take(&spans->lock);
-    list_push(&spans->huge, &span->link);
+    span->left = NULL;
+    span->right = spans->huge;
+    if (span->right != NULL)
+        span->right->left = span;
+    /* release: who walks the list from outside finds the span whole */
+    __atomic_store_n(&spans->huge, span, __ATOMIC_RELEASE);
     GAUGE_ADD(spans->huge_count, 1);
     GAUGE_ADD(spans->huge_pages, span->pages);
     gauge_change(&spans->huge_requested, span->requested);
     spans_note_peak(spans);
-    huge_map_entry(span->start, (uintptr_t)span);
+    large_table_add(&spans->large, span);
     spans_took(spans, fresh, fresh != 0);
-    lock_release(&spans->lock);
 }
 
 /* The lock must be held. */
 static void huge_unlist(struct spans *spans, struct span *span)
 {
-    list_remove(&span->link);
+    if (span->left != NULL)
+        span->left->right = span->right;
+    else
+        spans->huge = span->right;
+    if (span->right != NULL)
+        span->right->left = span->left;
     GAUGE_ADD(spans->huge_count, (size_t)-1);
     GAUGE_ADD(spans->huge_pages, -(size_t)span->pages);
     gauge_change(&spans->huge_requested, -span->requested);
-    huge_map_entry(span->start, entry_freed(span_bytes(span)));
+    large_table_remove(&spans->large, span);
+    spans_note_freed(spans, span->start, span_bytes(span));
 }
 
-static void *huge_take(struct spans *spans, size_t requested, size_t alignment, bool *zero)
+static void *huge_take(struct spans *spans, size_t requested, size_t alignment, size_t *dirty)
 {
     size_t bytes = align_up(requested, os_page_size());
     if (bytes >> PAGE_SHIFT > UINT32_MAX)
@@ -79,14 +80,18 @@ static void *huge_take(struct spans *spans, size_t requested, size_t alignment, 
     struct span *span = descriptor_take(spans);
     if (span == NULL)
         return NULL;
-    if (!spans_take_range(spans, span, bytes, alignment)) {
-        descriptor_give(spans, span);
-        return NULL;
+    lock_take(&spans->lock);
+    bool done = large_table_reserve(&spans->large, spans->meta) &&
+                spans_take_range(spans, span, bytes, alignment);
+    if (done) {
+        span->requested = requested;
+        *dirty = span->zero ? 0 : bytes;
+        huge_list(spans, span, span->zero ? span->pages : 0);
     }
-    char *start = span->start;
-    *zero = span->zero;
-    span->requested = requested;
-    huge_list(spans, span, span->zero ? span->pages : 0);
+    char *start = done ? span->start : NULL;
+    lock_release(&spans->lock);
+    if (!done)
+        descriptor_give(spans, span);
     return start;
 }
 
@@ -109,22 +114,57 @@ static void *huge_resize(struct spans *spans, struct span *span, size_t requeste
         span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
         span->requested = requested;
     }
+    lock_take(&spans->lock);
     huge_list(spans, span, 0);
+    lock_release(&spans->lock);
     return moved;
+}
+
+/* ---- Zero ---- */
+
+/* Less than this is written in less time than the system needs to be asked. */
+#define SYSTEM_ZERO_LEAST (128 * KIB)
+
+/* More than this is always left to the system. What was touched throughout once, and cleared by
+ * hand ever since, would stay in memory for ever, however little of it is touched now. */
+#define HAND_ZERO_MOST (32 * MIB)
+
+/* Writing zeros takes 0.5 us a page, and 1.5 more for each that is not there; giving pages back 0.2
+ * for each that is there, and 1.5 for each that is touched again. If as many will be as were, the
+ * two are level where five of eight pages are there. */
+static bool is_mostly_resident(const char *start, size_t bytes)
+{
+    size_t resident = os_resident_bytes(start, bytes);
+    return resident / 5 >= bytes / 8;
+}
+
+static bool zero_by_system(struct spans *spans, char *start, size_t bytes)
+{
+    if (bytes < HAND_ZERO_MOST && is_mostly_resident(start, bytes))
+        return false;
+    return spans->provider->purge(spans->provider, start, bytes);
+}
+
+void large_zero(struct spans *spans, void *block, size_t bytes)
+{
+    char *start = block;
+    size_t whole = align_down(bytes, os_page_size());
+    if (whole < SYSTEM_ZERO_LEAST || !zero_by_system(spans, start, whole))
+        whole = 0;
+    memset(start + whole, 0, bytes - whole);
 }
 
 /* ---- Both kinds ---- */
 
-static void *span_as_block(struct spans *spans, struct span *span, size_t requested, bool *zero)
+static void *span_as_block(struct spans *spans, struct span *span, size_t requested, size_t *dirty)
 {
-    span->requested = 0;
     span_request(&spans->large_requested, span, requested);
     gauge_change(&spans->large_count, 1);
-    *zero = span->zero;
+    *dirty = span->dirty_bytes;
     return span->start;
 }
 
-static void *span_as_large(struct spans *spans, size_t bytes, size_t alignment, bool *zero)
+static void *span_as_large(struct spans *spans, size_t bytes, size_t alignment, size_t *dirty)
 {
     struct span *span = descriptor_take(spans);
     if (span == NULL)
@@ -133,10 +173,10 @@ static void *span_as_large(struct spans *spans, size_t bytes, size_t alignment, 
         descriptor_give(spans, span);
         return NULL;
     }
-    return span_as_block(spans, span, bytes, zero);
+    return span_as_block(spans, span, bytes, dirty);
 }
 
-void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero)
+void *large_take(struct spans *spans, size_t bytes, size_t alignment, size_t *dirty)
 {
     if (alignment < PAGE_BYTES)
         alignment = PAGE_BYTES;
@@ -147,14 +187,14 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero
         spans_tick(spans);
     COUNT(large_taken_bytes, bytes);
     if (bytes + alignment - PAGE_BYTES > large_most(spans))
-        return huge_take(spans, bytes, alignment, zero);
-    return span_as_large(spans, bytes, alignment, zero);
+        return huge_take(spans, bytes, alignment, dirty);
+    return span_as_large(spans, bytes, alignment, dirty);
 }
 
-void *large_take_grown(struct spans *spans, size_t bytes, bool *zero)
+void *large_take_grown(struct spans *spans, size_t bytes, size_t *dirty)
 {
     if (bytes <= GROWN_MOST || bytes > large_most(spans) || spans->compact)
-        return large_take(spans, bytes, PAGE_BYTES, zero);
+        return large_take(spans, bytes, PAGE_BYTES, dirty);
     if (spans_tick_is_due(spans))
         spans_tick(spans);
     COUNT(large_taken_bytes, bytes);
@@ -162,19 +202,20 @@ void *large_take_grown(struct spans *spans, size_t bytes, bool *zero)
     if (span == NULL)
         return NULL;
     if (span_take_kept(spans, span, SPAN_LARGE, bytes_to_pages(bytes)))
-        return span_as_block(spans, span, bytes, zero);
+        return span_as_block(spans, span, bytes, dirty);
     descriptor_give(spans, span);
-    return huge_take(spans, bytes, PAGE_BYTES, zero);
+    return huge_take(spans, bytes, PAGE_BYTES, dirty);
 }
 
 /* The large or huge span that begins at `address`; NULL if none does. The lock must be held. */
-static struct span *large_at(struct spans *spans, uintptr_t address)
+static struct span *large_at(const struct spans *spans, uintptr_t address)
 {
+    if (!spans->compact)
+        return large_table_find(&spans->large, (const char *)address);
     uintptr_t entry = page_map_entry(address);
-    struct span *span = entry_is_span(entry) ? (struct span *)entry : huge_around(spans, address);
-    if (span == NULL || (uintptr_t)span->start != address)
-        return NULL;
-    return span->kind == SPAN_LARGE || span->kind == SPAN_HUGE ? span : NULL;
+    struct span *span = entry_is_span(entry) ? (struct span *)entry : NULL;
+    bool begins = span != NULL && (uintptr_t)span->start == address;
+    return begins && span->kind == SPAN_LARGE && span->segment->spans == spans ? span : NULL;
 }
 
 struct misuse large_give(struct spans *spans, uintptr_t address)
@@ -231,39 +272,78 @@ void *large_resize(struct spans *spans, uintptr_t address, size_t bytes)
 
 void large_clear_locked(struct spans *spans)
 {
-    while (!list_empty(&spans->huge)) {
-        struct span *span = CONTAINER_OF(spans->huge.next, struct span, link);
+    while (spans->huge != NULL) {
+        struct span *span = spans->huge;
         huge_unlist(spans, span);
         spans_give_range(spans, span);
     }
 }
 
-bool large_has_huge(struct spans *spans, uintptr_t address)
+/* The span that an address is in, or NULL. */
+static struct span *around(const struct spans *spans, uintptr_t address)
+{
+    struct span *huge = huge_around(spans, address);
+    return huge != NULL ? huge : span_around(spans, address);
+}
+
+bool large_has(struct spans *spans, uintptr_t address)
 {
     lock_take(&spans->lock);
-    bool found = huge_around(spans, address) != NULL;
+    bool found = large_at(spans, address) != NULL;
+    lock_release(&spans->lock);
+    return found;
+}
+
+bool large_covers(struct spans *spans, uintptr_t address)
+{
+    lock_take(&spans->lock);
+    bool found = around(spans, address) != NULL;
     lock_release(&spans->lock);
     return found;
 }
 
 /* ---- Misuse ---- */
 
+/* The block that was freed last of those that an address was in, as far as it is remembered. */
+static const struct freed_block *freed_around(const struct freed_blocks *freed, uintptr_t address)
+{
+    for (unsigned i = 1; i <= SPANS_FREED; i++) {
+        const struct freed_block *block = &freed->last[(freed->next - i) % SPANS_FREED];
+        if (address - block->start < block->bytes)
+            return block;
+    }
+    return NULL;
+}
+
+/* Of an address in free memory, which is `run`, or NULL if it is no longer in the heap. */
+static struct misuse freed_misuse(const struct spans *spans, const struct span *run,
+                                  uintptr_t address)
+{
+    struct misuse misuse = {.kind = MISUSE_DOUBLE_FREE, .address = address};
+    const struct freed_block *block = freed_around(&spans->freed, address);
+    uintptr_t entry = page_map_entry(address);
+    bool marked = entry != 0 && !entry_is_span(entry);
+    if (block != NULL)
+        misuse.bytes = block->bytes;
+    else if (run != NULL && address - (uintptr_t)run->start < PAGE_BYTES)
+        misuse.bytes = run->former_bytes;
+    else if (marked)
+        misuse.bytes = entry >> 1;
+    else if (run == NULL)
+        misuse.kind = MISUSE_UNKNOWN;
+    return misuse;
+}
+
 COLD struct misuse large_misuse(struct spans *spans, uintptr_t address)
 {
-    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = address};
+    struct misuse misuse = {.kind = MISUSE_INSIDE, .address = address};
     lock_take(&spans->lock);
-    uintptr_t entry = page_map_entry(address);
-    struct span *span = entry_is_span(entry) ? (struct span *)entry : huge_around(spans, address);
+    const struct span *span = around(spans, address);
     if (span != NULL && !span_is_free(span)) {
-        misuse.kind = MISUSE_INSIDE;
         misuse.bytes = span_bytes(span);
         misuse.start = (uintptr_t)span->start;
-    } else if (span != NULL) {
-        misuse.kind = MISUSE_DOUBLE_FREE;
-        misuse.bytes = address - (uintptr_t)span->start < PAGE_BYTES ? span->former_bytes : 0;
-    } else if (entry != 0) {
-        misuse.kind = MISUSE_DOUBLE_FREE;
-        misuse.bytes = entry >> 1;
+    } else {
+        misuse = freed_misuse(spans, span, address);
     }
     lock_release(&spans->lock);
     return misuse;

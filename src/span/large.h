@@ -14,12 +14,16 @@
 
 #define GROWN_MOST MIB
 
-/* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. `*zero` says
- * whether it is known to be all zero. */
-void *large_take(struct spans *spans, size_t bytes, size_t alignment, bool *zero);
+/* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. Behind its
+ * first `*dirty` bytes it is known to be zero. */
+void *large_take(struct spans *spans, size_t bytes, size_t alignment, size_t *dirty);
 
 /* The same for a block that was shorter before, and will probably be longer. */
-void *large_take_grown(struct spans *spans, size_t bytes, bool *zero);
+void *large_take_grown(struct spans *spans, size_t bytes, size_t *dirty);
+
+/* Makes the first `bytes` of a block zero, which the caller has just been given. What has hardly
+ * been touched, or is long, the system makes zero for less than it takes to write. */
+void large_zero(struct spans *spans, void *block, size_t bytes);
 
 /* Frees the block at `address`, unless the result says that there is none. */
 struct misuse large_give(struct spans *spans, uintptr_t address);
@@ -34,8 +38,10 @@ void *large_resize(struct spans *spans, uintptr_t address, size_t bytes);
 /* Frees all huge blocks; for spans_clear. The lock must be held. */
 void large_clear_locked(struct spans *spans);
 
-/* Whether an address lies in a huge block, also one of which the page map knows nothing. */
-bool large_has_huge(struct spans *spans, uintptr_t address);
+/* Whether a large block begins at an address, or whether it lies in this memory at all, found by
+ * walking. Both take the lock. */
+bool large_has(struct spans *spans, uintptr_t address);
+bool large_covers(struct spans *spans, uintptr_t address);
 
 /* What is wrong with an address that no slab and no large object begins at. */
 struct misuse large_misuse(struct spans *spans, uintptr_t address);

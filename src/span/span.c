@@ -1,9 +1,9 @@
 /*
  * Taking, freeing, joining and growing runs of pages. See span.h.
  *
- * What stands in the page map: every page of a span in use leads to its descriptor, so that a
- * pointer into its middle is recognised. Of a free run only the first and the last page do, which
- * is what joining needs; the pages between hold the size of what was freed there.
+ * What stands in the page map: every page of a slab and of a span of cells leads to its descriptor,
+ * so that a pointer into its middle is recognised; when it is freed, they hold the size of what was
+ * there. Of large blocks nothing does, unless the heap is compact.
  */
 #include "span/span.h"
 
@@ -24,62 +24,68 @@ void spans_init(struct spans *spans, const struct provider *provider)
     spans->large_most = LARGE_MOST;
     list_init(&spans->segments);
     segment_cache_init(&spans->cache);
-    list_init(&spans->huge);
     runs_init(&spans->dirty);
     runs_init(&spans->clean);
 }
 
-/* ---- Free runs in the page map and the bins ---- */
+/* ---- Free runs ---- */
 
-static void run_insert(struct spans *spans, struct span *run)
+static bool is_free_of_kind(const struct span *span, int kind)
 {
-    run_map(run);
-    runs_add(runs_of(spans, run), run);
+    return span != NULL && span->kind == kind;
 }
 
-/* The free run of `kind` that the page at `address` belongs to, if it is in `segment`. */
-static struct span *run_at(const struct segment *segment, const char *address, int kind)
+/* The free run of any kind on the right of a span, or on its left. */
+static struct span *run_beside(const struct span *span, bool right)
 {
-    if (address < segment->start || address >= segment_end(segment))
-        return NULL;
-    uintptr_t entry = page_map_entry((uintptr_t)address);
-    if (!entry_is_span(entry))
-        return NULL;
-    struct span *run = (struct span *)entry;
-    return run->kind == kind ? run : NULL;
-}
-
-/* The free run of any kind on the right of a run, or on its left. */
-static struct span *run_beside(const struct span *run, bool right)
-{
-    const char *address = right ? span_end(run) : run->start - PAGE_BYTES;
-    struct span *dirty = run_at(run->segment, address, SPAN_DIRTY);
-    return dirty != NULL ? dirty : run_at(run->segment, address, SPAN_CLEAN);
+    struct span *beside = right ? span->right : span->left;
+    return beside != NULL && span_is_free(beside) ? beside : NULL;
 }
 
 /* Takes `neighbour` into `run`, which lies beside it. */
 static void run_absorb(struct spans *spans, struct span *run, struct span *neighbour)
 {
     runs_remove(runs_of(spans, neighbour), neighbour);
-    run_unmap(neighbour);
-    if (neighbour->start < run->start) {
-        page_map_set_entry(run->start, entry_freed(run->former_bytes));
+    if (neighbour == run->left) {
         run->start = neighbour->start;
         run->former_bytes = neighbour->former_bytes;
     }
     run->pages += neighbour->pages;
+    span_unlink(neighbour);
     descriptor_give(spans, neighbour);
 }
 
 void run_settle(struct spans *spans, struct span *run)
 {
-    struct span *left = run_at(run->segment, run->start - PAGE_BYTES, run->kind);
-    if (left != NULL)
-        run_absorb(spans, run, left);
-    struct span *right = run_at(run->segment, span_end(run), run->kind);
-    if (right != NULL)
-        run_absorb(spans, run, right);
-    run_insert(spans, run);
+    if (is_free_of_kind(run->left, run->kind))
+        run_absorb(spans, run, run->left);
+    if (is_free_of_kind(run->right, run->kind))
+        run_absorb(spans, run, run->right);
+    runs_add(runs_of(spans, run), run);
+}
+
+static const struct segment *segment_around(const struct list *segments, uintptr_t address)
+{
+    LIST_EACH(node, segments)
+    {
+        const struct segment *segment = CONTAINER_OF(node, struct segment, link);
+        if (address - (uintptr_t)segment->start < segment->pages << PAGE_SHIFT)
+            return segment;
+    }
+    return NULL;
+}
+
+struct span *span_around(const struct spans *spans, uintptr_t address)
+{
+    const struct segment *segment = segment_around(&spans->segments, address);
+    if (segment == NULL)
+        segment = segment_around(&spans->cache.list, address);
+    if (segment == NULL)
+        return NULL;
+    struct span *span = segment->first;
+    while (address >= (uintptr_t)span_end(span))
+        span = span->right;
+    return span;
 }
 
 /* ---- Segments ---- */
@@ -109,7 +115,7 @@ static void segment_unuse(struct spans *spans, struct segment *segment, size_t p
 
 /* ---- Taking ---- */
 
-bool run_cut(struct spans *spans, struct span *run, char *start, size_t pages)
+bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages)
 {
     size_t front = (size_t)(start - run->start) >> PAGE_SHIFT;
     size_t back = run->pages - front - pages;
@@ -119,24 +125,53 @@ bool run_cut(struct spans *spans, struct span *run, char *start, size_t pages)
         if (rest == NULL)
             return false;
     }
-    runs_remove(runs_of(spans, run), run);
-    struct span old = *run;
+    struct runs *runs = runs_of(spans, run);
+    runs_remove(runs, run);
+    span->segment = run->segment;
+    span->start = start;
+    span->pages = (uint32_t)pages;
+    span->kind = run->kind;
     if (front != 0) {
+        span_link_right(run, span);
         run->pages = (uint32_t)front;
-        run_insert(spans, run);
+        runs_add(runs, run);
+    } else {
+        span_link_left(run, span);
     }
     if (back != 0) {
-        uint8_t units = rest == run ? old.units : 1;
-        *rest = old;
-        rest->units = units;
+        if (rest != run) {
+            rest->segment = run->segment;
+            rest->kind = run->kind;
+            span_link_right(span, rest);
+        }
         rest->start = start + (pages << PAGE_SHIFT);
         rest->pages = (uint32_t)back;
         rest->former_bytes = 0;
-        run_insert(spans, rest);
+        runs_add(runs, rest);
     }
-    if (front == 0 && back == 0)
+    if (front == 0 && back == 0) {
+        span_unlink(run);
         descriptor_give(spans, run);
+    }
     return true;
+}
+
+/* Takes `pages` pages from that end of a free run at which a neighbour is to become longer. */
+static void run_shorten(struct spans *spans, struct span *run, size_t pages, bool at_start)
+{
+    struct runs *runs = runs_of(spans, run);
+    runs_remove(runs, run);
+    run->pages -= (uint32_t)pages;
+    if (at_start) {
+        run->start += pages << PAGE_SHIFT;
+        run->former_bytes = 0;
+    }
+    if (run->pages != 0) {
+        runs_add(runs, run);
+        return;
+    }
+    span_unlink(run);
+    descriptor_give(spans, run);
 }
 
 /* How many runs beside each other are looked at. */
@@ -159,11 +194,12 @@ static bool run_can_widen(const struct span *run, size_t pages)
     return run->pages < pages && found >= pages;
 }
 
-/* Makes a dirty run `pages` long by what is free beside it. Returns how many of them were clean;
- * they count as dirty until the caller takes them all, at once. */
-static size_t run_widen(struct spans *spans, struct span *run, size_t pages)
+/* Makes a dirty run `pages` long by what is free beside it. The pages that were clean count as
+ * dirty until the caller takes all, at once. */
+static struct found run_widen(struct spans *spans, struct span *run, size_t pages)
 {
     size_t fresh = 0;
+    const char *dirty_end = span_end(run);
     runs_remove(&spans->dirty, run);
     while (run->pages < pages) {
         struct span *next = run_beside(run, true);
@@ -171,15 +207,17 @@ static size_t run_widen(struct spans *spans, struct span *run, size_t pages)
         if (!right)
             next = run_beside(run, false);
         size_t more = size_min(next->pages, pages - run->pages);
-        fresh += next->kind == SPAN_CLEAN ? more : 0;
         char *start = right ? next->start : run->start - (more << PAGE_SHIFT);
-        /* From its end: that needs no descriptor, and does not fail. */
-        run_cut(spans, next, start, more);
+        if (next->kind == SPAN_CLEAN)
+            fresh += more;
+        else if (right)
+            dirty_end = start + (more << PAGE_SHIFT);
+        run_shorten(spans, next, more, right);
         run->start = right ? run->start : start;
         run->pages += (uint32_t)more;
     }
-    run_insert(spans, run);
-    return fresh;
+    runs_add(&spans->dirty, run);
+    return (struct found){run, fresh, dirty_end};
 }
 
 /* Shorter requests take what is clean: there would be too many of them to search for each. */
@@ -188,73 +226,84 @@ enum { WIDEN_LEAST = 32 };
 /* And it is not worth it for a dirty part of less than one in so many. */
 enum { WIDEN_PART = 32 };
 
-/* A run that memory is paid for already: a dirty one, or one in the cache, or one with a dirty
- * part; `*fresh` pages of it are clean. */
-static struct span *run_find_kept(struct spans *spans, size_t pages, size_t alignment,
-                                  size_t *fresh)
+/* A run as a whole, dirty or clean. */
+static struct found found_run(struct span *run, size_t pages)
 {
-    *fresh = 0;
+    if (run == NULL)
+        return (struct found){NULL, 0, NULL};
+    bool clean = run->kind == SPAN_CLEAN;
+    return (struct found){run, clean ? pages : 0, clean ? run->start : span_end(run)};
+}
+
+/* A run that memory is paid for already: a dirty one, or one in the cache, or one with a dirty
+ * part. */
+static struct found run_find_kept(struct spans *spans, size_t pages, size_t alignment)
+{
     struct span *run = runs_find(&spans->dirty, pages, alignment);
     if (run == NULL && spans->cache.dirty_pages != 0 &&
         spans_grow_dirty(spans, pages + (alignment >> PAGE_SHIFT) - 1))
         run = runs_find(&spans->dirty, pages, alignment);
     if (run != NULL || alignment > PAGE_BYTES || pages < WIDEN_LEAST)
-        return run;
+        return found_run(run, pages);
     run = runs_find_long(&spans->dirty, pages, pages / WIDEN_PART, run_can_widen);
-    if (run != NULL)
-        *fresh = run_widen(spans, run, pages);
-    return run;
+    return run != NULL ? run_widen(spans, run, pages) : found_run(NULL, 0);
 }
 
-static struct span *run_find(struct spans *spans, size_t pages, size_t alignment, size_t *fresh)
+struct found run_find(struct spans *spans, size_t pages, size_t alignment)
 {
-    struct span *run = run_find_kept(spans, pages, alignment, fresh);
-    if (run != NULL)
-        return run;
-    *fresh = pages;
-    run = runs_find(&spans->clean, pages, alignment);
-    if (run != NULL || !spans_grow(spans, pages + (alignment >> PAGE_SHIFT) - 1))
-        return run;
-    run = runs_find(&spans->clean, pages, alignment);
-    if (run != NULL)
-        return run;
-    *fresh = 0; /* of a provider whose memory is not zero */
-    return runs_find(&spans->dirty, pages, alignment);
+    struct found found = run_find_kept(spans, pages, alignment);
+    if (found.run != NULL)
+        return found;
+    struct span *run = runs_find(&spans->clean, pages, alignment);
+    if (run == NULL && spans_grow(spans, pages + (alignment >> PAGE_SHIFT) - 1))
+        run = runs_find(&spans->clean, pages, alignment);
+    if (run == NULL) /* of a provider whose memory is not zero */
+        run = runs_find(&spans->dirty, pages, alignment);
+    return found_run(run, pages);
 }
 
-/* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in `run`. */
-static bool span_cut(struct spans *spans, struct span *run, struct span *span, enum span_kind kind,
-                     size_t pages, size_t alignment)
+/* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run. */
+static bool span_cut(struct spans *spans, struct found found, struct span *span,
+                     enum span_kind kind, size_t pages, size_t alignment)
 {
-    char *start = (char *)align_up((uintptr_t)run->start, alignment);
-    struct segment *segment = run->segment;
-    bool zero = run->kind == SPAN_CLEAN;
-    if (!run_cut(spans, run, start, pages))
+    char *start = (char *)align_up((uintptr_t)found.run->start, alignment);
+    struct segment *segment = found.run->segment;
+    size_t dirty = found.dirty_end > start ? (size_t)(found.dirty_end - start) : 0;
+    bool in_table = kind == SPAN_LARGE && !spans->compact;
+    if ((in_table && !large_table_reserve(&spans->large, spans->meta)) ||
+        !run_cut(spans, found.run, span, start, pages))
         return false;
     segment_use(spans, segment, pages);
-    list_init(&span->link);
-    span->start = start;
-    span->segment = segment;
-    span->owner = NULL;
-    span->pages = (uint32_t)pages;
     span->kind = (uint8_t)kind;
     span->class = 0;
-    span->zero = zero;
-    page_map_fill_entries(start, pages, (uintptr_t)span);
+    span->zero = dirty == 0;
+    span->owner = NULL;
+    if (kind == SPAN_LARGE) {
+        span->requested = 0;
+        span->dirty_bytes = size_min(dirty, pages << PAGE_SHIFT);
+    } else {
+        list_init(&span->link);
+        spans->shared_pages += pages;
+    }
+    if (in_table)
+        large_table_add(&spans->large, span);
+    else
+        page_map_fill_entries(start, pages, (uintptr_t)span);
+    if (start < spans->fresh_end && spans->fresh < span_end(span))
+        spans->fresh = span_end(span);
     return true;
 }
 
-typedef struct span *run_finder(struct spans *spans, size_t pages, size_t alignment, size_t *fresh);
+typedef struct found run_finder(struct spans *spans, size_t pages, size_t alignment);
 
 static bool take_by(run_finder *find, struct spans *spans, struct span *span, enum span_kind kind,
                     size_t pages, size_t alignment)
 {
     lock_take(&spans->lock);
-    size_t fresh;
-    struct span *run = find(spans, pages, alignment, &fresh);
-    bool done = run != NULL && span_cut(spans, run, span, kind, pages, alignment);
+    struct found found = find(spans, pages, alignment);
+    bool done = found.run != NULL && span_cut(spans, found, span, kind, pages, alignment);
     if (done)
-        spans_took(spans, fresh, fresh != 0);
+        spans_took(spans, found.fresh, found.fresh != 0);
     lock_release(&spans->lock);
     return done;
 }
@@ -263,6 +312,12 @@ bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size
                size_t alignment)
 {
     return take_by(run_find, spans, span, kind, pages, alignment);
+}
+
+bool span_take_packed(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
+                      size_t alignment)
+{
+    return take_by(run_find_packed, spans, span, kind, pages, alignment);
 }
 
 bool span_take_kept(struct spans *spans, struct span *span, enum span_kind kind, size_t pages)
@@ -274,13 +329,13 @@ bool span_extend(struct spans *spans, struct span *span, size_t pages)
 {
     size_t more = pages - span->pages;
     lock_take(&spans->lock);
-    struct span *next = run_at(span->segment, span_end(span), SPAN_DIRTY);
-    if (next == NULL)
-        next = run_at(span->segment, span_end(span), SPAN_CLEAN);
+    struct span *next = run_beside(span, true);
     bool clean = next != NULL && next->kind == SPAN_CLEAN;
-    bool done = next != NULL && next->pages >= more && run_cut(spans, next, next->start, more);
+    bool done = next != NULL && next->pages >= more;
     if (done) {
-        page_map_fill_entries(span_end(span), more, (uintptr_t)span);
+        if (spans->compact)
+            page_map_fill_entries(span_end(span), more, (uintptr_t)span);
+        run_shorten(spans, next, more, true);
         segment_use(spans, span->segment, more);
         span->pages = (uint32_t)pages;
         spans_took(spans, more, clean);
@@ -291,10 +346,10 @@ bool span_extend(struct spans *spans, struct span *span, size_t pages)
 
 /* ---- Freeing ---- */
 
-void span_free_locked(struct spans *spans, struct span *span, size_t object_bytes)
+/* Frees pages that nothing leads to any more. */
+static void span_free_pages(struct spans *spans, struct span *span, size_t object_bytes)
 {
     struct segment *segment = span->segment;
-    page_map_fill_entries(span->start, span->pages, entry_freed(object_bytes));
     span->kind = SPAN_DIRTY;
     span->former_bytes = object_bytes;
     segment_unuse(spans, segment, span->pages);
@@ -304,6 +359,19 @@ void span_free_locked(struct spans *spans, struct span *span, size_t object_byte
     if (segment->used_pages == 0 && spans->empty_segments > 1)
         segment_retire(spans, segment);
     spans_keep_bound(spans);
+}
+
+void span_free_locked(struct spans *spans, struct span *span, size_t object_bytes)
+{
+    if (span->kind != SPAN_LARGE)
+        spans->shared_pages -= span->pages;
+    if (span->kind == SPAN_LARGE && !spans->compact) {
+        large_table_remove(&spans->large, span);
+        spans_note_freed(spans, span->start, object_bytes);
+    } else {
+        page_map_fill_entries(span->start, span->pages, entry_freed(object_bytes));
+    }
+    span_free_pages(spans, span, object_bytes);
 }
 
 void span_give(struct spans *spans, struct span *span, size_t object_bytes)
@@ -319,12 +387,14 @@ bool span_shrink(struct spans *spans, struct span *span, size_t pages)
     if (rest == NULL)
         return false;
     lock_take(&spans->lock);
-    *rest = *span;
-    rest->units = 1;
+    rest->segment = span->segment;
     rest->start = span->start + (pages << PAGE_SHIFT);
     rest->pages = span->pages - (uint32_t)pages;
+    span_link_right(span, rest);
     span->pages = (uint32_t)pages;
-    span_free_locked(spans, rest, 0);
+    if (spans->compact)
+        page_map_fill_entries(rest->start, rest->pages, entry_freed(0));
+    span_free_pages(spans, rest, 0);
     lock_release(&spans->lock);
     return true;
 }

@@ -2,8 +2,9 @@
  * Spans: runs of pages inside segments, each either free or in use as a slab or a large object.
  *
  * The idea: free runs stand in bins by length under a bitmap, so that a fitting one is found
- * without walking; the page map leads from any page to its span, so that a run that becomes free
- * is joined with its free neighbours at once. Free runs are of two kinds that are never joined:
+ * without walking; every span knows its neighbours, so that a run that becomes free is joined with
+ * those that are free at once. What a block is of is told by the page map for slabs and cells,
+ * each page of which leads to its span, and by a table of addresses for large blocks. Free runs are of two kinds that are never joined:
  * dirty ones, which still occupy memory, and clean ones, which are known to be zero and occupy
  * none. A request is served from dirty runs as long as one fits: memory that is paid for is used
  * before new memory is touched. Of several that fit, one in the fullest segment is taken, so that
@@ -13,7 +14,7 @@
  * A segment without a page in use, but for one of them, leaves its list for the cache of empty
  * segments, its runs the bins. They stay cut as they are; what comes out again is as it was.
  *
- * Cost: O(1), but for entries of the page map, one per page of the span.
+ * Cost: O(1), but for entries of the page map, one per page of slabs and of spans of cells.
  * Source: two-level bins as in M. Masmano et al., "TLSF" (2004).
  *
  * Thread-safe; takes RANK_SPANS, and RANK_META inside.
@@ -27,6 +28,8 @@
 #include "platform/lock.h"
 #include "segment/segment_cache.h"
 #include "span/demand.h"
+#include "span/huge_price.h"
+#include "span/large_table.h"
 
 enum span_kind {
     SPAN_DIRTY, /* free, with leftovers in it */
@@ -37,9 +40,18 @@ enum span_kind {
     SPAN_HUGE /* not in a segment: a mapping of its own */
 };
 
-/* A span, or the head of a larger descriptor that begins with one. */
+/* A span, or the head of a larger descriptor that begins with one. The spans of a segment tile it:
+ * right->start == start + pages, and right->left == this one. */
 struct span {
-    struct list link; /* free: in its bin; slab: in its arena's lists; huge: in the list of them */
+    union {
+        struct list link; /* free: in its bin; slab: in its arena's lists */
+        struct {
+            size_t requested;   /* large and huge: what the program asked for */
+            size_t dirty_bytes; /* so many from `start` on may not have been zero at first */
+        };
+    };
+    struct span *left; /* its neighbours in the segment, NULL at the ends; huge: in the list of */
+    struct span *right; /* all huge ones */
     char *start;
     struct segment *segment; /* NULL for huge spans */
     union {
@@ -49,9 +61,8 @@ struct span {
     uint32_t pages;
     uint8_t kind;     /* enum span_kind */
     uint8_t class;    /* of a slab */
-    bool zero;        /* in use: it was all zero when it was taken */
-    uint8_t units;    /* what the descriptor occupies, in units of META_LEAST */
-    size_t requested; /* large and huge: what the program asked for */
+    bool zero;     /* in use: it was all zero when it was taken */
+    uint8_t units; /* what the descriptor occupies, in units of META_LEAST */
 };
 
 /* Lengths 1 to 16 have a bin each, then every doubling has 8, up to 2^32 pages. */
@@ -68,6 +79,17 @@ struct runs {
  * time than the faults of 1 MiB. */
 #define LARGE_MOST (128 * MIB)
 
+/* The large and huge blocks that were freed, or moved, last: for what is said of a second free. */
+enum { SPANS_FREED = 16 };
+
+struct freed_blocks {
+    struct freed_block {
+        uintptr_t start;
+        size_t bytes;
+    } last[SPANS_FREED];
+    unsigned next;
+};
+
 struct spans {
     struct lock lock;
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
@@ -81,10 +103,13 @@ struct spans {
     struct list segments;
     size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* == sum of segment->used_pages */
+    size_t shared_pages;  /* of them, == sum over slabs and spans of cells */
     size_t empty_segments;
     struct runs dirty;
     struct runs clean;
-    struct list huge;
+    struct large_table large; /* large and huge blocks, but for those of a compact heap */
+    struct span *huge;        /* the first of the huge ones */
+    struct freed_blocks freed;
     size_t huge_count;
     size_t huge_pages;
     size_t large_count;         /* large blocks; huge ones are not among them */
@@ -94,6 +119,9 @@ struct spans {
     size_t used_peak;           /* most of used_pages + huge_pages */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct demand demand;
+    struct huge_price huge_price;
+    const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
+    const char *fresh_end;
     uint64_t tick_due; /* when spans_tick has something to do; UINT64_MAX: never */
 };
 
@@ -111,6 +139,11 @@ const void *spans_prepare(struct spans *spans);
 bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
                size_t alignment);
 
+/* The same for a span of which every page will be touched, one soon after the other: it may be made
+ * of huge pages. See span_packed.c. */
+bool span_take_packed(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
+                      size_t alignment);
+
 /* The same, but only of memory that is kept: false if what is dirty does not fit. */
 bool span_take_kept(struct spans *spans, struct span *span, enum span_kind kind, size_t pages);
 
@@ -120,6 +153,17 @@ void span_give(struct spans *spans, struct span *span, size_t object_bytes);
 
 /* The same for a caller that holds the lock. */
 void span_free_locked(struct spans *spans, struct span *span, size_t object_bytes);
+
+/* Notes that a block is no longer where it was. The lock must be held. */
+static inline void spans_note_freed(struct spans *spans, const char *start, size_t bytes)
+{
+    struct freed_blocks *freed = &spans->freed;
+    freed->last[freed->next++ % SPANS_FREED] = (struct freed_block){(uintptr_t)start, bytes};
+}
+
+/* The span in a segment that an address is in, found by walking; NULL if none is. The lock must be
+ * held. */
+struct span *span_around(const struct spans *spans, uintptr_t address);
 
 /* Makes a span longer in place, if what follows it is free. */
 bool span_extend(struct spans *spans, struct span *span, size_t pages);
@@ -166,7 +210,7 @@ void span_loosen(struct spans *spans, const struct span *span);
 /* ---- Whole ranges, for huge blocks (span_segment.c) ---- */
 
 /* A range of `bytes` or, from the cache, up to an eighth more, at a multiple of `alignment`, which
- * `span` then describes; false: no memory. Takes the lock. */
+ * `span` then describes; false: no memory. The lock must be held. */
 bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size_t alignment);
 
 /* Takes a range back, and the span with it: into the cache, or to the provider. The lock must be
@@ -201,6 +245,10 @@ static inline char *span_end(const struct span *span)
 {
     return span->start + ((size_t)span->pages << PAGE_SHIFT);
 }
+
+/* All spans of a segment, from left to right. */
+#define EACH_SPAN(each, segment) \
+    for (struct span *each = (segment)->first; each != NULL; each = each->right)
 
 static inline bool span_is_free(const struct span *span)
 {

@@ -5,27 +5,45 @@
 #include "platform/check.h"
 #include "span/span_runs.h"
 
-static const char *segment_check(const struct segment *segment, size_t pages[3])
+/* That what leads to a span in use does. */
+static const char *span_check(const struct span *span)
+{
+    const struct spans *spans = span->segment->spans;
+    if (span->kind == SPAN_LARGE && !spans->compact)
+        return large_table_find(&spans->large, span->start) == span
+                   ? NULL
+                   : check_found(span->start, "a large block is not in the table");
+    for (size_t i = 0; i < span->pages && !span_is_free(span); i += size_max(span->pages - 1, 1))
+        if (page_map_entry((uintptr_t)span->start + (i << PAGE_SHIFT)) != (uintptr_t)span)
+            return check_found(span->start, "a page of a span leads elsewhere");
+    return NULL;
+}
+
+/* `pages` counts those of dirty and of clean runs, of spans in use, and of these the shared ones. */
+static const char *segment_check(const struct segment *segment, size_t pages[4])
 {
     size_t used = 0;
-    int previous = -1;
-    for (char *at = segment->start; at < segment_end(segment);) {
-        uintptr_t entry = page_map_entry((uintptr_t)at);
-        if (!entry_is_span(entry))
-            return check_found(at, "a page of a segment belongs to no span");
-        const struct span *span = (const struct span *)entry;
-        if (span->start != at || span->segment != segment || span->pages == 0)
+    const struct span *left = NULL;
+    char *at = segment->start;
+    EACH_SPAN(span, segment)
+    {
+        if (span->start != at || span->segment != segment || span->pages == 0 || span->left != left)
             return check_found(at, "spans do not tile their segment");
-        if (page_map_entry((uintptr_t)span_end(span) - PAGE_BYTES) != entry)
-            return check_found(at, "a span's last page leads elsewhere");
-        if (span_is_free(span) && span->kind == previous)
+        const char *wrong = span_check(span);
+        if (wrong != NULL)
+            return wrong;
+        if (span_is_free(span) && left != NULL && span->kind == left->kind)
             return check_found(at, "two free runs of a kind side by side");
-        previous = span->kind;
         pages[span_is_free(span) ? span->kind : 2] += span->pages;
         if (!span_is_free(span))
             used += span->pages;
+        if (span->kind == SPAN_SLAB || span->kind == SPAN_CELLS)
+            pages[3] += span->pages;
         at = span_end(span);
+        left = span;
     }
+    if (at != segment_end(segment))
+        return check_found(at, "spans do not tile their segment");
     return used == segment->used_pages ? NULL : "a segment's count of used pages is wrong";
 }
 
@@ -36,7 +54,7 @@ static const char *cache_check(const struct segment_cache *cache)
     LIST_EACH(node, &cache->list)
     {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
-        size_t pages[3] = {0, 0, 0};
+        size_t pages[4] = {0, 0, 0, 0};
         if (wrong == NULL)
             wrong = segment_check(segment, pages);
         if (wrong == NULL && pages[SPAN_DIRTY] != segment->dirty_pages)
@@ -48,7 +66,7 @@ static const char *cache_check(const struct segment_cache *cache)
 const char *spans_check(struct spans *spans)
 {
     lock_take(&spans->lock);
-    size_t pages[3] = {0, 0, 0};
+    size_t pages[4] = {0, 0, 0, 0};
     const char *wrong = NULL;
     size_t empty = 0;
     LIST_EACH(node, &spans->segments)
@@ -63,6 +81,8 @@ const char *spans_check(struct spans *spans)
         wrong = "the page counts of the runs are wrong";
     if (wrong == NULL && pages[0] + pages[1] + pages[2] != spans->segment_pages)
         wrong = "used + dirty + clean pages are not those of the segments";
+    if (wrong == NULL && pages[3] != spans->shared_pages)
+        wrong = "the count of pages for slabs and cells is wrong";
     if (wrong == NULL && empty != spans->empty_segments)
         wrong = "the count of empty segments is wrong";
     if (wrong == NULL)

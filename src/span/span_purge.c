@@ -104,12 +104,8 @@ static struct span *run_take_range(struct spans *spans, struct span *run, struct
     struct span *part = descriptor_take(spans);
     if (part == NULL)
         return NULL;
-    *part = (struct span){.start = range.start,
-                          .segment = run->segment,
-                          .pages = (uint32_t)range.pages,
-                          .kind = run->kind,
-                          .units = part->units};
-    if (run_cut(spans, run, range.start, part->pages))
+    part->former_bytes = 0;
+    if (run_cut(spans, run, part, range.start, range.pages))
         return part;
     descriptor_give(spans, part);
     return NULL;

@@ -29,32 +29,64 @@ static inline void descriptor_give(struct spans *spans, struct span *span)
     meta_give_to(spans->meta, span, span->units * META_LEAST);
 }
 
-/* Makes the first and the last page of a free run lead to it. */
-static inline void run_map(struct span *run)
+/* Makes `span` the right neighbour of `left`, or the left one of `right`. */
+static inline void span_link_right(struct span *left, struct span *span)
 {
-    page_map_set_entry(run->start, (uintptr_t)run);
-    page_map_set_entry(span_end(run) - PAGE_BYTES, (uintptr_t)run);
+    span->left = left;
+    span->right = left->right;
+    if (left->right != NULL)
+        left->right->left = span;
+    left->right = span;
 }
 
-/* Makes them lead nowhere, but remember what was there. */
-static inline void run_unmap(struct span *run)
+static inline void span_link_left(struct span *right, struct span *span)
 {
-    page_map_set_entry(span_end(run) - PAGE_BYTES, entry_freed(0));
-    page_map_set_entry(run->start, entry_freed(run->former_bytes));
+    span->left = right->left;
+    span->right = right;
+    if (right->left != NULL)
+        right->left->right = span;
+    else
+        right->segment->first = span;
+    right->left = span;
 }
 
-/* The run of a segment without a page in use that begins at `at`. */
-static inline struct span *run_of_empty(const char *at)
+/* Takes a span out from between its neighbours. */
+static inline void span_unlink(struct span *span)
 {
-    return (struct span *)page_map_entry((uintptr_t)at);
+    if (span->left != NULL)
+        span->left->right = span->right;
+    else
+        span->segment->first = span->right;
+    if (span->right != NULL)
+        span->right->left = span->left;
+}
+
+/* Makes `span` all of its segment. */
+static inline void span_link_only(struct span *span)
+{
+    span->left = span->right = NULL;
+    span->segment->first = span;
 }
 
 /* Puts a free run, which is in no bin, where it belongs, joined with its free neighbours. */
 void run_settle(struct spans *spans, struct span *run);
 
-/* Cuts `pages` pages at `start` out of a free run; they are in no bin then. The run's descriptor
- * goes on for what is left, or is given back. False: no memory for another; nothing changed. */
-bool run_cut(struct spans *spans, struct span *run, char *start, size_t pages);
+/* Cuts `pages` pages at `start` out of a free run, as `span`, which is in no bin then and has its
+ * place, its length and its kind. The run's descriptor goes on for what is left, or is given back.
+ * False: no memory for another; nothing changed. */
+bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages);
+
+/* A run in which a span fits. */
+struct found {
+    struct span *run;      /* NULL: there is none */
+    size_t fresh;          /* pages of it that were clean, and are about to be used */
+    const char *dirty_end; /* behind here it is zero */
+};
+
+struct found run_find(struct spans *spans, size_t pages, size_t alignment);
+
+/* The same for a span that will be filled; see span_packed.c. */
+struct found run_find_packed(struct spans *spans, size_t pages, size_t alignment);
 
 /* ---- Segments (span_segment.c) ---- */
 
@@ -76,6 +108,13 @@ void segment_retire(struct spans *spans, struct segment *segment);
 
 /* Purges a segment in the cache that has dirty pages. False: the provider refused. */
 bool segment_purge(struct spans *spans, struct segment *segment);
+
+/* Notes whether there are huge pages, or will be. */
+static inline void segment_has_huge(struct segment *segment, bool has)
+{
+    /* Atomic because span_has_huge_pages reads without the lock; relaxed: it is a hint. */
+    __atomic_store_n(&segment->huge_pages, has, __ATOMIC_RELAXED);
+}
 
 /* Asks for huge pages, or says that there should be none. */
 void segment_want_huge(struct spans *spans, struct segment *segment, bool huge);

@@ -39,23 +39,17 @@ static size_t segment_bytes(const struct segment *segment)
     return segment->pages << PAGE_SHIFT;
 }
 
-#define EACH_RUN_OF_EMPTY(run, segment) \
-    for (struct span *run = run_of_empty((segment)->start); run != NULL; \
-         run = span_end(run) == segment_end(segment) ? NULL : run_of_empty(span_end(run)))
-
 /* Makes all of a segment, whose runs are in no bin, one run of a kind. */
 static struct span *segment_unite(struct spans *spans, struct segment *segment, enum span_kind kind)
 {
-    struct span *first = run_of_empty(segment->start);
-    while (span_end(first) != segment_end(segment)) {
-        struct span *next = run_of_empty(span_end(first));
-        page_map_set_entry(span_end(first) - PAGE_BYTES, entry_freed(0));
-        run_unmap(next);
+    struct span *first = segment->first;
+    while (first->right != NULL) {
+        struct span *next = first->right;
         first->pages += next->pages;
+        span_unlink(next);
         descriptor_give(spans, next);
     }
     first->kind = (uint8_t)kind;
-    run_map(first);
     segment->longest = first->pages;
     return first;
 }
@@ -64,7 +58,7 @@ void segment_summarize(struct segment *segment)
 {
     segment->dirty_pages = 0;
     segment->longest = 0;
-    EACH_RUN_OF_EMPTY(run, segment)
+    EACH_SPAN(run, segment)
     {
         segment->dirty_pages += run->kind == SPAN_DIRTY ? run->pages : 0;
         segment->longest = (uint32_t)size_max(segment->longest, run->pages);
@@ -74,7 +68,7 @@ void segment_summarize(struct segment *segment)
 bool segment_purge(struct spans *spans, struct segment *segment)
 {
     char *start = NULL, *end = NULL;
-    EACH_RUN_OF_EMPTY(run, segment)
+    EACH_SPAN(run, segment)
     {
         if (run->kind != SPAN_DIRTY)
             continue;
@@ -100,7 +94,7 @@ void segment_list(struct spans *spans, struct segment *segment)
     GAUGE_ADD(spans->segment_pages, segment->pages);
     spans_note_peak(spans);
     spans->empty_segments++;
-    EACH_RUN_OF_EMPTY(run, segment)
+    EACH_SPAN(run, segment)
     runs_add(runs_of(spans, run), run);
 }
 
@@ -127,7 +121,7 @@ static void count_reused(const struct spans *spans, const struct segment *segmen
 
 void segment_retire(struct spans *spans, struct segment *segment)
 {
-    EACH_RUN_OF_EMPTY(run, segment)
+    EACH_SPAN(run, segment)
     runs_remove(runs_of(spans, run), run);
     list_remove(&segment->link);
     GAUGE_ADD(spans->segment_pages, -segment->pages);
@@ -159,8 +153,8 @@ void segment_want_huge(struct spans *spans, struct segment *segment, bool huge)
     if (provider->want_huge == NULL)
         return;
     bool has = provider->want_huge(provider, segment->start, segment_bytes(segment), huge);
-    /* Atomic because span_has_huge_pages reads without the lock; relaxed: it is a hint. */
-    __atomic_store_n(&segment->huge_pages, has, __ATOMIC_RELAXED);
+    segment_has_huge(segment, has);
+    segment->undeclined = false;
 }
 
 /* `shared`: it is for many blocks. A program may touch little of a large one. */
@@ -179,14 +173,15 @@ static bool segment_add(struct spans *spans, size_t pages, bool shared)
                          .pages = (uint32_t)segment->pages,
                          .kind = spans->provider->unclean ? SPAN_DIRTY : SPAN_CLEAN,
                          .units = run->units};
-    list_init(&run->link);
-    run_map(run);
+    span_link_only(run);
     const struct provider *provider = spans->provider;
     if (shared)
         segment_want_huge(spans, segment, true);
     if (provider->prepare != NULL)
         provider->prepare(provider, segment->start, segment_bytes(segment));
     segment_list(spans, segment);
+    spans->fresh = segment->start;
+    spans->fresh_end = segment_end(segment);
     return true;
 }
 
@@ -195,14 +190,11 @@ bool segment_drop(struct spans *spans, struct segment *segment)
     struct span *run =
         segment_unite(spans, segment, segment->dirty_pages == 0 ? SPAN_CLEAN : SPAN_DIRTY);
     /* Before it is unmapped: another thread may be given the same addresses at once. */
-    page_map_set_entry(span_end(run) - PAGE_BYTES, 0);
     page_map_set_entry(run->start, entry_freed(run->former_bytes));
-    if (segment_free(spans->provider, spans->meta, segment)) {
-        descriptor_give(spans, run);
-        return true;
-    }
-    run_map(run);
-    return false;
+    if (!segment_free(spans->provider, spans->meta, segment))
+        return false;
+    descriptor_give(spans, run);
+    return true;
 }
 
 size_t spans_shrink_cache(struct spans *spans, bool all)
@@ -242,9 +234,9 @@ static bool segment_reuse(struct spans *spans, struct segment *segment, size_t p
     if (segment == NULL)
         return false;
     count_reused(spans, segment);
-    /* As if it were new: perhaps it had to do without, or was taken when the heap was small. */
-    if (!segment->huge_pages && pages <= segment->pages / 2)
-        segment_want_huge(spans, segment, true);
+    /* As if it were new: perhaps it had to do without, or was one block. */
+    if (segment->undeclined || (!segment->huge_pages && pages <= segment->pages / 2))
+        segment_want_huge(spans, segment, options.huge_pages == HUGE_PAGES_ALWAYS);
     segment_list(spans, segment);
     return true;
 }
@@ -283,9 +275,7 @@ const void *spans_prepare(struct spans *spans)
 static void segment_to_range(struct spans *spans, struct segment *segment, struct span *span)
 {
     bool zero = segment->dirty_pages == 0;
-    struct span *run = segment_unite(spans, segment, SPAN_CLEAN);
-    run_unmap(run);
-    descriptor_give(spans, run);
+    descriptor_give(spans, segment_unite(spans, segment, SPAN_CLEAN));
     *span = (struct span){.start = segment->start,
                           .owner = spans,
                           .pages = (uint32_t)segment->pages,
@@ -298,10 +288,10 @@ static void segment_to_range(struct spans *spans, struct segment *segment, struc
 static bool range_from_provider(struct spans *spans, struct span *span, size_t bytes,
                                 size_t alignment)
 {
-    char *start = spans->provider->take(spans->provider, bytes, alignment);
+    char *start = provider_take_block(spans->provider, bytes, alignment);
     if (start == NULL && spans->cache.count != 0) {
         spans_shrink_cache(spans, true);
-        start = spans->provider->take(spans->provider, bytes, alignment);
+        start = provider_take_block(spans->provider, bytes, alignment);
     }
     if (start == NULL)
         return false;
@@ -317,18 +307,13 @@ static bool range_from_provider(struct spans *spans, struct span *span, size_t b
 bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size_t alignment)
 {
     size_t pages = bytes >> PAGE_SHIFT;
-    lock_take(&spans->lock);
     struct segment *segment =
         segment_cache_take_whole(&spans->cache, pages, pages + pages / 8, alignment);
-    bool done = segment != NULL;
-    if (done) {
-        count_reused(spans, segment);
-        segment_to_range(spans, segment, span);
-    } else {
-        done = range_from_provider(spans, span, bytes, alignment);
-    }
-    lock_release(&spans->lock);
-    return done;
+    if (segment == NULL)
+        return range_from_provider(spans, span, bytes, alignment);
+    count_reused(spans, segment);
+    segment_to_range(spans, segment, span);
+    return true;
 }
 
 void spans_give_range(struct spans *spans, struct span *span)
@@ -342,11 +327,11 @@ void spans_give_range(struct spans *spans, struct span *span)
         descriptor_give(spans, span);
         return;
     }
+    segment->undeclined = spans->provider->take_block != NULL;
     span->kind = SPAN_DIRTY;
     span->segment = segment;
     span->former_bytes = pages << PAGE_SHIFT;
-    list_init(&span->link);
-    run_map(span);
+    span_link_only(span);
     segment_summarize(segment);
     cache_segment(spans, segment);
     spans_keep_bound(spans);

@@ -14,44 +14,29 @@
 #include "span/span_runs.h"
 #include "stats/stats.h"
 
-static struct span *span_at(const char *start)
-{
-    struct span *span = (struct span *)page_map_entry((uintptr_t)start);
-    CHECK(span->start == start);
-    return span;
-}
-
 /* Makes a span, and what follows it up to the next clean run, one dirty run, which is in no bin. */
-static void run_of_all(struct spans *spans, struct segment *segment, struct span *first)
+static void run_of_all(struct spans *spans, struct span *first)
 {
-    char *end = span_end(first);
-    while (end < segment_end(segment)) {
-        struct span *next = span_at(end);
-        if (next->kind == SPAN_CLEAN)
-            break;
-        end = span_end(next);
+    size_t pages = first->pages;
+    while (first->right != NULL && first->right->kind != SPAN_CLEAN) {
+        struct span *next = first->right;
+        pages += next->pages;
+        span_unlink(next);
         descriptor_give(spans, next);
     }
-    size_t pages = (size_t)(end - first->start) >> PAGE_SHIFT;
     page_map_fill_classes(first->start, pages, 0);
     page_map_fill_entries(first->start, pages, entry_freed(0));
-    *first = (struct span){.start = first->start,
-                           .segment = segment,
-                           .pages = (uint32_t)pages,
-                           .kind = SPAN_DIRTY,
-                           .units = first->units};
+    first->kind = SPAN_DIRTY;
+    first->former_bytes = 0;
+    first->pages = (uint32_t)pages;
     list_init(&first->link);
-    run_map(first);
 }
 
 static void segment_empty(struct spans *spans, struct segment *segment)
 {
-    struct span *span;
-    for (char *at = segment->start; at < segment_end(segment); at = span_end(span)) {
-        span = span_at(at);
-        if (span->kind != SPAN_CLEAN)
-            run_of_all(spans, segment, span);
-    }
+    EACH_SPAN(span, segment)
+    if (span->kind != SPAN_CLEAN)
+        run_of_all(spans, span);
     segment->used_pages = 0;
     segment_summarize(segment);
 }
@@ -69,7 +54,7 @@ bool spans_adopt(struct spans *spans, char *start, size_t bytes)
                          .kind = SPAN_DIRTY,
                          .units = 1};
     lock_take(&spans->lock);
-    run_map(run);
+    span_link_only(run);
     segment_list(spans, segment);
     lock_release(&spans->lock);
     return true;
@@ -99,7 +84,9 @@ void spans_clear(struct spans *spans, bool keep)
 {
     lock_take(&spans->lock);
     GAUGE_SET(spans->used_pages, 0);
+    spans->shared_pages = 0;
     large_clear_locked(spans);
+    large_table_clear(&spans->large);
     spans_list_cached(spans);
     runs_init(&spans->dirty);
     runs_init(&spans->clean);

@@ -94,11 +94,8 @@ static size_t present_in_all(void)
 {
     const struct spans *spans = &heap_default.spans;
     size_t bytes = present_segments(&spans->segments) + present_segments(&spans->cache.list);
-    LIST_EACH(node, &spans->huge)
-    {
-        const struct span *span = CONTAINER_OF(node, struct span, link);
+    for (const struct span *span = spans->huge; span != NULL; span = span->right)
         bytes += present(span->start, (size_t)span->pages << PAGE_SHIFT);
-    }
     for (size_t i = 0; i < size_min(spans->meta->range_count, META_RANGES); i++)
         bytes += present((const char *)spans->meta->ranges[i].start, spans->meta->ranges[i].bytes);
     return bytes;

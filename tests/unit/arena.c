@@ -156,7 +156,8 @@ TEST(a_class_is_cold_for_its_first_requests)
 static uintptr_t take_cell(size_t bytes, size_t alignment)
 {
     struct misuse misuse;
-    uintptr_t block = (uintptr_t)arenas_take_cell(&arenas, bytes, alignment, &misuse);
+    size_t dirty;
+    uintptr_t block = (uintptr_t)arenas_take_cell(&arenas, bytes, alignment, &misuse, &dirty);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     return block;
 }

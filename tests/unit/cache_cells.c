@@ -16,8 +16,9 @@ static uintptr_t block_get(size_t bytes)
     void *block = cache_pop_cell(cache, bytes);
     if (block == NULL) {
         struct misuse misuse;
+        size_t dirty;
         cache_miss_cell(cache, bytes);
-        block = arenas_take_cell(&arenas, bytes, MIN_ALIGN, &misuse);
+        block = arenas_take_cell(&arenas, bytes, MIN_ALIGN, &misuse, &dirty);
         assert_int_equal(misuse.kind, MISUSE_NONE);
     }
     assert_non_null(block);

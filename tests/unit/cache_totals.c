@@ -55,10 +55,11 @@ TEST(every_step_of_a_magazine_is_seen)
 TEST(cells_are_known_exactly)
 {
     struct misuse misuse;
+    size_t dirty;
     static uintptr_t blocks[400];
     for (size_t size = 1100; size < 30000; size += size / 7) {
         for (size_t i = 0; i < 400; i++) {
-            blocks[i] = (uintptr_t)arenas_take_cell(&arenas, size, MIN_ALIGN, &misuse);
+            blocks[i] = (uintptr_t)arenas_take_cell(&arenas, size, MIN_ALIGN, &misuse, &dirty);
             assert_true(blocks[i] != 0);
         }
         for (size_t i = 0; i < 400; i++)

@@ -321,10 +321,11 @@ TEST(faults_of_any_arena_are_found)
 {
     uintptr_t object;
     struct misuse misuse;
+    size_t dirty;
     fill_depot(CLASS_64, 1);
     arenas_swap();
     assert_int_equal(arenas_take(&arenas, CLASS_64, &object, 1), 1);
-    uintptr_t cell = (uintptr_t)arenas_take_cell(&arenas, 5000, 16, &misuse);
+    uintptr_t cell = (uintptr_t)arenas_take_cell(&arenas, 5000, 16, &misuse, &dirty);
     for (unsigned i = 0; i < 2; i++) {
         struct arena *arena = arenas.list[i];
         struct bin *bin = &arena->classes[CLASS_64].bin;

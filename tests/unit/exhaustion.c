@@ -148,7 +148,7 @@ static void take_descriptors_away(void *argument)
     static struct arenas few;
     arenas_init(&few, &spans, &arena, 1);
     exhaust_meta();
-    bool zero;
+    size_t dirty;
     uintptr_t object;
     struct misuse misuse;
     /* Cutting the middle out of a run takes a second descriptor, the beginning does not. */
@@ -156,10 +156,10 @@ static void take_descriptors_away(void *argument)
     CHILD_CHECK(spans_check(&spans) == NULL);
     CHILD_CHECK(!span_shrink(&spans, whole, 10));
     CHILD_CHECK(whole->pages == 30);
-    CHILD_CHECK(large_take(&spans, 100, MIN_ALIGN, &zero) == NULL);
-    CHILD_CHECK(large_take(&spans, 3 * MIB, MIN_ALIGN, &zero) == NULL);
+    CHILD_CHECK(large_take(&spans, 100, MIN_ALIGN, &dirty) == NULL);
+    CHILD_CHECK(large_take(&spans, 3 * MIB, MIN_ALIGN, &dirty) == NULL);
     CHILD_CHECK(arenas_take(&few, 4, &object, 1) == 0);
-    CHILD_CHECK(arenas_take_cell(&few, 5000, 16, &misuse) == NULL);
+    CHILD_CHECK(arenas_take_cell(&few, 5000, 16, &misuse, &dirty) == NULL);
     CHILD_CHECK(magazine_new(0) == NULL);
     CHILD_CHECK(cache_new(&few) == NULL);
     CHILD_CHECK(segment_new(NULL, &fake.provider, &meta_system, 16) == NULL);
@@ -171,7 +171,7 @@ static void take_descriptors_away(void *argument)
     span_put(wall);
     CHILD_CHECK(spans_check(&spans) == NULL);
     span_put(whole);
-    CHILD_CHECK(large_take(&spans, 100, MIN_ALIGN, &zero) != NULL);
+    CHILD_CHECK(large_take(&spans, 100, MIN_ALIGN, &dirty) != NULL);
     CHILD_CHECK(spans_check(&spans) == NULL);
 }
 
@@ -222,13 +222,13 @@ static void take_huge_without_the_map(void *argument)
     (void)argument;
     static const struct provider far = {.take = far_take, .give = far_give};
     static struct spans far_spans;
-    bool zero;
+    size_t dirty;
     size_t bytes = 0;
     map_far_memory();
     spans_init(&far_spans, &far);
     far_spans.large_most = MIB;
     limit_memory(0);
-    CHILD_CHECK(large_take(&far_spans, 8 * MIB, MIN_ALIGN, &zero) == FAR);
+    CHILD_CHECK(large_take(&far_spans, 8 * MIB, MIN_ALIGN, &dirty) == FAR);
     CHILD_CHECK(page_map_entry((uintptr_t)FAR) == 0);
     CHILD_CHECK(large_usable(&far_spans, (uintptr_t)FAR, &bytes).kind == MISUSE_NONE);
     CHILD_CHECK(bytes == 8 * MIB);

@@ -9,12 +9,12 @@
 #include "meta/meta.h"
 #include "span/large.h"
 
-static bool last_zero;
+static size_t last_dirty;
 
 static char *take(size_t bytes, size_t alignment)
 {
-    last_zero = false;
-    char *start = large_take(&spans, bytes, alignment, &last_zero);
+    last_dirty = SIZE_MAX;
+    char *start = large_take(&spans, bytes, alignment, &last_dirty);
     assert_non_null(start);
     assert_int_equal((uintptr_t)start & (alignment - 1), 0);
     assert_int_equal((uintptr_t)start % PAGE_BYTES, 0);
@@ -47,7 +47,7 @@ TEST(sizes_are_rounded_to_pages)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         char *start = take(sizes[i], MIN_ALIGN);
         assert_int_equal(usable(start), align_up(size_max(sizes[i], 1), PAGE_BYTES));
-        assert_true(last_zero);
+        assert_int_equal(last_dirty, 0);
         start[0] = 1;
         start[usable(start) - 1] = 1;
         assert_spans_sound();
@@ -82,8 +82,8 @@ TEST(any_alignment_is_kept_for_any_size)
     static const size_t sizes[] = {1, 100, 5000, 100000, MIB, 3 * MIB};
     for (size_t alignment = 1; alignment <= 256 * MIB; alignment *= 2)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-            bool zero;
-            char *start = large_take(&spans, sizes[i], alignment, &zero);
+            size_t dirty;
+            char *start = large_take(&spans, sizes[i], alignment, &dirty);
             ASSERT_THAT(start != NULL, "%zu bytes at a multiple of %zu", sizes[i], alignment);
             assert_int_equal((uintptr_t)start & (alignment - 1), 0);
             assert_true(usable(start) >= sizes[i]);
@@ -94,16 +94,16 @@ TEST(any_alignment_is_kept_for_any_size)
 
 TEST(impossible_requests_are_refused)
 {
-    bool zero;
+    size_t dirty;
     size_t used = meta_bytes_used();
-    assert_null(large_take(&spans, MAX_REQUEST + 1, MIN_ALIGN, &zero));
-    assert_null(large_take(&spans, SIZE_MAX, MIN_ALIGN, &zero));
-    assert_null(large_take(&spans, 1, (size_t)1 << 63, &zero));
-    assert_null(large_take(&spans, SIZE_MAX, (size_t)1 << 63, &zero));
-    assert_null(large_take(&spans, MAX_REQUEST, MIN_ALIGN, &zero));
-    assert_null(large_take(&spans, MAX_REQUEST, (size_t)1 << 62, &zero));
-    assert_null(large_take(&spans, (size_t)1 << 47, MIN_ALIGN, &zero));
-    assert_null(large_take(&spans, (size_t)1 << 44, MIN_ALIGN, &zero)); /* 2^32 pages */
+    assert_null(large_take(&spans, MAX_REQUEST + 1, MIN_ALIGN, &dirty));
+    assert_null(large_take(&spans, SIZE_MAX, MIN_ALIGN, &dirty));
+    assert_null(large_take(&spans, 1, (size_t)1 << 63, &dirty));
+    assert_null(large_take(&spans, SIZE_MAX, (size_t)1 << 63, &dirty));
+    assert_null(large_take(&spans, MAX_REQUEST, MIN_ALIGN, &dirty));
+    assert_null(large_take(&spans, MAX_REQUEST, (size_t)1 << 62, &dirty));
+    assert_null(large_take(&spans, (size_t)1 << 47, MIN_ALIGN, &dirty));
+    assert_null(large_take(&spans, (size_t)1 << 44, MIN_ALIGN, &dirty)); /* 2^32 pages */
     assert_int_equal(meta_bytes_used(), used);
     assert_int_equal(fake.range_count, 0);
     assert_spans_empty();
@@ -113,15 +113,15 @@ TEST(reused_pages_are_not_called_zero)
 {
     char *wall = take(1, MIN_ALIGN);
     char *start = take(100 * KIB, MIN_ALIGN);
-    assert_true(last_zero);
+    assert_int_equal(last_dirty, 0);
     memset(start, 1, 100 * KIB);
     give(start);
     assert_ptr_equal(take(100 * KIB, MIN_ALIGN), start);
-    assert_false(last_zero);
+    assert_true(last_dirty > 0);
     give(start);
     spans_purge(&spans, 0);
     assert_ptr_equal(take(100 * KIB, MIN_ALIGN), start);
-    assert_true(last_zero);
+    assert_int_equal(last_dirty, 0);
     for (size_t i = 0; i < 100 * KIB; i++)
         ASSERT_THAT(start[i] == 0, "at %zu", i);
     give(start);
@@ -226,7 +226,7 @@ TEST(a_huge_mapping_that_cannot_go_loses_its_contents)
     assert_int_equal(spans.huge_count, 0);
     assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_DOUBLE_FREE);
     assert_ptr_equal(take(2 * MIB, MIN_ALIGN), start); /* the addresses are not lost */
-    assert_true(last_zero);
+    assert_int_equal(last_dirty, 0);
     fake.refuse_give = false;
     give(start);
     assert_spans_empty();

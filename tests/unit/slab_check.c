@@ -202,7 +202,7 @@ TEST(damaged_bitmaps_are_found)
         PLANT(many->free_bits[bit / 64], many->free_bits[bit / 64] ^ (uint64_t)1 << (bit % 64),
               differ);
     }
-    PLANT(few->free_bits[SLAB_WORDS - 1], (uint64_t)1 << 63, differ);
+    PLANT(few->free_bits[slab_words(few) - 1], (uint64_t)1 << 63, differ);
 }
 
 TEST(a_bit_beyond_what_was_handed_out_is_found)

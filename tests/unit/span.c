@@ -9,10 +9,12 @@
 #include "meta/meta.h"
 #include "meta/page_map.h"
 
-/* Every page of the span leads to it. */
+/* Every page of a slab leads to it; a large block is found by its address. */
 static void assert_mapped(const struct span *span)
 {
-    for (size_t i = 0; i < span->pages; i++)
+    if (span->kind == SPAN_LARGE)
+        assert_ptr_equal(large_table_find(&spans.large, span->start), span);
+    for (size_t i = 0; span->kind != SPAN_LARGE && i < span->pages; i++)
         assert_int_equal(page_map_entry((uintptr_t)span->start + (i << PAGE_SHIFT)),
                          (uintptr_t)span);
 }
@@ -286,24 +288,38 @@ TEST(a_span_shrinks_and_frees_the_rest)
 
 /* ---- What freed pages remember ---- */
 
+static struct span *slab_get(size_t pages)
+{
+    struct span *span = span_new(SPAN_SLAB, pages, PAGE_BYTES);
+    assert_non_null(span);
+    return span;
+}
+
+static struct span *span_at(uintptr_t address)
+{
+    lock_take(&spans.lock);
+    struct span *span = span_around(&spans, address);
+    lock_release(&spans.lock);
+    return span;
+}
+
 TEST(freed_pages_tell_what_was_there)
 {
-    struct span *before = span_get(1), *span = span_get(10), *behind = span_get(1);
+    struct span *before = slab_get(1), *span = slab_get(10), *behind = slab_get(1);
     uintptr_t start = (uintptr_t)span->start;
     span_give(&spans, span, 48);
-    for (size_t i = 1; i < 9; i++)
+    for (size_t i = 0; i < 10; i++)
         assert_int_equal(page_map_entry(start + (i << PAGE_SHIFT)), entry_freed(48));
-    /* The first and the last lead to the run. */
-    struct span *run = (struct span *)page_map_entry(start);
+    struct span *run = span_at(start);
     assert_true(span_is_free(run));
     assert_int_equal(run->former_bytes, 48);
-    assert_ptr_equal(page_map_entry(start + (9 << PAGE_SHIFT)), run);
+    assert_ptr_equal(span_at(start + (10 << PAGE_SHIFT) - 1), run);
     /* Joined with what is freed around it, it is still known. */
     span_give(&spans, before, 16);
     span_give(&spans, behind, 32);
-    for (size_t i = 0; i < 9; i++)
+    for (size_t i = 0; i < 10; i++)
         assert_int_equal(page_map_entry(start + (i << PAGE_SHIFT)), entry_freed(48));
-    run = (struct span *)page_map_entry(start - PAGE_BYTES);
+    run = span_at(start);
     assert_ptr_equal(run->start, start - PAGE_BYTES);
     assert_int_equal(run->former_bytes, 16);
     assert_spans_empty();
@@ -311,12 +327,12 @@ TEST(freed_pages_tell_what_was_there)
 
 TEST(what_is_left_of_freed_pages_claims_nothing)
 {
-    struct span *span = span_get(10), *wall = span_get(1);
+    struct span *span = slab_get(10), *wall = slab_get(1);
     char *start = span->start;
     span_give(&spans, span, 48);
-    struct span *again = span_get(4);
+    struct span *again = slab_get(4);
     assert_ptr_equal(again->start, start);
-    const struct span *rest = (const struct span *)page_map_entry((uintptr_t)span_end(again));
+    const struct span *rest = span_at((uintptr_t)span_end(again));
     assert_int_equal(rest->kind, SPAN_DIRTY);
     assert_int_equal(rest->pages, 6);
     assert_int_equal(rest->former_bytes, 0);

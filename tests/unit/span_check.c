@@ -60,9 +60,12 @@ TEST(damaged_descriptors_are_found)
         PLANT(span->start, span->start - PAGE_BYTES, "spans do not tile their segment");
         PLANT(span->segment, NULL, "spans do not tile their segment");
         PLANT(span->pages, 0, "spans do not tile their segment");
-        PLANT(span->pages, span->pages + 1, "a span's last page leads elsewhere");
+        PLANT(span->pages, span->pages + 1, "spans do not tile their segment");
+        PLANT(span->left, span, "spans do not tile their segment");
     }
-    PLANT(used->pages, used->pages + dirty->pages, "a span's last page leads elsewhere");
+    PLANT(used->pages, used->pages + dirty->pages, "spans do not tile their segment");
+    PLANT(wall->right, NULL, "spans do not tile their segment");
+    PLANT(used->right, wall, "spans do not tile their segment");
 }
 
 TEST(wrong_kinds_are_found)
@@ -70,7 +73,8 @@ TEST(wrong_kinds_are_found)
     PLANT(wall->kind, SPAN_DIRTY, "two free runs of a kind side by side");
     PLANT(wall->kind, SPAN_CLEAN, "two free runs of a kind side by side");
     PLANT(used->kind, SPAN_CLEAN, "a segment's count of used pages is wrong");
-    PLANT(dirty->kind, SPAN_LARGE, "a segment's count of used pages is wrong");
+    PLANT(dirty->kind, SPAN_LARGE, "a large block is not in the table");
+    PLANT(wall->kind, SPAN_SLAB, "a page of a span leads elsewhere");
     PLANT(clean->kind, SPAN_DIRTY, "the page counts of the runs are wrong");
     PLANT(dirty->kind, SPAN_CLEAN, "the page counts of the runs are wrong");
 }
@@ -89,17 +93,23 @@ static void assert_entry_found(char *page, uintptr_t damage, const char *expecte
 
 TEST(damaged_entries_of_the_page_map_are_found)
 {
-    struct span *all[] = {used, dirty, wall, clean, last};
-    for (size_t i = 0; i < 5; i++) {
-        char *start = all[i]->start, *end = span_end(all[i]) - PAGE_BYTES;
-        uintptr_t other = (uintptr_t)all[(i + 1) % 5];
-        assert_entry_found(start, 0, "a page of a segment belongs to no span");
-        assert_entry_found(start, entry_freed(64), "a page of a segment belongs to no span");
-        assert_entry_found(start, other, "spans do not tile their segment");
-        assert_entry_found(end, 0, "a span's last page leads elsewhere");
-        assert_entry_found(end, entry_freed(0), "a span's last page leads elsewhere");
-        assert_entry_found(end, other, "a span's last page leads elsewhere");
+    struct span *slab = span_new(SPAN_SLAB, 3, PAGE_BYTES);
+    char *pages[] = {slab->start, span_end(slab) - PAGE_BYTES};
+    for (size_t i = 0; i < 2; i++) {
+        assert_entry_found(pages[i], 0, "a page of a span leads elsewhere");
+        assert_entry_found(pages[i], entry_freed(64), "a page of a span leads elsewhere");
+        assert_entry_found(pages[i], (uintptr_t)wall, "a page of a span leads elsewhere");
     }
+    span_put(slab);
+}
+
+TEST(a_large_block_that_is_in_no_table_is_found)
+{
+    large_table_remove(&spans.large, wall);
+    const char *found = spans_check(&spans);
+    large_table_add(&spans.large, wall);
+    assert_said(found, "a large block is not in the table", "a block out of the table");
+    assert_spans_sound();
 }
 
 TEST(wrong_counts_are_found)
@@ -111,6 +121,7 @@ TEST(wrong_counts_are_found)
     PLANT(spans.dirty.pages, spans.dirty.pages + 1, "the page counts of the runs are wrong");
     PLANT(spans.clean.pages, spans.clean.pages - 1, "the page counts of the runs are wrong");
     PLANT(spans.segment_pages, spans.segment_pages + 1, "are not those of the segments");
+    PLANT(spans.shared_pages, 1, "the count of pages for slabs and cells is wrong");
     PLANT(spans.empty_segments, 1, "the count of empty segments is wrong");
 }
 
@@ -134,6 +145,7 @@ int main(void)
         ROW_WITH(damaged_descriptors_are_found, plant, uproot),
         ROW_WITH(wrong_kinds_are_found, plant, uproot),
         ROW_WITH(damaged_entries_of_the_page_map_are_found, plant, uproot),
+        ROW_WITH(a_large_block_that_is_in_no_table_is_found, plant, uproot),
         ROW_WITH(wrong_counts_are_found, plant, uproot),
         ROW_WITH(a_lost_segment_is_found, plant, uproot),
     };

@@ -50,12 +50,12 @@ struct step {
 
 static bool step_take(struct block *block, size_t bytes, size_t alignment)
 {
-    bool zero;
-    char *start = large_take(&spans, bytes, alignment, &zero);
+    size_t dirty;
+    char *start = large_take(&spans, bytes, alignment, &dirty);
     if (start == NULL)
         return false;
     ASSERT_THAT(((uintptr_t)start & (alignment - 1)) == 0, "%s", script_place);
-    for (size_t i = 0; zero && i < bytes; i += 1024)
+    for (size_t i = dirty; i < bytes; i += 1024)
         ASSERT_THAT(start[i] == 0, "%s: at %zu", script_place, i);
     *block = (struct block){start, bytes};
     mark(block);
@@ -228,10 +228,10 @@ TEST(without_a_provider_nothing_is_had_and_nothing_breaks)
 {
     spans_begin(NULL);
     fake.refuse_take = true;
-    bool zero;
+    size_t dirty;
     for (size_t bytes = 1; bytes <= 64 * MIB; bytes *= 4) {
-        assert_null(large_take(&spans, bytes, PAGE_BYTES, &zero));
-        assert_null(large_take(&spans, bytes, 16 * PAGE_BYTES, &zero));
+        assert_null(large_take(&spans, bytes, PAGE_BYTES, &dirty));
+        assert_null(large_take(&spans, bytes, 16 * PAGE_BYTES, &dirty));
     }
     assert_null(span_new(SPAN_SLAB, 4, 4 * PAGE_BYTES));
     assert_spans_sound();

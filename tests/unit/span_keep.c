@@ -39,10 +39,10 @@ static void up_and_down(uint64_t gap)
 
 static void *huge_take(size_t bytes)
 {
-    bool zero;
-    char *block = large_take(&spans, bytes, PAGE_BYTES, &zero);
+    size_t dirty;
+    char *block = large_take(&spans, bytes, PAGE_BYTES, &dirty);
     assert_non_null(block);
-    for (size_t i = 0; zero && i < bytes; i += PAGE_BYTES)
+    for (size_t i = dirty; i < bytes; i += PAGE_BYTES)
         ASSERT_THAT(block[i] == 0, "at %zu of %zu", i, bytes);
     memset(block, 1, bytes);
     return block;

@@ -101,8 +101,8 @@ TEST(what_only_what_is_kept_may_serve_is_refused_without)
     struct span *again = span_new(SPAN_LARGE, 1, PAGE_BYTES); /* a descriptor to use */
     span_give(&spans, again, 0);
     assert_true(spans.dirty.pages >= 50);
-    bool zero;
-    char *block = large_take_grown(&spans, 50 << PAGE_SHIFT, &zero);
+    size_t dirty;
+    char *block = large_take_grown(&spans, 50 << PAGE_SHIFT, &dirty);
     assert_ptr_equal(block, start);
     assert_int_equal(large_give(&spans, (uintptr_t)block).kind, MISUSE_NONE);
     span_put(wall);
@@ -111,12 +111,12 @@ TEST(what_only_what_is_kept_may_serve_is_refused_without)
 
 TEST(what_grows_has_its_own_mapping_unless_it_fits_into_what_is_kept)
 {
-    bool zero;
+    size_t dirty;
     spans.large_most = LARGE_MOST;
-    char *fresh = large_take_grown(&spans, 3 * MIB, &zero);
+    char *fresh = large_take_grown(&spans, 3 * MIB, &dirty);
     assert_int_equal(spans.huge_count, 1);
     assert_int_equal(large_give(&spans, (uintptr_t)fresh).kind, MISUSE_NONE);
-    char *kept = large_take_grown(&spans, 2 * MIB, &zero);
+    char *kept = large_take_grown(&spans, 2 * MIB, &dirty);
     assert_int_equal(spans.huge_count, 0);
     assert_ptr_equal(kept, fresh);
     assert_int_equal(large_give(&spans, (uintptr_t)kept).kind, MISUSE_NONE);

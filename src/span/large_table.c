@@ -1,0 +1,112 @@
+/*
+ * Descriptors of large blocks by address. See large_table.h.
+ */
+#include "span/large_table.h"
+
+#include "platform/check.h"
+#include "span/span.h"
+
+enum { LOG_LEAST = 6 };
+
+static size_t slot_mask(const struct large_table *table)
+{
+    return ((size_t)1 << table->log) - 1;
+}
+
+/* The slot in which the search for an address begins. */
+static size_t home_of(const struct large_table *table, const char *start)
+{
+    /* Fibonacci hashing: the upper bits of the product depend on all bits of the page number. */
+    return ((uintptr_t)start >> PAGE_SHIFT) * 0x9e3779b97f4a7c15u >> (64 - table->log);
+}
+
+static void slots_put(const struct large_table *table, struct span *span)
+{
+    size_t slot = home_of(table, span->start);
+    while (table->slots[slot] != NULL)
+        slot = (slot + 1) & slot_mask(table);
+    table->slots[slot] = span;
+}
+
+static struct span **slots_new(struct meta *meta, size_t bytes)
+{
+    if (bytes > META_MOST)
+        return meta->grows ? meta_map(bytes) : NULL;
+    struct span **slots = meta_take_from(meta, bytes);
+    for (size_t i = 0; slots != NULL && i < bytes / sizeof(*slots); i++)
+        slots[i] = NULL;
+    return slots;
+}
+
+/* Twice as large a table. What comes from meta_map is never given back; all smaller tables together
+ * are less than the one in use. */
+static bool table_grow(struct large_table *table, struct meta *meta)
+{
+    struct large_table old = *table;
+    unsigned log = old.slots == NULL ? LOG_LEAST : old.log + 1;
+    struct span **slots = slots_new(meta, sizeof(*slots) << log);
+    if (slots == NULL)
+        return false;
+    table->slots = slots;
+    table->log = log;
+    if (old.slots == NULL)
+        return true;
+    for (size_t i = 0; i <= slot_mask(&old); i++)
+        if (old.slots[i] != NULL)
+            slots_put(table, old.slots[i]);
+    if (sizeof(*slots) << old.log <= META_MOST)
+        meta_give_to(meta, old.slots, sizeof(*slots) << old.log);
+    return true;
+}
+
+bool large_table_reserve(struct large_table *table, struct meta *meta)
+{
+    size_t slots = table->slots == NULL ? 0 : slot_mask(table) + 1;
+    if (table->count + 1 <= slots / 2 || table_grow(table, meta))
+        return true;
+    /* A fuller table is slower, and some room is left for blocks that are moved. */
+    return table->count + 1 <= slots / 8 * 7;
+}
+
+void large_table_add(struct large_table *table, struct span *span)
+{
+    CHECK(table->count < slot_mask(table));
+    slots_put(table, span);
+    table->count++;
+}
+
+static size_t slot_of(const struct large_table *table, const char *start)
+{
+    size_t slot = home_of(table, start);
+    while (table->slots[slot] != NULL && table->slots[slot]->start != start)
+        slot = (slot + 1) & slot_mask(table);
+    return slot;
+}
+
+void large_table_remove(struct large_table *table, const struct span *span)
+{
+    size_t hole = slot_of(table, span->start), mask = slot_mask(table);
+    CHECK(table->slots[hole] == span);
+    /* What follows moves up, unless its search begins behind the hole. */
+    for (size_t next = (hole + 1) & mask; table->slots[next] != NULL; next = (next + 1) & mask) {
+        size_t home = home_of(table, table->slots[next]->start);
+        if (((next - home) & mask) < ((next - hole) & mask))
+            continue;
+        table->slots[hole] = table->slots[next];
+        hole = next;
+    }
+    table->slots[hole] = NULL;
+    table->count--;
+}
+
+void large_table_clear(struct large_table *table)
+{
+    for (size_t i = 0; table->count != 0 && i <= slot_mask(table); i++)
+        table->slots[i] = NULL;
+    table->count = 0;
+}
+
+struct span *large_table_find(const struct large_table *table, const char *start)
+{
+    return table->slots == NULL ? NULL : table->slots[slot_of(table, start)];
+}

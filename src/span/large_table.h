@@ -1,0 +1,43 @@
+/*
+ * The large and huge blocks of a heap by their address.
+ *
+ * The idea: a table with open addressing, of descriptors, whose key is the block's first page. So
+ * what is known of a block takes memory by the number of blocks, not by their length: of ten
+ * thousand blocks of 1.5 MB of which a byte is touched, a word for each of their pages was as much
+ * memory as the program's own.
+ *
+ * Cost: O(1); 16 to 32 bytes a block, and what smaller tables took before. Source: D. Knuth, The
+ * Art of Computer Programming 3, 6.4 (linear probing, and deletion without marks).
+ *
+ * Not thread-safe: under the lock of the spans.
+ */
+#ifndef SNUG_SPAN_LARGE_TABLE_H
+#define SNUG_SPAN_LARGE_TABLE_H
+
+#include "base/common.h"
+
+struct span;
+struct meta;
+
+struct large_table {
+    struct span **slots; /* NULL: nothing was ever in it */
+    unsigned log;        /* of the number of slots */
+    size_t count;        /* of blocks; count < slots */
+};
+
+/* Makes sure that one more block finds room. False: no memory for a larger table. */
+bool large_table_reserve(struct large_table *table, struct meta *meta);
+
+/* There must be room: large_table_reserve said so, or a block was taken out. */
+void large_table_add(struct large_table *table, struct span *span);
+
+/* The span must be there. */
+void large_table_remove(struct large_table *table, const struct span *span);
+
+/* Forgets all blocks. */
+void large_table_clear(struct large_table *table);
+
+/* The span that begins at `start`, or NULL. */
+struct span *large_table_find(const struct large_table *table, const char *start);
+
+#endif

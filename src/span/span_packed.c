@@ -1,0 +1,104 @@
+/*
+ * Spans of which every page will be touched: slabs, which fill in order, and spans of small cells.
+ *
+ * The idea: where such a span would begin a huge page's range of clean memory, the whole range is
+ * made present at once, by a huge page if those are cheap (huge_price.h). What is not taken now is
+ * dirty memory from then on, and so the first that is used next; no other kind of request is ever
+ * the reason for a huge page. So a program that touches one byte in a thousand has none, and one
+ * that fills its memory has hardly any faults.
+ *
+ * The kernel is told to use a huge page for that range, and then that it should not make others:
+ * what is purged later stays away.
+ *
+ * Cost: at most one huge page is present ahead of its use, and not before slabs and cells take
+ * PACKED_SHARE times as much. A huge page takes a third of the time of the faults that it saves.
+ */
+#include "options/options.h"
+#include "platform/memory.h"
+#include "span/span_runs.h"
+
+#define HUGE_PAGES_PAGES (OS_HUGE_PAGE >> PAGE_SHIFT)
+
+/* So many times a huge page must be in use already: it is at most a sixteenth more. */
+enum { PACKED_SHARE = 16 };
+
+/* What is made present in small pages, to see what they cost: enough that the system call itself
+ * does not count. */
+enum { SMALL_SAMPLE_PAGES = 16 };
+
+static bool may_buy(const struct spans *spans)
+{
+    return options.huge_pages == HUGE_PAGES_AUTO && spans->provider->populate != NULL &&
+           spans->shared_pages / PACKED_SHARE >= HUGE_PAGES_PAGES &&
+           spans_kept_pages(spans) + HUGE_PAGES_PAGES <= spans_bound(spans);
+}
+
+/* Makes part of a clean run present, as a dirty run. Returns the nanoseconds that took; 0: it was
+ * not done. */
+static uint64_t run_populate(struct spans *spans, struct span *run, char *start, size_t pages,
+                             bool huge)
+{
+    const struct provider *provider = spans->provider;
+    struct span *part = descriptor_take(spans);
+    if (part == NULL)
+        return 0;
+    uint64_t elapsed = provider->populate(provider, start, pages << PAGE_SHIFT, huge);
+    if (elapsed == 0 || !run_cut(spans, run, part, start, pages)) {
+        provider->purge(provider, start, pages << PAGE_SHIFT); /* there may be some of it */
+        descriptor_give(spans, part);
+        return 0;
+    }
+    part->kind = SPAN_DIRTY;
+    part->former_bytes = 0;
+    run_settle(spans, part);
+    return elapsed;
+}
+
+static bool buy_small(struct spans *spans, struct span *run, char *start, size_t pages)
+{
+    uint64_t elapsed = run_populate(spans, run, start, pages, false);
+    if (elapsed != 0)
+        huge_price_note_small(&spans->huge_price, pages, elapsed);
+    return elapsed != 0;
+}
+
+static bool buy_huge(struct spans *spans, struct span *run, char *start)
+{
+    struct segment *segment = run->segment;
+    /* Elsewhere page tables may be left over, which keep a huge page out: that says nothing about
+     * their price. */
+    bool tells = start >= spans->fresh && start < spans->fresh_end;
+    uint64_t elapsed = run_populate(spans, run, start, HUGE_PAGES_PAGES, true);
+    if (elapsed == 0)
+        return false;
+    if (!tells || huge_price_note_huge(&spans->huge_price, HUGE_PAGES_PAGES, elapsed))
+        segment_has_huge(segment, true);
+    return true;
+}
+
+/* Whether something is present now where a span of `pages` at `start`, in a clean run, would be. */
+static bool buy_ahead(struct spans *spans, struct span *run, char *start, size_t pages)
+{
+    char *huge = (char *)align_up((uintptr_t)start, OS_HUGE_PAGE);
+    if (huge < start + (pages << PAGE_SHIFT))
+        return huge + OS_HUGE_PAGE <= span_end(run) && huge_price_try(&spans->huge_price) &&
+               buy_huge(spans, run, huge);
+    size_t sample = size_max(pages, SMALL_SAMPLE_PAGES);
+    char *end = start + (sample << PAGE_SHIFT);
+    return huge_price_is_stale(&spans->huge_price) && end <= huge && end <= span_end(run) &&
+           buy_small(spans, run, start, sample);
+}
+
+struct found run_find_packed(struct spans *spans, size_t pages, size_t alignment)
+{
+    struct found found = run_find(spans, pages, alignment);
+    if (found.run == NULL || found.run->kind != SPAN_CLEAN || !may_buy(spans))
+        return found;
+    char *start = (char *)align_up((uintptr_t)found.run->start, alignment);
+    size_t kept = spans_kept_pages(spans);
+    if (!buy_ahead(spans, found.run, start, pages))
+        return found;
+    struct found bought = run_find(spans, pages, alignment);
+    bought.fresh += spans_kept_pages(spans) - kept;
+    return bought;
+}
