@@ -45,27 +45,26 @@ def each(head, kind):
         node = node["next"]
 
 
+def chain(span):
+    """A span and all that follow it to its right."""
+    while number(span) != 0:
+        yield span
+        span = span["right"]
+
+
 def within(range, address):
     return 0 <= address - number(range["start"]) < number(range["pages"]) << PAGE_SHIFT
 
 
 def span_around(address):
-    """The span that an address is in, as the entry of the page map for its start. The map has the
-    first and the last page of a long one; of malloc's heap, what is between is found by walking."""
+    """The span of malloc's heap that an address is in, found by walking; 0 if none is."""
     spans = gdb.parse_and_eval("heap_default.spans")
-    for span in each(spans["huge"], "span"):
+    for span in chain(spans["huge"]):
         if within(span, address):
             return number(span)
     for segment in [*each(spans["segments"], "segment"), *each(spans["cache"]["list"], "segment")]:
-        at = number(segment["start"])
-        while within(segment, address) and at <= address:
-            entry = entry_of(at)
-            if entry == 0 or entry & 1:
-                break
-            span = gdb.Value(entry).cast(gdb.lookup_type("struct span").pointer())
-            if within(span, address):
-                return entry
-            at += number(span["pages"]) << PAGE_SHIFT
+        if within(segment, address):
+            return next((number(span) for span in chain(segment["first"]) if within(span, address)), 0)
     return 0
 
 
@@ -106,7 +105,9 @@ def describe_cell(span, address):
 
 
 def describe(address):
-    entry = entry_of(address) or span_around(address)
+    entry = entry_of(address)
+    if entry == 0 or entry & 1:
+        entry = span_around(address) or entry
     if entry == 0:
         return "not in a heap of snug"
     if entry & 1:
@@ -122,7 +123,9 @@ def describe(address):
         name = "large" if kind == LARGE else "huge"
         return "%s block of %d bytes at %#x, in use, %d asked for" % (
             name, size, start, number(span["requested"]))  # fmt: skip
-    return "in free pages, %d bytes from %#x on" % (size, start)
+    former = number(span["former_bytes"]) if address - start < 1 << PAGE_SHIFT else 0
+    was = ", where a block of %d bytes was" % former if former else ""
+    return "in free pages, %d bytes from %#x on%s" % (size, start, was)
 
 
 class SnugBlock(gdb.Command):

@@ -80,7 +80,7 @@ struct runs {
 #define LARGE_MOST (128 * MIB)
 
 /* The large and huge blocks that were freed, or moved, last: for what is said of a second free. */
-enum { SPANS_FREED = 16 };
+enum { SPANS_FREED = 4 };
 
 struct freed_blocks {
     struct freed_block {
