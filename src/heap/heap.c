@@ -107,18 +107,35 @@ static void *take_any(struct heap *heap, size_t alignment, size_t bytes, size_t 
     return take_large(heap, bytes, alignment, dirty);
 }
 
-/* There was nothing. What is cached goes back before a program is told so, first in this heap, then
- * in all others, since they may share a provider, and do share the limits of the process; and who
- * asked to be told first may free something. A request that no amount of memory could serve does
- * not cost the program its caches. */
-static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
+/* Whether there would be so much if all heaps gave back all that they have but for huge blocks. */
+static bool trim_may_help(const struct heap *heap, size_t bytes)
 {
-    if (bytes >= MAX_REQUEST / 2 || alignment >= MAX_REQUEST / 2)
-        return NULL;
+    size_t mapped = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    /* relaxed: both change while this is read, and what comes of it is a guess */
+    size_t huge = __atomic_load_n(&heap->spans.huge_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
+    return provider_might_take(heap->spans.provider, bytes, mapped - size_min(mapped, huge));
+}
+
+static void *take_trimmed(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
+{
     heap_trim_of(heap, 0);
     void *block = take_any(heap, alignment, bytes, dirty);
     if (block == NULL && heaps_trim_others(heap, bytes))
         block = take_any(heap, alignment, bytes, dirty);
+    return block;
+}
+
+/* There was nothing. What is cached goes back before a program is told so, first in this heap, then
+ * in all others, since they may share a provider, and do share the limits of the process; and who
+ * asked to be told first may free something. A request beyond all there is does not cost the
+ * program its caches. */
+static COLD void *take_again(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
+{
+    if (bytes >= MAX_REQUEST / 2 || alignment >= MAX_REQUEST / 2)
+        return NULL;
+    void *block = NULL;
+    if (trim_may_help(heap, bytes))
+        block = take_trimmed(heap, alignment, bytes, dirty);
     if (block == NULL && heap_call_back(heap, bytes)) {
         heap_trim_of(heap, 0);
         block = take_any(heap, alignment, bytes, dirty);

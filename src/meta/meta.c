@@ -57,11 +57,11 @@ static bool chunk_new(struct meta *meta)
         return false;
     bool first = meta->chunk == NULL;
     size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(meta->mapped / 16, CHUNK));
-    char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL);
+    char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (chunk == NULL) {
         /* A limit may be near: a smaller chunk may still go. */
         bytes = size_max(os_page_size(), 16 * KIB);
-        chunk = os_map(bytes, OS_PAGES_SMALL);
+        chunk = os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
         if (chunk == NULL)
             return false;
     }
@@ -149,7 +149,7 @@ void meta_give_to(struct meta *meta, void *block, size_t bytes)
 void *meta_map(size_t bytes)
 {
     bytes = align_up(bytes, os_page_size());
-    void *table = os_map(bytes, OS_PAGES_SMALL);
+    void *table = os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (table != NULL)
         range_add(&meta_system, table, bytes);
     return table;

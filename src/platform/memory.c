@@ -59,23 +59,25 @@ static bool stacks_have_small_pages(void)
     return known == 2;
 }
 
-void *os_map(size_t bytes, enum os_pages pages)
+void *os_map(size_t bytes, unsigned pages)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (pages & OS_PAGES_UNRESERVED)
+        flags |= MAP_NORESERVE;
     /* Since Linux 6.7 a "stack" is a mapping without huge pages. Before, the flag does nothing, and
      * it takes madvise: a system call for each mapping, and one that a sandbox may forbid. */
-    if (pages == OS_PAGES_SMALL)
+    if (pages & OS_PAGES_SMALL)
         flags |= MAP_STACK;
     OS_COUNT(mmap, bytes);
     long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (is_error(result))
         return NULL;
-    if (pages == OS_PAGES_SMALL && bytes >= OS_HUGE_PAGE && !stacks_have_small_pages())
+    if (pages & OS_PAGES_SMALL && bytes >= OS_HUGE_PAGE && !stacks_have_small_pages())
         os_advise_huge_pages((void *)result, bytes, false);
     return (void *)result;
 }
 
-void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages)
+void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages)
 {
     char *start = os_map(bytes, pages);
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0)

@@ -28,14 +28,21 @@ extern struct os_calls os_calls;
 /* The system's page size in bytes: 4, 16 or 64 KiB. */
 size_t os_page_size(void);
 
-/* Whether the system may serve a mapping by huge pages of its own accord, where it does so. */
-enum os_pages { OS_PAGES_SMALL, OS_PAGES_ANY };
+/* What the pages of a mapping may be; any of them together. */
+enum os_pages {
+    OS_PAGES_ANY = 0,
+    /* The system does not serve it by huge pages of its own accord. */
+    OS_PAGES_SMALL = 1,
+    /* Address space of which little will ever be memory: the system does not ask whether it has
+     * that much. Without this it decides as it does for every program, and may refuse. */
+    OS_PAGES_UNRESERVED = 2
+};
 
-/* `bytes` of fresh, zero, private memory, or NULL. */
-void *os_map(size_t bytes, enum os_pages pages);
+/* `bytes` of fresh, zero, private memory, or NULL. `pages`: a sum of enum os_pages. */
+void *os_map(size_t bytes, unsigned pages);
 
 /* As os_map, at a multiple of `alignment` (a power of two). */
-void *os_map_aligned(size_t bytes, size_t alignment, enum os_pages pages);
+void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages);
 
 /* As os_map, with the memory there at once: later writes to it cannot fail for lack of memory. NULL
  * also if that cannot be had. */

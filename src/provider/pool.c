@@ -28,7 +28,7 @@ static size_t extent_bytes(size_t pages)
 bool pool_add(struct pool *pool, char *start, size_t bytes)
 {
     size_t pages = bytes >> PAGE_SHIFT;
-    struct extent *extent = os_map(extent_bytes(pages), OS_PAGES_SMALL);
+    struct extent *extent = os_map(extent_bytes(pages), OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (extent == NULL)
         return false;
     mapping_name(extent, extent_bytes(pages), "snug metadata");

@@ -34,6 +34,8 @@ struct provider {
     /* Asks for huge pages in such memory, or says that there should be none any more, for parts of
      * them are purged. True: it has them, or will. NULL: there are none. */
     bool (*want_huge)(const struct provider *provider, void *start, size_t bytes, bool huge);
+    /* Whether `take` would give `bytes` now. NULL: that is not known without taking them. */
+    bool (*might_take)(const struct provider *provider, size_t bytes);
     /* What `take` gives need not be zero after all. */
     bool unclean;
 };
@@ -43,6 +45,16 @@ static inline void *provider_take_block(const struct provider *provider, size_t 
 {
     return provider->take_block != NULL ? provider->take_block(provider, bytes, alignment)
                                         : provider->take(provider, bytes, alignment);
+}
+
+/* Whether `bytes`, which the provider has refused, might be had once `returned` bytes more have
+ * gone back to it. What is kept for reuse is not given up for a request that is beyond all there
+ * is. */
+static inline bool provider_might_take(const struct provider *provider, size_t bytes,
+                                       size_t returned)
+{
+    return bytes <= returned || provider->might_take == NULL ||
+           provider->might_take(provider, align_up(bytes - returned, PAGE_BYTES));
 }
 
 /* The system: private anonymous mappings. */

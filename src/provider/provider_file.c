@@ -187,7 +187,8 @@ static void extent_copy(struct file_provider *file, struct extent *extent)
     extent->copy_memory = NULL;
     if (extent_copy_to_file(file, extent))
         return;
-    char *memory = os_map(extent->pages << PAGE_SHIFT, OS_PAGES_ANY);
+    /* Most of it may never have been touched. */
+    char *memory = os_map(extent->pages << PAGE_SHIFT, OS_PAGES_UNRESERVED);
     for (size_t page = 0; memory != NULL && page < extent->pages; page++) {
         const char *from = extent->start + (page << PAGE_SHIFT);
         if (bitmap_get(extent->taken, page) && !page_is_zero(from))

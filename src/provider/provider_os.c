@@ -9,10 +9,16 @@
 #include "provider/provider.h"
 #include "stats/stats.h"
 
-static void *take_pages(size_t bytes, size_t alignment, enum os_pages pages)
+static unsigned reserve(void)
+{
+    return options.overcommit != 0 ? OS_PAGES_UNRESERVED : 0;
+}
+
+static void *take_pages(size_t bytes, size_t alignment, unsigned pages)
 {
     if (!limit_take(bytes))
         return NULL;
+    pages |= reserve();
     void *start = alignment <= os_page_size() ? os_map(bytes, pages)
                                               : os_map_aligned(bytes, alignment, pages);
     if (start == NULL) {
@@ -109,6 +115,16 @@ static bool want_huge(const struct provider *provider, void *start, size_t bytes
     return huge;
 }
 
+/* The system is asked, and nothing stays taken. */
+static bool might_take(const struct provider *provider, size_t bytes)
+{
+    (void)provider;
+    if (bytes > limit_bytes())
+        return false;
+    void *start = os_map(bytes, OS_PAGES_SMALL | reserve());
+    return start != NULL && (os_unmap(start, bytes), true);
+}
+
 const struct provider provider_os = {.take = take,
                                      .take_block = take_block,
                                      .give = give,
@@ -116,4 +132,5 @@ const struct provider provider_os = {.take = take,
                                      .resize = resize,
                                      .prepare = prepare,
                                      .populate = populate,
-                                     .want_huge = want_huge};
+                                     .want_huge = want_huge,
+                                     .might_take = might_take};

@@ -80,6 +80,12 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     return moved;
 }
 
+static bool might_take(const struct provider *provider, size_t bytes)
+{
+    const struct quota *quota = quota_of(provider);
+    return bytes <= quota->limit && provider_might_take(quota->under, bytes, 0);
+}
+
 void quota_init(struct quota *quota, const struct provider *under, size_t limit)
 {
     *quota = (struct quota){.provider = {.take = take,
@@ -87,6 +93,7 @@ void quota_init(struct quota *quota, const struct provider *under, size_t limit)
                                          .give = give,
                                          .purge = purge,
                                          .resize = resize,
+                                         .might_take = might_take,
                                          .unclean = under->unclean},
                             .under = under,
                             .limit = limit};

@@ -289,7 +289,8 @@ static bool range_from_provider(struct spans *spans, struct span *span, size_t b
                                 size_t alignment)
 {
     char *start = provider_take_block(spans->provider, bytes, alignment);
-    if (start == NULL && spans->cache.count != 0) {
+    if (start == NULL && spans->cache.count != 0 &&
+        provider_might_take(spans->provider, bytes, spans->cache.pages << PAGE_SHIFT)) {
         spans_shrink_cache(spans, true);
         start = provider_take_block(spans->provider, bytes, alignment);
     }

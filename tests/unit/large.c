@@ -214,6 +214,39 @@ TEST(a_refused_remap_leaves_a_huge_block_as_it_was)
     assert_spans_empty();
 }
 
+static size_t asked_for;
+
+static bool might_take_nothing(const struct provider *provider, size_t bytes)
+{
+    (void)provider;
+    asked_for = bytes;
+    return false;
+}
+
+TEST(what_is_kept_is_given_up_only_if_that_may_help)
+{
+    bool zero;
+    fake.most = 8 * MIB;
+    give(take(4 * MIB, MIN_ALIGN));
+    assert_int_equal(spans.cache.count, 1);
+    fake.provider.might_take = might_take_nothing;
+    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &zero));
+    assert_int_equal(asked_for, 12 * MIB);
+    assert_int_equal(spans.cache.count, 1);
+    fake.provider.might_take = NULL;
+    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &zero));
+    assert_int_equal(spans.cache.count, 0);
+    /* What is there already may make up for all of it. */
+    give(take(4 * MIB, MIN_ALIGN));
+    fake.provider.might_take = might_take_nothing;
+    fake.most = 2 * MIB;
+    asked_for = 0;
+    assert_null(large_take(&spans, 3 * MIB, MIB, &zero));
+    assert_int_equal(asked_for, 0);
+    assert_int_equal(spans.cache.count, 0);
+    assert_spans_empty();
+}
+
 TEST(a_huge_mapping_that_cannot_go_loses_its_contents)
 {
     char *start = take(2 * MIB, MIN_ALIGN);
@@ -338,6 +371,7 @@ int main(void)
         ROW_WITH(the_border_to_huge_is_not_crossed_without_a_copy, spans_begin, spans_end),
         ROW_WITH(a_huge_block_is_remapped, spans_begin, spans_end),
         ROW_WITH(a_refused_remap_leaves_a_huge_block_as_it_was, spans_begin, spans_end),
+        ROW_WITH(what_is_kept_is_given_up_only_if_that_may_help, spans_begin, spans_end),
         ROW_WITH(a_huge_mapping_that_cannot_go_loses_its_contents, spans_begin, spans_end),
         ROW_WITH(an_address_inside_a_block_is_told, spans_begin, spans_end),
         ROW_WITH(a_second_free_is_told, spans_begin, spans_end),

@@ -98,6 +98,26 @@ static size_t pages_present(char *start, size_t bytes)
     return count;
 }
 
+TEST(what_might_be_had_is_asked_without_taking_it)
+{
+    size_t page = os_page_size(), too_much = (size_t)1 << 50;
+    struct counters before = counters;
+    struct os_calls calls = os_calls;
+    assert_true(provider_might_take(os, 16 * page, 0));
+    assert_false(provider_might_take(os, too_much, 0));
+    assert_false(provider_might_take(os, too_much, too_much / 2));
+    assert_int_equal(os_calls.mmap_calls - calls.mmap_calls, 3);
+    assert_int_equal(os_calls.munmap_calls - calls.munmap_calls, 1);
+    /* For what would come back the system need not be asked. */
+    assert_true(provider_might_take(os, too_much, too_much));
+    assert_int_equal(os_calls.mmap_calls - calls.mmap_calls, 3);
+    assert_counted(&before, 0, 0, 0, 0);
+    options.limit = 8 * page;
+    assert_false(provider_might_take(os, 16 * page, 0));
+    assert_true(provider_might_take(os, 16 * page, 12 * page));
+    options.limit = LIMIT_NONE;
+}
+
 TEST(memory_is_made_present_as_far_as_the_option_says)
 {
     size_t page = os_page_size();
@@ -140,6 +160,7 @@ int main(void)
         ROW(purges_are_counted),
         ROW(resizes_are_counted_as_what_comes_and_goes),
         ROW(what_fails_is_not_counted),
+        ROW(what_might_be_had_is_asked_without_taking_it),
         ROW(memory_is_made_present_as_far_as_the_option_says),
         ROW(huge_pages_are_asked_for_as_the_option_says),
     };

@@ -388,6 +388,10 @@ TEST(a_quota_counts_and_refuses)
     assert_int_equal(quota_used(&quota), MIB);
     assert_null(provider->take(provider, SIZE_MAX - 4095, os_page_size()));
     assert_int_equal(quota_used(&quota), MIB);
+    assert_true(provider_might_take(provider, 2 * MIB, 0));
+    assert_false(provider_might_take(provider, 2 * MIB + PAGE_BYTES, 0));
+    assert_true(provider_might_take(provider, 3 * MIB, 2 * MIB));
+    assert_int_equal(quota_used(&quota), MIB);
 }
 
 /* ---- Limits ---- */

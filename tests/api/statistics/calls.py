@@ -33,7 +33,7 @@ class Traced(Case):
     def trace(self, *strace: str, **options: str) -> list[tuple[str, list[str], int]]:
         """The calls of the program, up to where it opens the file of its statistics."""
         log, stats = self.place / "strace", self.place / "s.json"
-        options = {"SNUG_STATS": str(stats), **options}
+        options = {"SNUG_STATS": str(stats), "SNUG_OVERCOMMIT": "1", **options}
         environment = [f"{name}={value}" for name, value in options.items()]
         subprocess.run(["strace", "-o", log, "-s", "64", "-e", f"trace={TRACED}", *strace, "env",
                         f"LD_PRELOAD={library()}", *environment, ARGUMENTS[1], "mappings"],
@@ -50,7 +50,8 @@ class Traced(Case):
 
 
 class Ranges:
-    """Which addresses are snug's: nobody else in this program maps with MAP_NORESERVE."""
+    """Which addresses are snug's: nobody else in this program maps with MAP_NORESERVE, and snug does
+    so for all memory with SNUG_OVERCOMMIT."""
 
     def __init__(self):
         self.pages: dict[int, str] = {}  # page number -> name
