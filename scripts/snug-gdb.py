@@ -10,6 +10,7 @@ called in the program, so it works on core dumps too.
 import gdb
 
 PAGE_SHIFT = 12
+CHUNK_BITS, NODE_BITS = 26, 35  # of the page map: what a chunk of entries and a node of chunks are for
 GRID_BYTES = 64 * 1024
 CELL_UNIT, CELL_HEADER = 16, 8
 DIRTY, CLEAN, SLAB, CELLS, LARGE, HUGE = range(6)
@@ -27,11 +28,11 @@ def read_word(address):
 
 def entry_of(address):
     """What the page map has for the page: 0, a span, or an odd word for memory that was freed."""
-    root = gdb.parse_and_eval("page_map_spans")
-    if number(root) == 0 or address >> 48:
+    if address >> 48:
         return 0
-    leaf = root[address >> 32]
-    entry = 0 if number(leaf) == 0 else number(leaf[(address & 0xFFFFFFFF) >> PAGE_SHIFT])
+    node = gdb.parse_and_eval("page_map_nodes")[address >> NODE_BITS]
+    chunk = 0 if number(node) == 0 else node["chunks"][address >> CHUNK_BITS & (1 << NODE_BITS - CHUNK_BITS) - 1]
+    entry = 0 if number(chunk) == 0 else number(chunk[address >> PAGE_SHIFT & (1 << CHUNK_BITS - PAGE_SHIFT) - 1])
     return entry & ((1 << CLASS_SHIFT) - 1)
 
 

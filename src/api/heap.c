@@ -134,7 +134,7 @@ void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
 static NOINLINE void free_slow(struct heap *heap, void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    size_t byte = page_map_covers(address) ? page_map_class(address) : 0;
+    size_t byte = page_map_class(address);
     bool ours = byte > PAGE_MAP_CELL && heap_of(block) == heap;
     if (UNLIKELY(!ours || !heap_push_other(address, byte)))
         heap_give_in(heap, block);

@@ -49,7 +49,7 @@ static NOINLINE void free_slow(void *block, size_t class)
 static NOINLINE void free_far(void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    size_t class = page_map_covers(address) ? page_map_class(address) : 0;
+    size_t class = page_map_far_class(address);
     if (!cache_push_of(thread_self.cache, address, class))
         free_slow(block, class);
 }

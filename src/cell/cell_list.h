@@ -93,7 +93,7 @@ static inline void cell_list_add(struct cells *cells, struct cell *cell)
 static inline bool is_in_cells(const struct free_links *links)
 {
     uintptr_t address = (uintptr_t)links;
-    return address % CELL_UNIT == 0 && page_map_covers(address) && page_map_is_cell(address);
+    return address % CELL_UNIT == 0 && page_map_is_cell(address);
 }
 
 /* Whether the links of a free cell lead to cells that lead back: a program that writes to memory it

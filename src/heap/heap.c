@@ -122,6 +122,9 @@ static void *take_trimmed(struct heap *heap, size_t alignment, size_t bytes, siz
     void *block = take_any(heap, alignment, bytes, dirty);
     if (block == NULL && heaps_trim_others(heap, bytes))
         block = take_any(heap, alignment, bytes, dirty);
+    /* Where a span of cells has no room, pages may have. */
+    if (block == NULL && bytes > SMALL_MOST && bytes <= CELL_MOST)
+        block = take_large(heap, bytes, alignment, dirty);
     return block;
 }
 
@@ -277,7 +280,7 @@ static struct place place_elsewhere(uintptr_t address)
 
 static inline struct place place_of(uintptr_t address)
 {
-    size_t byte = page_map_covers(address) ? page_map_class(address) : 0;
+    size_t byte = page_map_class(address);
     if (byte != 0 && byte <= PAGE_MAP_CELL)
         return (struct place){&heap_default, byte};
     return place_elsewhere(address);

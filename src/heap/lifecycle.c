@@ -58,9 +58,7 @@ void heap_init(void)
         /* Bits 62 and 63 make the key of any address no address, no small number and no text. */
         page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
         spans_init(&heap_default.spans, heap_source());
-        const void *first = spans_prepare(&heap_default.spans);
-        if (first != NULL)
-            page_map_settle(first);
+        spans_prepare(&heap_default.spans); /* and with it the home of the page map */
         unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
         arenas_init(&heap_default.arenas, &heap_default.spans, &first_arena, arenas);
         /* release: who sees the heap ready sees it whole */

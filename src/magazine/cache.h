@@ -116,7 +116,7 @@ static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, 
 /* The same for any address. */
 static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
 {
-    return page_map_covers(address) && cache_push_of(cache, address, page_map_class(address));
+    return cache_push_of(cache, address, page_map_class(address));
 }
 
 /* A cache for the calling thread, one that another has left if there is one; or NULL. Takes

@@ -9,15 +9,19 @@
 #include "platform/check.h"
 #include "platform/lock.h"
 
-struct page_map page_map = {.home_classes = page_map_no_class};
-size_t page_map_class_root[PAGE_MAP_ROOT];
-uint8_t page_map_no_class[PAGE_MAP_LEAF];
+/* No address has bit 63. */
+#define NOWHERE ((uintptr_t)1 << 63)
 
-/* The leaves of the slower map, in a table of PAGE_MAP_ROOT; NULL until the first is made. */
-uintptr_t **page_map_spans;
+struct page_map page_map = {.home = NOWHERE};
+struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
-/* Both leaves of a root entry, in one mapping. */
-#define LEAF_BYTES (PAGE_MAP_LEAF * (sizeof(uintptr_t) + sizeof(uint8_t)))
+#define HOME_BYTES ((uintptr_t)1 << PAGE_MAP_HOME_BITS)
+/* As much of the home lies below the first segment: the system maps downwards, where it does not do
+ * as it did long ago. */
+#define HOME_BELOW (HOME_BYTES / 4 * 3)
+#define LEAF_BYTES ((uintptr_t)1 << 32)
+#define CHUNK_BYTES ((uintptr_t)1 << PAGE_MAP_CHUNK_BITS)
+#define ADDRESS_END ((uintptr_t)PAGE_MAP_ROOT << 32)
 
 /* ---- Ranges with maps of their own ---- */
 
@@ -76,35 +80,161 @@ void page_map_remove_range(const void *start)
     lock_release(&meta_system.lock);
 }
 
-/* ---- Leaves ---- */
+/* ---- Chunks of entries ---- */
 
-/* The lock of meta must be held. */
-static bool leaf_new(size_t root)
+/* Those that are mapped and not yet in use: what is mapped at a time grows with what there is. Like
+ * all that follows, guarded by the lock of meta. */
+static struct {
+    uintptr_t (*next)[PAGE_MAP_CHUNK];
+    size_t count;
+    size_t used;
+} spare_chunks;
+
+/* Makes some when there are none left; `count` are needed now. */
+static bool chunks_provide(size_t count)
 {
-    if (page_map_spans == NULL) {
-        uintptr_t **table = meta_map(PAGE_MAP_ROOT * sizeof(*table));
-        if (table == NULL)
-            return false;
-        /* release: a reader that finds the table finds it zero */
-        __atomic_store_n(&page_map_spans, table, __ATOMIC_RELEASE);
-    }
-    uintptr_t *spans = meta_map(LEAF_BYTES);
-    if (spans == NULL)
+    count = size_max(count, spare_chunks.used / 8);
+    spare_chunks.next = meta_map(count * sizeof(*spare_chunks.next));
+    spare_chunks.count = spare_chunks.next != NULL ? count : 0;
+    return spare_chunks.count != 0;
+}
+
+static struct page_map_node *node_of(uintptr_t address)
+{
+    /* acquire: pairs with the release in node_new */
+    return __atomic_load_n(&page_map_nodes[address >> PAGE_MAP_NODE_BITS], __ATOMIC_ACQUIRE);
+}
+
+/* The chunk for an address, or NULL. */
+static uintptr_t *chunk_of(uintptr_t address)
+{
+    struct page_map_node *node = node_of(address);
+    /* acquire: pairs with the release in chunk_new */
+    return node == NULL
+               ? NULL
+               : __atomic_load_n(&node->chunks[page_map_in_node(address)], __ATOMIC_ACQUIRE);
+}
+
+/* Takes the lock of meta itself, which must not be held. */
+static bool node_new(uintptr_t address)
+{
+    struct page_map_node *node = meta_take(sizeof(*node));
+    if (node == NULL)
         return false;
-    uint8_t *classes = (uint8_t *)(spans + PAGE_MAP_LEAF);
-    size_t distance = (size_t)((uintptr_t)classes - (uintptr_t)page_map_no_class);
-    page_map_class_root[root] = distance;
-    /* release: a reader that finds the leaf finds it zero */
-    __atomic_store_n(&page_map_spans[root], spans, __ATOMIC_RELEASE);
+    memset(node, 0, sizeof(*node));
+    lock_take(&meta_system.lock);
+    struct page_map_node **place = &page_map_nodes[address >> PAGE_MAP_NODE_BITS];
+    bool first = *place == NULL;
+    if (first) /* release: a reader that finds the node finds it empty */
+        __atomic_store_n(place, node, __ATOMIC_RELEASE);
+    lock_release(&meta_system.lock);
+    if (!first)
+        meta_give(node, sizeof(*node));
     return true;
 }
 
-/* The leaf for a root entry, or NULL. */
-static uintptr_t *leaf_of(size_t root)
+/* There must be a spare one. */
+static void chunk_new(uintptr_t address)
 {
-    /* acquire, both: pair with the releases in leaf_new */
-    uintptr_t **table = __atomic_load_n(&page_map_spans, __ATOMIC_ACQUIRE);
-    return table == NULL ? NULL : __atomic_load_n(&table[root], __ATOMIC_ACQUIRE);
+    uintptr_t *chunk = *spare_chunks.next++;
+    spare_chunks.count--;
+    spare_chunks.used++;
+    /* release, both: a reader that finds the chunk finds it zero */
+    __atomic_store_n(&node_of(address)->chunks[page_map_in_node(address)], chunk, __ATOMIC_RELEASE);
+    if (page_map_is_home(address))
+        __atomic_store_n(&page_map.home_chunks[(address - page_map.home) >> PAGE_MAP_CHUNK_BITS],
+                         chunk, __ATOMIC_RELEASE);
+}
+
+/* How many chunks a range lacks. */
+static size_t chunks_missing(uintptr_t first, uintptr_t last)
+{
+    size_t missing = 0;
+    for (uintptr_t at = align_down(first, CHUNK_BYTES); at <= last; at += CHUNK_BYTES)
+        missing += chunk_of(at) == NULL;
+    return missing;
+}
+
+static bool chunks_reserve(uintptr_t first, uintptr_t last)
+{
+    for (uintptr_t at = first; at >> PAGE_MAP_NODE_BITS <= last >> PAGE_MAP_NODE_BITS;
+         at += (uintptr_t)1 << PAGE_MAP_NODE_BITS)
+        if (node_of(at) == NULL && !node_new(at))
+            return false;
+    lock_take(&meta_system.lock);
+    bool done = true;
+    size_t missing = chunks_missing(first, last);
+    for (uintptr_t at = align_down(first, CHUNK_BYTES); missing != 0; at += CHUNK_BYTES) {
+        if (chunk_of(at) != NULL)
+            continue;
+        done = spare_chunks.count != 0 || chunks_provide(missing);
+        if (!done)
+            break;
+        chunk_new(at);
+        missing--;
+    }
+    lock_release(&meta_system.lock);
+    return done;
+}
+
+/* ---- Class bytes ---- */
+
+/* Makes the 2 GiB around `address` the home, with one mapping for its class bytes and for the first
+ * chunk of entries. The lock must be held. */
+static bool home_new(uintptr_t address)
+{
+    char *table = meta_map(PAGE_MAP_HOME + sizeof(*spare_chunks.next));
+    if (table == NULL)
+        return false;
+    uintptr_t chunk = align_down(address, CHUNK_BYTES);
+    uintptr_t home = chunk - size_min(chunk, HOME_BELOW);
+    home = size_min(home, ADDRESS_END - HOME_BYTES);
+    spare_chunks.next = (void *)(table + PAGE_MAP_HOME);
+    spare_chunks.count = 1;
+    page_map.home_classes = (uintptr_t)table - (home >> PAGE_SHIFT);
+    page_map.home = home;
+    return true;
+}
+
+/* The root of the far map and the leaf of zeros behind it. The lock must be held. */
+static bool far_new(void)
+{
+    size_t *root = meta_map(PAGE_MAP_ROOT * sizeof(*root) + PAGE_MAP_LEAF);
+    if (root == NULL)
+        return false;
+    page_map.far_root = root;
+    /* release: a reader that finds the limit finds the root, and finds it zero */
+    __atomic_store_n(&page_map.far_limit, PAGE_MAP_ROOT, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* The leaf for a root entry, if it is not there. The lock must be held. */
+static bool leaf_provide(size_t region)
+{
+    if (page_map.far_limit == 0 && !far_new())
+        return false;
+    size_t *root = page_map.far_root;
+    if (root[region] != 0)
+        return true;
+    uint8_t *leaf = meta_map(PAGE_MAP_LEAF);
+    if (leaf == NULL)
+        return false;
+    root[region] = (size_t)((uintptr_t)leaf - (uintptr_t)(root + PAGE_MAP_ROOT));
+    return true;
+}
+
+static bool classes_reserve(uintptr_t first, uintptr_t last)
+{
+    lock_take(&meta_system.lock);
+    bool done = page_map.home != NOWHERE || home_new(first);
+    for (size_t region = first >> 32; done && region <= last >> 32; region++) {
+        uintptr_t start = (uintptr_t)region << 32;
+        bool home = page_map_is_home(size_max(first, start)) &&
+                    page_map_is_home(size_min(last, start + LEAF_BYTES - 1));
+        done = home || leaf_provide(region);
+    }
+    lock_release(&meta_system.lock);
+    return done;
 }
 
 bool page_map_reserve(const void *start, size_t bytes)
@@ -115,17 +245,10 @@ bool page_map_reserve(const void *start, size_t bytes)
         return false;
     if (range_around(first) != NULL)
         return true;
-    bool done = true;
-    for (size_t root = first >> 32; done && root <= last >> 32; root++) {
-        if (leaf_of(root) != NULL)
-            continue;
-        lock_take(&meta_system.lock);
-        if (leaf_of(root) == NULL)
-            done = leaf_new(root);
-        lock_release(&meta_system.lock);
-    }
-    return done;
+    return classes_reserve(first, last) && chunks_reserve(first, last);
 }
+
+/* ---- Reading and writing ---- */
 
 static uintptr_t *entry_at(uintptr_t address)
 {
@@ -133,8 +256,8 @@ static uintptr_t *entry_at(uintptr_t address)
     if (UNLIKELY(range != NULL))
         return &__atomic_load_n(&range->entries,
                                 __ATOMIC_RELAXED)[(address - range->start) >> PAGE_SHIFT];
-    uintptr_t *leaf = leaf_of(address >> 32);
-    return leaf == NULL ? NULL : &leaf[(uint32_t)address >> PAGE_SHIFT];
+    uintptr_t *chunk = chunk_of(address);
+    return chunk == NULL ? NULL : &chunk[page_map_in_chunk(address)];
 }
 
 uintptr_t page_map_entry(uintptr_t address)
@@ -153,17 +276,11 @@ void page_map_set_entry(const void *page, uintptr_t value)
     __atomic_store_n(entry, value, __ATOMIC_RELAXED);
 }
 
-/* How many of `pages` pages lie in the leaf in which the first does. */
-static size_t pages_in_leaf(uintptr_t start, size_t pages)
-{
-    return size_min(pages, PAGE_MAP_LEAF - ((uint32_t)start >> PAGE_SHIFT));
-}
-
 void page_map_fill_entries(const void *start, size_t pages, uintptr_t value)
 {
     uintptr_t address = (uintptr_t)start;
     while (pages != 0) {
-        size_t count = pages_in_leaf(address, pages);
+        size_t count = size_min(pages, PAGE_MAP_CHUNK - page_map_in_chunk(address));
         uintptr_t *entries = entry_at(address);
         CHECK(entries != NULL);
         for (size_t i = 0; i < count; i++)
@@ -173,23 +290,28 @@ void page_map_fill_entries(const void *start, size_t pages, uintptr_t value)
     }
 }
 
+/* Where the table that has the class of `address` ends: the home, a leaf, or one that the home lies
+ * in. */
+static uintptr_t classes_end(uintptr_t address)
+{
+    if (page_map_is_home(address))
+        return page_map.home + HOME_BYTES;
+    uintptr_t end = align_down(address, LEAF_BYTES) + LEAF_BYTES;
+    return address < page_map.home ? size_min(end, page_map.home) : end;
+}
+
 void page_map_fill_classes(const void *start, size_t pages, size_t class)
 {
     uintptr_t address = (uintptr_t)start;
     if (range_around(address) != NULL)
         return;
     while (pages != 0) {
-        size_t count = pages_in_leaf(address, pages);
-        memset(page_map_class_byte(address), (int)class, count);
+        size_t count = size_min(pages, (classes_end(address) - address) >> PAGE_SHIFT);
+        uint8_t *byte = page_map_is_home(address)
+                            ? (uint8_t *)(page_map.home_classes + (address >> PAGE_SHIFT))
+                            : page_map_far_byte(address);
+        memset(byte, (int)class, count);
         pages -= count;
         address += count << PAGE_SHIFT;
     }
-}
-
-void page_map_settle(const void *address)
-{
-    uintptr_t region = (uintptr_t)address >> 32;
-    page_map.home_classes = page_map_class_byte(region << 32);
-    page_map.home_entries = leaf_of(region);
-    page_map.home = region;
 }

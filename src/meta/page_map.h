@@ -5,16 +5,22 @@
  * by every free: one byte per 4 KiB page, found by two loads and no comparison. "Which span is
  * this?" is asked on slow paths: one word per page.
  *
- * The idea: 48 address bits split into a root of 65,536 entries and leaves for 4 GiB each, made
- * when a segment first needs them; so the low 32 bits, which the processor cuts off for free, are
- * the offset in the leaf. The root of the class bytes does not hold the leaf's address but its
- * distance from `page_map_no_class`, an all-zero leaf in the library's own image that is never
- * written: a root of zeros then already sends every address to class 0, "not a small object", and
- * there is nothing to initialise and no NULL to test for. Reading that leaf maps the system's one
- * zero page: it costs no memory.
+ * The idea: nearly every pointer that is freed lies in the *home*, 2 GiB around the first segment,
+ * of which there is one table of class bytes. Where that is does not depend on the pointer, and it
+ * is kept as the place that address 0 would have in it: nothing but a shift is between a pointer
+ * and the load of its class. Everything else is *far*: 48 address bits split into a root of 65,536
+ * entries and leaves for 4 GiB each, made when a segment first needs them. The root does not hold a
+ * leaf's address but its distance from an all-zero leaf behind it; so a root of zeros already sends
+ * every address to class 0, "not a small object", and there is no NULL to test for. Reading that
+ * leaf maps the system's one zero page: it costs no memory. A program whose heap stays at home has
+ * no such root.
  *
- * Cost: 1 + 8 bytes for every page in use, 9 MiB of address space per 4 GiB touched. The part in
- * the library's image stays below 2 MiB, so that no huge page can be made of it.
+ * Entries lie in chunks for 64 MiB, made when a segment first needs them, under two levels of
+ * pointers.
+ *
+ * Cost: 1 + 8 bytes for every page in use; of address space, which mlockall and RLIMIT_AS count,
+ * 512 KiB for the home, 128 KiB for each 64 MiB of heap in chunks, and far away from home 1.5 MiB
+ * once and 1 MiB per 4 GiB.
  *
  * Readers take no lock: what the map says of memory that the program was given was written before
  * it was given, stays until it is freed, and is ordered before any reader by whatever handed the
@@ -31,7 +37,14 @@ struct span;
 enum {
     PAGE_MAP_ROOT_BITS = 16,
     PAGE_MAP_ROOT = 1 << PAGE_MAP_ROOT_BITS,
-    PAGE_MAP_LEAF = 1 << (32 - PAGE_SHIFT), /* pages in a leaf */
+    PAGE_MAP_LEAF = 1 << (32 - PAGE_SHIFT), /* pages in a leaf of class bytes */
+    PAGE_MAP_HOME_BITS = 31,
+    PAGE_MAP_HOME = 1 << (PAGE_MAP_HOME_BITS - PAGE_SHIFT), /* pages in the home */
+    PAGE_MAP_CHUNK_BITS = 26,
+    PAGE_MAP_CHUNK = 1 << (PAGE_MAP_CHUNK_BITS - PAGE_SHIFT), /* entries in a chunk */
+    PAGE_MAP_NODE_BITS = 35,
+    PAGE_MAP_NODE = 1 << (PAGE_MAP_NODE_BITS - PAGE_MAP_CHUNK_BITS), /* chunks in a node */
+    PAGE_MAP_NODES = 1 << (48 - PAGE_MAP_NODE_BITS),
     PAGE_MAP_CLASSES = 128,
     PAGE_MAP_CELL = 65, /* the class byte of pages with cells; small classes are below */
     /* Those of small objects and of cells of any heap but malloc's. What class they are of, and of
@@ -44,46 +57,65 @@ enum {
 
 /* What every free reads, in a few cache lines beside each other. */
 struct page_map {
-    /* The home: the 4 GiB in which the first segment lies, and with it nearly every small heap.
-     * Where its leaf is does not depend on the pointer that is looked up, so the processor need not
-     * wait for one load before it begins the other; and that it is an address, not a distance,
-     * leaves nothing between the pointer and the load of its class but a shift. Written once, by
-     * page_map_settle, when the library is loaded, before the program has a second thread. Until
-     * then it is the lowest 4 GiB, of which nothing is known. */
-    uintptr_t home;                /* address >> 32 */
-    const uint8_t *home_classes;   /* its leaf; at first `page_map_no_class` */
-    const uintptr_t *home_entries; /* the slower map's; NULL before page_map_settle */
+    /* Where the home begins, a multiple of what a chunk is for. Written once, when the first
+     * segment is reserved: when the library is loaded, before the program has a second thread.
+     * Until then it is where no address is. */
+    uintptr_t home;
+    uintptr_t home_classes; /* its class bytes, less home >> PAGE_SHIFT */
+    size_t far_limit;       /* PAGE_MAP_ROOT if there is a root of far leaves, or 0 */
+    size_t *far_root;       /* distances of leaves from far_root + PAGE_MAP_ROOT, wrapping */
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs all of
      * these and one base address then serves for them. */
     uint32_t reciprocal[PAGE_MAP_CLASSES];
+    /* The chunks of entries of the home; NULL where there is none yet. */
+    uintptr_t *home_chunks[PAGE_MAP_HOME / PAGE_MAP_CHUNK];
 } __attribute__((aligned(64)));
 
 extern struct page_map page_map;
-
-extern size_t page_map_class_root[PAGE_MAP_ROOT]; /* leaf - page_map_no_class, wrapping */
-extern uint8_t page_map_no_class[PAGE_MAP_LEAF];
 
 static ALWAYS_INLINE bool page_map_covers(uintptr_t address)
 {
     return address >> 32 < PAGE_MAP_ROOT;
 }
 
-/* Where the class byte of the page that `address` is in stands. `address` must be covered. */
-static ALWAYS_INLINE uint8_t *page_map_class_byte(uintptr_t address)
+static ALWAYS_INLINE bool page_map_is_home(uintptr_t address)
 {
-    size_t distance = page_map_class_root[address >> 32] + ((uint32_t)address >> PAGE_SHIFT);
-    /* Added as numbers: the sum points into page_map_no_class or into another leaf. */
-    return (uint8_t *)((uintptr_t)page_map_no_class + distance);
+    return address - page_map.home < (uintptr_t)1 << PAGE_MAP_HOME_BITS;
 }
 
-/* The class of the page that `address` is in. Plain loads, which the compiler can fold into what
- * uses them, two instructions less than with atomic ones; see "Readers take no lock" above for why
- * nobody writes what they read. */
+/* The class of the page that `address` is in, for which page_map_is_home. Plain loads, here and
+ * below, which the compiler can fold into what uses them, two instructions less than with atomic
+ * ones; see "Readers take no lock" above for why nobody writes what they read. */
+static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
+{
+    return *(const uint8_t *)(page_map.home_classes + (address >> PAGE_SHIFT));
+}
+
+/* Where the class byte stands for an address in the far map. */
+static ALWAYS_INLINE uint8_t *page_map_far_byte(uintptr_t address)
+{
+    const size_t *root = page_map.far_root;
+    size_t distance = root[address >> 32] + ((uint32_t)address >> PAGE_SHIFT);
+    /* Added as numbers: the sum points into the leaf behind the root or into another. */
+    return (uint8_t *)((uintptr_t)(root + PAGE_MAP_ROOT) + distance);
+}
+
+/* The class of the page of any address that is not at home. */
+static ALWAYS_INLINE size_t page_map_far_class(uintptr_t address)
+{
+    /* acquire: pairs with far_new in page_map.c */
+    if (address >> 32 >= __atomic_load_n(&page_map.far_limit, __ATOMIC_ACQUIRE))
+        return 0;
+    return *page_map_far_byte(address);
+}
+
+/* The class of the page that any address is in. */
 static ALWAYS_INLINE size_t page_map_class(uintptr_t address)
 {
-    return *page_map_class_byte(address);
+    return LIKELY(page_map_is_home(address)) ? page_map_home_class(address)
+                                             : page_map_far_class(address);
 }
 
 /* Whether the page that `address` is in has cells, of whatever heap. */
@@ -92,20 +124,6 @@ static ALWAYS_INLINE bool page_map_is_cell(uintptr_t address)
     _Static_assert((PAGE_MAP_CELL | 2) == PAGE_MAP_OTHER_CELL, "the two bytes differ in one bit");
     return (page_map_class(address) | 2) == PAGE_MAP_OTHER_CELL;
 }
-
-static ALWAYS_INLINE bool page_map_is_home(uintptr_t address)
-{
-    return address >> 32 == page_map.home;
-}
-
-/* As page_map_class, of an address for which page_map_is_home. */
-static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
-{
-    return page_map.home_classes[(uint32_t)address >> PAGE_SHIFT];
-}
-
-/* Makes the 4 GiB around `address`, whose leaf is there, the home. */
-void page_map_settle(const void *address);
 
 /* An entry of the slower map is NULL, the span that the page belongs to, or an odd word: the page
  * lies within free memory, and an object of entry >> 1 bytes that began in it was freed.
@@ -117,9 +135,24 @@ enum { ENTRY_CLASS_SHIFT = 56 };
 
 uintptr_t page_map_entry(uintptr_t address); /* without the class */
 
-/* The root of the slower map, leaves of entries by the upper half of an address; NULL at first. For
- * the statistics, which read it from outside as well. */
-extern uintptr_t **page_map_spans;
+/* The slower map: nodes of pointers to chunks of entries; NULL where there is nothing. For the
+ * statistics, which read it from outside as well. */
+struct page_map_node {
+    uintptr_t *chunks[PAGE_MAP_NODE];
+};
+
+extern struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
+
+/* Where an address is found in a node and in a chunk. */
+static inline size_t page_map_in_node(uintptr_t address)
+{
+    return address >> PAGE_MAP_CHUNK_BITS & (PAGE_MAP_NODE - 1);
+}
+
+static inline size_t page_map_in_chunk(uintptr_t address)
+{
+    return address >> PAGE_SHIFT & (PAGE_MAP_CHUNK - 1);
+}
 
 static inline size_t entry_class(uintptr_t tagged)
 {
@@ -139,11 +172,14 @@ static inline uintptr_t entry_tagged(const struct span *span, size_t class)
 /* The entry, with the class, for an address in the home; 0 for all others. */
 static ALWAYS_INLINE uintptr_t page_map_home_entry(uintptr_t address)
 {
-    const uintptr_t *entries = page_map.home_entries;
-    if (UNLIKELY(!page_map_is_home(address) || entries == NULL))
+    if (UNLIKELY(!page_map_is_home(address)))
         return 0;
-    /* relaxed: see above on readers */
-    return __atomic_load_n(&entries[(uint32_t)address >> PAGE_SHIFT], __ATOMIC_RELAXED);
+    /* relaxed, both: see above on readers */
+    const uintptr_t *chunk = __atomic_load_n(
+        &page_map.home_chunks[(address - page_map.home) >> PAGE_MAP_CHUNK_BITS], __ATOMIC_RELAXED);
+    if (UNLIKELY(chunk == NULL))
+        return 0;
+    return __atomic_load_n(&chunk[page_map_in_chunk(address)], __ATOMIC_RELAXED);
 }
 
 static inline bool entry_is_span(uintptr_t entry)
@@ -163,7 +199,8 @@ static inline uintptr_t entry_freed(size_t bytes)
 bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries);
 void page_map_remove_range(const void *start);
 
-/* Makes the leaves for a range; from then on setting entries in it cannot fail. */
+/* Makes what the map needs for a range; from then on setting entries in it cannot fail. Around the
+ * first range of all is the home. */
 bool page_map_reserve(const void *start, size_t bytes);
 
 void page_map_set_entry(const void *page, uintptr_t value);

@@ -72,7 +72,8 @@ void *os_map(size_t bytes, unsigned pages)
     long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (is_error(result))
         return NULL;
-    if (pages & OS_PAGES_SMALL && bytes >= OS_HUGE_PAGE && !stacks_have_small_pages())
+    /* The first mapping asks, however short: later a sandbox may forbid it. */
+    if (pages & OS_PAGES_SMALL && !stacks_have_small_pages() && bytes >= OS_HUGE_PAGE)
         os_advise_huge_pages((void *)result, bytes, false);
     return (void *)result;
 }

@@ -16,7 +16,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .samples = &samples,
     .lock_waits = lock_waits,
     .os_calls = &os_calls,
-    .page_map = &page_map_spans,
+    .page_map = page_map_nodes,
     .options = &options,
     .events = &events,
 };

@@ -27,7 +27,7 @@ struct anchor {
     const struct samples *samples;
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
-    uintptr_t **const *page_map;
+    struct page_map_node *const *page_map;
     const struct options *options;
     struct events *events; /* the only one that is written from outside */
 };
@@ -46,6 +46,6 @@ extern const struct anchor snug_anchor;
                 53 * offsetof(struct bin, free_objects) + 59 * RANK_COUNT + \
                 61 * offsetof(struct runs, pages) + 67 * sizeof(struct events) + \
                 71 * sizeof(struct os_calls) + 73 * offsetof(struct span, kind) + \
-                79 * sizeof(struct cell)))
+                79 * sizeof(struct cell) + 83 * PAGE_MAP_CHUNK_BITS + 89 * PAGE_MAP_NODE_BITS))
 
 #endif

@@ -130,8 +130,8 @@ void spans_init(struct spans *spans, const struct provider *provider);
 /* Raises the peaks to what there is now. The lock must be held. */
 void spans_note_peak(struct spans *spans);
 
-/* Makes the first segment, and returns its start; NULL if there is no memory yet. */
-const void *spans_prepare(struct spans *spans);
+/* Makes the first segment, if there is memory for it yet. */
+void spans_prepare(struct spans *spans);
 
 /* Takes `pages` pages at a multiple of `alignment` bytes (a power of two, at least PAGE_BYTES).
  * `span`, which the caller brings with `units` filled in, becomes their descriptor, and every page

@@ -16,6 +16,10 @@
 /* A segment is at least this long, and an eighth of what the heap already has if that is more: the
  * number of mappings grows with the logarithm of the heap. */
 #define SEGMENT_PAGES (4 * MIB >> PAGE_SHIFT)
+/* The first ones are shorter, unless they are to have huge pages: a small program that locks all
+ * its memory, or whose address space is limited, pays for all of it. So many pages hold a span of
+ * cells and some slabs. */
+#define SEGMENT_PAGES_FIRST ((MIB + 256 * KIB) >> PAGE_SHIFT)
 /* For a block of this length there may be one that is no longer, so that a small heap of a few such
  * blocks takes no more than they do. */
 #define SEGMENT_PAGES_ALONE (MIB >> PAGE_SHIFT)
@@ -28,8 +32,11 @@
 static size_t segment_pages_wanted(const struct spans *spans, size_t request)
 {
     size_t share = size_min(spans->segment_pages / 8, SEGMENT_PAGES_MOST);
+    size_t least = size_min(SEGMENT_PAGES, size_max(SEGMENT_PAGES_FIRST, spans->segment_pages));
+    if (options.huge_pages == HUGE_PAGES_ALWAYS)
+        least = SEGMENT_PAGES;
     bool alone = request >= SEGMENT_PAGES_ALONE && spans->segment_pages < 2 * SEGMENT_PAGES;
-    return alone ? share : size_max(SEGMENT_PAGES, share);
+    return alone ? share : size_max(least, share);
 }
 
 /* ---- The runs of an empty segment ---- */
@@ -251,7 +258,9 @@ bool spans_grow(struct spans *spans, size_t pages)
     if (segment_reuse(spans, segment_cache_take(&spans->cache, pages), pages))
         return true;
     size_t wanted = segment_pages_wanted(spans, pages);
-    wanted = align_up(size_max(wanted, bytes_to_pages(options.prefault)), SEGMENT_PAGES_STEP);
+    wanted = size_max(wanted, bytes_to_pages(options.prefault));
+    if (wanted > SEGMENT_PAGES_FIRST)
+        wanted = align_up(wanted, SEGMENT_PAGES_STEP);
     if (segment_add(spans, size_max(pages, wanted), pages <= wanted))
         return true;
     if (segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST), false))
@@ -261,12 +270,11 @@ bool spans_grow(struct spans *spans, size_t pages)
            segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST), false);
 }
 
-const void *spans_prepare(struct spans *spans)
+void spans_prepare(struct spans *spans)
 {
     lock_take(&spans->lock);
-    bool done = spans_grow(spans, 1);
+    spans_grow(spans, 1);
     lock_release(&spans->lock);
-    return done ? CONTAINER_OF(spans->segments.next, struct segment, link)->start : NULL;
 }
 
 /* ---- Whole ranges ---- */

@@ -225,23 +225,23 @@ static bool might_take_nothing(const struct provider *provider, size_t bytes)
 
 TEST(what_is_kept_is_given_up_only_if_that_may_help)
 {
-    bool zero;
+    size_t dirty;
     fake.most = 8 * MIB;
     give(take(4 * MIB, MIN_ALIGN));
     assert_int_equal(spans.cache.count, 1);
     fake.provider.might_take = might_take_nothing;
-    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &zero));
+    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &dirty));
     assert_int_equal(asked_for, 12 * MIB);
     assert_int_equal(spans.cache.count, 1);
     fake.provider.might_take = NULL;
-    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &zero));
+    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &dirty));
     assert_int_equal(spans.cache.count, 0);
     /* What is there already may make up for all of it. */
     give(take(4 * MIB, MIN_ALIGN));
     fake.provider.might_take = might_take_nothing;
     fake.most = 2 * MIB;
     asked_for = 0;
-    assert_null(large_take(&spans, 3 * MIB, MIB, &zero));
+    assert_null(large_take(&spans, 3 * MIB, MIB, &dirty));
     assert_int_equal(asked_for, 0);
     assert_int_equal(spans.cache.count, 0);
     assert_spans_empty();

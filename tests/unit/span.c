@@ -33,9 +33,9 @@ TEST(a_span_is_taken_from_a_first_segment)
     assert_ptr_equal(span->segment->start, fake.ranges[0].start);
     assert_mapped(span);
     assert_int_equal(fake.takes, 1);
-    assert_int_equal(spans.segment_pages, FIRST_SEGMENT_PAGES);
+    assert_int_equal(spans.segment_pages, SMALL_SEGMENT_PAGES);
     assert_int_equal(spans.used_pages, 10);
-    assert_int_equal(spans.clean.pages, FIRST_SEGMENT_PAGES - 10);
+    assert_int_equal(spans.clean.pages, SMALL_SEGMENT_PAGES - 10);
     assert_int_equal(spans.empty_segments, 0);
     assert_spans_sound();
     span_put(span);
@@ -251,14 +251,31 @@ TEST(a_span_grows_into_what_follows)
     assert_spans_empty();
 }
 
+TEST(segments_become_longer)
+{
+    static const size_t pages[] = {SMALL_SEGMENT_PAGES, SMALL_SEGMENT_PAGES, FIRST_SEGMENT_PAGES,
+                                   FIRST_SEGMENT_PAGES};
+    struct span *all[64];
+    size_t count = 0;
+    for (size_t i = 0; i < 4; i++) {
+        size_t before = spans.segment_pages;
+        while (spans.segment_pages == before || spans.clean.pages != 0)
+            all[count++] = span_get(64);
+        assert_int_equal(spans.segment_pages - before, pages[i]);
+    }
+    while (count != 0)
+        span_put(all[--count]);
+    assert_spans_empty();
+}
+
 TEST(a_span_does_not_grow_beyond_its_segment)
 {
     struct span *span = span_get(10);
-    assert_false(span_extend(&spans, span, FIRST_SEGMENT_PAGES + 1));
-    assert_true(span_extend(&spans, span, FIRST_SEGMENT_PAGES));
-    assert_false(span_extend(&spans, span, FIRST_SEGMENT_PAGES + 1));
+    assert_false(span_extend(&spans, span, SMALL_SEGMENT_PAGES + 1));
+    assert_true(span_extend(&spans, span, SMALL_SEGMENT_PAGES));
+    assert_false(span_extend(&spans, span, SMALL_SEGMENT_PAGES + 1));
     assert_int_equal(spans.clean.pages, 0);
-    assert_int_equal(spans.used_pages, FIRST_SEGMENT_PAGES);
+    assert_int_equal(spans.used_pages, SMALL_SEGMENT_PAGES);
     assert_spans_sound();
     span_put(span);
     assert_spans_empty();
@@ -355,6 +372,7 @@ int main(void)
         ROW_WITH(alignment_is_kept, spans_begin, spans_end),
         ROW_WITH(what_alignment_cuts_off_stays_usable, spans_begin, spans_end),
         ROW_WITH(a_span_grows_into_what_follows, spans_begin, spans_end),
+        ROW_WITH(segments_become_longer, spans_begin, spans_end),
         ROW_WITH(a_span_does_not_grow_beyond_its_segment, spans_begin, spans_end),
         ROW_WITH(a_span_shrinks_and_frees_the_rest, spans_begin, spans_end),
         ROW_WITH(freed_pages_tell_what_was_there, spans_begin, spans_end),

@@ -179,6 +179,7 @@ TEST(huge_blocks_and_segments_serve_as_each_other)
 
 TEST(a_segment_in_the_cache_is_purged_by_one_call)
 {
+    options.prefault = 4 * MIB; /* the first segment is long */
     struct span *first[16], *wall = span_get(1);
     for (size_t i = 0; i < 16; i++)
         first[i] = span_get(60);

@@ -144,6 +144,7 @@ static int begin_huge(void **state)
     int result = spans_begin(state);
     asked = declined = 0;
     fake.provider.want_huge = want_huge;
+    options.prefault = 4 * MIB; /* the first segment is long */
     for (size_t i = 0; i < PIECES; i++)
         pieces[i] = span_get(PIECE);
     return result;

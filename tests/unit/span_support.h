@@ -8,8 +8,10 @@
 #include "heap/heap.h" /* all headers, before names of ours that parameters in them have too */
 #include "support.h"
 
-/* Segments are 4 MiB at least: the first takes of a test come from one of this many pages. */
+/* Segments are 4 MiB at least, but for those of a heap that is smaller: its first has so many
+ * pages. */
 #define FIRST_SEGMENT_PAGES ((size_t)1024)
+#define SMALL_SEGMENT_PAGES ((size_t)320)
 
 extern struct fake_provider fake;
 extern struct spans spans;

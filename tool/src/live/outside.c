@@ -164,7 +164,7 @@ uint32_t lock_forking;
 struct meta meta_system;
 struct heap heap_default;
 struct page_map page_map;
-uintptr_t **page_map_spans;
+struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
 bool lock_is_forker(void)
 {
