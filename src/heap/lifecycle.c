@@ -120,6 +120,7 @@ void heap_start(char **environment)
     read_options(environment);
     purge_thread_init();
     os_fork_init(heap_fork_before, heap_fork_in_parent, heap_fork_in_child);
+    os_fork_libc_first();
     os_thread_exit_init(thread_end);
 }
 

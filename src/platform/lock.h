@@ -8,7 +8,9 @@
  * Source: U. Drepper, "Futexes Are Tricky" (2011), the second mutex.
  *
  * Ranks: a thread that holds a lock takes only locks of a higher rank, so no circle of waiters can
- * arise. The debug build checks it at every lock.
+ * arise. The debug build checks it at every lock. Before all of them stand libc's own locks, since
+ * libc allocates while it holds them, and nothing here calls into libc while it holds one of ours;
+ * fork, where libc does it the other way round, is set right in fork.c.
  *
  * Fork: the forking thread takes every lock before and releases them after, so that the child
  * finds no lock held by a thread that it does not have. While it does, handlers of other

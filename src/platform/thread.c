@@ -57,11 +57,6 @@ bool os_thread_exit_arm(void *argument)
            pthread_setspecific(exit_key, argument) == 0;
 }
 
-void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
-{
-    pthread_atfork(before, in_parent, in_child);
-}
-
 /* glibc's loader keeps where the kernel put the number of arguments, which they and the environment
  * follow. Others do not. */
 extern void *__libc_stack_end __attribute__((weak));

@@ -28,8 +28,14 @@ bool os_thread_start(void *(*run)(void *argument), void *argument);
 /* Sleeps for so many nanoseconds, or less. */
 void os_sleep(uint64_t nanoseconds);
 
-/* Has the three called around every fork(), in the forking thread. */
+/* Has the three called around every fork(), in the forking thread: `before` of the last
+ * registration first, the others of the first. */
 void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+
+/* To be called after os_fork_init for handlers that hold locks in between: before those are taken,
+ * and until they are released, the forking thread holds the locks of libc that fork() takes later
+ * and that are held by threads that allocate. */
+void os_fork_libc_first(void);
 
 /* The environment as the process was given it, also before libc knows it; NULL if it cannot be had
  * yet. */
