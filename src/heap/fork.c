@@ -2,11 +2,9 @@
  * Fork in a threaded program.
  *
  * The forking thread takes every lock of the heap, in the order of their ranks, so that no other
- * thread is in the middle of anything; the child releases them and goes on. Objects in the
- * magazines of threads that the child does not have stay out of use there: those magazines were
- * being changed without a lock while memory was copied, and nothing they say can be relied on.
- * That strands at most SNUG_THREAD_CACHE bytes for each thread, and never hands anything out
- * twice.
+ * thread is in the middle of anything that others see; the child releases them and goes on. What
+ * waits in the caches of threads that the child does not have is taken back when the child would
+ * take fresh memory; see magazine/orphans.c.
  *
  * The handlers should be the first that a process registers: then they take the locks after all
  * other libraries' handlers have done their work, and release them before. The library asks the
@@ -64,10 +62,12 @@ void heap_fork_in_parent(void)
 void heap_fork_in_child(void)
 {
     provider_files_fork_in_child(); /* before anything of the heap is written to */
-    /* Of the threads' caches only the caller's is left. Before the locks: nobody else is there. */
-    struct cache *cache = thread_self.cache;
-    heap_default.arenas.threads = cache_exists(cache) ? 1 : 0;
-    heap_default.arenas.magazine_bytes = cache_exists(cache) ? cache->held_bytes : 0;
+    /* Of the threads' caches only the caller's are left. Before the locks: nobody else is there. */
+    caches_orphan();
+    arenas_orphan(&heap_default.arenas, arenas_end_orphans);
+    if (cache_exists(thread_self.cache))
+        cache_keep(thread_self.cache);
+    heaps_fork_in_child();
     purge_thread_forget();
     fork_after(lock_reset);
 }

@@ -77,6 +77,7 @@ static size_t medium_most(const struct heap *heap)
 static void *take_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     heap_thread_cache(); /* makes malloc's heap ready */
+    arenas_end_orphans_once(&heap->arenas);
     return large_take(&heap->spans, bytes, alignment, dirty);
 }
 
@@ -457,6 +458,7 @@ size_t heap_trim_of(struct heap *heap, size_t keep)
     struct cache *cache = heap_cache(heap);
     if (cache_exists(cache))
         cache_flush(cache);
+    arenas_end_orphans_once(&heap->arenas);
     size_t purged = arenas_trim(&heap->arenas);
     return purged + spans_purge(&heap->spans, keep >> PAGE_SHIFT);
 }

@@ -80,19 +80,34 @@ static struct heap_cache *cache_take(struct heap *heap)
 /* Of a cache that is empty. */
 static void cache_drop(struct heap_cache *cache)
 {
-    __atomic_fetch_sub(&cache->heap->arenas.threads, 1, __ATOMIC_RELAXED);
     cache->heap = NULL;
     list_remove(&cache->link);
     list_push(&heaps.caches, &cache->link);
 }
 
-/* Gives what a slot of this thread still has back to its heap, unless that heap is gone. */
+/* The same, of a thread that is counted. */
+static void cache_drop_counted(struct heap_cache *cache)
+{
+    __atomic_fetch_sub(&cache->heap->arenas.threads, 1, __ATOMIC_RELAXED);
+    cache_drop(cache);
+}
+
+/* The cache in a slot of this thread; NULL if there is none, or its heap is gone. */
+static struct heap_cache *slot_cache(const struct heap_slot *slot)
+{
+    if (slot->id == 0 || !cache_exists(slot->cache))
+        return NULL;
+    struct heap_cache *cache = heap_cache_of(slot->cache);
+    return cache->heap != NULL && cache->heap->id == slot->id ? cache : NULL;
+}
+
+/* Gives what a slot of this thread still has back to its heap. */
 static void slot_empty(struct heap_slot *slot)
 {
-    struct heap_cache *cache = heap_cache_of(slot->cache);
-    if (cache_exists(slot->cache) && cache->heap != NULL && cache->heap->id == slot->id) {
+    struct heap_cache *cache = slot_cache(slot);
+    if (cache != NULL) {
         cache_flush(&cache->cache);
-        cache_drop(cache);
+        cache_drop_counted(cache);
     }
     slot->cache = (struct cache *)&cache_none;
     slot->calls = 0;
@@ -168,10 +183,37 @@ static void caches_clear(struct heap_record *record, bool end)
     for (struct list *node = record->caches.next; node != &record->caches;) {
         struct heap_cache *cache = CONTAINER_OF(node, struct heap_cache, link);
         node = node->next;
-        cache_clear(&cache->cache);
-        if (end)
+        bool orphan = cache_is_orphan(&cache->cache);
+        if (orphan)
+            cache_end_orphan(&cache->cache, false);
+        else
+            cache_clear(&cache->cache);
+        if (orphan)
             cache_drop(cache);
+        else if (end)
+            cache_drop_counted(cache);
     }
+}
+
+/* As arenas_end_orphans, of another heap. */
+static void orphans_end_locked(struct heap_record *record)
+{
+    for (struct list *node = record->caches.next; node != &record->caches;) {
+        struct heap_cache *cache = CONTAINER_OF(node, struct heap_cache, link);
+        node = node->next;
+        if (!cache_is_orphan(&cache->cache))
+            continue;
+        cache_end_orphan(&cache->cache, true);
+        cache_drop(cache);
+    }
+    __atomic_store_n(&record->heap.arenas.end_orphans, NULL, __ATOMIC_RELAXED);
+}
+
+static void orphans_end(struct arenas *arenas)
+{
+    list_lock();
+    orphans_end_locked(CONTAINER_OF(arenas, struct heap, arenas)->record);
+    lock_release(&heaps.lock);
 }
 
 /* ---- Heaps ---- */
@@ -381,8 +423,10 @@ void heap_look_at_limit(struct heap *heap)
 
 /* ---- All heaps ---- */
 
+/* The lock of the list must be held. */
 static size_t heap_trim_spans(struct heap *heap)
 {
+    orphans_end_locked(heap->record);
     return arenas_trim(&heap->arenas) + spans_purge(&heap->spans, 0);
 }
 
@@ -440,6 +484,19 @@ void heap_set_visited(struct heap *heap, bool visited)
 }
 
 /* ---- Fork ---- */
+
+void heaps_fork_in_child(void)
+{
+    if (!heaps.ready)
+        return;
+    LIST_EACH(node, &heaps.heaps)
+    arenas_orphan(&record_of(node)->heap.arenas, orphans_end);
+    for (size_t i = 0; i < HEAP_SLOTS; i++) {
+        struct heap_cache *cache = slot_cache(&thread_self.slots[i]);
+        if (cache != NULL)
+            cache_keep(&cache->cache);
+    }
+}
 
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
 {

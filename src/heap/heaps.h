@@ -154,6 +154,9 @@ bool heaps_exist(void);
  * list is locked meanwhile. */
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context);
 
+/* In a child of fork: tells every heap which caches of it are left. */
+void heaps_fork_in_child(void);
+
 /* Every heap's locks of one rank, and the list's; for fork. */
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock));
 

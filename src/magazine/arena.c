@@ -24,6 +24,7 @@ void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first
     lock_init(&arenas->lock, RANK_ARENAS);
     arenas->spans = spans;
     arenas->held_most = SIZE_MAX;
+    arenas->end_orphans = NULL;
     arenas->count = count < ARENAS_MOST ? count : ARENAS_MOST;
     arenas->list[0] = first;
 }
@@ -273,13 +274,21 @@ static void stock_depot(struct arena_class *at, size_t count)
     }
 }
 
+/* Without fresh memory. */
+static size_t take_free(struct arenas *arenas, struct arena_class *here, uintptr_t *objects,
+                        size_t count)
+{
+    size_t taken = bin_take(&here->bin, objects, count, false);
+    return taken != 0 ? taken : take_from_others(arenas, here, objects, count, false);
+}
+
 size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count)
 {
     struct arena *arena = arena_here(arenas);
     struct arena_class *here = arena_class(arenas, arena, class);
-    size_t taken = bin_take(&here->bin, objects, count, false);
-    if (taken == 0)
-        taken = take_from_others(arenas, here, objects, count, false);
+    size_t taken = take_free(arenas, here, objects, count);
+    if (taken == 0 && arenas_end_orphans_once(arenas))
+        taken = take_free(arenas, here, objects, count);
     if (taken != 0)
         return taken;
     /* relaxed: how often, not when exactly */
@@ -328,17 +337,26 @@ static void *take_cell_from_others(struct arenas *arenas, const struct cells *he
     return block;
 }
 
-void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse,
-                       size_t *dirty)
+/* Without a new span. */
+static void *take_free_cell(struct arenas *arenas, struct cells *here, size_t bytes,
+                            size_t alignment, struct misuse *misuse, size_t *dirty)
+{
+    void *block = cells_take_known(here, bytes, alignment, false, misuse, dirty);
+    return block != NULL
+               ? block
+               : take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse, dirty);
+}
+
+void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse, size_t *dirty)
 {
     misuse->kind = MISUSE_NONE;
     tick_if_due(arenas);
     struct cells *here = arena_cells(arenas, arena_here(arenas));
     if (UNLIKELY(here == NULL))
         return take_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse, dirty);
-    void *block = cells_take_known(here, bytes, alignment, false, misuse, dirty);
-    if (block == NULL)
-        block = take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse, dirty);
+    void *block = take_free_cell(arenas, here, bytes, alignment, misuse, dirty);
+    if (block == NULL && arenas_end_orphans_once(arenas))
+        block = take_free_cell(arenas, here, bytes, alignment, misuse, dirty);
     if (block == NULL)
         block = cells_take_known(here, bytes, alignment, true, misuse, dirty);
     if (block == NULL) {

@@ -51,6 +51,9 @@ struct arenas {
     struct arena *list[ARENAS_MOST]; /* NULL until first used */
     struct cache *caches;            /* all that were ever made; only ever grows, and at its head */
     struct cache *idle_caches;       /* of these, those without a thread */
+    /* In a child of fork: takes back what waits in caches of threads that were not forked with it;
+     * NULL: there is nothing. No lock may be held. */
+    void (*end_orphans)(struct arenas *arenas);
 };
 
 void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first, unsigned count);
@@ -83,6 +86,17 @@ bool arenas_class_is_cold(struct arenas *arenas, size_t class);
  * or from a new span, in this order. */
 void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse,
                        size_t *dirty);
+
+/* Takes that back if it was not done; true if so. */
+static inline bool arenas_end_orphans_once(struct arenas *arenas)
+{
+    /* relaxed: who comes too late finds nothing to do */
+    void (*end)(struct arenas *) = __atomic_load_n(&arenas->end_orphans, __ATOMIC_RELAXED);
+    if (LIKELY(end == NULL))
+        return false;
+    end(arenas);
+    return true;
+}
 
 /* Empties all depots into the slabs, gives empty slabs back, and the pages inside of free
  * cells. Returns the bytes of the latter. */

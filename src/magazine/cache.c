@@ -7,6 +7,9 @@
  * the two change places, and at least a whole magazine's worth of calls lies between two visits to
  * the depot, however a program goes up and down.
  *
+ * A magazine is out of the cache before it is anybody else's, or nobody's: at every moment a top
+ * leads to a magazine of this thread. Children of fork rely on that (orphans.c).
+ *
  *   cache_refill:    cache_refill_from_spare -> depot -> slabs (growing the magazine)
  *   cache_make_room: grow the magazine -> spare -> depot -> slabs
  */
@@ -130,15 +133,14 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
     if (full == NULL)
         return NULL;
     cache_hold(cache, cache_magazine_bytes(class, full->log));
-    struct magazine *spare = empty;
-    if (empty != NULL && (empty->link != NULL || empty->log != full->log)) {
-        spare = empty->link;
-        cache_magazine_free(cache, class, empty);
-    }
+    bool goes = empty != NULL && (empty->link != NULL || empty->log != full->log);
+    struct magazine *spare = goes ? empty->link : empty;
     if (spare != NULL)
         spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
     cache_load(cache, class, full, magazine_begin(full));
+    if (goes)
+        cache_magazine_free(cache, class, empty);
     COUNT(refills_depot, 1);
     return take_loaded(cache, class, magazine_capacity(full->log));
 }
@@ -153,8 +155,8 @@ static struct magazine *grow_empty(struct cache *cache, size_t class, struct mag
     if (grown == NULL)
         return old;
     CHECK(old == NULL || old->link == NULL);
-    cache_magazine_free(cache, class, old);
     cache_load(cache, class, grown, magazine_end(grown));
+    cache_magazine_free(cache, class, old);
     return grown;
 }
 
@@ -352,6 +354,7 @@ void cache_init(struct cache *cache, struct arenas *arenas)
     cache->arenas = arenas;
     cache->held_bytes = 0;
     cache->next = NULL;
+    cache->generation = cache_generation;
     __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
     COUNT(thread_caches, 1);
 }
@@ -375,6 +378,7 @@ static struct cache *cache_reuse(struct arenas *arenas)
     struct cache *cache = arenas->idle_caches;
     arenas->idle_caches = cache->waits;
     cache->held_bytes = 0;
+    cache->generation = cache_generation;
     __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
     COUNT(thread_caches, 1);
     return cache;
@@ -457,6 +461,7 @@ void cache_free(struct cache *cache)
     cache_flush(cache);
     __atomic_fetch_sub(&arenas->threads, 1, __ATOMIC_RELAXED);
     lock_take(&arenas->lock);
+    cache->generation = 0;
     cache->waits = arenas->idle_caches;
     arenas->idle_caches = cache;
     lock_release(&arenas->lock);

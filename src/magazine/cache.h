@@ -15,7 +15,8 @@
  * A cache belongs to its thread. Others see no more of it than where its tops are, and how large
  * its magazines: enough to know how many objects wait in them, to the object when the thread rests.
  * For that the fast path does nothing but store each top whole, as it would anyway, and caches are
- * never used for anything else: they wait for the next thread (see cache_new).
+ * never used for anything else: they wait for the next thread (see cache_new). What a child of fork
+ * does with the caches of threads that it does not have stands in orphans.c.
  */
 #ifndef SNUG_MAGAZINE_CACHE_H
 #define SNUG_MAGAZINE_CACHE_H
@@ -37,7 +38,8 @@ struct cache {
         size_t held_bytes;   /* == sum of capacity * size of the magazines + quick->limit */
         struct cache *waits; /* in arenas->idle_caches, while no thread has it */
     };
-    struct cache *next; /* in arenas->caches, as long as the process lives; NULL for other heaps */
+    struct cache *next;  /* in arenas->caches, as long as the process lives; NULL for other heaps */
+    uint32_t generation; /* cache_generation when its thread got it; 0: it has none */
     /* What others see of each class's magazines: in the low four bits the log of the loaded one
      * plus 1, in the high four that of the spare if it is full; 0 if there is none. */
     uint8_t shape[CACHE_CLASSES];
@@ -75,9 +77,11 @@ static inline bool cache_exists(const struct cache *cache)
     return cache != &cache_none;
 }
 
-/* Every change of a top. relaxed: other threads compute a number from it, and follow it nowhere. */
+/* Every change of a top. relaxed: other threads compute a number from it, and follow it nowhere.
+ * The fence is for the compiler: what a child of fork finds above the top was put there. */
 static ALWAYS_INLINE void cache_set_top(struct cache *cache, size_t class, uintptr_t *top)
 {
+    __atomic_signal_fence(__ATOMIC_RELEASE);
     __atomic_store_n(&cache->top[class], top, __ATOMIC_RELAXED);
 }
 
@@ -197,6 +201,31 @@ void cache_clear_cells(struct cache *cache);
 /* NULL if all that waits in the calling thread's cache is as it should be, otherwise what is not.
  */
 const char *cache_check(const struct cache *cache);
+
+/* ---- In a child of fork (orphans.c) ---- */
+
+/* Grows by 1 in each child; from 1 on. */
+extern uint32_t cache_generation;
+
+/* Whether a cache is of a thread that was not forked with the process. */
+static inline bool cache_is_orphan(const struct cache *cache)
+{
+    return cache->generation != 0 && cache->generation != cache_generation;
+}
+
+/* Makes orphans of all caches. Then each heap is told so, and how it is to empty them, and after
+ * that each cache that the calling thread still has. */
+void caches_orphan(void);
+void arenas_orphan(struct arenas *arenas, void (*end)(struct arenas *arenas));
+void cache_keep(struct cache *cache);
+
+/* Empties an orphan. `give`: what waits in it goes back to where it came from, as far as it is sure
+ * to be free; otherwise it is forgotten, as that of a heap that is cleared. What its heap counts of
+ * its threads is not changed: it was when the others became orphans. */
+void cache_end_orphan(struct cache *cache, bool give);
+
+/* Empties all orphans of malloc's heap, for new threads. Takes RANK_ARENAS. */
+void arenas_end_orphans(struct arenas *arenas);
 
 /* ---- Statistics (cache_totals.c) ---- */
 

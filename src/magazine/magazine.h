@@ -63,4 +63,14 @@ static inline struct magazine *magazine_of_full(uintptr_t *top)
     return CONTAINER_OF(top - 1, struct magazine, slots);
 }
 
+/* The magazine that a top in metadata is in, and the objects above. It need not be one: NULL if
+ * what is there does not look like a magazine all over. */
+struct magazine_part {
+    struct magazine *magazine;
+    const uintptr_t *objects;
+    size_t count;
+};
+
+struct magazine_part magazine_above(uintptr_t *top);
+
 #endif

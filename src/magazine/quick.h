@@ -113,6 +113,7 @@ static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
     uint64_t link = quick->list[list] ^ page_map.key;
     *cell_link(cell) = link;
     cell_mark(cell, CELL_CACHED, cell_hash(mix + link, CELL_CACHED));
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* as in cache_set_top */
     quick->list[list] = (uintptr_t)units << QUICK_UNITS_SHIFT | block;
     bitmap_set(quick->bitmap, list);
     GAUGE_SET(quick->room, room);

@@ -330,7 +330,8 @@ void slabs_give(const uintptr_t *objects, size_t count, const char *call)
             if (locked != NULL)
                 lock_release(&locked->lock);
             locked = NULL;
-            misuse_report(call, &misuse);
+            if (call != NULL)
+                misuse_report(call, &misuse);
             i++; /* which returns if it only warns */
         }
     }
@@ -366,6 +367,12 @@ static const char *object_check(const struct spans *spans, uintptr_t object)
     if (spans->untouched || *object_key_word(object) == object_key(object))
         return NULL;
     return check_found((const void *)object, "a small block was written to when it was free");
+}
+
+bool object_waits(const struct spans *spans, size_t class, uintptr_t address)
+{
+    return page_map_covers(address) && page_map_class(address) == class_byte(spans, class) &&
+           on_grid(address, class) && *object_key_word(address) == object_key(address);
 }
 
 const char *objects_check(const struct spans *spans, size_t class, const uintptr_t *objects,

@@ -66,7 +66,7 @@ static inline size_t bin_free_objects(const struct bin *bin)
 }
 
 /* Gives objects of one class back to their slabs, of whatever bins. Those that are wrong are left
- * out and reported as misuse of `call` when no lock is held. */
+ * out and reported as misuse of `call` when no lock is held; NULL: left out only. */
 void slabs_give(const uintptr_t *objects, size_t count, const char *call);
 
 /* Gives the bin's empty slabs back. */
@@ -89,6 +89,9 @@ const char *bin_check(struct bin *bin);
 /* What is wrong with objects of a class that wait, free, in a magazine of the caller's. */
 const char *objects_check(const struct spans *spans, size_t class, const uintptr_t *objects,
                           size_t count);
+
+/* Whether `address` is an object of a class and free, as its key says; any address will do. */
+bool object_waits(const struct spans *spans, size_t class, uintptr_t address);
 
 /* How many pages a slab of the class has, in a compact heap or another. */
 static inline size_t class_slab_pages(bool compact, size_t class)

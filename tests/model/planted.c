@@ -212,3 +212,31 @@ WRAP(void, heap_fork_in_child, void)
     if (planted("fork_lock"))
         heap_default.spans.lock.word = 2;
 }
+
+/* ---- A child of fork, and what waits for threads that it does not have ---- */
+
+WRAP(void, arenas_end_orphans, struct arenas *arenas)
+{
+    if (!planted("orphans_left"))
+        __real_arenas_end_orphans(arenas);
+}
+
+/* What is below the top as well, which others have had since. */
+WRAP(struct magazine_part, magazine_above, uintptr_t *top)
+{
+    struct magazine_part part = __real_magazine_above(top);
+    bool all = planted("orphans_below") || planted("orphans_any");
+    if (all && part.magazine != NULL) {
+        part.objects = magazine_begin(part.magazine);
+        part.count = magazine_capacity(part.magazine->log);
+    }
+    return part;
+}
+
+/* Without a look at the key. */
+WRAP(bool, object_waits, const struct spans *spans, size_t class, uintptr_t address)
+{
+    if (planted("orphans_any"))
+        return page_map_covers(address) && page_map_class(address) == class;
+    return __real_object_waits(spans, class, address);
+}

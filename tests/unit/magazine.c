@@ -55,12 +55,49 @@ TEST(both_ends_lead_back_to_the_magazine)
     }
 }
 
+TEST(each_top_leads_to_its_magazine)
+{
+    for (unsigned log = 0; log <= MAGAZINE_LOG_MOST; log++) {
+        struct magazine *magazine = magazine_new(log);
+        for (uintptr_t *top = magazine_begin(magazine); top <= magazine_end(magazine); top++) {
+            struct magazine_part part = magazine_above(top);
+            assert_ptr_equal(part.magazine, magazine);
+            assert_ptr_equal(part.objects, top);
+            assert_int_equal(part.count, (size_t)(magazine_end(magazine) - top));
+        }
+        magazine_free(magazine);
+    }
+}
+
+TEST(what_is_no_magazine_is_not_taken_for_one)
+{
+    _Alignas(META_LEAST << MAGAZINE_LOG_MOST) static uintptr_t words[512];
+    for (size_t i = 0; i < 512; i++)
+        words[i] = MARK_LIMIT + i;
+    assert_null(magazine_above(words + 100).magazine); /* no end */
+    words[200] = 5;
+    assert_null(magazine_above(words + 100).magazine); /* an end of no size */
+    words[200] = 4;
+    assert_null(magazine_above(words + 100).magazine); /* too many above */
+    assert_null(magazine_above(words + 198).magazine); /* not where one lies */
+    words[207] = 4;
+    assert_null(magazine_above(words + 205).magazine); /* without marks on both sides */
+    struct magazine *magazine = (struct magazine *)(words + 200);
+    magazine->log = 0;
+    magazine->slots[0] = 4;
+    assert_ptr_equal(magazine_above(words + 205).magazine, magazine);
+    magazine->log = 1;
+    assert_null(magazine_above(words + 205).magazine); /* of another size */
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW(a_magazine_fills_its_block),
         ROW(a_new_magazine_is_empty_between_its_marks),
         ROW(both_ends_lead_back_to_the_magazine),
+        ROW(each_top_leads_to_its_magazine),
+        ROW(what_is_no_magazine_is_not_taken_for_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

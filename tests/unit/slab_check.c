@@ -116,6 +116,23 @@ TEST(wrong_pointers_are_left_out_and_said)
     snprintf(line, sizeof(line), "snug: invalid free: %#zx was not allocated by snug\n",
              (uintptr_t)line);
     give_one_wrong((uintptr_t)line, "free", line);
+    give_one_wrong(objects[39], NULL, "");
+    give_one_wrong(objects[3] + 16, NULL, "");
+}
+
+TEST(what_waits_is_known_by_its_key)
+{
+    objects_take(&bin, objects, 40);
+    *object_key_word(objects[7]) = 0;
+    for (size_t i = 0; i < 40; i++)
+        assert_int_equal(object_waits(bin.spans, CLASS_64, objects[i]), i != 7);
+    assert_false(object_waits(bin.spans, CLASS_64 + 1, objects[0]));
+    assert_false(object_waits(bin.spans, CLASS_64, objects[0] + 16));
+    assert_false(object_waits(bin.spans, CLASS_64, (uintptr_t)objects));
+    assert_false(object_waits(bin.spans, CLASS_64, UINTPTR_MAX));
+    assert_false(object_waits(bin.spans, CLASS_64, 0));
+    *object_key_word(objects[7]) = object_key(objects[7]);
+    objects_give(objects, 40);
 }
 
 TEST(an_object_twice_in_a_batch_is_said)
@@ -270,6 +287,7 @@ int main(void)
         ROW_WITH(each_address_in_a_slab_has_its_answer, begin, spans_end),
         ROW_WITH(what_no_object_covers_is_unknown, begin, spans_end),
         ROW_WITH(wrong_pointers_are_left_out_and_said, begin, spans_end),
+        ROW_WITH(what_waits_is_known_by_its_key, begin, spans_end),
         ROW_WITH(an_object_twice_in_a_batch_is_said, begin, spans_end),
         ROW_WITH(by_default_the_process_aborts, begin, spans_end),
         ROW_WITH(the_bin_is_as_it_is_meant_to_be, plant, spans_end),
