@@ -5,7 +5,7 @@ set(SNUG_MODEL_DIR "${CMAKE_CURRENT_LIST_DIR}")
 # The functions that planted.c replaces.
 set(SNUG_PLANTED_FUNCTIONS snug_malloc snug_calloc snug_realloc snug_aligned_alloc snug_free
                            snug_free_sized snug_free_aligned_sized cache_free heap_fork_in_child
-                           arenas_end_orphans magazine_above object_waits os_pagemap_resident)
+                           arenas_end_orphans cache_end_orphan magazine_above object_waits os_pagemap_resident)
 
 # The limit of a test in seconds; a full run has hours.
 function(snug_core_limit name seconds)

@@ -221,6 +221,13 @@ WRAP(void, arenas_end_orphans, struct arenas *arenas)
         __real_arenas_end_orphans(arenas);
 }
 
+/* Called by this name for other heaps than malloc's. */
+WRAP(void, cache_end_orphan, struct cache *cache, bool give)
+{
+    if (!planted("orphans_there"))
+        __real_cache_end_orphan(cache, give);
+}
+
 /* What is below the top as well, which others have had since. */
 WRAP(struct magazine_part, magazine_above, uintptr_t *top)
 {
@@ -237,6 +244,6 @@ WRAP(struct magazine_part, magazine_above, uintptr_t *top)
 WRAP(bool, object_waits, const struct spans *spans, size_t class, uintptr_t address)
 {
     if (planted("orphans_any"))
-        return page_map_covers(address) && page_map_class(address) == class;
+        return page_map_covers(address) && page_map_class(address) == class_byte(spans, class);
     return __real_object_waits(spans, class, address);
 }

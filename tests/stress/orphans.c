@@ -3,7 +3,8 @@
  * it back, and nothing that is not free.
  *
  * At rest: the threads have filled their caches and wait. In one child a trim leaves nothing; in
- * another the objects that waited serve again, and no slab is made for them.
+ * another the objects that waited serve again, and no slab is made for them. So it is in a heap of
+ * the program's own, which may also be cleared or destroyed by the child.
  *
  * Amid work: the threads, and the one that forks, take and free all the while, and pass each other
  * what they have. Each child takes blocks until all that waited is in use again, and checks that
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/common.h"
+#include "heap/heaps.h"
 #include "heap/totals.h"
 #include "snug/snug.h"
 #include "team.h"
@@ -161,6 +163,87 @@ static void at_rest(void)
     expect_empty_heap();
 }
 
+/* ---- A heap of its own ---- */
+
+static struct heap *heap;
+
+static void take_and_free_there(void)
+{
+    static __thread void *blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++)
+        EXPECT((blocks[i] = heap_take_in(heap, size_of(i))) != NULL, "no block");
+    for (size_t i = 0; i < BLOCKS; i++)
+        heap_give_in(heap, blocks[i]);
+}
+
+static void *fill_there_and_rest(void *argument)
+{
+    take_and_free_there();
+    pthread_barrier_wait(&rest);
+    pthread_barrier_wait(&rest);
+    take_and_free_there();
+    return argument;
+}
+
+/* What waits for other threads counts as live in such a heap. */
+static void expect_nothing_there(void)
+{
+    heap_trim_of(heap, 0);
+    struct heap_totals totals = heap_totals_of(NULL, heap, NULL);
+    EXPECT(totals.small_live == 0 && totals.cells_count == 0 && totals.small_cached == 0,
+           "%zu bytes of small objects and %zu cells of a heap wait for threads that are not there",
+           totals.small_live, totals.cells_count);
+    EXPECT(totals.segments == 0, "%zu bytes of segments are left after a trim", totals.segments);
+    EXPECT(heap->arenas.threads <= 1 && heap->arenas.magazine_bytes <= MIB,
+           "%u threads have a cache of the heap, of %zu bytes", heap->arenas.threads,
+           heap->arenas.magazine_bytes);
+    expect_sound_heap();
+}
+
+static void trim_there(void)
+{
+    expect_nothing_there();
+    take_and_free_there();
+    expect_nothing_there();
+}
+
+static void clear_there(void)
+{
+    heap_clear(heap);
+    expect_nothing_there();
+}
+
+static void destroy_there(void)
+{
+    size_t before = heap_totals().meta_used;
+    heap_destroy(heap);
+    EXPECT(heap_totals().meta_used < before, "the magazines of a heap that is gone are left");
+    struct heap_settings settings = {.name = "another"};
+    heap = heap_create(&settings);
+    take_and_free_there();
+    expect_nothing_there();
+}
+
+static void on_a_heap(void)
+{
+    pthread_t threads[THREADS];
+    struct heap_settings settings = {.name = "orphans"};
+    heap = heap_create(&settings);
+    for (size_t i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, fill_there_and_rest, NULL) == 0, "no thread");
+    take_and_free_there();
+    pthread_barrier_wait(&rest);
+    fork_at_rest(trim_there);
+    fork_at_rest(clear_there);
+    fork_at_rest(destroy_there);
+    pthread_barrier_wait(&rest);
+    for (size_t i = 0; i < THREADS; i++)
+        EXPECT(pthread_join(threads[i], NULL) == 0, "no thread to join");
+    expect_nothing_there();
+    heap_destroy(heap);
+    expect_empty_heap();
+}
+
 /* ---- Amid work ---- */
 
 static struct slots slots;
@@ -254,6 +337,7 @@ int main(int count, char **arguments)
 {
     stress_begin(count, arguments, SECONDS);
     at_rest();
+    on_a_heap();
     amid_work();
     return 0;
 }
