@@ -20,8 +20,19 @@ extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
-/* The thread that forks has taken the list, and is the only one that looks at this. */
+/* Whether the thread that forks has taken the list: guarded by that. relaxed: a lock of libc is
+ * nothing that a sanitizer would know of. */
 static bool list_taken;
+
+static void list_set_taken(bool taken)
+{
+    __atomic_store_n(&list_taken, taken, __ATOMIC_RELAXED);
+}
+
+static bool list_is_taken(void)
+{
+    return __atomic_load_n(&list_taken, __ATOMIC_RELAXED);
+}
 
 /* A process with one thread is left as it is, as glibc leaves it: nobody else can hold the list,
  * and a signal handler that forks in the middle of fflush must find it in the child as it was. */
@@ -30,14 +41,14 @@ static void list_before_fork(void)
     if (lock_is_alone())
         return;
     _IO_list_lock();
-    list_taken = true;
+    list_set_taken(true);
 }
 
 static void list_in_parent(void)
 {
-    if (!list_taken)
+    if (!list_is_taken())
         return;
-    list_taken = false;
+    list_set_taken(false);
     _IO_list_unlock();
 }
 
@@ -45,9 +56,9 @@ static void list_in_parent(void)
  * thread. */
 static void list_in_child(void)
 {
-    if (!list_taken)
+    if (!list_is_taken())
         return;
-    list_taken = false;
+    list_set_taken(false);
     _IO_list_resetlock();
 }
 
