@@ -230,6 +230,7 @@ static bool span_new(struct cells *cells)
         meta_give_to(cells->spans->meta, span, sizeof(*span));
         return false;
     }
+    span_zero_if_hardly_there(cells->spans, span);
     /* release: see cells_of */
     __atomic_store_n(&span->owner, cells, __ATOMIC_RELEASE);
     page_map_fill_classes(span->start, span->pages,

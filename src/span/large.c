@@ -3,8 +3,6 @@
  */
 #include "span/large.h"
 
-#include <string.h>
-
 #include "platform/memory.h"
 #include "span/span_runs.h"
 #include "stats/stats.h"
@@ -118,40 +116,6 @@ static void *huge_resize(struct spans *spans, struct span *span, size_t requeste
     huge_list(spans, span, 0);
     lock_release(&spans->lock);
     return moved;
-}
-
-/* ---- Zero ---- */
-
-/* Less than this is written in less time than the system needs to be asked. */
-#define SYSTEM_ZERO_LEAST (128 * KIB)
-
-/* More than this is always left to the system. What was touched throughout once, and cleared by
- * hand ever since, would stay in memory for ever, however little of it is touched now. */
-#define HAND_ZERO_MOST (32 * MIB)
-
-/* Writing zeros takes 0.5 us a page, and 1.5 more for each that is not there; giving pages back 0.2
- * for each that is there, and 1.5 for each that is touched again. If as many will be as were, the
- * two are level where five of eight pages are there. */
-static bool is_mostly_resident(const char *start, size_t bytes)
-{
-    size_t resident = os_resident_bytes(start, bytes);
-    return resident / 5 >= bytes / 8;
-}
-
-static bool zero_by_system(struct spans *spans, char *start, size_t bytes)
-{
-    if (bytes < HAND_ZERO_MOST && is_mostly_resident(start, bytes))
-        return false;
-    return spans->provider->purge(spans->provider, start, bytes);
-}
-
-void large_zero(struct spans *spans, void *block, size_t bytes)
-{
-    char *start = block;
-    size_t whole = align_down(bytes, os_page_size());
-    if (whole < SYSTEM_ZERO_LEAST || !zero_by_system(spans, start, whole))
-        whole = 0;
-    memset(start + whole, 0, bytes - whole);
 }
 
 /* ---- Both kinds ---- */

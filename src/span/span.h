@@ -165,6 +165,10 @@ static inline void spans_note_freed(struct spans *spans, const char *start, size
  * held. */
 struct span *span_around(const struct spans *spans, uintptr_t address);
 
+/* Makes a span zero that was just taken, if hardly any of its pages are in memory: `zero` says so
+ * then. For spans of some hundred pages; takes no lock. (span_zero.c) */
+void span_zero_if_hardly_there(struct spans *spans, struct span *span);
+
 /* Makes a span longer in place, if what follows it is free. */
 bool span_extend(struct spans *spans, struct span *span, size_t pages);
 
