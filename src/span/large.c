@@ -197,6 +197,7 @@ struct misuse large_give(struct spans *spans, uintptr_t address)
     } else {
         huge_unlist(spans, span);
         spans_give_range(spans, span);
+        spans_keep_bound(spans);
     }
     lock_release(&spans->lock);
     return (struct misuse){.kind = MISUSE_NONE};

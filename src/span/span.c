@@ -28,41 +28,7 @@ void spans_init(struct spans *spans, const struct provider *provider)
     runs_init(&spans->clean);
 }
 
-/* ---- Free runs ---- */
-
-static bool is_free_of_kind(const struct span *span, int kind)
-{
-    return span != NULL && span->kind == kind;
-}
-
-/* The free run of any kind on the right of a span, or on its left. */
-static struct span *run_beside(const struct span *span, bool right)
-{
-    struct span *beside = right ? span->right : span->left;
-    return beside != NULL && span_is_free(beside) ? beside : NULL;
-}
-
-/* Takes `neighbour` into `run`, which lies beside it. */
-static void run_absorb(struct spans *spans, struct span *run, struct span *neighbour)
-{
-    runs_remove(runs_of(spans, neighbour), neighbour);
-    if (neighbour == run->left) {
-        run->start = neighbour->start;
-        run->former_bytes = neighbour->former_bytes;
-    }
-    run->pages += neighbour->pages;
-    span_unlink(neighbour);
-    descriptor_give(spans, neighbour);
-}
-
-void run_settle(struct spans *spans, struct span *run)
-{
-    if (is_free_of_kind(run->left, run->kind))
-        run_absorb(spans, run, run->left);
-    if (is_free_of_kind(run->right, run->kind))
-        run_absorb(spans, run, run->right);
-    runs_add(runs_of(spans, run), run);
-}
+/* ---- Segments ---- */
 
 static const struct segment *segment_around(const struct list *segments, uintptr_t address)
 {
@@ -88,14 +54,6 @@ struct span *span_around(const struct spans *spans, uintptr_t address)
     return span;
 }
 
-/* ---- Segments ---- */
-
-void spans_note_peak(struct spans *spans)
-{
-    GAUGE_RAISE(spans->mapped_peak, spans->segment_pages + spans->cache.pages + spans->huge_pages);
-    GAUGE_RAISE(spans->used_peak, spans->used_pages + spans->huge_pages);
-}
-
 static void segment_use(struct spans *spans, struct segment *segment, size_t pages)
 {
     if (segment->used_pages == 0)
@@ -114,153 +72,6 @@ static void segment_unuse(struct spans *spans, struct segment *segment, size_t p
 }
 
 /* ---- Taking ---- */
-
-bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages)
-{
-    size_t front = (size_t)(start - run->start) >> PAGE_SHIFT;
-    size_t back = run->pages - front - pages;
-    struct span *rest = run;
-    if (front != 0 && back != 0) {
-        rest = descriptor_take(spans);
-        if (rest == NULL)
-            return false;
-    }
-    struct runs *runs = runs_of(spans, run);
-    runs_remove(runs, run);
-    span->segment = run->segment;
-    span->start = start;
-    span->pages = (uint32_t)pages;
-    span->kind = run->kind;
-    if (front != 0) {
-        span_link_right(run, span);
-        run->pages = (uint32_t)front;
-        runs_add(runs, run);
-    } else {
-        span_link_left(run, span);
-    }
-    if (back != 0) {
-        if (rest != run) {
-            rest->segment = run->segment;
-            rest->kind = run->kind;
-            span_link_right(span, rest);
-        }
-        rest->start = start + (pages << PAGE_SHIFT);
-        rest->pages = (uint32_t)back;
-        rest->former_bytes = 0;
-        runs_add(runs, rest);
-    }
-    if (front == 0 && back == 0) {
-        span_unlink(run);
-        descriptor_give(spans, run);
-    }
-    return true;
-}
-
-/* Takes `pages` pages from that end of a free run at which a neighbour is to become longer. */
-static void run_shorten(struct spans *spans, struct span *run, size_t pages, bool at_start)
-{
-    struct runs *runs = runs_of(spans, run);
-    runs_remove(runs, run);
-    run->pages -= (uint32_t)pages;
-    if (at_start) {
-        run->start += pages << PAGE_SHIFT;
-        run->former_bytes = 0;
-    }
-    if (run->pages != 0) {
-        runs_add(runs, run);
-        return;
-    }
-    span_unlink(run);
-    descriptor_give(spans, run);
-}
-
-/* How many runs beside each other are looked at. */
-enum { CHAIN_MOST = 16 };
-
-/* Whether a run is part of `pages` free pages in a row, dirty or clean. */
-static bool run_can_widen(const struct span *run, size_t pages)
-{
-    size_t found = run->pages;
-    const struct span *next = run_beside(run, true);
-    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
-        found += next->pages;
-        next = run_beside(next, true);
-    }
-    next = run_beside(run, false);
-    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
-        found += next->pages;
-        next = run_beside(next, false);
-    }
-    return run->pages < pages && found >= pages;
-}
-
-/* Makes a dirty run `pages` long by what is free beside it. The pages that were clean count as
- * dirty until the caller takes all, at once. */
-static struct found run_widen(struct spans *spans, struct span *run, size_t pages)
-{
-    size_t fresh = 0;
-    const char *dirty_end = span_end(run);
-    runs_remove(&spans->dirty, run);
-    while (run->pages < pages) {
-        struct span *next = run_beside(run, true);
-        bool right = next != NULL;
-        if (!right)
-            next = run_beside(run, false);
-        size_t more = size_min(next->pages, pages - run->pages);
-        char *start = right ? next->start : run->start - (more << PAGE_SHIFT);
-        if (next->kind == SPAN_CLEAN)
-            fresh += more;
-        else if (right)
-            dirty_end = start + (more << PAGE_SHIFT);
-        run_shorten(spans, next, more, right);
-        run->start = right ? run->start : start;
-        run->pages += (uint32_t)more;
-    }
-    runs_add(&spans->dirty, run);
-    return (struct found){run, fresh, dirty_end};
-}
-
-/* Shorter requests take what is clean: there would be too many of them to search for each. */
-enum { WIDEN_LEAST = 32 };
-
-/* And it is not worth it for a dirty part of less than one in so many. */
-enum { WIDEN_PART = 32 };
-
-/* A run as a whole, dirty or clean. */
-static struct found found_run(struct span *run, size_t pages)
-{
-    if (run == NULL)
-        return (struct found){NULL, 0, NULL};
-    bool clean = run->kind == SPAN_CLEAN;
-    return (struct found){run, clean ? pages : 0, clean ? run->start : span_end(run)};
-}
-
-/* A run that memory is paid for already: a dirty one, or one in the cache, or one with a dirty
- * part. */
-static struct found run_find_kept(struct spans *spans, size_t pages, size_t alignment)
-{
-    struct span *run = runs_find(&spans->dirty, pages, alignment);
-    if (run == NULL && spans->cache.dirty_pages != 0 &&
-        spans_grow_dirty(spans, pages + (alignment >> PAGE_SHIFT) - 1))
-        run = runs_find(&spans->dirty, pages, alignment);
-    if (run != NULL || alignment > PAGE_BYTES || pages < WIDEN_LEAST)
-        return found_run(run, pages);
-    run = runs_find_long(&spans->dirty, pages, pages / WIDEN_PART, run_can_widen);
-    return run != NULL ? run_widen(spans, run, pages) : found_run(NULL, 0);
-}
-
-struct found run_find(struct spans *spans, size_t pages, size_t alignment)
-{
-    struct found found = run_find_kept(spans, pages, alignment);
-    if (found.run != NULL)
-        return found;
-    struct span *run = runs_find(&spans->clean, pages, alignment);
-    if (run == NULL && spans_grow(spans, pages + (alignment >> PAGE_SHIFT) - 1))
-        run = runs_find(&spans->clean, pages, alignment);
-    if (run == NULL) /* of a provider whose memory is not zero */
-        run = runs_find(&spans->dirty, pages, alignment);
-    return found_run(run, pages);
-}
 
 /* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run. */
 static bool span_cut(struct spans *spans, struct found found, struct span *span,

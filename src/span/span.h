@@ -128,7 +128,11 @@ struct spans {
 void spans_init(struct spans *spans, const struct provider *provider);
 
 /* Raises the peaks to what there is now. The lock must be held. */
-void spans_note_peak(struct spans *spans);
+static inline void spans_note_peak(struct spans *spans)
+{
+    GAUGE_RAISE(spans->mapped_peak, spans->segment_pages + spans->cache.pages + spans->huge_pages);
+    GAUGE_RAISE(spans->used_peak, spans->used_pages + spans->huge_pages);
+}
 
 /* Makes the first segment, if there is memory for it yet. */
 void spans_prepare(struct spans *spans);
@@ -217,8 +221,8 @@ void span_loosen(struct spans *spans, const struct span *span);
  * `span` then describes; false: no memory. The lock must be held. */
 bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size_t alignment);
 
-/* Takes a range back, and the span with it: into the cache, or to the provider. The lock must be
- * held. */
+/* Takes a range back, and the span with it: into the cache, or to the provider. What is kept may be
+ * beyond its bound then. The lock must be held. */
 void spans_give_range(struct spans *spans, struct span *span);
 
 /* Frees every span at once, huge ones included. With `keep`, as much memory stays as if they had

@@ -68,13 +68,7 @@ static inline void span_link_only(struct span *span)
     span->segment->first = span;
 }
 
-/* Puts a free run, which is in no bin, where it belongs, joined with its free neighbours. */
-void run_settle(struct spans *spans, struct span *run);
-
-/* Cuts `pages` pages at `start` out of a free run, as `span`, which is in no bin then and has its
- * place, its length and its kind. The run's descriptor goes on for what is left, or is given back.
- * False: no memory for another; nothing changed. */
-bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages);
+/* ---- One run (run.c) ---- */
 
 /* A run in which a span fits. */
 struct found {
@@ -83,9 +77,36 @@ struct found {
     const char *dirty_end; /* behind here it is zero */
 };
 
+/* Puts a free run, which is in no bin, where it belongs, joined with its free neighbours. */
+void run_settle(struct spans *spans, struct span *run);
+
+/* Cuts `pages` pages at `start` out of a free run, as `span`, which is in no bin then and has its
+ * place, its length and its kind. The run's descriptor goes on for what is left, or is given back.
+ * False: no memory for another; nothing changed. */
+bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages);
+
+/* Takes `pages` pages from that end of a free run at which a neighbour is to become longer. */
+void run_shorten(struct spans *spans, struct span *run, size_t pages, bool at_start);
+
+/* The free run of any kind on the right of a span, or on its left; NULL if there is none. */
+struct span *run_beside(const struct span *span, bool right);
+
+/* Whether a run is part of `pages` free pages in a row, dirty or clean. */
+bool run_can_widen(const struct span *run, size_t pages);
+
+/* Makes a dirty run `pages` long by what is free beside it. The pages that were clean count as
+ * dirty until the caller takes all, at once. */
+struct found run_widen(struct spans *spans, struct span *run, size_t pages);
+
+/* ---- Finding one (run_find.c) ---- */
+
 struct found run_find(struct spans *spans, size_t pages, size_t alignment);
 
-/* The same for a span that will be filled; see span_packed.c. */
+/* Only one that memory is paid for already: a dirty one, or one in the cache, or one with a dirty
+ * part. */
+struct found run_find_kept(struct spans *spans, size_t pages, size_t alignment);
+
+/* For a span that will be filled; see span_packed.c. */
 struct found run_find_packed(struct spans *spans, size_t pages, size_t alignment);
 
 /* ---- Segments (span_segment.c) ---- */

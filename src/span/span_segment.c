@@ -343,5 +343,4 @@ void spans_give_range(struct spans *spans, struct span *span)
     span_link_only(span);
     segment_summarize(segment);
     cache_segment(spans, segment);
-    spans_keep_bound(spans);
 }

@@ -1,0 +1,141 @@
+/*
+ * One free run: joined with its neighbours, cut, shortened, made longer by what is beside it. No
+ * decision is made here: what is free, and of which kind, the callers say. See span.h.
+ *
+ * Cost: O(1), but for run_widen, which goes on for as many runs as it takes in.
+ */
+#include "span/span_runs.h"
+
+static bool is_free_of_kind(const struct span *span, int kind)
+{
+    return span != NULL && span->kind == kind;
+}
+
+struct span *run_beside(const struct span *span, bool right)
+{
+    struct span *beside = right ? span->right : span->left;
+    return beside != NULL && span_is_free(beside) ? beside : NULL;
+}
+
+/* Takes `neighbour` into `run`, which lies beside it. */
+static void run_absorb(struct spans *spans, struct span *run, struct span *neighbour)
+{
+    runs_remove(runs_of(spans, neighbour), neighbour);
+    if (neighbour == run->left) {
+        run->start = neighbour->start;
+        run->former_bytes = neighbour->former_bytes;
+    }
+    run->pages += neighbour->pages;
+    span_unlink(neighbour);
+    descriptor_give(spans, neighbour);
+}
+
+void run_settle(struct spans *spans, struct span *run)
+{
+    if (is_free_of_kind(run->left, run->kind))
+        run_absorb(spans, run, run->left);
+    if (is_free_of_kind(run->right, run->kind))
+        run_absorb(spans, run, run->right);
+    runs_add(runs_of(spans, run), run);
+}
+
+bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages)
+{
+    size_t front = (size_t)(start - run->start) >> PAGE_SHIFT;
+    size_t back = run->pages - front - pages;
+    struct span *rest = run;
+    if (front != 0 && back != 0) {
+        rest = descriptor_take(spans);
+        if (rest == NULL)
+            return false;
+    }
+    struct runs *runs = runs_of(spans, run);
+    runs_remove(runs, run);
+    span->segment = run->segment;
+    span->start = start;
+    span->pages = (uint32_t)pages;
+    span->kind = run->kind;
+    if (front != 0) {
+        span_link_right(run, span);
+        run->pages = (uint32_t)front;
+        runs_add(runs, run);
+    } else {
+        span_link_left(run, span);
+    }
+    if (back != 0) {
+        if (rest != run) {
+            rest->segment = run->segment;
+            rest->kind = run->kind;
+            span_link_right(span, rest);
+        }
+        rest->start = start + (pages << PAGE_SHIFT);
+        rest->pages = (uint32_t)back;
+        rest->former_bytes = 0;
+        runs_add(runs, rest);
+    }
+    if (front == 0 && back == 0) {
+        span_unlink(run);
+        descriptor_give(spans, run);
+    }
+    return true;
+}
+
+void run_shorten(struct spans *spans, struct span *run, size_t pages, bool at_start)
+{
+    struct runs *runs = runs_of(spans, run);
+    runs_remove(runs, run);
+    run->pages -= (uint32_t)pages;
+    if (at_start) {
+        run->start += pages << PAGE_SHIFT;
+        run->former_bytes = 0;
+    }
+    if (run->pages != 0) {
+        runs_add(runs, run);
+        return;
+    }
+    span_unlink(run);
+    descriptor_give(spans, run);
+}
+
+/* How many runs beside each other are looked at. */
+enum { CHAIN_MOST = 16 };
+
+bool run_can_widen(const struct span *run, size_t pages)
+{
+    size_t found = run->pages;
+    const struct span *next = run_beside(run, true);
+    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
+        found += next->pages;
+        next = run_beside(next, true);
+    }
+    next = run_beside(run, false);
+    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
+        found += next->pages;
+        next = run_beside(next, false);
+    }
+    return run->pages < pages && found >= pages;
+}
+
+struct found run_widen(struct spans *spans, struct span *run, size_t pages)
+{
+    size_t fresh = 0;
+    const char *dirty_end = span_end(run);
+    runs_remove(&spans->dirty, run);
+    while (run->pages < pages) {
+        struct span *next = run_beside(run, true);
+        bool right = next != NULL;
+        if (!right)
+            next = run_beside(run, false);
+        size_t more = size_min(next->pages, pages - run->pages);
+        char *start = right ? next->start : run->start - (more << PAGE_SHIFT);
+        if (next->kind == SPAN_CLEAN)
+            fresh += more;
+        else if (right)
+            dirty_end = start + (more << PAGE_SHIFT);
+        run_shorten(spans, next, more, right);
+        run->start = right ? run->start : start;
+        run->pages += (uint32_t)more;
+    }
+    runs_add(&spans->dirty, run);
+    return (struct found){run, fresh, dirty_end};
+}
