@@ -15,6 +15,8 @@ test_wants=(
     pkg-config                                   # an example that is built with it
     gdb                                          # the script for gdb
 )
+# What only the long form takes: to unpack the source of glibc, and to run on the library.
+test_full_wants=(xz-utils stress-ng)
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
 
 # Installs the real programs that are run on snug, and what else single tests need. What cannot be
@@ -22,6 +24,7 @@ test_seconds=600 # for the tests of the tool together; tests of the library have
 want_test_programs() {
     local -a packages
     mapfile -t packages < <(bash "$root/tests/programs/missing_packages.sh")
+    if [[ ${SNUG_TEST_FULL-} ]]; then packages+=("${test_full_wants[@]}"); fi
     want_packages "${packages[@]}" "${test_wants[@]}"
 }
 

@@ -174,8 +174,8 @@ static bool draw_amounts(struct phase *phase, unsigned threads, uint64_t *random
     blocks = at_most(at_most(at_most(blocks, bytes), touched), (double)most_blocks * share);
     phase->takes = (uint64_t)(budget_ns / costs.ns);
     phase->blocks = (uint32_t)at_most(blocks, (double)phase->takes / 2);
-    if (phase->keep_each > 0 && costs.bytes * (double)phase->takes * threads >
-                                    (double)most_kept * phase->keep_each)
+    if (phase->keep_each > 0 &&
+        costs.bytes * (double)phase->takes * threads > (double)most_kept * phase->keep_each)
         phase->keep_each = 0;
     return true;
 }
@@ -217,8 +217,8 @@ void plan_make(struct plan *plan, uint64_t seed)
 /* ---- For people ------------------------------------------------------------------------------ */
 
 static const char *const size_names[] = {"fixed", "powers", "uniform", "log-uniform", "few"};
-static const char *const touch_names[] = {"nothing", "a byte each", "a thousandth",
-                                          "a byte a page", "all"};
+static const char *const touch_names[] = {"nothing", "a byte each", "a thousandth", "a byte a page",
+                                          "all"};
 static const char *const lifetime_names[] = {"stack",      "queue", "random",   "fill",
                                              "generation", "peaks", "exchange", "pipeline"};
 static const char *const order_names[] = {"first", "last", "mixed"};
