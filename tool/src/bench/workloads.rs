@@ -47,6 +47,8 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         realloc_growth,
         aligned,
         big,
+        sparse,
+        fragmented,
         overhead,
         fragment,
         peak_idle,
@@ -218,6 +220,42 @@ fn big(scale: &Scale) -> Vec<Entry> {
     let (args, name) = scale.pick((["20", "4", "1", "16"], "big/1-16M"), (["40", "4", "1", "64"], "big/1-64M"));
     let about = "blocks of some MiB, each page of them written: pictures, matrices, files";
     vec![entry(name, about, 1, "big", &args)]
+}
+
+fn sparse(scale: &Scale) -> Vec<Entry> {
+    let make = |name: &str, about: &str, args: [&str; 5]| entry(&format!("sparse/{name}"), about, 1, "sparse", &args);
+    let rows = vec![
+        make(
+            "40K",
+            "blocks of 40 KiB with one byte written, 5,000 live, then none",
+            ["fill", "20000", "5000", "40", "40"],
+        ),
+        make(
+            "300K",
+            "blocks of 300 KiB with one byte written, 1,000 live, then none",
+            ["fill", "4000", "1000", "300", "300"],
+        ),
+        make(
+            "1500K",
+            "blocks of 1.5 MiB with one byte written, 500 live, then none",
+            ["fill", "2000", "500", "1536", "1536"],
+        ),
+        make(
+            "ring-5-7M",
+            "60 blocks of 5 to 7.5 MB with one byte written, the oldest replaced",
+            ["ring", "1000", "60", "5000", "7500"],
+        ),
+        make("calloc-200M", "200 MB from calloc, four live, never touched", ["calloc", "40", "4", "200000", "200000"]),
+    ];
+    let wanted = scale.pick(1, rows.len());
+    rows.into_iter().take(wanted).collect()
+}
+
+fn fragmented(scale: &Scale) -> Vec<Entry> {
+    let args = scale.pick(["20", "2", "60", "500"], ["90", "2", "1000", "500"]);
+    let about =
+        "two threads fill with blocks of up to 500 B and free in order, on a machine whose free memory is in pieces";
+    vec![entry("fragmented/1-500", about, 2, "fragmented", &args)]
 }
 
 fn overhead(scale: &Scale) -> Vec<Entry> {
