@@ -30,7 +30,12 @@ static void each_lock(void (*act)(struct lock *lock))
     act(&meta_system.lock);
 }
 
-void heap_fork_before(void)
+/* Whether the forking thread has taken the locks: guarded by them. A thread that is alone has not.
+ * Nobody else holds one then; but if it forks in a signal handler it may itself hold those that the
+ * interrupted call goes on with, in the child as well. */
+static bool locks_taken;
+
+static void locks_take(void)
 {
     lock_rank_allow_many(true);
     lock_take(heap_init_lock());
@@ -39,11 +44,21 @@ void heap_fork_before(void)
     heaps_each_lock_of(RANK_ARENAS, lock_take);
     each_lock(lock_take);
     lock_fork_begin();
+    locks_taken = true;
+}
+
+void heap_fork_before(void)
+{
+    if (!lock_is_alone())
+        locks_take();
     provider_files_fork_before();
 }
 
 static void fork_after(void (*release)(struct lock *lock))
 {
+    if (!locks_taken)
+        return;
+    locks_taken = false;
     lock_fork_end();
     each_lock(release);
     heaps_each_lock_of(RANK_ARENAS, release);
@@ -62,12 +77,14 @@ void heap_fork_in_parent(void)
 void heap_fork_in_child(void)
 {
     provider_files_fork_in_child(); /* before anything of the heap is written to */
+    purge_thread_forget();
+    if (!locks_taken)
+        return;
     /* Of the threads' caches only the caller's are left. Before the locks: nobody else is there. */
     caches_orphan();
     arenas_orphan(&heap_default.arenas, arenas_end_orphans);
     if (cache_exists(thread_self.cache))
         cache_keep(thread_self.cache);
     heaps_fork_in_child();
-    purge_thread_forget();
     fork_after(lock_reset);
 }

@@ -426,6 +426,13 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
     return moved;
 }
 
+/* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which are
+ * an eighth of it at most, and nothing of it that was never touched is. */
+static bool shrinks_in_place(size_t old_bytes, size_t bytes)
+{
+    return bytes < old_bytes && bytes >= 8 * PAGE_BYTES;
+}
+
 void *heap_resize(void *block, size_t bytes)
 {
     events_poll();
@@ -443,7 +450,7 @@ void *heap_resize(void *block, size_t bytes)
         /* A block that becomes a little smaller stays; moving it would cost more than it frees. */
         if (bytes <= old_bytes && (bytes > old_bytes / 2 || old_bytes <= 64))
             return block;
-    } else if (bytes > medium_most(place.heap)) {
+    } else if (bytes > medium_most(place.heap) || shrinks_in_place(old_bytes, bytes)) {
         void *resized = large_resize(&place.heap->spans, (uintptr_t)block, bytes);
         if (resized != NULL)
             return resized;

@@ -27,6 +27,9 @@ static size_t large_most(const struct spans *spans)
 
 /* ---- Huge: mappings of their own ---- */
 
+/* What becomes shorter than this moves: the system has room for some ten thousand mappings. */
+#define HUGE_LEAST (128 * KIB)
+
 /* The huge span that `address` is in. The lock must be held. */
 static struct span *huge_around(const struct spans *spans, uintptr_t address)
 {
@@ -220,8 +223,10 @@ void *large_resize(struct spans *spans, uintptr_t address, size_t bytes)
     lock_take(&spans->lock);
     struct span *span = large_at(spans, address);
     lock_release(&spans->lock);
-    if (span->kind == SPAN_HUGE)
-        return bytes > GROWN_MOST ? huge_resize(spans, span, bytes) : NULL;
+    if (span->kind == SPAN_HUGE) {
+        bool stays = bytes > GROWN_MOST || (bytes < span_bytes(span) && bytes >= HUGE_LEAST);
+        return stays ? huge_resize(spans, span, bytes) : NULL;
+    }
     if (bytes > large_most(spans))
         return NULL;
     size_t pages = bytes_to_pages(bytes);
