@@ -10,7 +10,7 @@ bool huge_price_is_stale(const struct huge_price *price)
 
 void huge_price_note_small(struct huge_price *price, size_t pages, uint64_t elapsed)
 {
-    uint64_t each = size_min(elapsed / pages + 1, UINT32_MAX);
+    uint64_t each = size_min(elapsed / pages, UINT32_MAX - 1) + 1;
     /* An interruption makes one measurement too long, never too short: what is dearer than before
      * is believed by and by. */
     if (price->small_ns != 0 && each > 2 * (uint64_t)price->small_ns)
@@ -34,9 +34,9 @@ bool huge_price_note_huge(struct huge_price *price, size_t pages, uint64_t elaps
 {
     /* Three quarters: no more than small pages cost is no reason for a huge one. */
     bool cheap = elapsed / pages < (uint64_t)price->small_ns * 3 / 4;
-    price->waited = cheap ? 0 : (uint32_t)size_min(
-                                    size_max(HUGE_WAIT_LEAST, 2 * (size_t)price->waited),
-                                    HUGE_WAIT_MOST);
+    price->waited = cheap ? 0
+                          : (uint32_t)size_min(size_max(HUGE_WAIT_LEAST, 2 * (size_t)price->waited),
+                                               HUGE_WAIT_MOST);
     price->wait = price->waited;
     return cheap;
 }
