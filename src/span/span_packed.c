@@ -76,17 +76,19 @@ static bool buy_huge(struct spans *spans, struct span *run, char *start)
     return true;
 }
 
-/* Whether something is present now where a span of `pages` at `start`, in a clean run, would be. */
+/* Whether something is present now where a span of `pages` at `start`, in a clean run, would be.
+ * When it is time to measure small pages, the range at hand goes without a huge one: where each is
+ * bought there is no other place for that. */
 static bool buy_ahead(struct spans *spans, struct span *run, char *start, size_t pages)
 {
     char *huge = (char *)align_up((uintptr_t)start, OS_HUGE_PAGE);
-    if (huge < start + (pages << PAGE_SHIFT))
-        return huge + OS_HUGE_PAGE <= span_end(run) && huge_price_try(&spans->huge_price) &&
-               buy_huge(spans, run, huge);
-    size_t sample = size_max(pages, SMALL_SAMPLE_PAGES);
-    char *end = start + (sample << PAGE_SHIFT);
-    return huge_price_is_stale(&spans->huge_price) && end <= huge && end <= span_end(run) &&
-           buy_small(spans, run, start, sample);
+    if (huge_price_is_stale(&spans->huge_price)) {
+        size_t sample = size_max(pages, SMALL_SAMPLE_PAGES);
+        char *end = start + (sample << PAGE_SHIFT);
+        return end <= huge && end <= span_end(run) && buy_small(spans, run, start, sample);
+    }
+    return huge < start + (pages << PAGE_SHIFT) && huge + OS_HUGE_PAGE <= span_end(run) &&
+           huge_price_try(&spans->huge_price) && buy_huge(spans, run, huge);
 }
 
 struct found run_find_packed(struct spans *spans, size_t pages, size_t alignment)

@@ -1,0 +1,309 @@
+/*
+ * Tests of span/span_packed.c: when a huge page is bought, where, for whom, and what becomes of it.
+ * Prices are in span_packed_price.c.
+ */
+#include "packed_support.h"
+
+#include <string.h>
+
+#include "options/options.h"
+#include "slab_support.h"
+#include "span/large.h"
+
+/* ---- When ---- */
+
+TEST(nothing_is_bought_before_slabs_and_cells_take_enough)
+{
+    fill(SHARE_BYTES - PIECE_BYTES);
+    piece_take();
+    assert_int_equal(spans.shared_pages << PAGE_SHIFT, SHARE_BYTES);
+    assert_int_equal(shop.huge + shop.small, 0);
+    fill(2 * OS_HUGE_PAGE);
+    assert_true(shop.small >= 1);
+    assert_in_range(shop.huge, 1, 2);
+    give_all();
+}
+
+TEST(large_blocks_do_not_count_and_are_no_reason)
+{
+    for (size_t done = 0; done < 2 * SHARE_BYTES; done += MIB)
+        take_by(span_take_packed, SPAN_LARGE, MIB >> PAGE_SHIFT, PAGE_BYTES);
+    fill(OS_HUGE_PAGE);
+    assert_int_equal(shop.huge + shop.small, 0);
+    fill(SHARE_BYTES);
+    size_t huge = shop.huge, small = shop.small;
+    spans.large_most = LARGE_MOST;
+    size_t dirty;
+    static const size_t sizes[] = {MIB, 3 * MIB, 32 * MIB, MIB, 3 * MIB};
+    char *blocks[5];
+    for (size_t i = 0; i < 5; i++)
+        blocks[i] = large_take(&spans, sizes[i], PAGE_BYTES, &dirty);
+    take_by(span_take, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES);
+    take_by(span_take, SPAN_SLAB, 5 * HUGE_PAGES, PAGE_BYTES);
+    assert_int_equal(shop.huge, huge);
+    assert_int_equal(shop.small, small);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(large_give(&spans, (uintptr_t)blocks[i]).kind, MISUSE_NONE);
+    give_all();
+}
+
+TEST(the_count_falls_with_what_is_given_back)
+{
+    fill_share();
+    for (size_t i = 0; i < 64; i++)
+        span_put(taken[--taken_count]);
+    spans_purge(&spans, 0);
+    fill(64 * PIECE_BYTES);
+    assert_int_equal(shop.huge + shop.small, 0);
+    give_all();
+}
+
+static void assert_never_bought(void)
+{
+    fill(SHARE_BYTES + 16 * OS_HUGE_PAGE);
+    assert_int_equal(shop.huge + shop.small + shop.refused, 0);
+    give_all();
+}
+
+TEST(never_and_always_leave_no_choice)
+{
+    options.huge_pages = HUGE_PAGES_NEVER;
+    assert_never_bought();
+    options.huge_pages = HUGE_PAGES_ALWAYS;
+    assert_never_bought();
+    options.huge_pages = HUGE_PAGES_AUTO;
+    fill(SHARE_BYTES + 16 * OS_HUGE_PAGE);
+    assert_true(shop.huge >= 14);
+    give_all();
+}
+
+TEST(a_provider_without_it_is_left_alone)
+{
+    fake.provider.populate = NULL;
+    assert_never_bought();
+}
+
+TEST(where_nothing_may_be_kept_nothing_is_bought)
+{
+    options.purge_delay = 0;
+    assert_never_bought();
+}
+
+TEST(never_beyond_what_may_be_kept)
+{
+    /* 8 MiB may be kept. 6 MiB and a page are, in holes into which no piece fits. */
+    enum { HOLES = 3 * HUGE_PAGES + 1 };
+    static struct span *holes[HOLES];
+    options.dirty = 4 * OS_HUGE_PAGE;
+    for (size_t i = 0; i < HOLES; i++) {
+        holes[i] = span_get(1);
+        take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES);
+    }
+    for (size_t i = 0; i < HOLES; i++)
+        span_put(holes[i]);
+    fill_share();
+    fill(4 * OS_HUGE_PAGE);
+    assert_int_equal(spans_kept_pages(&spans), HOLES);
+    assert_int_equal(spans_bound(&spans), 4 * HUGE_PAGES);
+    assert_int_equal(shop.huge + shop.small, 0);
+    take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES); /* a page less */
+    fill(4 * OS_HUGE_PAGE);
+    assert_in_range(shop.huge, 2, 4);
+    assert_int_equal(fake.purges, 0);
+    give_all();
+}
+
+/* ---- Where ---- */
+
+TEST(each_range_of_clean_memory_is_bought_while_that_is_cheap)
+{
+    fill_share();
+    fill_rest();
+    /* A few have small pages, to see what those cost. */
+    assert_int_equal(shop.huge + shop.small - 1, ranges_from(shop.first_small_end));
+    assert_in_range(shop.small, 2, 1 + shop.huge / HUGE_PRICE_AGE);
+    assert_true(span_has_huge_pages(taken[0]));
+    assert_int_equal(fake.takes, 1);
+    give_all();
+}
+
+TEST(what_is_bought_is_dirty_and_used_next)
+{
+    fill_share();
+    for (unsigned round = 0; round < 4; round++) {
+        const struct span *piece = fill_to_huge();
+        char *start = shop.last;
+        size_t small = shop.small, huge = shop.huge;
+        assert_ptr_equal(piece->start, start);
+        assert_false(piece->zero);
+        for (size_t used = PIECE; used < HUGE_PAGES; used += PIECE) {
+            assert_int_equal(spans.dirty.pages, HUGE_PAGES - used);
+            /* Whatever is taken. */
+            piece =
+                used % 3 == 0 ? take_by(span_take, SPAN_LARGE, PIECE, PAGE_BYTES) : piece_take();
+            assert_ptr_equal(piece->start, start + (used << PAGE_SHIFT));
+        }
+        assert_int_equal(spans.dirty.pages, 0);
+        assert_int_equal(shop.huge, huge);
+        assert_int_equal(shop.small, small);
+    }
+    give_all();
+}
+
+TEST(what_is_not_used_goes_like_all_that_is_dirty)
+{
+    fill_share();
+    fill_to_huge();
+    size_t clean = spans.clean.pages;
+    assert_int_equal(spans_purge(&spans, 0), OS_HUGE_PAGE - PIECE_BYTES);
+    assert_int_equal(spans.clean.pages - clean, HUGE_PAGES - PIECE);
+    assert_int_equal(fake.purged_bytes, OS_HUGE_PAGE - PIECE_BYTES);
+    assert_packed_sound();
+    assert_true(piece_take()->zero);
+    give_all();
+}
+
+TEST(ranges_that_are_not_clean_as_a_whole_are_not_bought)
+{
+    fill_share();
+    fill_to_huge();
+    char *next = shop.last + OS_HUGE_PAGE;
+    while (spans.dirty.pages != 0)
+        piece_take();
+    /* Walls of a page on both sides of every other border, and nearly 4 MiB between them. */
+    enum { GAPS = 8, GAP = 2 * HUGE_PAGES - 2 };
+    struct span *gaps[GAPS];
+    for (size_t i = 0; i < GAPS; i++) {
+        struct span *wall = take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES);
+        assert_ptr_equal(wall->start, next + i * 2 * OS_HUGE_PAGE);
+        gaps[i] = span_get(GAP);
+        take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES);
+    }
+    for (size_t i = 0; i < GAPS; i++)
+        span_put(gaps[i]);
+    spans_purge(&spans, 0);
+    size_t huge = shop.huge;
+    fill((GAPS - 2) * (GAP - PIECE) << PAGE_SHIFT);
+    assert_int_equal(shop.huge, huge);
+    assert_in_range((uintptr_t)taken[taken_count - 1]->start, (uintptr_t)next,
+                    (uintptr_t)next + GAPS * 2 * OS_HUGE_PAGE);
+    give_all();
+}
+
+TEST(the_end_of_a_segment_is_not_bought_beyond)
+{
+    options.prefault = SHARE_BYTES + 3 * OS_HUGE_PAGE;
+    fill_share();
+    fill_rest();
+    for (struct list *node = spans.segments.next; node != &spans.segments; node = node->next)
+        assert_true(CONTAINER_OF(node, struct segment, link)->pages >= HUGE_PAGES);
+    assert_in_range(shop.huge, 1, 3);
+    give_all();
+}
+
+TEST(a_long_span_lies_in_what_is_bought_and_leaves_what_is_before)
+{
+    enum { PAGES = CELL_SPAN_BYTES >> PAGE_SHIFT };
+    take_by(span_take, SPAN_LARGE, 3, PAGE_BYTES); /* so that no span begins at a border */
+    while (spans.shared_pages << PAGE_SHIFT < SHARE_BYTES)
+        take_by(span_take_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
+    const struct span *span;
+    do
+        span = take_by(span_take_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
+    while (shop.huge == 0);
+    assert_ptr_equal(span->start, shop.last);
+    assert_int_equal(span->left->kind, SPAN_CLEAN); /* what is before it waits for a shorter one */
+    assert_in_range(span->left->pages, 1, PAGES - 1);
+    assert_int_equal(span->right->kind, SPAN_DIRTY);
+    assert_int_equal(span->right->pages, HUGE_PAGES - PAGES);
+    span = take_by(span_take_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
+    assert_ptr_equal(span_end(span), shop.last + OS_HUGE_PAGE);
+    assert_int_equal(shop.huge, 1);
+    give_all();
+}
+
+/* ---- Who ---- */
+
+TEST(slabs_are_a_reason)
+{
+    enum { OBJECTS = 48 * 1024 };
+    static uintptr_t objects[OBJECTS];
+    struct bin bin;
+    size_classes_init();
+    bin_begin(&bin, class_of_size(1024));
+    spans.untouched = true; /* so that it runs fast */
+    objects_take(&bin, objects, OBJECTS);
+    assert_in_range(shop.huge, 6, 8);
+    assert_packed_sound();
+    objects_give(objects, OBJECTS);
+    bin_trim(&bin);
+    give_all();
+}
+
+/* Takes cells of so many units until they are 48 MiB. Returns how many huge pages were bought. */
+static size_t cells_fill(size_t units)
+{
+    static uintptr_t blocks[48 * MIB / (2 * KIB)];
+    size_t count = 48 * MIB / (units * CELL_UNIT);
+    for (size_t i = 0; i < count; i++) {
+        struct misuse misuse;
+        blocks[i] = (uintptr_t)cells_take(&cells, units * CELL_UNIT - CELL_HEADER, MIN_ALIGN, true,
+                                          &misuse);
+        assert_true(blocks[i] != 0);
+        cell_set_state(blocks[i], CELL_CACHED);
+    }
+    size_t huge = shop.huge;
+    assert_cells_sound();
+    cells_give(blocks, count);
+    assert_cells_sound();
+    assert_null(shop.wrong);
+    return huge;
+}
+
+TEST(cells_of_a_page_are_a_reason)
+{
+    assert_in_range(cells_fill(PAGE_BYTES / CELL_UNIT), 6, 8);
+}
+
+TEST(cells_of_more_than_a_page_are_none)
+{
+    assert_int_equal(cells_fill(PAGE_BYTES / CELL_UNIT + 1), 0);
+    assert_int_equal(cells_fill(40 * KIB / CELL_UNIT), 0);
+    assert_int_equal(shop.small, 0);
+}
+
+TEST(few_large_cells_among_many_small_ones_are_no_hindrance)
+{
+    static uintptr_t large[64];
+    for (size_t i = 0; i < 64; i++)
+        large[i] = cell_get(64 * KIB); /* 4 MiB */
+    assert_in_range(cells_fill(2 * KIB / CELL_UNIT), 6, 10);
+    for (size_t i = 0; i < 64; i++)
+        cell_put(large[i]);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(nothing_is_bought_before_slabs_and_cells_take_enough, packed_begin, packed_end),
+        ROW_WITH(large_blocks_do_not_count_and_are_no_reason, packed_begin, packed_end),
+        ROW_WITH(the_count_falls_with_what_is_given_back, packed_begin, packed_end),
+        ROW_WITH(never_and_always_leave_no_choice, packed_begin, packed_end),
+        ROW_WITH(a_provider_without_it_is_left_alone, packed_begin, packed_end),
+        ROW_WITH(where_nothing_may_be_kept_nothing_is_bought, packed_begin, packed_end),
+        ROW_WITH(never_beyond_what_may_be_kept, packed_begin, packed_end),
+        ROW_WITH(each_range_of_clean_memory_is_bought_while_that_is_cheap, packed_begin,
+                 packed_end),
+        ROW_WITH(what_is_bought_is_dirty_and_used_next, packed_begin, packed_end),
+        ROW_WITH(what_is_not_used_goes_like_all_that_is_dirty, packed_begin, packed_end),
+        ROW_WITH(ranges_that_are_not_clean_as_a_whole_are_not_bought, packed_begin, packed_end),
+        ROW_WITH(the_end_of_a_segment_is_not_bought_beyond, packed_begin, packed_end),
+        ROW_WITH(a_long_span_lies_in_what_is_bought_and_leaves_what_is_before, packed_begin,
+                 packed_end),
+        ROW_WITH(slabs_are_a_reason, packed_begin, packed_end),
+        ROW_WITH(cells_of_a_page_are_a_reason, packed_begin, packed_end),
+        ROW_WITH(cells_of_more_than_a_page_are_none, packed_begin, packed_end),
+        ROW_WITH(few_large_cells_among_many_small_ones_are_no_hindrance, packed_begin, packed_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
