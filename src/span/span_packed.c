@@ -69,8 +69,10 @@ static bool buy_huge(struct spans *spans, struct span *run, char *start)
      * their price. */
     bool tells = start >= spans->fresh && start < spans->fresh_end;
     uint64_t elapsed = run_populate(spans, run, start, HUGE_PAGES_PAGES, true);
-    if (elapsed == 0)
+    if (elapsed == 0) { /* there is no memory: as dear as can be */
+        huge_price_note_huge(&spans->huge_price, HUGE_PAGES_PAGES, UINT64_MAX);
         return false;
+    }
     if (!tells || huge_price_note_huge(&spans->huge_price, HUGE_PAGES_PAGES, elapsed))
         segment_has_huge(segment, true);
     return true;
