@@ -19,18 +19,20 @@ enum { PATH_MOST = 4096, PRINT_MOST = 64 * 1024 };
  * process is worth some patience; any other is not worth holding the program up. */
 enum { PATIENCE = 20, LAST_PATIENCE = 2000 };
 
-/* One print at a time; the numbers are too many for the stack of a signal handler. */
+/* One print at a time; the numbers are too many for the stack of a signal handler. All of it is
+ * zero at the start: a single field that is not would make the whole, 72 KiB, a part of the file.
+ */
 static struct {
     bool busy;
     bool failed;   /* and it was said */
     int opened_by; /* the process that has written to the file, 0: none */
-    int kept;      /* a descriptor for stderr or stdout out of the program's way, or < 0 */
-    bool is_open;  /* that stream was open at the start, and led to */
+    bool is_open;  /* the stream to print to was open at the start, and led to */
+    int kept;      /* if so, a descriptor for it out of the program's way, or < 0 */
     struct os_identity stream;
     struct values values;
     char path[PATH_MOST];
     char buffer[PRINT_MOST]; /* each print is one write, so those of several processes do not mix */
-} printer = {.kept = -1};
+} printer;
 
 /* ---- The place ---- */
 
