@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/config.h"
 #include "api/provider.h"
 #include "heap/heaps.h"
 #include "heap/totals.h"
@@ -30,19 +31,6 @@ static void *or_no_memory(void *block)
 }
 
 /* ---- Create, clear, destroy ---- */
-
-bool config_read(void *known, size_t known_size, const void *given, size_t given_size)
-{
-    const char *bytes = given;
-    if (given_size < sizeof(size_t))
-        return false;
-    memset(known, 0, known_size);
-    memcpy(known, given, size_min(known_size, given_size));
-    for (size_t i = known_size; i < given_size; i++)
-        if (bytes[i] != 0)
-            return false;
-    return true;
-}
 
 static bool config_is_sound(const struct snug_heap_config *config)
 {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/config.h"
 #include "meta/meta.h"
 #include "platform/memory.h"
 #include "provider/names.h"

@@ -217,14 +217,11 @@ bool report_text(int descriptor)
 
 /* ---- Start and end ---- */
 
-void report_start(void)
+void report_keep_stream(void)
 {
     int stream = standard_stream(options.stats);
     if (stream >= 0)
         keep_stream(stream);
-    /* relaxed: nothing else is told by it */
-    __atomic_store_n(&events.started, os_clock(), __ATOMIC_RELAXED);
-    triggers_start();
 }
 
 void report_damage(const char *wrong)

@@ -10,10 +10,13 @@
 
 #include "report/values.h"
 
-/* Call at the start: if the statistics go to stderr or stdout, keeps a way there, since programs
- * close both before they exit to see whether all was written; and sets what makes them be written
- * later (triggers.c). */
+/* Call at the start, once the options are read: report_keep_stream, and sets what makes the
+ * statistics be written later. It is in triggers.c, which stands above report.c. */
 void report_start(void);
+
+/* If the statistics go to stderr or stdout, keeps a way there: programs close both before they exit
+ * to see whether all was written. */
+void report_keep_stream(void);
 
 /* What the options want when the process ends. */
 void report_at_exit(void);
@@ -37,9 +40,6 @@ bool report_text(int descriptor);
 
 /* Writes the totals as XML, in the form of glibc's malloc_info. */
 void report_xml(FILE *stream);
-
-/* triggers.c: called by the above. */
-void triggers_start(void);
 
 /* For the child of a fork, in which no other thread prints. */
 void report_fork_in_child(void);

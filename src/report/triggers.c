@@ -129,9 +129,12 @@ static void fork_in_child(void)
     report_fork_in_child();
 }
 
-void triggers_start(void)
+void report_start(void)
 {
     uint64_t now = os_clock();
+    report_keep_stream();
+    /* relaxed: nothing else is told by it */
+    __atomic_store_n(&events.started, now, __ATOMIC_RELAXED);
     unsigned on = options.stats == NULL ? 0 : options.stats_on;
     bool interval = (on & STATS_ON_INTERVAL) || (options.check_on & CHECK_ON_INTERVAL);
     if (interval && options.stats_every != DELAY_NEVER && options.stats_every != 0)
