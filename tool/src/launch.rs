@@ -8,13 +8,38 @@ use std::path::{absolute, Path};
 use std::process::{Command, ExitCode};
 
 use anyhow::{bail, Context, Result};
+use clap::Args;
 
 use crate::cache;
-use crate::cli::{RunArgs, Setting, WORKLOADS_VARIABLE};
 use crate::inherited;
 use crate::plot;
 use crate::refusal::Refusal;
+use crate::settings::{Setting, WORKLOADS_VARIABLE};
 use crate::target;
+
+/// Run a command on snug, and so the programs that it starts
+///
+/// The command takes snug's place: its exit status, signals and standard streams are its own. SNUG_NAME=value words
+/// set options of the library (docs/options.md lists them).
+///
+/// Exit status: that of the command; 127 if it was not found; 126 if it cannot be run, or not on snug (statically
+/// linked, set-user-ID, for another machine, on musl); 125 if snug itself failed.
+#[derive(Debug, Args)]
+#[command(override_usage = "snug run [SNUG_NAME=value]... [--stats[=FILE] | --plot=FILE.svg] [--] CMD [ARGS]...")]
+pub struct RunArgs {
+    /// Print the allocator's statistics on stderr when the command ends, or write them to FILE, in the format that its
+    /// name says: .json, .csv, .prom or text
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "stderr")]
+    pub stats: Option<OsString>,
+
+    /// Draw the command's memory over time when it has ended: requested, granted, mapped and resident
+    #[arg(long, value_name = "FILE.svg", require_equals = true, conflicts_with = "stats")]
+    pub plot: Option<OsString>,
+
+    /// The command and its arguments; SNUG_NAME=value words may stand before it
+    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+    pub words: Vec<OsString>,
+}
 
 pub fn run(args: &RunArgs, settings: &[Setting]) -> Result<ExitCode> {
     check_settings(settings)?;

@@ -1,6 +1,6 @@
 //! `snug`: runs programs on the snug allocator, and measures what that changes.
 //!
-//! Reading order: cli (what may be asked) -> launch (run) -> target (may this program run on snug?) -> cache and
+//! Reading order: cli (which commands there are) -> launch (run) -> target (may this program run on snug?) -> cache and
 //! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
 //! (recording and replaying) -> tune (the best options) -> live and show (looking at running programs) -> plot.
 
@@ -15,18 +15,17 @@ mod live;
 mod plot;
 mod process;
 mod refusal;
+mod settings;
 mod show;
 mod target;
 mod trace;
 mod tune;
+mod version;
 
 use std::process::ExitCode;
 
 use cli::Command;
-use refusal::Refusal;
-
-/// What went wrong is snug's own business, not the program's; the number that env(1) and nohup(1) use.
-const STATUS_OWN_FAILURE: u8 = 125;
+use refusal::{Refusal, OWN_FAILURE};
 
 fn main() -> ExitCode {
     inherited::restore();
@@ -35,11 +34,11 @@ fn main() -> ExitCode {
         Err(status) => return ExitCode::from(status),
     };
     let (result, otherwise) = match &cli.command {
-        None => (carried::print_version(), 1),
-        Some(Command::Run(args)) => (launch::run(args, &settings), STATUS_OWN_FAILURE),
+        None => (version::print(), 1),
+        Some(Command::Run(args)) => (launch::run(args, &settings), OWN_FAILURE),
         Some(Command::Compare(args)) => (compare::run(args, &settings), 1),
         Some(Command::Bench(args)) => (bench::run(args), 1),
-        Some(Command::Record(args)) => (trace::record::run(args), STATUS_OWN_FAILURE),
+        Some(Command::Record(args)) => (trace::record::run(args), OWN_FAILURE),
         Some(Command::Replay(args)) => (trace::replay::run(args), 1),
         Some(Command::Tune(args)) => (tune::run(args), 1),
         Some(Command::Stats(args)) => (show::stats::run(args), 1),

@@ -6,6 +6,8 @@ use std::fmt;
 pub const NOT_FOUND: u8 = 127;
 /// The program was found and cannot be run, or not on snug.
 pub const CANNOT_RUN: u8 = 126;
+/// What went wrong is snug's own business, not the program's; the number that env(1) and nohup(1) use.
+pub const OWN_FAILURE: u8 = 125;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {

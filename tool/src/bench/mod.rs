@@ -110,7 +110,7 @@ pub struct BenchArgs {
     pub report_of: Vec<PathBuf>,
 
     /// Where the workload programs are [default: ../bench beside the folder of the snug binary]
-    #[arg(long, value_name = "DIR", env = crate::cli::WORKLOADS_VARIABLE)]
+    #[arg(long, value_name = "DIR", env = crate::settings::WORKLOADS_VARIABLE)]
     pub workloads: Option<PathBuf>,
 
     /// A command of your own to measure, instead of the rows

@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cache;
-use crate::cli::{CompareArgs, Setting};
 use crate::launch;
 use crate::process::{self, Input, Sample};
+use crate::settings::Setting;
 
 /// How much of what a failing command said is shown.
 const LINES_SHOWN: usize = 10;
@@ -42,6 +43,23 @@ const BOTH: [Malloc; 2] = [Malloc::System, Malloc::Snug];
 struct Runs {
     samples: Vec<Sample>,
     said: String,
+}
+
+/// Run a command on the system's malloc and on snug in turn, and compare time and memory
+///
+/// After one warm-up run on each, the runs alternate. What the command prints is thrown away; its standard input is a
+/// file given with `<`, which every run reads from its start, else empty. At the end stand the statistics that snug
+/// prints after one more run.
+#[derive(Debug, Args)]
+#[command(override_usage = "snug compare [SNUG_NAME=value]... [--runs N] [--] CMD [ARGS]...")]
+pub struct CompareArgs {
+    /// Measured runs on each of the two
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub runs: u32,
+
+    /// The command and its arguments; SNUG_NAME=value words may stand before it
+    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+    pub words: Vec<OsString>,
 }
 
 pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {

@@ -1,15 +1,30 @@
 //! `snug options`: the table of options, with the values in force.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::{bail, Result};
+use clap::Args;
 use comfy_table::{presets, ContentArrangement, Table};
 
-use crate::cli::{OptionsArgs, Setting, WORKLOADS_VARIABLE};
 use crate::launch;
 use crate::live::options::in_force;
+use crate::settings::{Setting, WORKLOADS_VARIABLE};
+
+/// Print the library's options, with the values that the environment gives them
+#[derive(Debug, Args)]
+#[command(override_usage = "snug options [SNUG_NAME=value]... [--changed]")]
+pub struct OptionsArgs {
+    /// Only those that are not at their default
+    #[arg(long)]
+    pub changed: bool,
+
+    /// SNUG_NAME=value: what it would be
+    #[arg(value_name = "SNUG_NAME=value", trailing_var_arg = true)]
+    pub words: Vec<OsString>,
+}
 
 pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
     launch::check_settings(settings)?;

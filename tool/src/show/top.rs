@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Result};
+use clap::Args;
 use indicatif::HumanBytes;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -13,7 +14,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Row, Table};
 use ratatui::Frame;
 
-use crate::cli::TopArgs;
+use super::seconds;
 use crate::live::{Depth, Medium, Program, Values};
 
 /// What occupies memory: how it is called, its colour, and the gauges that are it.
@@ -65,6 +66,19 @@ impl Sizes {
         self.due = Instant::now() + 20 * begun.elapsed();
         Ok(Look { values, at: begun })
     }
+}
+
+/// Show a running program's heap in the terminal, refreshed
+///
+/// Keys: q ends, t asks the program to give back its free memory.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The process
+    pub pid: i32,
+
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pub every: f64,
 }
 
 pub fn run(args: &TopArgs) -> Result<ExitCode> {

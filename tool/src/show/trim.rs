@@ -5,13 +5,31 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use indicatif::HumanBytes;
 
-use crate::cli::TrimArgs;
+use super::seconds;
 use crate::live::{Depth, Program};
 
 /// How often is looked whether the program has done it.
 const STEP: Duration = Duration::from_millis(10);
+
+/// Ask a running program to give back its free memory
+///
+/// It does so when one of its threads next needs more than its magazines have, or has them full: at once in a program
+/// that works, never in one that sleeps, unless it was started with SNUG_PURGE_THREAD=1 and has free memory to give.
+/// Objects in the magazines of its other threads stay there.
+///
+/// Exit status: 0 if it was done in time, 1 if not yet.
+#[derive(Debug, Args)]
+pub struct TrimArgs {
+    /// The process
+    pub pid: i32,
+
+    /// Seconds to wait until it is done
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    pub wait: f64,
+}
 
 pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
