@@ -4,6 +4,7 @@ Every test writes a small tree of sources, so that what is wrong with it stands 
 check has to say about it.
 """
 
+import importlib
 import subprocess
 import sys
 import tempfile
@@ -26,18 +27,56 @@ GOOD = {
     "src/CMakeLists.txt": "# no source file, and in no layer\n",
 }
 
+# Three files of a layer of which each calls the next, the first by an inline function and a macro.
+CHAIN = {
+    "src/span/a.h": "int b_run(void);\n#define A_RUN() b_run()\n",
+    "src/span/a.c": "int a_run(void)\n{\n    return A_RUN();\n}\n",
+    "src/span/b.h": "int c_run(int);\nstatic inline int b_go(void)\n{\n    return c_run(0);\n}\n",
+    "src/span/b.c": "int b_run(void)\n{\n    return b_go();\n}\n",
+    "src/span/c.c": "int c_run(int by)\n{\n    return by;\n}\n",
+}
+# What makes it a circle: c.c calls a.c.
+CLOSED = {**CHAIN, "src/span/c.c": "int c_run(int by)\n{\n    if (by)\n        return a_run();\n    return 0;\n}\n"}
+CIRCLE = (
+    "src/span/a.h:2: call circle: src/span/a.c -> src/span/b.c (b_run) -> src/span/c.c (c_run) "
+    "-> src/span/a.c (a_run)"
+)
+
+# Modules of the tool that use each other in no circle.
+MODULES = {
+    "tool/src/main.rs": "mod a;\nmod b;\nmod c;\nfn main() {\n    a::run();\n}\n",
+    "tool/src/a.rs": "use crate::b::{self, Thing};\n",
+    "tool/src/b/mod.rs": "mod deep;\n",
+    "tool/src/b/deep.rs": "use std::env;\nuse crate::{c::{one, two}};\n",
+    "tool/src/c.rs": "pub fn one() {}\n",
+}
+
+
+def write_tree(root, changes):
+    for name, text in {**GOOD, **changes}.items():
+        path = Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
 
 def check(changes):
     """Runs the check on the good tree with the changes made; gives (status, lines of output)."""
     with tempfile.TemporaryDirectory(prefix="layers of snug ") as root:
-        for name, text in {**GOOD, **changes}.items():
-            path = Path(root, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        write_tree(root, changes)
         run = subprocess.run(
             [sys.executable, CHECK, root], stdout=subprocess.PIPE, text=True, check=False
         )
         return run.returncode, run.stdout.splitlines()
+
+
+def check_known(changes, known=()):
+    """What is wrong with the good tree with the changes made, if these groups are known. In this process:
+    a start of Python takes as long as all of the check."""
+    sys.path.insert(0, str(CHECK.parent))
+    module = importlib.import_module("check_layers")
+    with tempfile.TemporaryDirectory(prefix="layers of snug ") as root:
+        write_tree(root, changes)
+        return module.check(Path(root).resolve(), known)[0]
 
 
 class GoodTree(unittest.TestCase):
@@ -164,6 +203,157 @@ class PlantedFaults(unittest.TestCase):
                 [sys.executable, CHECK, root], stdout=subprocess.PIPE, text=True, check=False
             )
         self.assertEqual((run.returncode, run.stdout), (1, "src:1: no source files found\n"))
+
+
+class CirclesOfCalls(unittest.TestCase):
+    def assert_closed_by(self, text, is_closed=True):
+        """The last file of the chain with this text closes the circle, or does not."""
+        faults = check_known({**CHAIN, "src/span/c.c": text})
+        self.assertEqual(faults, [CIRCLE] if is_closed else [])
+
+    def test_chain_is_no_circle(self):
+        self.assertEqual(check(CHAIN)[0], 0)
+
+    def test_circle(self):
+        self.assertEqual(check(CLOSED), (1, [CIRCLE]))
+
+    def test_circle_by_each_way_to_call(self):
+        head = "int c_run(int by)\n{\n"
+        for body in (
+            "    return by ? 1 + a_run() : 0;\n",
+            '    say("/*");\n    a_run();\n    say("*/");\n',
+            "    if (by) {\n        while (by--) {\n            use(&by, a_run());\n        }\n    }\n",
+            "#if BY\n    return a_run();\n#else\n    return 0;\n#endif\n",
+        ):
+            with self.subTest(body=body):
+                self.assert_closed_by(head + body + "}\n")
+
+    def test_circle_by_functions_of_every_form(self):
+        for head in (
+            "static NOINLINE int help(int (*read)(void), int by)",
+            "__attribute__((cold, noinline)) int c_help(int by)",
+            "struct found c_help(\n    struct spans *spans,\n    size_t pages)",
+        ):
+            with self.subTest(head=head):
+                self.assert_closed_by(f"int c_run(int by)\n{{\n    return by;\n}}\n{head}\n{{\n    a_run();\n}}\n")
+
+    def test_circle_by_a_macro(self):
+        self.assert_closed_by(
+            "int c_run(int by)\n{\n    return by;\n}\n#define C_MORE(x) \\\n    ((x) + \\\n     a_run())\n"
+        )
+
+    def test_false_friends(self):
+        run = "int c_run(int by)\n{\n    return by;\n}\n"
+        for text in (
+            "/* a_run() is called by others */\n" + run,
+            "int c_run(int by)\n{\n    // a_run()\n    return by; /* not a_run() */\n}\n",
+            'int c_run(int by)\n{\n    return say("a_run()") + say("\\"a_run()");\n}\n',
+            "int a_run(void);\n" + run,
+            "int c_run(struct c *c)\n{\n    return c->a_run() + c[0].a_run();\n}\n",
+            "int c_run(int (*a_run)(void))\n{\n    return a_run();\n}\n",
+            "static int a_run(void)\n{\n    return 0;\n}\nint c_run(int by)\n{\n    return a_run();\n}\n",
+            "int c_run(int by)\n{\n    return my_a_run() + a_run_all() + by;\n}\n",
+            "int c_run(int by)\n{\n    on_event(a_run);\n    return by;\n}\n",
+            "static const struct calls calls = {.run = a_run};\n" + run,
+        ):
+            with self.subTest(text=text):
+                self.assert_closed_by(text, is_closed=False)
+
+    def test_static_function_of_another_file_is_not_called(self):
+        chain = {**CLOSED, "src/span/a.c": CHAIN["src/span/a.c"].replace("int a_run", "static int a_run")}
+        self.assertEqual(check_known(chain), [])
+
+    def test_files_of_two_layers_are_no_circle(self):
+        self.assertEqual(
+            check_known(
+                {
+                    "src/slab/low.c": "int low(void)\n{\n    return high();\n}\n",
+                    "src/heap/high.c": "int high(void)\n{\n    return low();\n}\n",
+                }
+            ),
+            [],
+        )
+
+    def test_reading_a_structure_is_no_call(self):
+        c = "#include \"span/c.h\"\nint c_run(int by)\n{\n    return by + a_size(0);\n}\n"
+        read = "static inline int a_size(struct a *a)\n{\n    return a->size;\n}\n"
+        more = "static inline int a_size(struct a *a)\n{\n    return a->size + a_run();\n}\n"
+        head = CHAIN["src/span/a.h"]
+        self.assertEqual(check({**CHAIN, "src/span/a.h": head + read, "src/span/c.h": "", "src/span/c.c": c})[0], 0)
+        self.assertEqual(
+            check({**CHAIN, "src/span/a.h": head + more, "src/span/c.h": "", "src/span/c.c": c}),
+            (1, [CIRCLE.replace("(a_run)", "(a_size)")]),
+        )
+
+    def test_two_circles_that_meet_name_all_files(self):
+        changes = {**CLOSED, "src/span/d.c": "int d_run(void)\n{\n    return a_run();\n}\n"}
+        changes["src/span/b.c"] = "int b_run(void)\n{\n    return b_go() + d_run();\n}\n"
+        self.assertEqual(
+            check(changes),
+            (
+                1,
+                [
+                    CIRCLE + "; all that are in circles with these: "
+                    "src/span/a.c src/span/b.c src/span/c.c src/span/d.c"
+                ],
+            ),
+        )
+
+    def test_known_circle_passes_and_any_other_does_not(self):
+        known = "src/span/a.c src/span/b.c src/span/c.c"
+        self.assertEqual(check_known(CLOSED, [known]), [])
+        self.assertEqual(
+            check_known(CLOSED, ["src/span/a.c src/span/b.c"]),
+            [
+                CIRCLE,
+                "src/span/a.c:1: not a group of circles any more, but in KNOWN_GROUPS: "
+                "src/span/a.c src/span/b.c",
+            ],
+        )
+
+    def test_known_circle_that_is_none_any_more(self):
+        known = "src/span/a.c src/span/b.c src/span/c.c"
+        self.assertEqual(
+            check_known(CHAIN, [known]),
+            [f"src/span/a.c:1: not a group of circles any more, but in KNOWN_GROUPS: {known}"],
+        )
+
+
+class CirclesOfModules(unittest.TestCase):
+    def test_modules_in_order(self):
+        self.assertEqual(check(MODULES)[0], 0)
+
+    def test_circle(self):
+        expected = "tool/src/a.rs:1: module circle: a -> b -> c -> a"
+        for text in (
+            "use crate::a;\n",
+            "use crate::a::{b, c};\n",
+            "use crate::{\n    a::run,\n    b as other,\n};\n",
+            "pub fn one() {\n    crate::a::run();\n}\n",
+            '// "\nuse crate::a;\n// "\n',
+            "#[cfg(test)]\nmod tests {\n    use super::*;\n}\nuse crate::a;\n",
+        ):
+            with self.subTest(text=text):
+                self.assertEqual(check_known({**MODULES, "tool/src/c.rs": text}), [expected])
+
+    def test_circle_through_main(self):
+        self.assertEqual(
+            check_known({**MODULES, "tool/src/c.rs": "use crate::STATUS;\n"}),
+            ["tool/src/a.rs:1: module circle: a -> b -> c -> main -> a"],
+        )
+
+    def test_false_friends(self):
+        for text in (
+            "// use crate::a;\n",
+            "/* use crate::a; */\n",
+            'const TEXT: &str = "use crate::a;";\n',
+            'const TEXT: &str = r#"use crate::a;"#;\n',
+            "use crate::c::a;\n",
+            "use other_crate::a;\n",
+            "#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n",
+        ):
+            with self.subTest(text=text):
+                self.assertEqual(check_known({**MODULES, "tool/src/c.rs": text}), [])
 
 
 if __name__ == "__main__":
