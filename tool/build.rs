@@ -6,6 +6,7 @@
 
 use std::env;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -45,6 +46,7 @@ fn compile_shared_code() {
     let mut build = cc::Build::new();
     build.std("c17").flag("-fvisibility=hidden").flag("-ffunction-sections").opt_level(2).warnings(false);
     build.include(library).include("../include").define("_GNU_SOURCE", None);
+    build.define("ANCHOR_LAYOUT", layout(library).expect("../src can be read").as_str());
     build.file("src/live/outside.c").file(library.join("slab/size_class.c"));
     for file in SHARED {
         build.file(library.join(file));
@@ -52,6 +54,29 @@ fn compile_shared_code() {
     build.compile("snug_outside");
     println!("cargo::rerun-if-changed=src/live/outside.c");
     println!("cargo::rerun-if-changed={}", library.display());
+}
+
+/// The fingerprint of the library's headers and tables, as src/layout.cmake computes it.
+fn layout(library: &Path) -> io::Result<String> {
+    let mut names = Vec::new();
+    for folder in fs::read_dir(library)? {
+        let folder = folder?.path();
+        if !folder.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(folder)? {
+            let path = file?.path();
+            if path.extension().is_some_and(|suffix| suffix == "h" || suffix == "def") {
+                names.push(path.strip_prefix(library).map_err(io::Error::other)?.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.sort();
+    let mut lines = Sha256::new();
+    for name in names {
+        lines.update(format!("{name} {}\n", hexadecimal(&Sha256::digest(fs::read(library.join(&name))?))));
+    }
+    Ok(format!("0x{}u", hexadecimal(&lines.finalize()[..4])))
 }
 
 /// What stands beside the library.
@@ -99,5 +124,9 @@ fn find_library() -> Result<PathBuf, String> {
 
 /// The first 16 hexadecimal digits of the SHA-256 of a file: the part of its file name that tells versions apart.
 fn identity(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes)[..8])
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,6 +3,7 @@
  * process. This file is its face towards Rust (live/ffi.rs), and has what that code refers to but
  * does not reach from outside. See src/base/peek.h and src/report/anchor.h.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "options/options.h"
@@ -48,6 +49,7 @@ int outside_anchor(outside_reader read, void *context, uintptr_t address, struct
     if (memcmp(anchor->magic, ANCHOR_MAGIC, sizeof(ANCHOR_MAGIC)) != 0)
         return OUTSIDE_NO_ANCHOR;
     anchor->version[sizeof(anchor->version) - 1] = 0;
+    static_assert(ANCHOR_LAYOUT != 0, "build.rs gives it");
     return anchor->layout == ANCHOR_LAYOUT ? OUTSIDE_DONE : OUTSIDE_OTHER_LAYOUT;
 }
 
