@@ -26,7 +26,7 @@ void _ZSt17__throw_bad_allocv(void);      /* std::__throw_bad_alloc() */
 /* Where the C++ runtime defines `name`; NULL if there is none in the process. */
 static COLD void *runtime_function(const char *name)
 {
-    static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    static const char runtimes[][16] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     void *found = dlsym(RTLD_NEXT, name);
     for (size_t i = 0; found == NULL && i < sizeof(runtimes) / sizeof(*runtimes); i++) {
         void *runtime = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);

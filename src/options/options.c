@@ -5,6 +5,7 @@
  */
 #include "options/options.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "platform/output.h"
@@ -20,13 +21,15 @@ enum option_kind {
     KIND_PATH
 };
 
+/* Without pointers: those are set by the dynamic linker, in pages that each process then has for
+ * itself. */
 struct option_row {
-    const char *name;
-    enum option_kind kind;
-    void *field;
+    char name[24];
+    char choices[40]; /* with commas between; of a limit, its word */
     size_t least;
     size_t most;
-    const char *choices;
+    uint16_t field; /* where it is in struct options */
+    uint8_t kind;
 };
 
 #define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
@@ -41,21 +44,21 @@ struct options options = {
 #include "options/options.def"
 };
 
+#define ROW(name, kind, field, least, most, choices) \
+    {#name, choices, least, most, offsetof(struct options, field), kind},
 #define OPTION_CHOICE(name, field, default_, choices, text) \
-    {#name, KIND_CHOICE, &options.field, 0, 0, choices},
-#define OPTION_SET(name, field, default_, choices, text) \
-    {#name, KIND_SET, &options.field, 0, 0, choices},
+    ROW(name, KIND_CHOICE, field, 0, 0, choices)
+#define OPTION_SET(name, field, default_, choices, text) ROW(name, KIND_SET, field, 0, 0, choices)
 #define OPTION_NUMBER(name, field, default_, least, most, text) \
-    {#name, KIND_NUMBER, &options.field, least, most, NULL},
+    ROW(name, KIND_NUMBER, field, least, most, "")
 #define OPTION_SIZE(name, field, default_, least, most, text) \
-    {#name, KIND_SIZE, &options.field, least, most, NULL},
-#define OPTION_DELAY(name, field, default_, text) \
-    {#name, KIND_DELAY, &options.field, 0, DELAY_MOST, NULL},
+    ROW(name, KIND_SIZE, field, least, most, "")
+#define OPTION_DELAY(name, field, default_, text) ROW(name, KIND_DELAY, field, 0, DELAY_MOST, "")
 #define OPTION_LIMIT(name, field, word, number, text) \
-    {#name, KIND_LIMIT, &options.field, number, SIZE_MAX, word},
+    ROW(name, KIND_LIMIT, field, number, SIZE_MAX, word)
 #define OPTION_FACTOR(name, field, default_, least, most, text) \
-    {#name, KIND_FACTOR, &options.field, least, most, NULL},
-#define OPTION_PATH(name, field, text) {#name, KIND_PATH, &options.field, 0, 0, NULL},
+    ROW(name, KIND_FACTOR, field, least, most, "")
+#define OPTION_PATH(name, field, text) ROW(name, KIND_PATH, field, 0, 0, "")
 static const struct option_row table[] = {
 #include "options/options.def"
 };
@@ -63,6 +66,22 @@ static const struct option_row table[] = {
 enum { ROWS = sizeof(table) / sizeof(table[0]), NAME_MOST = 32, LINE_MOST = 512 };
 
 static const char prefix[] = "SNUG_";
+
+/* The fields of a row's option: a choice or a set, any number, a path. */
+static unsigned *choice_of(const struct option_row *row)
+{
+    return (unsigned *)((char *)&options + row->field);
+}
+
+static size_t *number_of(const struct option_row *row)
+{
+    return (size_t *)((char *)&options + row->field);
+}
+
+static const char **path_of(const struct option_row *row)
+{
+    return (const char **)((char *)&options + row->field);
+}
 
 /* Parses digits, and a fraction if `fraction` is not NULL: 0 to 999 thousandths. Returns what
  * follows, or NULL if there is no digit or the number is too large. */
@@ -201,15 +220,15 @@ static void text_add_range(struct text *text, const struct option_row *row)
 
 static void text_add_value(struct text *text, const struct option_row *row)
 {
-    if (row->kind == KIND_DELAY && *(const size_t *)row->field == DELAY_NEVER) {
+    if (row->kind == KIND_DELAY && *number_of(row) == DELAY_NEVER) {
         text_add(text, "-1");
         return;
     }
     if (row->kind != KIND_CHOICE && row->kind != KIND_SET) {
-        text_add_number(text, row, *(const size_t *)row->field);
+        text_add_number(text, row, *number_of(row));
         return;
     }
-    unsigned value = *(const unsigned *)row->field;
+    unsigned value = *choice_of(row);
     unsigned set = row->kind == KIND_SET ? value : 1u << value;
     size_t before = text->length;
     for (const char *at = row->choices; *at != 0; set >>= 1) {
@@ -227,18 +246,18 @@ static void text_add_value(struct text *text, const struct option_row *row)
 static bool option_set(const struct option_row *row, const char *value)
 {
     size_t number = 0;
-    switch (row->kind) {
+    switch ((enum option_kind)row->kind) {
     case KIND_PATH:
-        *(const char **)row->field = *value == 0 ? NULL : value;
+        *path_of(row) = *value == 0 ? NULL : value;
         return true;
     case KIND_CHOICE:
-        return parse_choice(value, strlen(value), row->choices, (unsigned *)row->field);
+        return parse_choice(value, strlen(value), row->choices, choice_of(row));
     case KIND_SET:
-        return parse_set(value, row->choices, (unsigned *)row->field);
+        return parse_set(value, row->choices, choice_of(row));
     case KIND_DELAY:
         if (!parse_delay(value, &number))
             return false;
-        *(size_t *)row->field = number;
+        *number_of(row) = number;
         return true;
     case KIND_NUMBER:
         value = parse_number(value, &number, NULL);
@@ -251,12 +270,12 @@ static bool option_set(const struct option_row *row, const char *value)
         break;
     case KIND_LIMIT:
         if (strcmp(value, row->choices) == 0) {
-            *(size_t *)row->field = row->least;
+            *number_of(row) = row->least;
             return true;
         }
         if (!parse_size(value, &number))
             return false;
-        *(size_t *)row->field = number;
+        *number_of(row) = number;
         return true;
     case KIND_FACTOR: {
         size_t thousandths;
@@ -269,7 +288,7 @@ static bool option_set(const struct option_row *row, const char *value)
     }
     if (number < row->least || number > row->most)
         return false;
-    *(size_t *)row->field = number;
+    *number_of(row) = number;
     return true;
 }
 
@@ -388,10 +407,20 @@ const char *options_describe(unsigned index, struct text *text)
     if (index >= ROWS)
         return NULL;
     const struct option_row *row = &table[index];
-    const char *path = row->kind == KIND_PATH ? *(const char **)row->field : NULL;
+    const char *path = row->kind == KIND_PATH ? *path_of(row) : NULL;
     if (row->kind != KIND_PATH)
         text_add_value(text, row);
     else
         text_add(text, path == NULL ? "none" : path);
     return row->name;
+}
+
+unsigned options_find_choice(const char *option, const char *choice)
+{
+    unsigned number;
+    for (unsigned i = 0; i < ROWS; i++)
+        if (table[i].kind == KIND_CHOICE && strcmp(table[i].name, option) == 0 &&
+            parse_choice(choice, strlen(choice), table[i].choices, &number))
+            return number;
+    return UINT_MAX;
 }

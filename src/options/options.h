@@ -23,21 +23,24 @@ struct options {
 #define DELAY_NEVER SIZE_MAX
 #define DELAY_MOST ((size_t)366 * 24 * 3600 * 1000)
 
-/* The numbers of the choices, in the order of their lists in the table. */
-enum { PRESET_LEAN, PRESET_BALANCED, PRESET_FAST };
-enum { HUGE_PAGES_AUTO, HUGE_PAGES_NEVER, HUGE_PAGES_ALWAYS };
-enum { DEEPBIND_DROP, DEEPBIND_KEEP };
-enum { MISUSE_ABORT, MISUSE_WARN };
-enum { CHECK_FAST, CHECK_FULL };
-enum { NAMES_START, NAMES_ALL, NAMES_NONE };
-enum { PROVIDER_OS, PROVIDER_PREALLOC, PROVIDER_FILE };
+/* The numbers of the choices, and of those in sets, which are bits: PRESET_LEAN, STATS_ON_EXIT, ...
+ */
+#define FIRST_CHOICE(id, word) id,
+#define CHOICE FIRST_CHOICE
+#define OPTION_CHOICE(name, field, default_, choices, text) enum { choices };
+#include "options/options.def"
+#define FIRST_CHOICE(id, word) id##_NUMBER,
+#define CHOICE FIRST_CHOICE
+#define OPTION_SET(name, field, default_, choices, text) enum { choices };
+#include "options/options.def"
+#define FIRST_CHOICE(id, word) id = 1 << id##_NUMBER,
+#define CHOICE FIRST_CHOICE
+#define OPTION_SET(name, field, default_, choices, text) enum { choices };
+#include "options/options.def"
 
 /* The numbers of a limit that are no size. */
 #define LIMIT_NONE ((size_t)0)
 #define LIMIT_CGROUP SIZE_MAX
-/* The bits of the sets. */
-enum { STATS_ON_EXIT = 1, STATS_ON_INTERVAL = 2, STATS_ON_BYTES = 4, STATS_ON_SIGNAL = 8 };
-enum { CHECK_ON_EXIT = 1, CHECK_ON_INTERVAL = 2, CHECK_ON_SIGNAL = 4 };
 
 struct text;
 
@@ -58,5 +61,9 @@ void options_read(const char *const *variables, int report_descriptor);
 /* The name of the option in this line of the table, counted from 0, without SNUG_; adds the value
  * in force to `text`. NULL: the table has no such line. */
 const char *options_describe(unsigned index, struct text *text);
+
+/* The number of a choice: options_find_choice("STATS_FORMAT", "json") is FORMAT_JSON. UINT_MAX:
+ * there is none of that name. */
+unsigned options_find_choice(const char *option, const char *choice);
 
 #endif

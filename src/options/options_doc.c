@@ -50,40 +50,37 @@ static void print_set(const char *choices, unsigned in_force)
     }
 }
 
-/* The value of an option as it stands in the table of presets. */
-static void print_value(const char *name, size_t value)
+static void print_choice(const char *choices, size_t number)
 {
-    static const char *const huge_pages[] = {"auto", "never", "always"};
-    if (strstr(name, "DELAY") != NULL || strstr(name, "AGE") == name + strlen(name) - 3)
-        print_delay(value);
-    else if (strcmp(name, "HUGE_PAGES") == 0)
-        printf("`%s`", huge_pages[value]);
-    else if (strcmp(name, "CACHE_SEGMENTS") == 0)
-        printf("%zu", value);
-    else
-        print_size(value);
+    for (; number != 0; number--)
+        choices += strcspn(choices, ",") + 1;
+    printf("`%.*s`", (int)strcspn(choices, ","), choices);
+}
+
+/* The value of an option as it stands in the table of presets. */
+static void print_value(const char *option, size_t value)
+{
+#define PRINT(name, print) \
+    if (strcmp(option, #name) == 0) \
+        print;
+#define OPTION_CHOICE(name, field, default_, choices, text) \
+    PRINT(name, print_choice(choices, value))
+#define OPTION_NUMBER(name, field, default_, least, most, text) PRINT(name, printf("%zu", value))
+#define OPTION_SIZE(name, field, default_, least, most, text) PRINT(name, print_size(value))
+#define OPTION_DELAY(name, field, default_, text) PRINT(name, print_delay(value))
+#include "options/options.def"
+#undef PRINT
 }
 
 static void print_presets(void)
 {
-    static const struct options balanced = {
-#define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
-#define OPTION_DELAY(name, field, default_, text) .field = (default_),
-#define OPTION_FACTOR(name, field, default_, least, most, text) .field = (default_),
-#define OPTION_LIMIT(name, field, word, number, text) .field = 0,
-#define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
-#define OPTION_PATH(name, field, text) .field = NULL,
-#define OPTION_SET(name, field, default_, choices, text) .field = (default_),
-#define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
-#include "options/options.def"
-    };
     printf(
         "\n## Presets\n\n| variable | `lean` | `balanced` | `fast` |\n| --- | --- | --- | --- |\n");
 #define PRESET(name, field, lean, fast) \
     printf("| `SNUG_%s` | ", #name); \
     print_value(#name, lean); \
     printf(" | "); \
-    print_value(#name, balanced.field); \
+    print_value(#name, options.field); /* nothing has changed the defaults */ \
     printf(" | "); \
     print_value(#name, fast); \
     printf(" |\n");

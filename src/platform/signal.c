@@ -13,7 +13,7 @@
 
 struct name {
     int number;
-    const char *name;
+    char name[12];
 };
 
 static const struct name names[] = {

@@ -11,7 +11,7 @@ static bool ends_in(const char *path, const char *suffix)
     return length >= ending && strcmp(path + length - ending, suffix) == 0;
 }
 
-enum format format_of_path(const char *path)
+unsigned format_of_path(const char *path)
 {
     if (ends_in(path, ".json") || ends_in(path, ".jsonl"))
         return FORMAT_JSON;
@@ -22,7 +22,7 @@ enum format format_of_path(const char *path)
     return FORMAT_TEXT;
 }
 
-bool format_write(enum format format, const struct values *values, bool detail, bool first,
+bool format_write(unsigned format, const struct values *values, bool detail, bool first,
                   struct writer *writer)
 {
     switch (format) {

@@ -5,18 +5,18 @@
 #ifndef SNUG_REPORT_FORMATS_H
 #define SNUG_REPORT_FORMATS_H
 
+#include "options/options.h"
 #include "report/values.h"
 #include "report/writer.h"
 
-/* As in the choices of SNUG_STATS_FORMAT. */
-enum format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_OPENMETRICS };
+/* A format is one of the choices of SNUG_STATS_FORMAT: FORMAT_JSON, ... (options.h). */
 
 /* What FORMAT_AUTO means for a path: its suffix tells; otherwise text. */
-enum format format_of_path(const char *path);
+unsigned format_of_path(const char *path);
 
 /* Writes once, and ends the writer. `detail` adds every class to text; `first`: nothing stands
  * before it, so CSV begins with its header. False: it could not be written. */
-bool format_write(enum format format, const struct values *values, bool detail, bool first,
+bool format_write(unsigned format, const struct values *values, bool detail, bool first,
                   struct writer *writer);
 
 /* One for each form. */

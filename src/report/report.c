@@ -102,9 +102,9 @@ static void report_failure(const char *path, int error)
     text_write(&text, 2);
 }
 
-static enum format format_in_force(void)
+static unsigned format_in_force(void)
 {
-    enum format format = (enum format)options.stats_format;
+    unsigned format = options.stats_format;
     return format != FORMAT_AUTO ? format : format_of_path(options.stats);
 }
 

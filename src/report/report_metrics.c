@@ -14,7 +14,7 @@ enum unit { BYTES, COUNT, BYTES_EVER, COUNT_EVER };
 static void add_family(struct writer *writer, const char *name, enum unit unit, const char *type,
                        const char *help)
 {
-    static const char *const starts[] = {"# TYPE ", "# UNIT ", "# HELP "};
+    static const char starts[][8] = {"# TYPE ", "# UNIT ", "# HELP "};
     for (unsigned i = 0; i < 3; i++) {
         if (i == 1 && unit != BYTES)
             continue;

@@ -33,7 +33,7 @@ bool writer_end(struct writer *writer)
 /* The number alone, then its unit; `tail` stands behind a unit of one letter. */
 static void add_size(struct text *text, uint64_t bytes, const char *tail)
 {
-    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    static const char units[][5] = {" B", " KiB", " MiB", " GiB", " TiB"};
     uint64_t tenths = bytes * 10;
     unsigned unit = 0;
     for (; unit < 4 && tenths >= 10000; unit++)

@@ -23,7 +23,7 @@ extern "C" {
         depth: c_uint,
         values: *mut c_void,
     ) -> bool;
-    pub fn outside_write(values: *const c_void, format: c_uint, detail: bool, descriptor: c_int) -> bool;
+    pub fn outside_write(values: *const c_void, format: *const c_char, detail: bool, descriptor: c_int) -> bool;
     pub fn outside_value(values: *const c_void, name: *const c_char, value: *mut u64) -> bool;
     pub fn outside_class(values: *const c_void, class: usize, size: *mut u64, live: *mut u64, idle: *mut u64) -> bool;
     pub fn outside_medium(values: *const c_void, row: usize, to: *mut u64, blocks: *mut u64, bytes: *mut u64) -> bool;

@@ -54,10 +54,10 @@ pub enum Depth {
     Whole,
 }
 
-/// As in the choices of SNUG_STATS_FORMAT, whose numbers these are.
+/// Choices of SNUG_STATS_FORMAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    Text = 1,
+    Text,
     Json,
     Csv,
     #[value(name = "openmetrics")]
@@ -191,7 +191,13 @@ impl Values {
 
     /// Writes them to a descriptor, as the library itself would.
     pub fn write(&self, format: Format, detail: bool, descriptor: i32) -> bool {
-        // SAFETY: the values were filled in.
-        unsafe { ffi::outside_write(self.0.start(), format as u32, detail, descriptor) }
+        let name = match format {
+            Format::Text => c"text",
+            Format::Json => c"json",
+            Format::Csv => c"csv",
+            Format::OpenMetrics => c"openmetrics",
+        };
+        // SAFETY: the values were filled in, and the name ends in 0.
+        unsafe { ffi::outside_write(self.0.start(), name.as_ptr(), detail, descriptor) }
     }
 }

@@ -22,7 +22,7 @@ uintptr_t outside_trim_request(const struct anchor *anchor);
 uintptr_t outside_trim_count(const struct anchor *anchor);
 bool outside_read(outside_reader read, void *context, const struct anchor *anchor, int process,
                   unsigned depth, struct values *values);
-bool outside_write(const struct values *values, unsigned format, bool detail, int descriptor);
+bool outside_write(const struct values *values, const char *format, bool detail, int descriptor);
 bool outside_value(const struct values *values, const char *name, uint64_t *value);
 bool outside_class(const struct values *values, size_t class, uint64_t *size, uint64_t *live,
                    uint64_t *idle);
@@ -77,12 +77,13 @@ bool outside_read(outside_reader read, void *context, const struct anchor *ancho
     return done;
 }
 
-bool outside_write(const struct values *values, unsigned format, bool detail, int descriptor)
+/* The format as SNUG_STATS_FORMAT has it. */
+bool outside_write(const struct values *values, const char *format, bool detail, int descriptor)
 {
     struct writer writer;
     char buffer[WRITER_BUFFER];
     writer_begin(&writer, descriptor, buffer, sizeof(buffer));
-    return format_write((enum format)format, values, detail, true, &writer);
+    return format_write(options_find_choice("STATS_FORMAT", format), values, detail, true, &writer);
 }
 
 /* A gauge or counter by its name in gauges.def or counters.def. False: unknown, or there is none.
