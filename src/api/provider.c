@@ -8,6 +8,8 @@
 
 #include "api/config.h"
 #include "meta/meta.h"
+#include "options/options.h"
+#include "platform/file.h"
 #include "platform/memory.h"
 #include "provider/names.h"
 #include "provider/provider_file.h"
@@ -19,8 +21,6 @@ struct own_provider {
     struct snug_provider_functions functions;
 };
 
-enum { PATH_MOST = 4096 };
-
 struct snug_provider {
     enum { PROVIDER_OF_POOL, PROVIDER_OF_FILES, PROVIDER_OWN } kind;
     union {
@@ -28,7 +28,7 @@ struct snug_provider {
         struct file_provider file;
         struct own_provider own;
     };
-    char path[PATH_MOST]; /* of files */
+    char path[OS_PATH_MOST]; /* of files */
 };
 
 static snug_provider *or_error(snug_provider *provider, int error)
@@ -90,8 +90,9 @@ static bool file_config_is_sound(const struct snug_file_config *config)
 {
     const char *path = config->path != NULL ? config->path : config->directory;
     return (config->path == NULL || config->directory == NULL) &&
-           (path == NULL || strlen(path) < PATH_MOST) && config->bytes <= MAX_REQUEST &&
-           (config->grow_factor == 0 || (config->grow_factor >= 1.01 && config->grow_factor <= 16));
+           (path == NULL || strlen(path) < OS_PATH_MOST) && config->bytes <= MAX_REQUEST &&
+           (config->grow_factor == 0 || (config->grow_factor >= LEAST_GROW_FACTOR / 1000.0 &&
+                                         config->grow_factor <= MOST_GROW_FACTOR / 1000.0));
 }
 
 snug_provider *snug_provider_file(const struct snug_file_config *config)
@@ -109,7 +110,7 @@ snug_provider *snug_provider_file(const struct snug_file_config *config)
     struct file_settings settings = {
         .directory = provider->path,
         .path = known.path != NULL ? provider->path : NULL,
-        .bytes = known.bytes != 0 ? known.bytes : 64 * MIB,
+        .bytes = known.bytes != 0 ? known.bytes : DEFAULT_PROVIDER_SIZE,
         .grows = known.grow_factor != 0,
         .factor = (size_t)(known.grow_factor * 1000),
         .silent = true,

@@ -38,6 +38,12 @@ struct options {
 #define OPTION_SET(name, field, default_, choices, text) enum { choices };
 #include "options/options.def"
 
+/* What else files that a program asks for by snug_provider_file have in common with SNUG_FILE. */
+#define OPTION_SIZE(name, field, default_, least, most, text) enum { DEFAULT_##name = default_ };
+#define OPTION_FACTOR(name, field, default_, least, most, text) \
+    enum { LEAST_##name = least, MOST_##name = most };
+#include "options/options.def"
+
 /* The numbers of a limit that are no size. */
 #define LIMIT_NONE ((size_t)0)
 #define LIMIT_CGROUP SIZE_MAX

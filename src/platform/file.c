@@ -16,7 +16,7 @@
 #include "platform/syscall.h"
 
 /* How many names are tried before a directory is given up. */
-enum { NAMES_MOST = 1000, PATH_MOST = 4096 };
+enum { NAMES_MOST = 1000 };
 
 static long file_open(const char *path, int flags)
 {
@@ -42,7 +42,7 @@ static long file_open_new(const char *path)
  * number. If there is no separator, they are only added where `stem` alone is taken. */
 static long file_open_numbered(const char *stem, const char *separator)
 {
-    char buffer[PATH_MOST];
+    char buffer[OS_PATH_MOST];
     long result = -ENAMETOOLONG;
     for (unsigned number = 0; number < NAMES_MOST; number++) {
         struct text name;

@@ -7,6 +7,9 @@
 
 #include "base/common.h"
 
+/* No path is longer, its final 0 included: Linux's PATH_MAX. */
+enum { OS_PATH_MOST = 4096 };
+
 /* A new file of `bytes` (a multiple of os_page_size()), whose blocks on disk are all reserved, so
  * that writing to it cannot fail later. In `directory`, or, if `path` is not NULL, by that name for
  * as long as it takes to open it; what is there already, of whatever kind, is left alone, and the

@@ -18,8 +18,6 @@
 
 #define READ_AGAIN_NS ((uint64_t)1000000000)
 
-enum { PATH_MOST = 4096 };
-
 static size_t used;
 static size_t group_limit = SIZE_MAX;
 static uint64_t group_read; /* when, by os_clock; 0: never */
@@ -41,7 +39,7 @@ static size_t parse_limit(const char *text)
 static size_t read_limit(const char *root, const char *middle, const char *path, size_t length,
                          const char *file)
 {
-    char name[PATH_MOST], content[32];
+    char name[OS_PATH_MOST], content[32];
     struct text text;
     text_init(&text, name, sizeof(name) - 1);
     text_add(&text, root);
@@ -68,7 +66,7 @@ static size_t least_limit(const char *root, const char *middle, const char *path
 
 size_t limit_of_cgroup(const char *membership, const char *root)
 {
-    char groups[PATH_MOST];
+    char groups[OS_PATH_MOST];
     size_t least = SIZE_MAX;
     if (os_file_read(membership, groups, sizeof(groups)) < 0)
         return 0;

@@ -13,7 +13,7 @@
 #include "platform/thread.h"
 #include "report/formats.h"
 
-enum { PATH_MOST = 4096, PRINT_MOST = 64 * 1024 };
+enum { PRINT_MOST = 64 * 1024 };
 
 /* For how many milliseconds a print waits for its turn, and for other processes. The last one of a
  * process is worth some patience; any other is not worth holding the program up. */
@@ -30,7 +30,7 @@ static struct {
     int kept;      /* if so, a descriptor for it out of the program's way, or < 0 */
     struct os_identity stream;
     struct values values;
-    char path[PATH_MOST];
+    char path[OS_PATH_MOST];
     char buffer[PRINT_MOST]; /* each print is one write, so those of several processes do not mix */
 } printer;
 
@@ -40,7 +40,7 @@ static struct {
 static void expand_path(const char *path)
 {
     struct text text;
-    text_init(&text, printer.path, PATH_MOST - 1);
+    text_init(&text, printer.path, OS_PATH_MOST - 1);
     for (; *path != 0; path++) {
         if (path[0] == '%' && path[1] == 'p') {
             text_add_decimal(&text, (uint64_t)os_process_id());
