@@ -5,10 +5,14 @@
  *
  * It imitates programs that take room for more than they mostly need: buffers for the longest line,
  * tables that stay nearly empty. Blocks of LOW_KIB to HIGH_KIB KiB have one byte written, and LIVE
- * of them are live. MANNER is fill     LIVE blocks are taken, then all freed, in order, until
- * OPERATIONS were taken ring     each new block replaces the oldest calloc   a ring of blocks from
- * calloc that nothing is written to What is resident beyond a page for each block, and any time
- * beyond some microseconds for each, is the allocator's doing.
+ * of them are live. MANNER is one of
+ *
+ *   fill      LIVE blocks are taken, then all freed, in order, until OPERATIONS were taken
+ *   ring      each new block replaces the oldest
+ *   calloc    a ring of blocks from calloc that nothing is written to
+ *
+ * What is resident beyond a page for each block, and any time beyond some microseconds for each, is
+ * the allocator's doing.
  */
 #include "workload.h"
 
