@@ -230,7 +230,6 @@ static bool span_new(struct cells *cells)
         meta_give_to(cells->spans->meta, span, sizeof(*span));
         return false;
     }
-    span_zero_if_hardly_there(cells->spans, span);
     /* release: see cells_of */
     __atomic_store_n(&span->owner, cells, __ATOMIC_RELEASE);
     page_map_fill_classes(span->start, span->pages,
@@ -246,7 +245,8 @@ static bool span_new(struct cells *cells)
         if (UNLIKELY(gone != 0))
             cell_set_gone(cells, old, gone);
     }
-    cells->fresh = span->zero ? span->start : span_end(span);
+    cells->fresh = span->start;
+    cells->fresh_is_zero = span->zero;
     cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
     cells_count_free(cells, CELL_UNITS - 1, 0);
     COUNT(cell_spans_made, 1);
@@ -308,11 +308,12 @@ static size_t aligned_front(const struct cell *cell, size_t alignment)
     return (align_up(least, alignment) - block) / CELL_UNIT;
 }
 
-/* How many bytes of a block, `front` units into the top, may not be zero. */
-static size_t top_dirty_bytes(const struct cells *cells, size_t front)
+/* As cells_take_known says, of a block of `units`, `front` units into the top. */
+static size_t top_dirty_bytes(const struct cells *cells, size_t front, size_t units)
 {
     const char *block = (const char *)cells->top + front * CELL_UNIT + CELL_HEADER;
-    return cells->fresh > block ? (size_t)(cells->fresh - block) : 0;
+    size_t below = cells->fresh > block ? (size_t)(cells->fresh - block) : 0;
+    return cells->fresh_is_zero || below >= units * CELL_UNIT ? below : SIZE_MAX;
 }
 
 static void *take_locked(struct cells *cells, size_t units, size_t alignment, bool may_grow,
@@ -332,7 +333,7 @@ static void *take_locked(struct cells *cells, size_t units, size_t alignment, bo
     }
     bool was_top = cell == cells->top;
     size_t front = aligned_front(cell, alignment);
-    *dirty = was_top ? top_dirty_bytes(cells, front) : SIZE_MAX;
+    *dirty = was_top ? top_dirty_bytes(cells, front, units) : SIZE_MAX;
     size_t free_units = cell->units, gone = cell_unlist(cells, cell);
     cell = cell_cut(cells, cell, front, units, was_top);
     cells_count_free(cells, 0, cell->units);

@@ -28,8 +28,10 @@ static void *take_medium(struct heap *heap, size_t bytes, size_t *dirty)
 {
     struct cache *cache = heap_cache(heap);
     void *block = cache_pop_cell(cache, bytes);
-    if (block != NULL)
+    if (block != NULL) {
+        *dirty = bytes; /* it was in use not long ago */
         return block;
+    }
     cache_miss_cell(cache, bytes);
     return take_new_cell(heap, bytes, MIN_ALIGN, dirty);
 }
@@ -81,7 +83,8 @@ static void *take_large(struct heap *heap, size_t bytes, size_t alignment, size_
     return large_take(&heap->spans, bytes, alignment, dirty);
 }
 
-/* A block of any size and alignment. Behind its first `*dirty` bytes it is known to be zero. */
+/* A block of any size and alignment. Behind its first `*dirty` bytes it is known to be zero;
+ * SIZE_MAX: nothing is known of it. */
 static void *take_any(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
 {
     *dirty = SIZE_MAX;
@@ -172,8 +175,10 @@ void *heap_take_zero_in(struct heap *heap, size_t bytes)
     void *block = take(heap, MIN_ALIGN, bytes, &dirty);
     if (block == NULL || dirty == 0)
         return block;
-    if (bytes > medium_most(heap))
-        large_zero(&heap->spans, block, size_min(bytes, dirty));
+    /* Of what was in use not long ago most is in the processor's caches, and soon written. */
+    bool cold = dirty == SIZE_MAX && bytes > SMALL_MOST;
+    if (bytes > medium_most(heap) || cold)
+        block_zero(&heap->spans, block, size_min(bytes, dirty));
     else
         memset(block, 0, size_min(bytes, dirty));
     return block;

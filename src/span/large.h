@@ -21,9 +21,10 @@ void *large_take(struct spans *spans, size_t bytes, size_t alignment, size_t *di
 /* The same for a block that was shorter before, and will probably be longer. */
 void *large_take_grown(struct spans *spans, size_t bytes, size_t *dirty);
 
-/* Makes the first `bytes` of a block zero, which the caller has just been given. What has hardly
- * been touched, or is long, the system makes zero for less than it takes to write. */
-void large_zero(struct spans *spans, void *block, size_t bytes);
+/* Makes the first `bytes` of a block zero, of cells or a large one, which the caller has just been
+ * given. What has hardly been touched, or is long, the system makes zero for less than it takes to
+ * write. Takes no lock. (span_zero.c) */
+void block_zero(struct spans *spans, void *block, size_t bytes);
 
 /* Frees the block at `address`, unless the result says that there is none. */
 struct misuse large_give(struct spans *spans, uintptr_t address);

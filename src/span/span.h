@@ -120,6 +120,10 @@ struct spans {
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct demand demand;
     struct huge_price huge_price;
+    struct zero_asked {
+        uint32_t wait;   /* so many short blocks are made zero by hand without asking */
+        uint32_t waited; /* how many were after the last time */
+    } zero_asked;
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
     const char *fresh_end;
     uint64_t tick_due; /* when spans_tick has something to do; UINT64_MAX: never */
@@ -168,10 +172,6 @@ static inline void spans_note_freed(struct spans *spans, const char *start, size
 /* The span in a segment that an address is in, found by walking; NULL if none is. The lock must be
  * held. */
 struct span *span_around(const struct spans *spans, uintptr_t address);
-
-/* Makes a span zero that was just taken, if hardly any of its pages are in memory: `zero` says so
- * then. For spans of some hundred pages; takes no lock. (span_zero.c) */
-void span_zero_if_hardly_there(struct spans *spans, struct span *span);
 
 /* Makes a span longer in place, if what follows it is free. */
 bool span_extend(struct spans *spans, struct span *span, size_t pages);

@@ -2,12 +2,14 @@
  * Memory that the system makes zero for less than it takes to write.
  *
  * The idea: what was handed out and freed counts as dirty, but a program may have touched little of
- * it, and writing zeros to the rest would make it present. So the system is asked what is there,
- * which takes some 10 ns a page; where that is little, or the range is long, it goes back and is
- * zero when it is touched again.
+ * it, and writing zeros to the rest would make it present. So the system is asked what is there;
+ * where that is little, or the range is long, it goes back and is zero when it is touched again.
+ * For short ranges to ask costs a part of what writing does: they are asked about as long as that
+ * pays, and otherwise at ever rarer occasions.
  *
  * Costs: writing zeros takes 0.5 us a page, and 1.5 more for each that is not there; giving pages
- * back 0.2 us for each that is there, and 1.5 for each that is touched again.
+ * back 0.2 us for each that is there, and 1.5 for each that is touched again; to ask, 0.2 us and 10
+ * ns a page.
  */
 #include <string.h>
 
@@ -15,12 +17,18 @@
 #include "span/large.h"
 #include "span/span_runs.h"
 
-/* Less than this is written in less time than the system needs to be asked. */
-#define SYSTEM_ZERO_LEAST (128 * KIB)
+/* Less than this is written in less time than the system needs. */
+#define SYSTEM_ZERO_LEAST (32 * KIB)
+
+/* From here on to ask is a few percent of what writing costs. */
+#define ALWAYS_ASKED (128 * KIB)
 
 /* More than this is always left to the system. What was touched throughout once, and cleared by
  * hand ever since, would stay in memory for ever, however little of it is touched now. */
 #define HAND_ZERO_MOST (32 * MIB)
+
+/* So many occasions pass after the first that did not pay, and at most. */
+enum { WAIT_LEAST = 8, WAIT_MOST = 1024 };
 
 /* If as many pages will be touched as were, both ways take as long where five of eight are there.
  */
@@ -29,29 +37,50 @@ static bool is_mostly_resident(const char *start, size_t bytes)
     return os_resident_bytes(start, bytes) / 5 >= bytes / 8;
 }
 
+/* relaxed, here and below: hints, of whichever thread was last */
+static bool pays_to_ask(struct zero_asked *asked)
+{
+    uint32_t wait = __atomic_load_n(&asked->wait, __ATOMIC_RELAXED);
+    if (wait != 0)
+        __atomic_store_n(&asked->wait, wait - 1, __ATOMIC_RELAXED);
+    return wait == 0;
+}
+
+static void note_asked(struct zero_asked *asked, bool paid)
+{
+    uint32_t waited = __atomic_load_n(&asked->waited, __ATOMIC_RELAXED);
+    waited = paid ? 0 : (uint32_t)size_min(size_max(2 * (size_t)waited, WAIT_LEAST), WAIT_MOST);
+    __atomic_store_n(&asked->waited, waited, __ATOMIC_RELAXED);
+    __atomic_store_n(&asked->wait, waited, __ATOMIC_RELAXED);
+}
+
+static bool is_better_written(struct spans *spans, const char *start, size_t bytes)
+{
+    if (bytes >= HAND_ZERO_MOST)
+        return false;
+    if (bytes >= ALWAYS_ASKED)
+        return is_mostly_resident(start, bytes);
+    if (!pays_to_ask(&spans->zero_asked))
+        return true;
+    bool written = is_mostly_resident(start, bytes);
+    note_asked(&spans->zero_asked, !written);
+    return written;
+}
+
 static bool zero_by_system(struct spans *spans, char *start, size_t bytes)
 {
-    if (bytes < HAND_ZERO_MOST && is_mostly_resident(start, bytes))
-        return false;
-    return spans->provider->purge(spans->provider, start, bytes);
+    return bytes >= SYSTEM_ZERO_LEAST && !spans->compact &&
+           !is_better_written(spans, start, bytes) &&
+           spans->provider->purge(spans->provider, start, bytes);
 }
 
-void large_zero(struct spans *spans, void *block, size_t bytes)
+void block_zero(struct spans *spans, void *block, size_t bytes)
 {
-    char *start = block;
-    size_t whole = align_down(bytes, os_page_size());
-    if (whole < SYSTEM_ZERO_LEAST || !zero_by_system(spans, start, whole))
-        whole = 0;
-    memset(start + whole, 0, bytes - whole);
-}
-
-/* Of a span for many blocks it is not known whether they have to be zero: only what is nearly all
- * untouched is worth it. */
-enum { HARDLY_RESIDENT = 8 };
-
-void span_zero_if_hardly_there(struct spans *spans, struct span *span)
-{
-    size_t bytes = (size_t)span->pages << PAGE_SHIFT;
-    if (!span->zero && os_resident_bytes(span->start, bytes) <= bytes / HARDLY_RESIDENT)
-        span->zero = spans->provider->purge(spans->provider, span->start, bytes);
+    char *start = block, *end = start + bytes;
+    char *from = (char *)align_up((uintptr_t)start, os_page_size());
+    char *to = (char *)align_down((uintptr_t)end, os_page_size());
+    if (from >= to || !zero_by_system(spans, from, (size_t)(to - from)))
+        from = to = end;
+    memset(start, 0, (size_t)(from - start));
+    memset(to, 0, (size_t)(end - to));
 }

@@ -141,28 +141,6 @@ TEST(a_span_of_kept_pages_is_not_zero)
     assert_cells_empty();
 }
 
-/* A span of which so many pages were touched, kept and taken for cells, is zero again or not. */
-static size_t dirty_after(size_t touched)
-{
-    size_t dirty;
-    struct span *span = span_get(CELL_SPAN_BYTES >> PAGE_SHIFT);
-    for (size_t i = 0; i < touched; i++)
-        span->start[i << PAGE_SHIFT] = 1;
-    span_put(span);
-    uintptr_t block = take_aligned(50000, MIN_ALIGN, &dirty);
-    cell_put(block);
-    assert_cells_empty();
-    return dirty;
-}
-
-TEST(a_span_that_was_hardly_touched_is_zero_again)
-{
-    size_t pages = CELL_SPAN_BYTES >> PAGE_SHIFT;
-    assert_true(dirty_after(pages / 8 - 1) < PAGE_BYTES);
-    assert_true(fake.purges > 0);
-    assert_true(dirty_after(pages / 4) >= 50000);
-}
-
 TEST(the_old_top_keeps_nothing_of_what_was_known)
 {
     size_t dirty;
@@ -343,7 +321,6 @@ int main(void)
         ROW_WITH(what_is_cut_off_for_alignment_counts, begin, spans_end),
         ROW_WITH(of_an_aligned_block_counts_what_lies_in_it, begin, spans_end),
         ROW_WITH(a_span_of_kept_pages_is_not_zero, begin, spans_end),
-        ROW_WITH(a_span_that_was_hardly_touched_is_zero_again, begin, spans_end),
         ROW_WITH(the_old_top_keeps_nothing_of_what_was_known, begin, spans_end),
         ROW_WITH(random_use_never_says_zero_of_what_is_not, begin, spans_end),
         ROW_WITH(random_use_where_memory_is_not_zero_when_it_comes, begin, spans_end),

@@ -72,7 +72,7 @@ static void zero(size_t bytes, enum touch how, enum way way)
     char behind = start[bytes];
     unsigned purges = fake.purges;
     size_t purged = fake.purged_bytes;
-    large_zero(&spans, start, bytes);
+    block_zero(&spans, start, bytes);
     ASSERT_THAT(fake.purges - purges == (way == BY_SYSTEM), "%zu bytes touched %d", bytes, how);
     ASSERT_THAT(fake.purged_bytes - purged == (way == BY_SYSTEM ? whole : 0),
                 "%zu bytes touched %d", bytes, how);
@@ -92,10 +92,40 @@ enum { TOUCHES = sizeof(touches) / sizeof(touches[0]) };
 
 TEST(what_is_short_is_written)
 {
-    static const size_t sizes[] = {1, 4095, 4096, 40000, 128 * KIB - 4096, 128 * KIB - 1};
+    static const size_t sizes[] = {1, 4095, 4096, 20000, 32 * KIB - 1};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (size_t j = 0; j < TOUCHES; j++)
             zero(sizes[i], touches[j], BY_HAND);
+}
+
+static const size_t short_sizes[] = {32 * KIB, 40000, 100001, 128 * KIB - 1};
+enum { SHORT_SIZES = sizeof(short_sizes) / sizeof(short_sizes[0]) };
+
+TEST(short_blocks_are_asked_about_while_that_pays)
+{
+    for (size_t i = 0; i < SHORT_SIZES; i++) {
+        for (unsigned j = 0; j < 20; j++)
+            zero(short_sizes[i], j % 2 == 0 ? NONE : ONE, BY_SYSTEM);
+        /* One that is there is written, and so are the next, whatever they are. */
+        zero(short_sizes[i], ALL, BY_HAND);
+        for (unsigned j = 0; j < 8; j++)
+            zero(short_sizes[i], NONE, BY_HAND);
+        zero(short_sizes[i], NONE, BY_SYSTEM);
+        zero(short_sizes[i], NONE, BY_SYSTEM);
+    }
+}
+
+TEST(they_are_asked_about_more_and_more_rarely_where_it_does_not_pay)
+{
+    size_t waited = 8;
+    for (unsigned round = 0; round < 9; round++, waited = size_min(2 * waited, 1024)) {
+        zero(40000, ALL, BY_HAND);
+        assert_int_equal(spans.zero_asked.wait, waited);
+        spans.zero_asked.wait = 0;
+    }
+    assert_int_equal(spans.zero_asked.waited, 1024);
+    zero(40000, NONE, BY_SYSTEM);
+    assert_int_equal(spans.zero_asked.waited, 0);
 }
 
 static const size_t middle_sizes[] = {
@@ -135,7 +165,7 @@ TEST(five_of_eight_pages_are_the_border)
             char *start = take(sizes[i]);
             memset(start + less * os_page_size(), 1, sizes[i] / 8 * 5 - less * os_page_size());
             unsigned purges = fake.purges;
-            large_zero(&spans, start, sizes[i]);
+            block_zero(&spans, start, sizes[i]);
             assert_int_equal(fake.purges - purges, less);
             assert_int_equal(resident(start, sizes[i]), less ? 0 : sizes[i]);
             assert_zero(start, sizes[i], "at the border");
@@ -152,7 +182,7 @@ TEST(a_provider_that_refuses_leaves_it_to_be_written)
             touch(start, align_up(sizes[i], os_page_size()), touches[j]);
             unsigned calls = fake.calls, purges = fake.purges;
             fake.refuse_purge = true;
-            large_zero(&spans, start, sizes[i]);
+            block_zero(&spans, start, sizes[i]);
             fake.refuse_purge = false;
             bool asked = sizes[i] >= 32 * MIB || (touches[j] != MOST && touches[j] != ALL);
             assert_int_equal(fake.calls - calls, asked);
@@ -174,7 +204,7 @@ static char *take_zero(size_t bytes, size_t *dirty)
     assert_zero(start + size_min(*dirty, bytes), bytes - size_min(*dirty, bytes),
                 "said to be zero");
     if (*dirty != 0)
-        large_zero(&spans, start, size_min(bytes, *dirty));
+        block_zero(&spans, start, size_min(bytes, *dirty));
     return start;
 }
 
@@ -193,7 +223,7 @@ TEST(a_block_of_which_a_page_is_touched_at_each_turn_takes_a_page)
             char *again = large_take(&spans, sizes[i], PAGE_BYTES, &dirty);
             assert_ptr_equal(again, start);
             assert_true(dirty >= sizes[i]);
-            large_zero(&spans, again, sizes[i]);
+            block_zero(&spans, again, sizes[i]);
             size_t all = align_up(sizes[i], os_page_size());
             assert_in_range(resident(start, all), 0, os_page_size());
         }
@@ -276,6 +306,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(what_is_short_is_written, spans_begin, spans_end),
+        ROW_WITH(short_blocks_are_asked_about_while_that_pays, spans_begin, spans_end),
+        ROW_WITH(they_are_asked_about_more_and_more_rarely_where_it_does_not_pay, spans_begin, spans_end),
         ROW_WITH(of_what_was_hardly_touched_nothing_is_left, spans_begin, spans_end),
         ROW_WITH(what_is_mostly_there_is_written, spans_begin, spans_end),
         ROW_WITH(what_is_long_is_left_to_the_system, spans_begin, spans_end),
