@@ -56,7 +56,9 @@ static bool chunk_new(struct meta *meta)
     if (!meta->grows)
         return false;
     bool first = meta->chunk == NULL;
-    size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(meta->mapped / 16, CHUNK));
+    /* relaxed: tables are counted without the lock */
+    size_t mapped = __atomic_load_n(&meta->mapped, __ATOMIC_RELAXED);
+    size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(mapped / 16, CHUNK));
     char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (chunk == NULL) {
         /* A limit may be near: a smaller chunk may still go. */

@@ -106,7 +106,8 @@ snug=$root/build/bin/snug
     echo "the tool is not built, so nothing was recorded"
     exit 0
 }
-export -f run run_recorded run_preloaded
+export -f run run_recorded
+if declare -F run_preloaded >/dev/null; then export -f run_preloaded; fi
 export work
 "$snug" record -q --children -o "$work/a.trace" -- \
     bash -c "unset LD_PRELOAD; run_recorded '$work/shared'"

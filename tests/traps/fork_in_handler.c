@@ -14,7 +14,7 @@
 
 #include "check.h"
 
-enum { SLOTS = 400, SECONDS = 30 };
+enum { SLOTS = 400, SECONDS = 60 };
 
 static volatile sig_atomic_t forks, failed;
 
@@ -44,7 +44,7 @@ int main(void)
     static char *blocks[SLOTS];
     static size_t sizes[SLOTS];
     uint64_t random = 1;
-    int wanted = (int)test_scale(1000, 20000);
+    int wanted = (int)test_scale(300, 20000);
     struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
     struct itimerval often = {{0, 300}, {0, 300}};
     CHECK(sigaction(SIGVTALRM, &action, NULL) == 0);
