@@ -34,7 +34,7 @@ static void on_timer(int number)
 
 static size_t size_of(uint64_t *random)
 {
-    static const size_t most[] = {200, 1000, 10000, 300000, 6000000};
+    static const size_t most[] = {200, 1000, 10000, 100000, 1000000};
     return 1 + random_next(random) % most[random_next(random) % 5];
 }
 
