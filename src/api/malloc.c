@@ -1,7 +1,7 @@
 /*
  * malloc, free and friends: the functions that programs call.
  *
- * The fast paths are inlined from magazine/cache.h and leave by a jump to a slow path; what the
+ * The fast paths are inlined from magazine/fast.h and leave by a jump to a slow path; what the
  * compiler makes of them stands in docs/decisions/0001-fast-path.md. Here is also the one place
  * where errno is set.
  */

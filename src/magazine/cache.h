@@ -1,16 +1,5 @@
 /*
- * Thread caches, and the fast path: what nearly every malloc and free does, and no more.
- *
- *   malloc: class from size; top of the class's magazine; an object? take it and move the top.
- *   free:   class from the page map; room? a valid, not yet free object? put it and move the top.
- *
- * The idea: neither touches a slab's metadata, a lock, an atomic or a counter. There is no test for
- * a thread that has no cache, or whose cache is gone: it points to `cache_none`, all of whose
- * magazines are both empty and full, so the two tests that must be there anyway send it to the
- * slow path. Class 0, "not small", is such a class in every cache for ever: large, foreign and NULL
- * pointers fall out by themselves.
- *
- * Cost: see docs/decisions/0001-fast-path.md.
+ * Thread caches: what the fast path (fast.h) leaves, for small objects and for cells.
  *
  * A cache belongs to its thread. Others see no more of it than where its tops are, and how large
  * its magazines: enough to know how many objects wait in them, to the object when the thread rests.
@@ -22,30 +11,9 @@
 #define SNUG_MAGAZINE_CACHE_H
 
 #include "magazine/arena.h"
+#include "magazine/fast.h"
 #include "magazine/quick.h"
 #include "meta/meta.h"
-
-enum { CACHE_CLASSES = PAGE_MAP_OTHER_CELL + 1 };
-
-struct cache {
-    /* [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER_CELL], the bytes in the page map of what is not
-     * small or not malloc's, stay those of an empty, full magazine of no slots. */
-    uintptr_t *top[CACHE_CLASSES];
-    struct quick
-        *quick; /* cells; `quick_none` until the first is freed, then as long as it lives */
-    struct arenas *arenas;
-    union {
-        size_t held_bytes;   /* == sum of capacity * size of the magazines + quick->limit */
-        struct cache *waits; /* in arenas->idle_caches, while no thread has it */
-    };
-    struct cache *next;  /* in arenas->caches, as long as the process lives; NULL for other heaps */
-    uint32_t generation; /* cache_generation when its thread got it; 0: it has none */
-    /* What others see of each class's magazines: in the low four bits the log of the loaded one
-     * plus 1, in the high four that of the spare if it is full; 0 if there is none. */
-    uint8_t shape[CACHE_CLASSES];
-};
-
-_Static_assert(sizeof(struct cache) <= 1024, "a cache is a kilobyte of metadata");
 
 /* Where a thread has its cache of one heap other than malloc's. */
 struct heap_slot {
@@ -57,71 +25,6 @@ struct heap_slot {
 enum { HEAP_SLOTS = 64 };
 
 extern const struct heap_slot heap_slots_none[HEAP_SLOTS];
-
-/* What a thread knows of itself. 32 bytes: a library that is loaded at run time has to find room
- * for it in what little static thread storage the loader keeps in reserve. */
-struct thread {
-    struct cache *cache;
-    uint32_t slow_calls;     /* made without a cache */
-    bool ended;              /* its cache is gone and stays gone */
-    struct heap_slot *slots; /* HEAP_SLOTS of them: its caches of heaps other than malloc's */
-    struct heap_slot *last;  /* one of them: of the heap that was freed to last */
-};
-
-extern __thread struct thread thread_self __attribute__((tls_model("initial-exec")));
-
-extern const struct cache cache_none;
-
-static inline bool cache_exists(const struct cache *cache)
-{
-    return cache != &cache_none;
-}
-
-/* Every change of a top. relaxed: other threads compute a number from it, and follow it nowhere.
- * The fence is for the compiler: what a child of fork finds above the top was put there. */
-static ALWAYS_INLINE void cache_set_top(struct cache *cache, size_t class, uintptr_t *top)
-{
-    __atomic_signal_fence(__ATOMIC_RELEASE);
-    __atomic_store_n(&cache->top[class], top, __ATOMIC_RELAXED);
-}
-
-/* An object of `class`, or NULL if the magazine is empty. */
-static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
-{
-    uintptr_t *top = cache->top[class];
-    uintptr_t object = *top;
-    if (UNLIKELY(object < MARK_LIMIT))
-        return NULL;
-    *object_key_word(object) = 0;
-    cache_set_top(cache, class, top + 1);
-    return (void *)object;
-}
-
-/* Puts the object at `address`, whose page has this class, into its magazine. False: nothing was
- * done, because it is no small object, is not the beginning of one, is free already, or there is no
- * room. */
-static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, size_t class)
-{
-    uintptr_t *top = cache->top[class];
-    if (UNLIKELY(top[-1] < MARK_LIMIT))
-        return false;
-    if (UNLIKELY(!on_grid(address, class)))
-        return false;
-    uint64_t key = object_key(address);
-    uint64_t *key_word = object_key_word(address);
-    if (UNLIKELY(*key_word == key))
-        return false;
-    *key_word = key;
-    top[-1] = address;
-    cache_set_top(cache, class, top - 1);
-    return true;
-}
-
-/* The same for any address. */
-static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
-{
-    return cache_push_of(cache, address, page_map_class(address));
-}
 
 /* A cache for the calling thread, one that another has left if there is one; or NULL. Takes
  * RANK_ARENAS. */

@@ -18,7 +18,7 @@
 #ifndef SNUG_MAGAZINE_MAGAZINE_H
 #define SNUG_MAGAZINE_MAGAZINE_H
 
-#include "base/common.h"
+#include "magazine/fast.h"
 
 struct magazine {
     struct magazine *link; /* loaded: the thread's spare, or NULL; in a depot: the next */
@@ -28,9 +28,6 @@ struct magazine {
 };
 
 enum { MAGAZINE_LOG_MOST = 4, MAGAZINE_SLOTS_MOST = (8 << MAGAZINE_LOG_MOST) - 4 };
-
-/* Words below this are marks, not objects. */
-#define MARK_LIMIT ((uintptr_t)4096)
 
 static inline size_t magazine_capacity(unsigned log)
 {

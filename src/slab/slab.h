@@ -107,16 +107,4 @@ static inline size_t class_byte(const struct spans *spans, size_t class)
     return spans->other ? PAGE_MAP_OTHER : class;
 }
 
-/* The word that a free object at `address` carries. It depends on the address, so that a program
- * that copies bytes it never wrote cannot make another object look free. */
-static ALWAYS_INLINE uint64_t object_key(uintptr_t address)
-{
-    return page_map.key + address;
-}
-
-static ALWAYS_INLINE uint64_t *object_key_word(uintptr_t address)
-{
-    return (uint64_t *)address + 1;
-}
-
 #endif
