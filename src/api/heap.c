@@ -1,12 +1,11 @@
 /*
  * Heaps for programs: snug_heap_*.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "api/config.h"
 #include "api/provider.h"
-#include "heap/heaps.h"
+#include "api/slow.h"
 #include "heap/totals.h"
 #include "options/options.h"
 #include "platform/output.h"
@@ -21,13 +20,6 @@ static struct heap *heap_in(snug_heap *heap)
 static snug_heap *heap_out(struct heap *heap)
 {
     return (snug_heap *)heap;
-}
-
-static void *or_no_memory(void *block)
-{
-    if (UNLIKELY(block == NULL))
-        errno = ENOMEM;
-    return block;
 }
 
 /* ---- Create, clear, destroy ---- */
@@ -81,24 +73,15 @@ void snug_heap_destroy(snug_heap *heap)
 
 /* ---- Allocate and free ---- */
 
-static NOINLINE void *malloc_slow(struct heap *heap, size_t size)
-{
-    if (size > SMALL_MOST && size <= CELL_MOST) {
-        void *cell = cache_pop_cell(heap_cache_fast(heap), size);
-        if (LIKELY(cell != NULL))
-            return cell;
-    }
-    return or_no_memory(heap_take_in(heap, size));
-}
-
 void *snug_heap_malloc(snug_heap *heap, size_t size)
 {
+    struct cache *cache = heap_cache_fast(heap_in(heap));
     if (LIKELY(size <= SMALL_MOST)) {
-        void *object = cache_pop(heap_cache_fast(heap_in(heap)), class_of_size(size));
+        void *object = cache_pop(cache, class_of_size(size));
         if (LIKELY(object != NULL))
             return object;
     }
-    return malloc_slow(heap_in(heap), size);
+    return malloc_slow(size, heap_in(heap), cache);
 }
 
 void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)
@@ -106,7 +89,7 @@ void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)
     size_t bytes;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
         return or_no_memory(NULL);
-    return or_no_memory(heap_take_zero_in(heap_in(heap), bytes));
+    return heap_take_zero_in(heap_in(heap), bytes);
 }
 
 void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
@@ -115,23 +98,14 @@ void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return or_no_memory(heap_take_aligned_in(heap_in(heap), alignment, size));
-}
-
-/* Cells, small objects far from home, and whatever the cache does not take. */
-static NOINLINE void free_slow(struct heap *heap, void *block)
-{
-    uintptr_t address = (uintptr_t)block;
-    size_t byte = page_map_class(address);
-    bool ours = byte > PAGE_MAP_CELL && heap_of(block) == heap;
-    if (UNLIKELY(!ours || !heap_push_other(address, byte)))
-        heap_give_in(heap, block);
+    return heap_take_aligned_in(heap_in(heap), alignment, size);
 }
 
 void snug_heap_free(snug_heap *heap, void *block)
 {
-    if (UNLIKELY(!heap_push(heap_in(heap), (uintptr_t)block)))
-        free_slow(heap_in(heap), block);
+    uintptr_t address = (uintptr_t)block;
+    if (UNLIKELY(!heap_push(heap_in(heap), address)))
+        free_slow(block, page_map_class(address), heap_in(heap));
 }
 
 void *snug_heap_realloc(snug_heap *heap, void *block, size_t size)

@@ -2,47 +2,45 @@
  * malloc, free and friends: the functions that programs call.
  *
  * The fast paths are inlined from magazine/fast.h and leave by a jump to a slow path; what the
- * compiler makes of them stands in docs/decisions/0001-fast-path.md. Here is also the one place
- * where errno is set.
+ * compiler makes of them stands in docs/decisions/0001-fast-path.md.
  */
-#include <errno.h>
-
-#include "heap/heaps.h"
+#include "api/slow.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
 
 /* ---- Slow paths ---- */
 
-static void *or_no_memory(void *block)
-{
-    if (UNLIKELY(block == NULL))
-        errno = ENOMEM;
-    return block;
-}
-
-static NOINLINE void *malloc_slow(size_t size)
-{
-    return or_no_memory(heap_take(size));
-}
-
 /* Above the small sizes: cells, the most part of them from the thread's quick lists. */
-static NOINLINE void *malloc_medium(size_t size)
+static NOINLINE void *malloc_medium(size_t size, struct heap *heap, struct cache *cache)
 {
-    void *cell = LIKELY(size <= CELL_MOST) ? cache_pop_cell(thread_self.cache, size) : NULL;
-    return LIKELY(cell != NULL) ? cell : malloc_slow(size);
+    void *cell = LIKELY(size <= CELL_MOST) ? cache_pop_cell(cache, size) : NULL;
+    return LIKELY(cell != NULL) ? cell : heap_take_with(heap, cache, size);
 }
 
-/* Cells, other heaps' blocks, and what is not of the class of its page or finds no room. */
-static NOINLINE void free_slow(void *block, size_t class)
+NOINLINE void *malloc_slow(size_t size, struct heap *heap, struct cache *cache)
+{
+    if (size > SMALL_MOST)
+        return malloc_medium(size, heap, cache);
+    return heap_take_with(heap, cache, size);
+}
+
+/* Cells, and what is not of malloc's heap. */
+static NOINLINE void free_elsewhere(void *block, size_t class, struct heap *only)
 {
     uintptr_t address = (uintptr_t)block;
-    bool done = false;
-    if (LIKELY(class == PAGE_MAP_CELL))
-        done = cache_push_cell(thread_self.cache, address);
-    else if (class > PAGE_MAP_CELL)
-        done = heap_push_other(address, class);
+    bool done = class == PAGE_MAP_CELL
+                    ? LIKELY(only == NULL) && cache_push_cell(thread_self.cache, address)
+                    : heap_push_other(only, address, class);
     if (UNLIKELY(!done))
-        heap_give(block);
+        heap_give_of(only, block, class);
+}
+
+NOINLINE void free_slow(void *block, size_t class, struct heap *only)
+{
+    if (class >= PAGE_MAP_CELL)
+        free_elsewhere(block, class, only);
+    else
+        heap_give_of(only, block, class);
 }
 
 /* The class of a page far from home takes longer to find. */
@@ -51,17 +49,19 @@ static NOINLINE void free_far(void *block)
     uintptr_t address = (uintptr_t)block;
     size_t class = page_map_far_class(address);
     if (!cache_push_of(thread_self.cache, address, class))
-        free_slow(block, class);
+        free_slow(block, class, NULL);
 }
 
 /* ---- malloc and free ---- */
 
 HOT void *snug_malloc(size_t size)
 {
-    if (UNLIKELY(size > SMALL_MOST))
-        return malloc_medium(size);
-    void *object = cache_pop(thread_self.cache, class_of_size(size));
-    return LIKELY(object != NULL) ? object : malloc_slow(size);
+    if (LIKELY(size <= SMALL_MOST)) {
+        void *object = cache_pop(thread_self.cache, class_of_size(size));
+        if (LIKELY(object != NULL))
+            return object;
+    }
+    return malloc_slow(size, &heap_default, thread_self.cache);
 }
 
 HOT void snug_free(void *block)
@@ -73,7 +73,7 @@ HOT void snug_free(void *block)
     }
     size_t class = page_map_home_class(address);
     if (UNLIKELY(!cache_push_of(thread_self.cache, address, class)))
-        free_slow(block, class);
+        free_slow(block, class, NULL);
 }
 
 void snug_free_sized(void *block, size_t size)
@@ -96,7 +96,7 @@ void *snug_calloc(size_t count, size_t size)
     size_t bytes;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
         return or_no_memory(NULL);
-    return or_no_memory(heap_take_zero(bytes));
+    return heap_take_zero(bytes);
 }
 
 void *snug_realloc(void *block, size_t size)
@@ -126,7 +126,7 @@ void *snug_aligned_alloc(size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return or_no_memory(heap_take_aligned(alignment, size));
+    return heap_take_aligned(alignment, size);
 }
 
 void *snug_memalign(size_t alignment, size_t size)
@@ -138,7 +138,7 @@ void *snug_memalign(size_t alignment, size_t size)
     size_t power = MIN_ALIGN;
     while (power < alignment)
         power *= 2;
-    return or_no_memory(heap_take_aligned(power, size));
+    return heap_take_aligned(power, size);
 }
 
 int snug_posix_memalign(void **result, size_t alignment, size_t size)
@@ -148,7 +148,7 @@ int snug_posix_memalign(void **result, size_t alignment, size_t size)
     int error = errno; /* which a failing system call of libc's may write */
     void *block = heap_take_aligned(alignment, size);
     if (UNLIKELY(block == NULL))
-        return errno = ENOMEM; /* nobody asks for errno, but glibc sets it, and programs read it */
+        return ENOMEM; /* errno is that as well: glibc sets it, and programs read it */
     errno = error;
     *result = block;
     return 0;
@@ -156,7 +156,7 @@ int snug_posix_memalign(void **result, size_t alignment, size_t size)
 
 void *snug_valloc(size_t size)
 {
-    return or_no_memory(heap_take_aligned(os_page_size(), size));
+    return heap_take_aligned(os_page_size(), size);
 }
 
 void *snug_pvalloc(size_t size)
@@ -164,7 +164,7 @@ void *snug_pvalloc(size_t size)
     size_t page = os_page_size();
     if (UNLIKELY(size > MAX_REQUEST))
         return or_no_memory(NULL);
-    return or_no_memory(heap_take_aligned(page, align_up(size + (size == 0), page)));
+    return heap_take_aligned(page, align_up(size + (size == 0), page));
 }
 
 /* ---- Size ---- */

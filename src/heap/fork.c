@@ -11,8 +11,8 @@
  * loader to be initialised first for that reason. Handlers that run in between all the same may
  * allocate; see platform/lock.h.
  */
-#include "heap/heaps.h"
 #include "heap/purge_thread.h"
+#include "heap/user_heaps.h"
 #include "meta/meta.h"
 #include "provider/provider_file.h"
 
@@ -83,8 +83,7 @@ void heap_fork_in_child(void)
     /* Of the threads' caches only the caller's are left. Before the locks: nobody else is there. */
     caches_orphan();
     arenas_orphan(&heap_default.arenas, arenas_end_orphans);
-    if (cache_exists(thread_self.cache))
-        cache_keep(thread_self.cache);
-    heaps_fork_in_child();
+    heaps_orphan();
+    heap_keep_caches();
     fork_after(lock_reset);
 }

@@ -2,8 +2,8 @@
  * The heap: what the layers below make together. Any pointer goes to the layer that has it; threads
  * get and lose their caches here; fork and exit are survived here.
  *
- * Sizes and alignments are those of the program's request, unchecked but for what is said. Nothing
- * here sets errno; freeing keeps it.
+ * Sizes and alignments are those of the program's request, unchecked but for what is said. Who
+ * takes and gets NULL finds ENOMEM in errno; freeing keeps it.
  */
 #ifndef SNUG_HEAP_HEAP_H
 #define SNUG_HEAP_HEAP_H
@@ -21,13 +21,15 @@ struct heap {
 /* The heap behind malloc. */
 extern struct heap heap_default;
 
-/* ---- Slow paths: what cache_pop and cache_push leave ----
+/* ---- Taking and freeing: what the fast path leaves, in any heap (alloc.c) ----
  *
- * Taking, freeing and resizing look once whether something is asked for (stats/event.h), on
- * the way in. */
+ * Each looks once whether something is asked for (stats/event.h), on the way in. */
 
 /* A block of `bytes` of a heap, or NULL. */
 void *heap_take_in(struct heap *heap, size_t bytes);
+
+/* The same for who has looked up the thread's cache of that heap; it may be `cache_none`. */
+void *heap_take_with(struct heap *heap, struct cache *cache, size_t bytes);
 
 /* The same, all zero. */
 void *heap_take_zero_in(struct heap *heap, size_t bytes);
@@ -35,19 +37,39 @@ void *heap_take_zero_in(struct heap *heap, size_t bytes);
 /* The same, at a multiple of `alignment`, a power of two. */
 void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes);
 
-/* The three for malloc's heap. */
-void *heap_take(size_t bytes);
-void *heap_take_zero(size_t bytes);
-void *heap_take_aligned(size_t alignment, size_t bytes);
+/* Frees a block, whose page has this class byte, of heap `only`, or if that is NULL of any; reports
+ * what is none. */
+void heap_give_of(struct heap *only, void *block, size_t byte);
 
-/* Frees any block of any heap, NULL included; reports what is none. */
-void heap_give(void *block);
+/* The same for malloc's heap, for a block of any heap and of one. NULL is no block, and nothing is
+ * done. */
+static inline void *heap_take(size_t bytes)
+{
+    return heap_take_in(&heap_default, bytes);
+}
 
-/* Frees a block of this heap; reports what is none. */
-void heap_give_in(struct heap *heap, void *block);
+static inline void *heap_take_zero(size_t bytes)
+{
+    return heap_take_zero_in(&heap_default, bytes);
+}
+
+static inline void *heap_take_aligned(size_t alignment, size_t bytes)
+{
+    return heap_take_aligned_in(&heap_default, alignment, bytes);
+}
+
+static inline void heap_give(void *block)
+{
+    heap_give_of(NULL, block, page_map_class((uintptr_t)block));
+}
+
+static inline void heap_give_in(struct heap *heap, void *block)
+{
+    heap_give_of(heap, block, page_map_class((uintptr_t)block));
+}
 
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.
- */
+ * (resize.c) */
 void *heap_resize(void *block, size_t bytes);
 
 /* The usable bytes of a block of any heap; 0, after a report as misuse of `call`, for what is none.
@@ -59,37 +81,36 @@ struct heap *heap_of(const void *block);
 
 /* ---- The whole heap ---- */
 
-/* Gives free memory back, down to `keep` bytes of dirty pages. Returns the bytes given. */
+/* Gives free memory back, down to `keep` bytes of dirty pages. Returns the bytes given.
+ * (reclaim.c) */
 size_t heap_trim_of(struct heap *heap, size_t keep);
 
 /* The same for malloc's. */
 size_t heap_trim(size_t keep);
 
-/* NULL if every invariant holds, otherwise the first that does not; of one heap, or of all. */
+/* NULL if every invariant holds, otherwise the first that does not; of one heap, or of all.
+ * (check.c) */
 const char *heap_check_of(struct heap *heap);
 const char *heap_check(void);
 
-/* ---- Start, threads, exit (lifecycle.c) ---- */
+/* ---- Start and exit ---- */
 
-/* Makes the heap usable and reads the options, if nobody has; called by the first slow path. */
+/* Makes malloc's heap usable and reads the options, if nobody has; called by the first slow path.
+ * (init.c) */
 void heap_init(void);
 
-/* The calling thread's cache. One is made once the thread has allocated a little, so a thread that
- * hardly does costs nothing; until then, and after its end, it is `cache_none`. */
-struct cache *heap_thread_cache(void);
+/* Reads the options if `environment` is there only now. */
+void heap_read_options(char **environment);
 
-/* Whether the calling thread is one that may have caches at all. */
-bool heap_thread_may_cache(void);
+/* The lock of heap_init, for fork. */
+struct lock *heap_init_lock(void);
 
-/* Reads the options if that was too early at the first allocation, and registers what must be told
- * to libc: thread exit and fork. */
+/* Does what was too early at the first allocation: reads the options, and registers what must be
+ * told to libc, thread exit and fork. (start.c) */
 void heap_start(char **environment);
 
 /* Looks at what still waits in the exiting thread's magazines, and in depots. */
 void heap_exit(void);
-
-/* The lock of heap_init, for fork. */
-struct lock *heap_init_lock(void);
 
 /* Before fork, and after it in the parent and in the child (fork.c). */
 void heap_fork_before(void);

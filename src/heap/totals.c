@@ -5,7 +5,7 @@
  */
 #include "heap/totals.h"
 
-#include "heap/heaps.h"
+#include "heap/user_heaps.h"
 
 /* What is left of `whole`, at least 0. */
 static size_t rest_of(size_t whole, size_t parts)

@@ -1,7 +1,7 @@
 /*
  * Visiting the live blocks of a heap: segment by segment, span by span.
  */
-#include "heap/heaps.h"
+#include "heap/user_heaps.h"
 
 struct visitor {
     bool (*visit)(void *context, void *block, size_t bytes);

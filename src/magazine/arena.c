@@ -37,7 +37,7 @@ static struct arena *arena_at(const struct arenas *arenas, unsigned index)
     return __atomic_load_n(&arenas->list[index], __ATOMIC_ACQUIRE);
 }
 
-static struct arena *arena_new(struct arenas *arenas, unsigned index)
+static NOINLINE struct arena *arena_new(struct arenas *arenas, unsigned index)
 {
     struct arena *fresh = meta_map(sizeof(*fresh));
     struct arena *expected = NULL;
@@ -51,7 +51,7 @@ static struct arena *arena_new(struct arenas *arenas, unsigned index)
     return expected;
 }
 
-static struct arena *arena_here(struct arenas *arenas)
+static inline struct arena *arena_here(struct arenas *arenas)
 {
     /* relaxed: a hint, off by a thread for a moment at most */
     if (arenas->count == 1 || __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) <= 1)
@@ -62,7 +62,8 @@ static struct arena *arena_here(struct arenas *arenas)
 }
 
 /* The bin and depot of a class, made ready if this is their first use. */
-static struct arena_class *arena_class(struct arenas *arenas, struct arena *arena, size_t class)
+static inline struct arena_class *arena_class(struct arenas *arenas, struct arena *arena,
+                                              size_t class)
 {
     struct arena_class *at = &arena->classes[class];
     /* acquire: pairs with bin_init */
@@ -111,26 +112,7 @@ static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
     return ready ? &arena->cells : NULL;
 }
 
-/* A program uses many sizes a few times only. A page for each of them is what makes small programs
- * large; so the first requests of the larger classes, where a page holds few objects, are cells. */
-enum { COLD_CLASS_LEAST = 17 /* above 256 bytes */, COLD_REQUESTS = 12 };
-
-bool arenas_class_is_cold(struct arenas *arenas, size_t class)
-{
-    if (class < COLD_CLASS_LEAST || arenas->spans->compact)
-        return false;
-    uint8_t *count = &arenas->cold[class];
-    /* relaxed: a little more or less than COLD_REQUESTS is as good */
-    uint8_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
-    if (seen >= COLD_REQUESTS)
-        return false;
-    __atomic_store_n(count, (uint8_t)(seen + 1), __ATOMIC_RELAXED);
-    return true;
-}
-
 /* ---- Depots ---- */
-
-/* ---- Quiet ---- */
 
 /* Nobody else looks at what was kept for a demand that has ended: see spans_tick. */
 static inline void tick_if_due(struct arenas *arenas)
@@ -156,11 +138,11 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
 {
     size_t total = 0, idle = 0;
     for (unsigned i = 0; i < arenas->count; i++) {
-        const struct arena_class *at = arena_class_if_used(arenas, i, class);
-        if (at == NULL)
+        const struct arena *arena = arena_at(arenas, i);
+        if (arena == NULL)
             continue;
-        total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
-        idle += bin_free_objects(&at->bin);
+        total += __atomic_load_n(&arena->classes[class].bin.total_objects, __ATOMIC_RELAXED);
+        idle += bin_free_objects(&arena->classes[class].bin);
     }
     return idle > total / 2 && total * class_bytes(class) > SPARSE_CLASS_LEAST;
 }
@@ -185,15 +167,16 @@ void arenas_empty_depots(struct arenas *arenas, size_t class)
 bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine)
 {
     tick_if_due(arenas);
+    struct arena *arena = arena_here(arenas);
+    struct depot *depot = &arena_class(arenas, arena, class)->depot;
+    size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
+    if (depot_waiting(depot) >= most ||
+        __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) > waiting_most(arenas))
+        return false;
     if (UNLIKELY(arenas_class_is_sparse(arenas, class))) {
         arenas_empty_depots(arenas, class);
         return false;
     }
-    struct arena *arena = arena_here(arenas);
-    struct depot *depot = &arena_class(arenas, arena, class)->depot;
-    size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
-    if (__atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) > waiting_most(arenas))
-        return false;
     return depot_put(depot, magazine, most);
 }
 
@@ -274,37 +257,38 @@ static void stock_depot(struct arena_class *at, size_t count)
     }
 }
 
-/* Without fresh memory. */
-static size_t take_free(struct arenas *arenas, struct arena_class *here, uintptr_t *objects,
-                        size_t count)
+/* From new slabs; before that from what absent threads have left. */
+static NOINLINE size_t take_fresh(struct arenas *arenas, struct arena *arena,
+                                  struct arena_class *here, uintptr_t *objects, size_t count)
 {
-    size_t taken = bin_take(&here->bin, objects, count, false);
-    return taken != 0 ? taken : take_from_others(arenas, here, objects, count, false);
-}
-
-size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count)
-{
-    struct arena *arena = arena_here(arenas);
-    struct arena_class *here = arena_class(arenas, arena, class);
-    size_t taken = take_free(arenas, here, objects, count);
-    if (taken == 0 && arenas_end_orphans_once(arenas))
-        taken = take_free(arenas, here, objects, count);
+    size_t taken = 0;
+    if (arenas_end_orphans_once(arenas)) {
+        taken = bin_take(&here->bin, objects, count, false);
+        if (taken == 0)
+            taken = take_from_others(arenas, here, objects, count, false);
+    }
     if (taken != 0)
         return taken;
     /* relaxed: how often, not when exactly */
     if (__atomic_add_fetch(&arena->growths, 1, __ATOMIC_RELAXED) % GROWTHS_PER_LOOK == 0)
         depots_look(arena);
     taken = bin_take(&here->bin, objects, count, true);
-    if (taken == 0) {
-        /* No memory. Everything that is cached anywhere goes back first. */
-        arenas_trim(arenas);
-        taken = bin_take(&here->bin, objects, count, true);
-        if (taken == 0)
-            taken = take_from_others(arenas, here, objects, count, true);
-    } else if (count > 1) {
+    if (taken == 0)
+        return take_from_others(arenas, here, objects, count, true);
+    if (count > 1)
         stock_depot(here, count);
-    }
     return taken;
+}
+
+size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count)
+{
+    struct arena *arena = arena_here(arenas);
+    struct arena_class *here = arena_class(arenas, arena, class);
+    size_t taken = bin_take(&here->bin, objects, count, false);
+    if (LIKELY(taken != 0))
+        return taken;
+    taken = take_from_others(arenas, here, objects, count, false);
+    return taken != 0 ? taken : take_fresh(arenas, arena, here, objects, count);
 }
 
 uintptr_t arenas_take_larger(struct arenas *arenas, size_t class)
@@ -347,7 +331,8 @@ static void *take_free_cell(struct arenas *arenas, struct cells *here, size_t by
                : take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse, dirty);
 }
 
-void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse, size_t *dirty)
+void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse,
+                       size_t *dirty)
 {
     misuse->kind = MISUSE_NONE;
     tick_if_due(arenas);
@@ -359,11 +344,6 @@ void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, st
         block = take_free_cell(arenas, here, bytes, alignment, misuse, dirty);
     if (block == NULL)
         block = cells_take_known(here, bytes, alignment, true, misuse, dirty);
-    if (block == NULL) {
-        /* No memory: as in arenas_take. */
-        arenas_trim(arenas);
-        block = cells_take_known(here, bytes, alignment, true, misuse, dirty);
-    }
     if (block == NULL)
         block = take_cell_from_others(arenas, here, bytes, alignment, 0, misuse, dirty);
     return block;

@@ -78,9 +78,24 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class);
 /* Gives what waits in the depots of a class back to the slabs. */
 void arenas_empty_depots(struct arenas *arenas, size_t class);
 
+/* A program uses many sizes a few times only. A page for each of them is what makes small programs
+ * large; so the first requests of the larger classes, where a page holds few objects, are cells. */
+enum { COLD_CLASS_LEAST = 17 /* above 256 bytes */, COLD_REQUESTS = 12 };
+
 /* Whether a class is still so little asked for that a cell, packed among others, serves it better
  * than the first page of a slab of its own. Counts the request. */
-bool arenas_class_is_cold(struct arenas *arenas, size_t class);
+static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
+{
+    if (class < COLD_CLASS_LEAST || arenas->spans->compact)
+        return false;
+    uint8_t *count = &arenas->cold[class];
+    /* relaxed: a little more or less than COLD_REQUESTS is as good */
+    uint8_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
+    if (seen >= COLD_REQUESTS)
+        return false;
+    __atomic_store_n(count, (uint8_t)(seen + 1), __ATOMIC_RELAXED);
+    return true;
+}
 
 /* A medium block, as cells_take: from the arena of the processor, from others that have a lot free,
  * or from a new span, in this order. */

@@ -10,7 +10,7 @@
  * A magazine is out of the cache before it is anybody else's, or nobody's: at every moment a top
  * leads to a magazine of this thread. Children of fork rely on that (orphans.c).
  *
- *   cache_refill:    cache_refill_from_spare -> depot -> slabs (growing the magazine)
+ *   cache_refill:    spare -> depot -> slabs, growing the magazine
  *   cache_make_room: grow the magazine -> spare -> depot -> slabs
  */
 #include "magazine/cache.h"
@@ -19,12 +19,8 @@
 
 #include "magazine/cache_magazines.h"
 #include "meta/meta.h"
-#include "options/options.h"
 #include "platform/check.h"
 #include "stats/stats.h"
-
-/* What the magazines of all threads together may hold. */
-#define HELD_BYTES_MOST (64 * MIB)
 
 const uintptr_t cache_no_slots[2] = {0, 0};
 
@@ -39,9 +35,9 @@ const struct cache cache_none = {
 
 const struct heap_slot heap_slots_none[HEAP_SLOTS];
 
-__thread struct thread thread_self = {(struct cache *)&cache_none, 0, false,
-                                      (struct heap_slot *)heap_slots_none,
-                                      (struct heap_slot *)heap_slots_none};
+__thread struct thread thread_self = {.cache = (struct cache *)&cache_none,
+                                      .slots = (struct heap_slot *)heap_slots_none,
+                                      .last = (struct heap_slot *)heap_slots_none};
 
 /* ---- Magazines of a cache ---- */
 
@@ -58,37 +54,10 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
     return magazine_of_end(top);
 }
 
-size_t cache_magazine_bytes(size_t class, unsigned log)
-{
-    return magazine_capacity(log) * class_bytes(class);
-}
-
 /* The largest magazine of a class: about 16 KiB of objects. */
 static unsigned magazine_log_most(size_t class)
 {
     return size_classes[class].magazine_log;
-}
-
-void cache_hold(struct cache *cache, size_t bytes)
-{
-    cache->held_bytes += bytes;
-    /* relaxed: a sum that is only compared with a bound; here and below */
-    __atomic_fetch_add(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
-}
-
-void cache_unhold(struct cache *cache, size_t bytes)
-{
-    cache->held_bytes -= bytes;
-    __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
-}
-
-size_t cache_may_hold(const struct cache *cache)
-{
-    size_t most = size_min(options.thread_cache, cache->arenas->held_most);
-    size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-    if (cache->held_bytes >= most || total >= HELD_BYTES_MOST)
-        return 0;
-    return size_min(most - cache->held_bytes, HELD_BYTES_MOST - total);
 }
 
 /* A magazine, if the limits allow it; NULL otherwise. */
@@ -111,17 +80,34 @@ static void cache_magazine_free(struct cache *cache, size_t class, struct magazi
     magazine_free(magazine);
 }
 
-/* Takes the first object of a magazine that `count` came into. */
-static void *take_loaded(struct cache *cache, size_t class, size_t count)
+/* ---- Refilling ---- */
+
+/* Notes a refill with objects of a class, from where `source` counts. */
+static ALWAYS_INLINE void count_refill(uint64_t *source, size_t class, size_t count)
 {
-    COUNT(refill_objects, count);
-    COUNT(refill_bytes, count * class_bytes(class));
-    void *object = cache_pop(cache, class);
-    CHECK(object != NULL);
-    return object;
+    count_both(&counters.refills, 1, source, 1);
+    count_both(&counters.refill_objects, count, &counters.refill_bytes, count * class_bytes(class));
 }
 
-/* ---- Refilling ---- */
+/* Loads a full magazine, with an empty spare or none, and takes its first object. */
+static inline void *load_full(struct cache *cache, size_t class, const struct magazine *full)
+{
+    uintptr_t *top = magazine_begin((struct magazine *)full), object = *top;
+    *object_key_word(object) = 0;
+    cache_load_shape(cache, class, top + 1, full->log + 1, 0);
+    return (void *)object;
+}
+
+/* The empty magazine changes places with the spare, which is full. */
+static inline void *refill_from_spare(struct cache *cache, size_t class, struct magazine *empty)
+{
+    struct magazine *spare = empty->link;
+    empty->link = NULL;
+    empty->count = 0;
+    count_refill(&counters.refills_spare, class, magazine_capacity(spare->log));
+    spare->link = empty;
+    return load_full(cache, class, spare);
+}
 
 /* Takes a full magazine from the depot; the empty one becomes the spare or goes. */
 static void *refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
@@ -138,11 +124,11 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
     if (spare != NULL)
         spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
-    cache_load(cache, class, full, magazine_begin(full));
+    void *object = load_full(cache, class, full);
     if (goes)
         cache_magazine_free(cache, class, empty);
-    COUNT(refills_depot, 1);
-    return take_loaded(cache, class, magazine_capacity(full->log));
+    count_refill(&counters.refills_depot, class, magazine_capacity(full->log));
+    return object;
 }
 
 /* A larger magazine instead of the empty one `old` (which may be NULL), if there may be one. */
@@ -176,35 +162,25 @@ static void *refill_from_slabs(struct cache *cache, size_t class, struct magazin
         top += wanted - taken;
     }
     cache_set_top(cache, class, top);
-    return take_loaded(cache, class, taken);
+    COUNT(refills, 1);
+    count_both(&counters.refill_objects, taken, &counters.refill_bytes, taken * class_bytes(class));
+    return cache_pop(cache, class);
 }
 
-void *cache_refill_from_spare(struct cache *cache, size_t class)
+static NOINLINE void *refill_from_outside(struct cache *cache, size_t class, struct magazine *empty)
 {
-    if (*cache->top[class] >= MARK_LIMIT)
-        return NULL;
-    struct magazine *empty = loaded_at_end(cache, class);
-    struct magazine *spare = empty == NULL ? NULL : empty->link;
-    if (spare == NULL || spare->count == 0)
-        return NULL;
-    spare->link = empty;
-    empty->link = NULL;
-    empty->count = 0;
-    cache_load(cache, class, spare, magazine_begin(spare));
-    COUNT(refills, 1);
-    COUNT(refills_spare, 1);
-    return take_loaded(cache, class, magazine_capacity(spare->log));
+    void *object = refill_from_depot(cache, class, empty);
+    return object != NULL ? object : refill_from_slabs(cache, class, empty);
 }
 
 void *cache_refill(struct cache *cache, size_t class)
 {
-    void *object = cache_refill_from_spare(cache, class);
-    if (object != NULL)
-        return object;
-    COUNT(refills, 1);
+    if (UNLIKELY(*cache->top[class] >= MARK_LIMIT))
+        return cache_pop(cache, class);
     struct magazine *empty = loaded_at_end(cache, class);
-    object = refill_from_depot(cache, class, empty);
-    return object != NULL ? object : refill_from_slabs(cache, class, empty);
+    if (empty != NULL && empty->link != NULL && empty->link->count != 0)
+        return refill_from_spare(cache, class, empty);
+    return refill_from_outside(cache, class, empty);
 }
 
 /* ---- Making room ---- */
@@ -227,7 +203,7 @@ static bool cache_grow_full(struct cache *cache, size_t class, struct magazine *
 }
 
 /* Gives the older half of a full magazine back. */
-static void flush_half(struct cache *cache, size_t class, struct magazine *full)
+static NOINLINE void flush_half(struct cache *cache, size_t class, struct magazine *full)
 {
     uintptr_t given[MAGAZINE_SLOTS_MOST];
     size_t capacity = magazine_capacity(full->log);
@@ -243,7 +219,7 @@ static void flush_half(struct cache *cache, size_t class, struct magazine *full)
 enum { SPARSE_LOG = 1 };
 
 /* Gives everything back, what others have handed over as well, and leaves a small magazine. */
-static void flush_all(struct cache *cache, size_t class, struct magazine *full)
+static NOINLINE void flush_all(struct cache *cache, size_t class, struct magazine *full)
 {
     struct magazine *spare = full->link;
     size_t count = spare == NULL ? 0 : spare->count;
@@ -263,51 +239,83 @@ static void flush_all(struct cache *cache, size_t class, struct magazine *full)
     cache_magazine_free(cache, class, spare);
 }
 
-/* The full spare goes to the depot, or its objects to the slabs. Returns an empty magazine, or
- * NULL if there is none to be had. */
-static struct magazine *spare_exchange(struct cache *cache, size_t class, struct magazine *spare)
+static bool is_sparse(const struct cache *cache, size_t class, const struct magazine *full)
 {
+    return UNLIKELY(full->log >= SPARSE_LOG && arenas_class_is_sparse(cache->arenas, class));
+}
+
+/* Loads an empty magazine, and makes the full one the spare; without one the full one gives half of
+ * its objects back. */
+static inline void load_empty(struct cache *cache, size_t class, struct magazine *full,
+                              struct magazine *empty)
+{
+    full->link = NULL;
+    if (empty == NULL) {
+        flush_half(cache, class, full);
+        return;
+    }
+    full->count = (uint32_t)magazine_capacity(full->log);
+    empty->link = full;
+    cache_load_shape(cache, class, magazine_end(empty), empty->log + 1, full->log + 1);
+}
+
+/* The loaded magazine is full, and so is the spare, which goes to the depot, or its objects to the
+ * slabs. The depot refuses what is of a sparse class. */
+static NOINLINE void room_by_spare(struct cache *cache, size_t class, struct magazine *full)
+{
+    struct magazine *spare = full->link;
     unsigned log = spare->log;
+    COUNT(flushes, 1);
+    full->link = NULL; /* it is out of the cache before it is the depot's */
     if (arenas_give_full(cache->arenas, class, spare)) {
         cache_unhold(cache, cache_magazine_bytes(class, log));
         COUNT(flushes_depot, 1);
-        return cache_magazine_new(cache, class, log);
+        load_empty(cache, class, full, cache_magazine_new(cache, class, log));
+    } else if (is_sparse(cache, class, full)) {
+        full->link = spare;
+        flush_all(cache, class, full);
+    } else {
+        slabs_give(magazine_begin(spare), magazine_capacity(log), "free");
+        spare->count = 0;
+        load_empty(cache, class, full, spare);
     }
-    slabs_give(magazine_begin(spare), magazine_capacity(log), "free");
-    spare->count = 0;
-    return spare;
+}
+
+/* The loaded magazine is full, and there is no spare. */
+static NOINLINE void room_without_spare(struct cache *cache, size_t class, struct magazine *full)
+{
+    if (cache_grow_full(cache, class, full))
+        return;
+    COUNT(flushes, 1);
+    bool largest = full->log == magazine_log_most(class);
+    load_empty(cache, class, full, largest ? cache_magazine_new(cache, class, full->log) : NULL);
+}
+
+static NOINLINE bool room_by_first(struct cache *cache, size_t class)
+{
+    struct magazine *first = cache_magazine_new(cache, class, 0);
+    if (first != NULL)
+        cache_load(cache, class, first, magazine_end(first));
+    return first != NULL;
 }
 
 bool cache_make_room(struct cache *cache, size_t class)
 {
     struct magazine *full = loaded_at_full(cache, class);
-    if (full == NULL) {
-        struct magazine *first = cache_magazine_new(cache, class, 0);
-        if (first != NULL)
-            cache_load(cache, class, first, magazine_end(first));
-        return first != NULL;
-    }
-    if (UNLIKELY(full->log >= SPARSE_LOG && arenas_class_is_sparse(cache->arenas, class))) {
+    if (full == NULL)
+        return room_by_first(cache, class);
+    struct magazine *spare = full->link;
+    if (spare != NULL && spare->count != 0) {
+        room_by_spare(cache, class, full);
+    } else if (is_sparse(cache, class, full)) {
         COUNT(flushes, 1);
         flush_all(cache, class, full);
-        return true;
+    } else if (spare == NULL) {
+        room_without_spare(cache, class, full);
+    } else {
+        COUNT(flushes, 1);
+        load_empty(cache, class, full, spare);
     }
-    if (cache_grow_full(cache, class, full))
-        return true;
-    COUNT(flushes, 1);
-    struct magazine *empty = full->link;
-    full->link = NULL;
-    if (empty == NULL && full->log == magazine_log_most(class))
-        empty = cache_magazine_new(cache, class, full->log);
-    else if (empty != NULL && empty->count != 0)
-        empty = spare_exchange(cache, class, empty);
-    if (empty == NULL) {
-        flush_half(cache, class, full);
-        return true;
-    }
-    full->count = (uint32_t)magazine_capacity(full->log);
-    empty->link = full;
-    cache_load(cache, class, empty, magazine_end(empty));
     return true;
 }
 

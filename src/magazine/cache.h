@@ -42,12 +42,9 @@ void cache_free(struct cache *cache);
 /* Gives all objects back to the slabs; the cache stays. */
 void cache_flush(struct cache *cache);
 
-/* An object of a class whose magazine is empty, refilling it. NULL: no memory. */
+/* An object of a class, refilling its magazine if that is empty. NULL: no memory. The cache must
+ * not be `cache_none`. */
 void *cache_refill(struct cache *cache, size_t class);
-
-/* The same, but only by letting a full spare change places with the empty magazine; NULL if that
- * cannot be. A program that goes up and down around the border between both does it often. */
-void *cache_refill_from_spare(struct cache *cache, size_t class);
 
 /* Makes room in a full magazine. False: the class has no magazine, and gets none. */
 bool cache_make_room(struct cache *cache, size_t class);

@@ -4,7 +4,6 @@
  */
 #include "magazine/cache_magazines.h"
 #include "meta/meta.h"
-#include "options/options.h"
 
 /* What may wait at first, and what a thread that needs no more is left with. */
 #define LIMIT_LEAST (64 * KIB)

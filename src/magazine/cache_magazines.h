@@ -6,6 +6,10 @@
 #define SNUG_MAGAZINE_CACHE_MAGAZINES_H
 
 #include "magazine/cache.h"
+#include "options/options.h"
+
+/* What the magazines of all threads together may hold. */
+#define HELD_BYTES_MOST (64 * MIB)
 
 /* A magazine without slots: empty and full. */
 extern const uintptr_t cache_no_slots[2];
@@ -28,6 +32,15 @@ static inline struct magazine *loaded_at_full(const struct cache *cache, size_t 
 /* The loaded magazine, wherever its top is, and how many objects are in it. */
 struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t *count);
 
+/* Sets the top of a class, and what others are told: the logs plus 1 of the loaded magazine and of
+ * the full spare, 0 where there is none. */
+static inline void cache_load_shape(struct cache *cache, size_t class, uintptr_t *top,
+                                    unsigned loaded, unsigned spare)
+{
+    cache_set_top(cache, class, top);
+    GAUGE_SET(cache->shape[class], (uint8_t)(spare << 4 | loaded));
+}
+
 /* Makes `loaded` (NULL: none, and `top` is NO_MAGAZINE) the magazine of a class, and tells other
  * threads its shape, and whether there is a full spare. To be called whenever one of these has
  * changed. */
@@ -37,16 +50,37 @@ static inline void cache_load(struct cache *cache, size_t class, const struct ma
     const struct magazine *spare = loaded == NULL ? NULL : loaded->link;
     unsigned low = loaded == NULL ? 0 : loaded->log + 1;
     unsigned high = spare == NULL || spare->count == 0 ? 0 : spare->log + 1;
-    cache_set_top(cache, class, top);
-    GAUGE_SET(cache->shape[class], (uint8_t)(high << 4 | low));
+    cache_load_shape(cache, class, top, low, high);
 }
 
 /* Bytes that a magazine of this size may hold. */
-size_t cache_magazine_bytes(size_t class, unsigned log);
+static inline size_t cache_magazine_bytes(size_t class, unsigned log)
+{
+    return magazine_capacity(log) * class_bytes(class);
+}
 
-/* Counts what a thread, and all threads, may hold; and how much more the thread may. */
-void cache_hold(struct cache *cache, size_t bytes);
-void cache_unhold(struct cache *cache, size_t bytes);
-size_t cache_may_hold(const struct cache *cache);
+/* Counts what a thread, and all threads, may hold. */
+static inline void cache_hold(struct cache *cache, size_t bytes)
+{
+    cache->held_bytes += bytes;
+    /* relaxed: a sum that is only compared with a bound; here and below */
+    __atomic_fetch_add(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static inline void cache_unhold(struct cache *cache, size_t bytes)
+{
+    cache->held_bytes -= bytes;
+    __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* How much more the thread may hold. */
+static inline size_t cache_may_hold(const struct cache *cache)
+{
+    size_t most = size_min(options.thread_cache, cache->arenas->held_most);
+    size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
+    if (cache->held_bytes >= most || total >= HELD_BYTES_MOST)
+        return 0;
+    return size_min(most - cache->held_bytes, HELD_BYTES_MOST - total);
+}
 
 #endif

@@ -26,8 +26,8 @@
  * The idea: no slab's metadata is touched, no lock, no atomic, no counter. There is no test for a
  * thread that has no cache, or whose cache is gone: it points to `cache_none`, all of whose
  * magazines are both empty and full, so the two tests that must be there anyway send it to the slow
- * path. Page class 0, "not small", is such a class in every cache for ever, and so is that of cells:
- * large, foreign and NULL pointers fall out by themselves.
+ * path. Page class 0, "not small", is such a class in every cache for ever, and so is that of
+ * cells: large, foreign and NULL pointers fall out by themselves.
  *
  * Cost: 15 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
  */
@@ -67,6 +67,7 @@ struct thread {
     struct cache *cache;
     uint32_t slow_calls;     /* made without a cache */
     bool ended;              /* its cache is gone and stays gone */
+    bool arming;             /* libc is being told to tell of its end, and may allocate */
     struct heap_slot *slots; /* HEAP_SLOTS of them: its caches of heaps other than malloc's */
     struct heap_slot *last;  /* one of them: of the heap that was freed to last */
 };

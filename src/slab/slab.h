@@ -25,11 +25,11 @@
 enum { SLAB_OBJECTS_MOST = 512, BIN_LEVELS = 4 };
 
 struct slab {
-    struct span span;    /* span.owner is the bin, span.link stands in one of its lists */
-    uint16_t capacity;   /* objects; those at grid numbers first .. first + capacity - 1 */
-    uint16_t first;      /* the grid number of the first */
-    uint16_t virgin;     /* objects from here on were never handed out; <= capacity */
-    uint16_t free_count; /* == bits set + capacity - virgin */
+    struct span span;     /* span.owner is the bin, span.link stands in one of its lists */
+    uint16_t capacity;    /* objects; those at grid numbers first .. first + capacity - 1 */
+    uint16_t first;       /* the grid number of the first */
+    uint16_t virgin;      /* objects from here on were never handed out; <= capacity */
+    uint16_t free_count;  /* == bits set + capacity - virgin */
     uint64_t free_bits[]; /* slab_words; one bit per object below virgin: it is here, free */
 };
 /* And over the whole process, for each slab:

@@ -28,6 +28,18 @@ static inline void count_add(uint64_t *counter, uint64_t amount)
 
 #define COUNT(name, amount) count_add(&counters.name, (uint64_t)(amount))
 
+/* Two at once, with one question whether the process has one thread. */
+static inline void count_both(uint64_t *first, uint64_t amount, uint64_t *second, uint64_t more)
+{
+    if (lock_is_alone()) {
+        GAUGE_ADD(*first, amount);
+        GAUGE_ADD(*second, more);
+    } else { /* relaxed: as above */
+        __atomic_fetch_add(first, amount, __ATOMIC_RELAXED);
+        __atomic_fetch_add(second, more, __ATOMIC_RELAXED);
+    }
+}
+
 /* What programs ask for, by small class: every request that meets an empty magazine is noted, which
  * is one of up to a hundred. `bytes` over `requests` is what a block of the class is asked for on
  * the average, as far as such a sample tells. */
@@ -42,8 +54,7 @@ extern struct samples samples;
 
 static inline void sample_request(size_t class, size_t bytes)
 {
-    count_add(&samples.requests[class], 1);
-    count_add(&samples.bytes[class], bytes);
+    count_both(&samples.requests[class], 1, &samples.bytes[class], bytes);
 }
 
 #define COUNTED(name) __atomic_load_n(&counters.name, __ATOMIC_RELAXED)

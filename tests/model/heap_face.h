@@ -6,8 +6,8 @@
 #ifndef SNUG_TESTS_HEAP_FACE_H
 #define SNUG_TESTS_HEAP_FACE_H
 
-#include "heap/heaps.h"
 #include "heap/totals.h"
+#include "heap/user_heaps.h"
 #include "snug/snug.h"
 
 snug_heap *face_heap(void);

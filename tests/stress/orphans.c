@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/common.h"
-#include "heap/heaps.h"
 #include "heap/totals.h"
+#include "heap/user_heaps.h"
 #include "snug/snug.h"
 #include "team.h"
 

@@ -10,7 +10,7 @@
 #include "options/options.h"
 #include "platform/check.h"
 
-/* Takes and gives a cell as heap.c does. */
+/* Takes and gives a cell as alloc.c does. */
 static uintptr_t block_get(size_t bytes)
 {
     void *block = cache_pop_cell(cache, bytes);

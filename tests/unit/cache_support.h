@@ -15,7 +15,7 @@ int cache_begin(void **state);
 /* Teardown: frees the cache, and fails unless everything is free then. */
 int cache_end(void **state);
 
-/* Takes and gives an object as heap.c does. */
+/* Takes and gives an object as alloc.c does. */
 uintptr_t object_get(struct cache *of, size_t class);
 void object_put(struct cache *of, uintptr_t object);
 

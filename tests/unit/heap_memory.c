@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fake_provider.h"
-#include "heap/heaps.h"
 #include "heap/totals.h"
+#include "heap/user_heaps.h"
 #include "heap_support.h"
 #include "options/options.h"
 #include "provider/provider_prealloc.h"

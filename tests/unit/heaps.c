@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fake_provider.h"
-#include "heap/heaps.h"
+#include "heap/user_heaps.h"
 #include "heap_support.h"
 #include "options/options.h"
 
@@ -88,15 +88,15 @@ TEST(the_fast_paths_serve_a_heap)
     void *small = heap_take_in(heap, 16);
     assert_int_equal(page_map_class((uintptr_t)small), PAGE_MAP_OTHER);
     assert_false(cache_push(thread_self.cache, (uintptr_t)small));
-    assert_true(heap_push_other((uintptr_t)small, PAGE_MAP_OTHER));
+    assert_true(heap_push_other(NULL, (uintptr_t)small, PAGE_MAP_OTHER));
     assert_ptr_equal(cache_pop(cache, 1), small);
-    assert_true(heap_push_other((uintptr_t)small, PAGE_MAP_OTHER));
+    assert_true(heap_push_other(NULL, (uintptr_t)small, PAGE_MAP_OTHER));
     char *medium = get(2000);
     heap_give(medium);
     assert_ptr_equal(get(2000), medium);
     assert_int_equal(page_map_class((uintptr_t)medium), PAGE_MAP_OTHER_CELL);
-    assert_true(heap_push_other((uintptr_t)medium, PAGE_MAP_OTHER_CELL));
-    assert_false(heap_push_other((uintptr_t)medium, PAGE_MAP_OTHER_CELL)); /* twice */
+    assert_true(heap_push_other(NULL, (uintptr_t)medium, PAGE_MAP_OTHER_CELL));
+    assert_false(heap_push_other(NULL, (uintptr_t)medium, PAGE_MAP_OTHER_CELL)); /* twice */
 }
 
 TEST(blocks_are_resized_in_their_heap)

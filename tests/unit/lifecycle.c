@@ -1,6 +1,6 @@
 /*
- * Tests of heap/lifecycle.c and heap/fork.c: when a thread gets a cache and loses it, what is left
- * of it then, and a fork in the middle of everything.
+ * Tests of heap/thread.c, heap/init.c and heap/fork.c: when a thread gets a cache and loses it,
+ * what is left of it then, and a fork in the middle of everything.
  */
 #include "heap_support.h"
 

@@ -4,7 +4,7 @@
  */
 #include "heap_support.h"
 
-#include "heap/heaps.h"
+#include "heap/user_heaps.h"
 #include "options/options.h"
 #include "snug/snug.h"
 #include "stats/event.h"

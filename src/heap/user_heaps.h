@@ -3,20 +3,15 @@
  *
  * The idea: such a heap has segments, slabs and cells of its own, so all that is in it can be given
  * back segment by segment. A thread that uses it often gets a cache of it, with the same magazines
- * as malloc's cache has, found through a small table of the thread's (struct heap_slot).
- *
- * A cache belongs to its heap as well as to its thread: destroying the heap frees the caches of all
- * threads. What such a thread's table says then is stale, and harmless, since no other heap ever
- * has the same id; and a thread that ends believes only what the cache itself still says, under the
- * lock.
+ * as malloc's cache has (thread.h).
  *
  * Thread-safe but for heap_clear and heap_destroy: those need that nobody else uses that heap at
  * the moment. RANK_HEAPS.
  */
-#ifndef SNUG_HEAP_HEAPS_H
-#define SNUG_HEAP_HEAPS_H
+#ifndef SNUG_HEAP_USER_HEAPS_H
+#define SNUG_HEAP_USER_HEAPS_H
 
-#include "heap/heap.h"
+#include "heap/thread.h"
 #include "provider/quota.h"
 
 /* What a heap is made with; zero is the default everywhere. */
@@ -67,17 +62,7 @@ void heap_clear(struct heap *heap);
 /* Frees everything in a heap, and the heap. */
 void heap_destroy(struct heap *heap);
 
-/* Gives free memory of all heaps but this one back, if that can help it to have `bytes`. False:
- * there was none. */
-bool heaps_trim_others(struct heap *heap, size_t bytes);
-
-/* Tells who wants to know that so many bytes could not be had. False: nobody does. */
-bool heap_call_back(struct heap *heap, size_t missing);
-
-/* Tells who wants to know if a heap has grown beyond its soft limit. */
-void heap_look_at_limit(struct heap *heap);
-
-/* Keeps heaps_trim_others from a heap, or no longer. */
+/* Keeps heap_reclaim from a heap, or no longer. */
 void heap_set_visited(struct heap *heap, bool visited);
 
 /* Calls `visit` with every live block of a heap, until it returns false; false if it did. Nobody
@@ -85,19 +70,9 @@ void heap_set_visited(struct heap *heap, bool visited);
 bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, size_t bytes),
                 void *context);
 
-/* The calling thread's cache of a heap, as heap_thread_cache. */
-struct cache *heap_cache(struct heap *heap);
-
 static inline struct heap *heap_of_spans(struct spans *spans)
 {
     return CONTAINER_OF(spans, struct heap, spans);
-}
-
-/* The calling thread's cache of a heap if it is there without looking further. */
-static ALWAYS_INLINE struct cache *heap_cache_fast(const struct heap *heap)
-{
-    const struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];
-    return LIKELY(slot->id == heap->id) ? slot->cache : (struct cache *)&cache_none;
 }
 
 /* As heap_cache_fast, of the heap with these spans. The guess that it is the one that was freed to
@@ -115,9 +90,9 @@ static ALWAYS_INLINE struct cache *heap_cache_guess(struct spans *spans)
     return slot->cache;
 }
 
-/* Puts a small object or a cell of a heap other than malloc's into the calling thread's magazines.
- * False: nothing was done, as for cache_push. */
-static inline bool heap_push_other(uintptr_t address, size_t byte)
+/* Puts a small object or a cell of a heap other than malloc's (`only`, or if that is NULL any) into
+ * the calling thread's magazines. False: nothing was done, as for cache_push. */
+static inline bool heap_push_other(const struct heap *only, uintptr_t address, size_t byte)
 {
     uintptr_t tagged = page_map_home_entry(address);
     if (UNLIKELY(tagged == 0))
@@ -125,7 +100,10 @@ static inline bool heap_push_other(uintptr_t address, size_t byte)
     if (UNLIKELY(!entry_is_span(tagged)))
         return false;
     const struct span *span = (const struct span *)entry_untagged(tagged);
-    struct cache *cache = heap_cache_guess(span_home(span));
+    struct spans *spans = span_home(span);
+    if (UNLIKELY(only != NULL && spans != &only->spans))
+        return false;
+    struct cache *cache = heap_cache_guess(spans);
     if (UNLIKELY(byte != PAGE_MAP_OTHER))
         return cache_push_cell(cache, address);
     size_t class = entry_class(tagged);
@@ -144,9 +122,6 @@ static ALWAYS_INLINE bool heap_push(struct heap *heap, uintptr_t address)
            cache_push_of(heap_cache_fast(heap), address, class);
 }
 
-/* Gives the calling thread's caches of all heaps back; it is about to end. */
-void heaps_thread_end(void);
-
 /* Whether there are heaps beside malloc's, or were. */
 bool heaps_exist(void);
 
@@ -154,8 +129,8 @@ bool heaps_exist(void);
  * list is locked meanwhile. */
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context);
 
-/* In a child of fork: tells every heap which caches of it are left. */
-void heaps_fork_in_child(void);
+/* In a child of fork: makes orphans of all caches of all heaps but malloc's. */
+void heaps_orphan(void);
 
 /* Every heap's locks of one rank, and the list's; for fork. */
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock));

@@ -1,0 +1,354 @@
+/*
+ * Taking and freeing blocks of any size, in any heap: the one way in and the one way out. See
+ * heap.h.
+ *
+ *   take:  poll, the thread's cache of the heap; then by size
+ *          small   its magazine; spare -> depot -> slabs -> pages (cache_refill)
+ *          medium  its quick lists; free cells -> pages (arenas_take_cell)
+ *          large   pages
+ *          and if there was nothing, again, as long as heap_reclaim finds something to give back
+ *   give:  poll, where the pointer is, the thread's cache; then the same way back
+ */
+#include "heap/alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "heap/reclaim.h"
+#include "heap/user_heaps.h"
+#include "stats/event.h"
+#include "stats/stats.h"
+
+/* ---- Taking ---- */
+
+void *cell_take(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
+{
+    struct misuse misuse;
+    void *block = arenas_take_cell(&heap->arenas, bytes, alignment, &misuse, dirty);
+    if (UNLIKELY(misuse.kind != MISUSE_NONE))
+        misuse_report("malloc", &misuse);
+    return block;
+}
+
+static void *take_medium(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty)
+{
+    void *block = cache_pop_cell(cache, bytes);
+    if (block != NULL) {
+        *dirty = bytes; /* it was in use not long ago */
+        return block;
+    }
+    cache_miss_cell(cache, bytes);
+    return cell_take(heap, bytes, MIN_ALIGN, dirty);
+}
+
+static void *take_medium_aligned(struct heap *heap, struct cache *cache, size_t bytes,
+                                 size_t alignment)
+{
+    bytes = size_max(bytes, SMALL_MOST + 1);
+    size_t dirty;
+    void *block = cache_pop_cell_aligned(cache, bytes, alignment);
+    return block != NULL ? block : cell_take(heap, bytes, alignment, &dirty);
+}
+
+static void *take_object(struct heap *heap, struct cache *cache, size_t class)
+{
+    return LIKELY(cache_exists(cache)) ? cache_refill(cache, class)
+                                       : object_take(&heap->arenas, class);
+}
+
+static NOINLINE void *take_compact(struct heap *heap, struct cache *cache, size_t class)
+{
+    class = class_compact(class);
+    void *object = take_object(heap, cache, class);
+    return object != NULL ? object : object_take_larger(&heap->arenas, class);
+}
+
+/* A cell instead of an object of a class that is seldom asked for; NULL if it is not such a one. */
+static NOINLINE void *take_cold(struct heap *heap, const struct cache *cache, size_t class)
+{
+    size_t dirty;
+    if (*cache->top[class] >= MARK_LIMIT || !arenas_class_is_cold(&heap->arenas, class))
+        return NULL;
+    return cell_take(heap, class_bytes(class), MIN_ALIGN, &dirty);
+}
+
+static inline void *take_small(struct heap *heap, struct cache *cache, size_t class)
+{
+    if (UNLIKELY(heap->spans.compact))
+        return take_compact(heap, cache, class);
+    void *cell = UNLIKELY(class >= COLD_CLASS_LEAST) ? take_cold(heap, cache, class) : NULL;
+    return UNLIKELY(cell != NULL) ? cell : take_object(heap, cache, class);
+}
+
+static void *take_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
+{
+    arenas_end_orphans_once(&heap->arenas);
+    return large_take(&heap->spans, bytes, alignment, dirty);
+}
+
+static void *take_aligned(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                          size_t *dirty)
+{
+    if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
+        return NULL;
+    bytes += bytes == 0;
+    size_t rounded = align_up(bytes, alignment);
+    /* All multiples of the size are multiples of the alignment, counted from a 64 KiB boundary: the
+     * grid does the rest. */
+    if (rounded <= SMALL_MOST)
+        return take_object(heap, cache, class_of_size(rounded));
+    if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
+        return take_medium_aligned(heap, cache, bytes, alignment);
+    return take_large(heap, bytes, alignment, dirty);
+}
+
+static NOINLINE void *take_larger(struct heap *heap, struct cache *cache, size_t bytes,
+                                  size_t *dirty)
+{
+    if (bytes <= medium_most(heap))
+        return take_medium(heap, cache, bytes, dirty);
+    return take_large(heap, bytes, MIN_ALIGN, dirty);
+}
+
+static ALWAYS_INLINE void *take_once(struct heap *heap, struct cache *cache, size_t alignment,
+                                     size_t bytes, size_t *dirty)
+{
+    *dirty = SIZE_MAX;
+    if (UNLIKELY(alignment > MIN_ALIGN))
+        return take_aligned(heap, cache, alignment, bytes, dirty);
+    if (UNLIKELY(bytes > SMALL_MOST))
+        return take_larger(heap, cache, bytes, dirty);
+    size_t class = class_of_size(bytes + (bytes == 0));
+    sample_request(class, bytes);
+    return take_small(heap, cache, class);
+}
+
+/* There was nothing. */
+static COLD void *take_again(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                             size_t *dirty)
+{
+    void *block = NULL;
+    enum reclaim_step step = RECLAIM_OWN;
+    while (block == NULL && heap_reclaim(heap, size_max(bytes, alignment), &step)) {
+        block = take_once(heap, cache, alignment, bytes, dirty);
+        /* Where a span of cells has no room, pages may have. */
+        if (block == NULL && bytes > SMALL_MOST && bytes <= CELL_MOST)
+            block = take_large(heap, bytes, alignment, dirty);
+    }
+    if (block == NULL)
+        errno = ENOMEM;
+    return block;
+}
+
+static ALWAYS_INLINE void *take(struct heap *heap, struct cache *cache, size_t alignment,
+                                size_t bytes, size_t *dirty)
+{
+    void *block = take_once(heap, cache, alignment, bytes, dirty);
+    if (UNLIKELY(block == NULL))
+        return take_again(heap, cache, alignment, bytes, dirty);
+    return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
+}
+
+void *block_take(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                 size_t *dirty)
+{
+    return take(heap, cache, alignment, bytes, dirty);
+}
+
+/* The way in, here and twice below. */
+void *heap_take_with(struct heap *heap, struct cache *cache, size_t bytes)
+{
+    size_t dirty;
+    events_poll();
+    return take(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
+}
+
+void *heap_take_in(struct heap *heap, size_t bytes)
+{
+    return heap_take_with(heap, heap_cache_if_any(heap), bytes);
+}
+
+void *heap_take_zero_in(struct heap *heap, size_t bytes)
+{
+    size_t dirty;
+    events_poll();
+    void *block = block_take(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
+    if (block == NULL || dirty == 0)
+        return block;
+    /* Of what was in use not long ago most is in the processor's caches, and soon written. */
+    bool cold = dirty == SIZE_MAX && bytes > SMALL_MOST;
+    if (bytes > medium_most(heap) || cold)
+        block_zero(&heap->spans, block, size_min(bytes, dirty));
+    else
+        memset(block, 0, size_min(bytes, dirty));
+    return block;
+}
+
+void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
+{
+    size_t dirty;
+    events_poll();
+    return block_take(heap, heap_cache(heap), alignment, bytes, &dirty);
+}
+
+/* ---- What a pointer is ---- */
+
+/* Whether a pointer into a slab begins an object that is not free, as far as that can be told
+ * without a lock. */
+static bool small_is_sound(const struct heap *heap, uintptr_t address, size_t class)
+{
+    if (heap->spans.untouched)
+        return slab_misuse(address).kind == MISUSE_NONE;
+    return on_grid(address, class) && *object_key_word(address) != object_key(address);
+}
+
+/* What is wrong with a pointer into a slab for which small_is_sound is false. */
+static struct misuse small_misuse(const struct heap *heap, uintptr_t address, size_t class)
+{
+    if (!on_grid(address, class) || heap->spans.untouched)
+        return slab_misuse(address);
+    return (struct misuse){MISUSE_DOUBLE_FREE, address, class_bytes(class), 0};
+}
+
+static bool has_large(struct heap *heap, void *context)
+{
+    return large_has(&heap->spans, *(uintptr_t *)context);
+}
+
+static bool covers(struct heap *heap, void *context)
+{
+    return large_covers(&heap->spans, *(uintptr_t *)context);
+}
+
+/* The heap that has a large block at an address; otherwise the one in whose memory it is; if none
+ * does, malloc's, which says so. */
+static struct heap *heap_of_large(uintptr_t address)
+{
+    if (!heaps_exist() || has_large(&heap_default, &address))
+        return &heap_default;
+    struct heap *heap = heaps_find(has_large, &address);
+    if (heap == NULL)
+        heap = heaps_find(covers, &address);
+    return heap != NULL ? heap : &heap_default;
+}
+
+NOINLINE struct place place_elsewhere(uintptr_t address)
+{
+    uintptr_t entry = page_map_entry(address);
+    struct place place = {&heap_default, 0};
+    if (entry_is_span(entry)) {
+        const struct span *span = (const struct span *)entry;
+        place.heap = heap_of_spans(span_home(span));
+        if (span->kind == SPAN_SLAB)
+            place.class = span->class;
+        else if (span->kind == SPAN_CELLS)
+            place.class = PAGE_MAP_CELL;
+    } else if (address != 0) {
+        place.heap = heap_of_large(address);
+    }
+    return place;
+}
+
+struct heap *heap_of(const void *block)
+{
+    uintptr_t address = (uintptr_t)block;
+    return place_of(address, page_map_class(address)).heap;
+}
+
+static struct misuse cell_usable(uintptr_t address, size_t *bytes)
+{
+    struct misuse misuse = cell_misuse(address);
+    if (misuse.kind == MISUSE_NONE)
+        *bytes = cell_bytes(address);
+    return misuse;
+}
+
+size_t place_usable(struct place place, uintptr_t address, const char *call)
+{
+    struct misuse misuse;
+    size_t bytes = 0;
+    heap_init();
+    if (place.class == 0)
+        misuse = large_usable(&place.heap->spans, address, &bytes);
+    else if (place.class == PAGE_MAP_CELL)
+        misuse = cell_usable(address, &bytes);
+    else if (small_is_sound(place.heap, address, place.class))
+        return class_bytes(place.class);
+    else
+        misuse = small_misuse(place.heap, address, place.class);
+    misuse_report(call, &misuse);
+    return bytes;
+}
+
+size_t heap_usable(const void *block, const char *call)
+{
+    uintptr_t address = (uintptr_t)block;
+    return place_usable(place_of(address, page_map_class(address)), address, call);
+}
+
+/* ---- Freeing ---- */
+
+static inline void give_small(struct heap *heap, struct cache *cache, uintptr_t address,
+                              size_t class)
+{
+    bool room = cache->top[class][-1] >= MARK_LIMIT ||
+                (cache_exists(cache) && cache_make_room(cache, class));
+    if (UNLIKELY(!room)) {
+        object_give(address);
+    } else if (UNLIKELY(!cache_push_of(cache, address, class))) {
+        struct misuse misuse = small_misuse(heap, address, class);
+        misuse_report("free", &misuse);
+    }
+}
+
+static void give_cell(struct cache *cache, uintptr_t address)
+{
+    struct misuse misuse = cell_misuse(address);
+    if (LIKELY(misuse.kind == MISUSE_NONE))
+        cache_give_cell(cache, address);
+    else
+        misuse_report("free", &misuse);
+}
+
+static void give_large(struct heap *heap, uintptr_t address)
+{
+    struct misuse misuse = large_give(&heap->spans, address);
+    misuse_report("free", &misuse);
+}
+
+void block_give(struct place place, struct cache *cache, uintptr_t address)
+{
+    if (place.class == 0)
+        give_large(place.heap, address);
+    else if (place.class == PAGE_MAP_CELL)
+        give_cell(cache, address);
+    else
+        give_small(place.heap, cache, address, place.class);
+}
+
+/* What is no small object of malloc's heap. */
+static NOINLINE void give_other(struct heap *only, uintptr_t address, size_t byte)
+{
+    struct place place = place_of(address, byte);
+    if (LIKELY(only == NULL || only == place.heap)) {
+        block_give(place, heap_cache(place.heap), address);
+    } else {
+        struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = address};
+        misuse_report("free", &misuse);
+    }
+}
+
+/* The way out. */
+void heap_give_of(struct heap *only, void *block, size_t byte)
+{
+    if (block == NULL)
+        return;
+    int error = errno; /* of the program; libc may write it when a thread gets its cache */
+    events_poll();
+    uintptr_t address = (uintptr_t)block;
+    if (byte != 0 && byte < PAGE_MAP_CELL && only == NULL)
+        give_small(&heap_default, heap_cache(&heap_default), address, byte);
+    else
+        give_other(only, address, byte);
+    errno = error;
+}

@@ -1,0 +1,128 @@
+/*
+ * Giving back. See reclaim.h.
+ */
+#include "heap/reclaim.h"
+
+#include "heap/thread.h"
+#include "heap/user_heaps.h"
+#include "stats/stats.h"
+
+/* ---- One heap ---- */
+
+size_t heap_trim_of(struct heap *heap, size_t keep)
+{
+    struct cache *cache = heap_cache(heap);
+    if (cache_exists(cache))
+        cache_flush(cache);
+    arenas_end_orphans_once(&heap->arenas);
+    size_t purged = arenas_trim(&heap->arenas);
+    return purged + spans_purge(&heap->spans, keep >> PAGE_SHIFT);
+}
+
+size_t heap_trim(size_t keep)
+{
+    return heap_trim_of(&heap_default, keep);
+}
+
+/* ---- Limits ---- */
+
+/* Tells who wants to know that so many bytes could not be had. False: nobody does. */
+static bool heap_call_back(struct heap *heap, size_t missing)
+{
+    struct heap_record *record = heap->record;
+    /* Not from within: what it frees may take and give as well. relaxed: one thread or another */
+    if (record == NULL || record->call_back == NULL ||
+        __atomic_exchange_n(&record->calling, true, __ATOMIC_RELAXED))
+        return false;
+    record->call_back(record->context, heap, missing);
+    __atomic_store_n(&record->calling, false, __ATOMIC_RELAXED);
+    return true;
+}
+
+void *heap_look_at_limit(struct heap *heap, void *block)
+{
+    struct heap_record *record = heap->record;
+    size_t used = quota_used(&record->quota);
+    size_t told = __atomic_load_n(&record->told, __ATOMIC_RELAXED);
+    if (used > record->soft_limit && used > told) {
+        __atomic_store_n(&record->told, used, __ATOMIC_RELAXED);
+        heap_call_back(heap, used - record->soft_limit);
+    } else if (used <= record->soft_limit && told != 0) {
+        __atomic_store_n(&record->told, 0, __ATOMIC_RELAXED);
+    }
+    return block;
+}
+
+/* ---- There is no memory ---- */
+
+/* Whether there would be so much if all heaps gave back all that they have but for huge blocks. */
+static bool trim_may_help(const struct heap *heap, size_t bytes)
+{
+    size_t mapped = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    /* relaxed: both change while this is read, and what comes of it is a guess */
+    size_t huge = __atomic_load_n(&heap->spans.huge_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
+    return provider_might_take(heap->spans.provider, bytes, mapped - size_min(mapped, huge));
+}
+
+/* Less than this a heap does not ask its provider for. */
+#define TAKEN_LEAST (64 * KIB)
+
+/* Not if it is a quota or the end of a buffer that is in the way. */
+static bool others_may_help(const struct heap_record *record, size_t bytes)
+{
+    return record == NULL ||
+           (record->quota.under != &provider_none &&
+            record->quota.limit - quota_used(&record->quota) >= size_max(bytes, TAKEN_LEAST));
+}
+
+struct trim_of_others {
+    const struct heap *but;
+    size_t given;
+};
+
+/* The list of heaps is locked. */
+static bool trim_other(struct heap *heap, void *context)
+{
+    struct trim_of_others *trim = context;
+    if (heap != trim->but && !heap->record->visited) {
+        heap_end_orphans_locked(heap->record);
+        trim->given += arenas_trim(&heap->arenas) + spans_purge(&heap->spans, 0);
+    }
+    return false;
+}
+
+/* Gives free memory of all heaps but this one back, if that can help it to have `bytes`. False:
+ * there was none. */
+static bool trim_others(struct heap *heap, size_t bytes)
+{
+    if (!others_may_help(heap->record, bytes))
+        return false;
+    struct trim_of_others trim = {heap, heap != &heap_default ? heap_trim(0) : 0};
+    heaps_find(trim_other, &trim);
+    return trim.given != 0;
+}
+
+bool heap_reclaim(struct heap *heap, size_t bytes, enum reclaim_step *step)
+{
+    if (bytes >= MAX_REQUEST / 2)
+        return false;
+    if (*step == RECLAIM_OWN && !trim_may_help(heap, bytes))
+        *step = RECLAIM_TELL;
+    switch ((*step)++) {
+    case RECLAIM_OWN:
+        heap_trim_of(heap, 0);
+        return true;
+    case RECLAIM_OTHERS:
+        if (trim_others(heap, bytes))
+            return true;
+        *step = RECLAIM_END;
+        /* fall through */
+    case RECLAIM_TELL:
+        if (!heap_call_back(heap, bytes))
+            return false;
+        heap_trim_of(heap, 0);
+        return true;
+    default:
+        return false;
+    }
+}

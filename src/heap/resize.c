@@ -1,0 +1,85 @@
+/*
+ * Resizing: all of realloc.
+ *
+ * A block stays where it is if it can: a cell takes from the free cell behind it, a large block
+ * grows into free pages or moves by remapping. Otherwise it is copied, and what grows by little
+ * gets more than was asked for.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "heap/alloc.h"
+#include "stats/event.h"
+
+/* Blocks of so many bytes may be cells. Smaller ones are not worth a header. */
+enum { GROWN_LEAST = 257 };
+
+/* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
+ * moves is joined; slabs of one class after the other, each half empty as the blocks move on, came
+ * to three times the memory. */
+static void *take_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
+{
+    void *block = NULL;
+    size_t dirty;
+    if (bytes >= GROWN_LEAST && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
+        block = cell_take(heap, bytes, MIN_ALIGN, &dirty);
+    else if (bytes > CELL_MOST)
+        block = large_take_grown(&heap->spans, bytes, &dirty);
+    return block != NULL ? block : block_take(heap, cache, MIN_ALIGN, bytes, &dirty);
+}
+
+/* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little grows
+ * often: it gets an eighth more, so that the next times nothing need be done. */
+static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
+{
+    bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / 4;
+    return creeps && bytes >= GROWN_LEAST && bytes <= CELL_MOST / 9 * 8 ? bytes + bytes / 8 : bytes;
+}
+
+static void *resize_by_copy(struct place place, void *block, size_t old_bytes, size_t bytes)
+{
+    size_t dirty;
+    struct cache *cache = heap_cache(place.heap);
+    void *moved = bytes > old_bytes
+                      ? take_to_grow(place.heap, cache, bytes_to_grow(old_bytes, bytes))
+                      : block_take(place.heap, cache, MIN_ALIGN, bytes, &dirty);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, block, size_min(old_bytes, bytes));
+    int error = errno;
+    block_give(place, heap_cache(place.heap), (uintptr_t)block);
+    errno = error;
+    return moved;
+}
+
+/* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which are
+ * an eighth of it at most, and nothing of it that was never touched is. */
+static bool shrinks_in_place(size_t old_bytes, size_t bytes)
+{
+    return bytes < old_bytes && bytes >= 8 * PAGE_BYTES;
+}
+
+void *heap_resize(void *block, size_t bytes)
+{
+    events_poll();
+    struct place place = place_of((uintptr_t)block, page_map_class((uintptr_t)block));
+    size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
+    if (old_bytes == 0 || bytes > MAX_REQUEST)
+        return NULL;
+    if (place.class == PAGE_MAP_CELL) {
+        if (bytes <= old_bytes && bytes > old_bytes - old_bytes / 8)
+            return block;
+        if (bytes >= GROWN_LEAST && bytes <= CELL_MOST &&
+            cell_resize((uintptr_t)block, bytes, bytes_to_grow(old_bytes, bytes)))
+            return block;
+    } else if (place.class != 0) {
+        /* A block that becomes a little smaller stays; moving it would cost more than it frees. */
+        if (bytes <= old_bytes && (bytes > old_bytes / 2 || old_bytes <= 64))
+            return block;
+    } else if (bytes > medium_most(place.heap) || shrinks_in_place(old_bytes, bytes)) {
+        void *resized = large_resize(&place.heap->spans, (uintptr_t)block, bytes);
+        if (resized != NULL)
+            return resized;
+    }
+    return resize_by_copy(place, block, old_bytes, bytes);
+}

@@ -1,0 +1,248 @@
+/*
+ * Threads' caches. See thread.h.
+ */
+#include "heap/thread.h"
+
+#include "heap/user_heaps.h"
+#include "meta/meta.h"
+#include "options/options.h"
+#include "platform/thread.h"
+
+/* A thread gets a cache of a heap at this many slow calls. */
+enum { CALLS_BEFORE_CACHE = 24 };
+
+struct heap_cache {
+    struct cache cache;
+    struct heap *heap; /* NULL: the cache is not in use */
+    struct list link;  /* in its heap's list, or in that of unused ones */
+};
+
+_Static_assert(sizeof(struct heap_cache) <= 1024, "a cache occupies 1 KiB");
+
+struct lock heaps_lock = LOCK_INIT(RANK_HEAPS);
+
+/* Caches not in use. They are never anything else than caches again, so that a thread's table may
+ * lead to one long after its heap is gone. */
+static struct list unused = {&unused, &unused};
+
+static bool may_cache(void)
+{
+    return !thread_self.ended && !thread_self.arming && options.thread_cache != 0 &&
+           options.check != CHECK_FULL;
+}
+
+/* Has the thread's end told. Arming may allocate, in this thread: that call does without a cache.
+ */
+static bool arm(void *word)
+{
+    thread_self.arming = true;
+    bool armed = os_thread_exit_arm(word);
+    thread_self.arming = false;
+    return armed;
+}
+
+/* ---- Of malloc's heap ---- */
+
+static COLD struct cache *default_cache_new(void)
+{
+    struct cache *cache = cache_new(&heap_default.arenas);
+    if (cache != NULL && !arm(cache)) {
+        cache_free(cache);
+        cache = NULL;
+    }
+    thread_self.slow_calls = 0;
+    if (cache != NULL)
+        thread_self.cache = cache;
+    return thread_self.cache;
+}
+
+/* ---- Of other heaps ---- */
+
+static struct heap_cache *heap_cache_of(struct cache *cache)
+{
+    return CONTAINER_OF(cache, struct heap_cache, cache);
+}
+
+/* The lock must be held; here and below. */
+static struct heap_cache *cache_take(struct heap *heap)
+{
+    struct heap_cache *cache;
+    if (list_empty(&unused)) {
+        cache = meta_take(sizeof(*cache));
+        if (cache == NULL)
+            return NULL;
+        cache->cache.quick = (struct quick *)&quick_none;
+    } else {
+        cache = CONTAINER_OF(unused.next, struct heap_cache, link);
+        list_remove(&cache->link);
+    }
+    cache_init(&cache->cache, &heap->arenas);
+    cache->heap = heap;
+    list_push(&heap->record->caches, &cache->link);
+    return cache;
+}
+
+/* Of a cache that is empty. */
+static void cache_drop(struct heap_cache *cache)
+{
+    cache->heap = NULL;
+    list_remove(&cache->link);
+    list_push(&unused, &cache->link);
+}
+
+/* The same, of a thread that is counted. */
+static void cache_drop_counted(struct heap_cache *cache)
+{
+    __atomic_fetch_sub(&cache->heap->arenas.threads, 1, __ATOMIC_RELAXED);
+    cache_drop(cache);
+}
+
+/* The cache in a slot of this thread; NULL if there is none, or its heap is gone. */
+static struct heap_cache *slot_cache(const struct heap_slot *slot)
+{
+    if (slot->id == 0 || !cache_exists(slot->cache))
+        return NULL;
+    struct heap_cache *cache = heap_cache_of(slot->cache);
+    return cache->heap != NULL && cache->heap->id == slot->id ? cache : NULL;
+}
+
+/* Gives what a slot of this thread still has back to its heap. */
+static void slot_empty(struct heap_slot *slot)
+{
+    struct heap_cache *cache = slot_cache(slot);
+    if (cache != NULL) {
+        cache_flush(&cache->cache);
+        cache_drop_counted(cache);
+    }
+    slot->cache = (struct cache *)&cache_none;
+    slot->calls = 0;
+    slot->id = 0;
+}
+
+/* The calling thread's slot for a heap; NULL if it has no table and gets none. */
+static struct heap_slot *slot_of(const struct heap *heap)
+{
+    if (thread_self.slots == heap_slots_none) {
+        struct heap_slot *slots = meta_take(HEAP_SLOTS * sizeof(*slots));
+        if (slots == NULL)
+            return NULL;
+        for (size_t i = 0; i < HEAP_SLOTS; i++)
+            slots[i] = (struct heap_slot){.cache = (struct cache *)&cache_none};
+        thread_self.slots = slots;
+    }
+    struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];
+    if (slot->id != heap->id) {
+        lock_take(&heaps_lock);
+        slot_empty(slot);
+        lock_release(&heaps_lock);
+        slot->id = heap->id;
+    }
+    return slot;
+}
+
+static COLD struct cache *other_cache_new(struct heap *heap, struct heap_slot *slot)
+{
+    slot->calls = 0;
+    if (!arm(thread_self.slots))
+        return slot->cache;
+    lock_take(&heaps_lock);
+    struct heap_cache *made = cache_take(heap);
+    lock_release(&heaps_lock);
+    if (made != NULL)
+        slot->cache = &made->cache;
+    return slot->cache;
+}
+
+/* ---- Of any ---- */
+
+struct cache *heap_cache_new(struct heap *heap)
+{
+    struct cache *none = (struct cache *)&cache_none;
+    bool other = heap->record != NULL;
+    heap_init();
+    if (!may_cache() || (other && !heap->record->caching))
+        return none;
+    struct heap_slot *slot = other ? slot_of(heap) : NULL;
+    if (other && slot == NULL)
+        return none;
+    uint32_t *calls = other ? &slot->calls : &thread_self.slow_calls;
+    if (++*calls < CALLS_BEFORE_CACHE)
+        return none;
+    return other ? other_cache_new(heap, slot) : default_cache_new();
+}
+
+static void end_other_caches(void)
+{
+    struct heap_slot *slots = thread_self.slots;
+    if (slots == heap_slots_none)
+        return;
+    thread_self.slots = (struct heap_slot *)heap_slots_none;
+    thread_self.last = (struct heap_slot *)heap_slots_none;
+    lock_take(&heaps_lock);
+    for (size_t i = 0; i < HEAP_SLOTS; i++)
+        if (slots[i].id != 0)
+            slot_empty(&slots[i]);
+    lock_release(&heaps_lock);
+    meta_give(slots, HEAP_SLOTS * sizeof(*slots));
+}
+
+void heap_thread_end(void *argument)
+{
+    (void)argument; /* some word that is not NULL, or this would not be called */
+    struct cache *cache = thread_self.cache;
+    thread_self.cache = (struct cache *)&cache_none;
+    thread_self.ended = true;
+    end_other_caches();
+    if (cache_exists(cache))
+        cache_free(cache);
+}
+
+/* ---- All threads' ---- */
+
+void heap_forget_caches(struct heap_record *record, bool end)
+{
+    for (struct list *node = record->caches.next; node != &record->caches;) {
+        struct heap_cache *cache = CONTAINER_OF(node, struct heap_cache, link);
+        node = node->next;
+        bool orphan = cache_is_orphan(&cache->cache);
+        if (orphan)
+            cache_end_orphan(&cache->cache, false);
+        else
+            cache_clear(&cache->cache);
+        if (orphan)
+            cache_drop(cache);
+        else if (end)
+            cache_drop_counted(cache);
+    }
+}
+
+void heap_end_orphans_locked(struct heap_record *record)
+{
+    for (struct list *node = record->caches.next; node != &record->caches;) {
+        struct heap_cache *cache = CONTAINER_OF(node, struct heap_cache, link);
+        node = node->next;
+        if (!cache_is_orphan(&cache->cache))
+            continue;
+        cache_end_orphan(&cache->cache, true);
+        cache_drop(cache);
+    }
+    __atomic_store_n(&record->heap.arenas.end_orphans, NULL, __ATOMIC_RELAXED);
+}
+
+void heap_end_orphans(struct arenas *arenas)
+{
+    lock_take(&heaps_lock);
+    heap_end_orphans_locked(CONTAINER_OF(arenas, struct heap, arenas)->record);
+    lock_release(&heaps_lock);
+}
+
+void heap_keep_caches(void)
+{
+    if (cache_exists(thread_self.cache))
+        cache_keep(thread_self.cache);
+    for (size_t i = 0; i < HEAP_SLOTS; i++) {
+        struct heap_cache *cache = slot_cache(&thread_self.slots[i]);
+        if (cache != NULL)
+            cache_keep(&cache->cache);
+    }
+}

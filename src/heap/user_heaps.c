@@ -1,0 +1,256 @@
+/*
+ * Making, clearing and destroying heaps. See user_heaps.h.
+ */
+#include "heap/user_heaps.h"
+
+#include <string.h>
+
+#include "meta/meta.h"
+#include "options/options.h"
+#include "platform/check.h"
+#include "platform/thread.h"
+
+/* What descriptors take of a buffer: at worst each page was a slab once, with 128 bytes, and a free
+ * run or a large block at another time, with 64; small ones never become large ones again. */
+enum { DESCRIPTORS_PER_PAGE = 192 };
+
+static struct {
+    uint64_t ids;       /* handed out so far */
+    struct list heaps;  /* by record->link */
+    struct list spares; /* records of heaps that were destroyed, whose memory is used again */
+} heaps = {0, {&heaps.heaps, &heaps.heaps}, {&heaps.spares, &heaps.spares}};
+
+static struct heap_record *record_of(struct list *link)
+{
+    return CONTAINER_OF(link, struct heap_record, link);
+}
+
+/* ---- Heaps ---- */
+
+/* Below this a heap is compact: a slab of several pages for each class, and a MiB for cells, would
+ * be most of it. */
+#define COMPACT_BELOW (16 * MIB)
+
+/* What one thread's magazines of a heap may hold. */
+#define HELD_BYTES_MOST (2 * MIB)
+#define HELD_SHARE 32
+
+/* A record for a new heap, with its first arena. */
+static struct heap_record *record_take(void)
+{
+    lock_take(&heaps_lock);
+    struct heap_record *record = NULL;
+    if (!list_empty(&heaps.spares)) {
+        record = record_of(heaps.spares.next);
+        list_remove(&record->link);
+    }
+    lock_release(&heaps_lock);
+    if (record != NULL)
+        return record;
+    record = meta_map(sizeof(*record) + sizeof(struct arena));
+    if (record != NULL)
+        record->arena = (struct arena *)(record + 1);
+    return record;
+}
+
+static void record_free(struct heap_record *record)
+{
+    if (record->placed)
+        return;
+    lock_take(&heaps_lock);
+    list_push(&heaps.spares, &record->link);
+    lock_release(&heaps_lock);
+}
+
+/* The rest of a buffer becomes the heap's one segment: behind the record and the arena (`at`) lie
+ * the page map of the range and a descriptor for each page, since there may be no other memory. */
+static bool buffer_lay_out(struct heap_record *record, char *at, char *end)
+{
+    struct heap *heap = &record->heap;
+    size_t per_page = PAGE_BYTES + sizeof(uintptr_t) + DESCRIPTORS_PER_PAGE;
+    end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
+    if (end < at + META_LEAST)
+        return false;
+    size_t pages = (size_t)(end - at - META_LEAST) / per_page;
+    char *start = end - (pages << PAGE_SHIFT);
+    uintptr_t *entries = (uintptr_t *)at;
+    char *descriptors = (char *)align_up((uintptr_t)(entries + pages), META_LEAST);
+    if (descriptors >= start || pages < 4)
+        return false;
+    memset(entries, 0, pages * sizeof(*entries));
+    meta_init(&record->meta, descriptors, align_down((size_t)(start - descriptors), META_LEAST));
+    heap->spans.meta = &record->meta;
+    if (!page_map_add_range(start, pages, entries))
+        return false;
+    record->range = start;
+    return spans_adopt(&heap->spans, start, pages << PAGE_SHIFT);
+}
+
+/* Places a record at the beginning of a buffer; `*at` is what follows it. */
+static struct heap_record *record_place(const struct heap_settings *settings, char **at)
+{
+    if (settings->buffer_bytes < HEAP_BUFFER_LEAST)
+        return NULL;
+    char *start = (char *)align_up((uintptr_t)settings->buffer, META_LEAST);
+    struct heap_record *record = (struct heap_record *)start;
+    size_t arena_bytes = offsetof(struct arena, cells); /* a compact heap has none */
+    size_t record_bytes = align_up(sizeof(*record), META_LEAST);
+    memset(record, 0, record_bytes + arena_bytes);
+    record->arena = (struct arena *)(start + record_bytes);
+    record->placed = true;
+    *at = (char *)align_up((uintptr_t)record->arena + arena_bytes, META_LEAST);
+    return record;
+}
+
+static void settings_apply(struct heap_record *record, const struct heap_settings *settings)
+{
+    struct heap *heap = &record->heap;
+    size_t quota = settings->quota == 0 ? SIZE_MAX : settings->quota;
+    const struct provider *provider = settings->provider;
+    if (settings->buffer != NULL)
+        provider = &provider_none;
+    else if (provider == NULL)
+        provider = &provider_os;
+    quota_init(&record->quota, provider, quota);
+    spans_init(&heap->spans, &record->quota.provider);
+    heap->spans.other = true;
+    heap->spans.untouched = settings->outside;
+    heap->spans.compact = settings->outside || settings->buffer != NULL || quota < COMPACT_BELOW;
+    arenas_init(&heap->arenas, &heap->spans, record->arena,
+                record->placed ? 1 : heap_default.arenas.count);
+    heap->arenas.held_most = size_min(HELD_BYTES_MOST, quota / HELD_SHARE);
+    memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
+    record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL;
+    record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;
+    record->call_back = settings->call_back;
+    record->context = settings->context;
+    record->calling = false;
+    record->visited = false;
+    record->told = 0;
+    record->range = NULL;
+    memset(record->name, 0, sizeof(record->name));
+    if (settings->name != NULL)
+        memcpy(record->name, settings->name,
+               size_min(strlen(settings->name), sizeof(record->name) - 1));
+    heap->record = record;
+    list_init(&record->caches);
+}
+
+/* Gives a heap on a buffer its memory: what begins at `at`, or all of it if that is NULL. */
+static bool buffer_adopt(struct heap_record *record, const struct heap_settings *settings, char *at)
+{
+    char *end = settings->buffer + settings->buffer_bytes;
+    struct spans *spans = &record->heap.spans;
+    bool done;
+    if (at != NULL) {
+        done = buffer_lay_out(record, at, end);
+    } else {
+        char *start = (char *)align_up((uintptr_t)settings->buffer, PAGE_BYTES);
+        end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
+        done = start < end && spans_adopt(spans, start, (size_t)(end - start));
+    }
+    record->fixed_bytes = settings->buffer_bytes - (spans->segment_pages << PAGE_SHIFT);
+    return done;
+}
+
+struct heap *heap_create(const struct heap_settings *settings)
+{
+    heap_init(); /* malloc's heap, and with it what all heaps need */
+    char *at = NULL;
+    bool placed = settings->buffer != NULL && !settings->outside;
+    struct heap_record *record = placed ? record_place(settings, &at) : record_take();
+    if (record == NULL)
+        return NULL;
+    settings_apply(record, settings);
+    if (settings->buffer != NULL && !buffer_adopt(record, settings, at)) {
+        if (record->range != NULL)
+            page_map_remove_range(record->range);
+        record_free(record);
+        return NULL;
+    }
+    lock_take(&heaps_lock);
+    __atomic_store_n(&heaps.ids, heaps.ids + 1, __ATOMIC_RELAXED);
+    record->heap.id = heaps.ids;
+    list_push(&heaps.heaps, &record->link);
+    lock_release(&heaps_lock);
+    return &record->heap;
+}
+
+void heap_clear(struct heap *heap)
+{
+    lock_take(&heaps_lock); /* to the end: who walks all heaps must not meet a half of one, nor may
+                               a fork */
+    heap_forget_caches(heap->record, false);
+    arenas_clear(&heap->arenas);
+    spans_clear(&heap->spans, true);
+    lock_release(&heaps_lock);
+}
+
+void heap_destroy(struct heap *heap)
+{
+    struct heap_record *record = heap->record;
+    lock_take(&heaps_lock);
+    list_remove(&record->link);
+    heap_forget_caches(record, true);
+    lock_release(&heaps_lock);
+    arenas_clear(&heap->arenas);
+    spans_clear(&heap->spans, false);
+    heap->id = 0;
+    if (record->range != NULL)
+        page_map_remove_range(record->range);
+    record_free(record);
+}
+
+/* ---- All heaps ---- */
+
+bool heaps_exist(void)
+{
+    /* relaxed: who has a block of a heap knows that it was made */
+    return __atomic_load_n(&heaps.ids, __ATOMIC_RELAXED) != 0;
+}
+
+struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context)
+{
+    struct heap *found = NULL;
+    lock_take(&heaps_lock);
+    LIST_EACH(node, &heaps.heaps)
+    if (found == NULL && act(&record_of(node)->heap, context))
+        found = &record_of(node)->heap;
+    lock_release(&heaps_lock);
+    return found;
+}
+
+void heap_set_visited(struct heap *heap, bool visited)
+{
+    if (heap->record == NULL)
+        return;
+    lock_take(&heaps_lock);
+    heap->record->visited = visited;
+    lock_release(&heaps_lock);
+}
+
+/* ---- Fork ---- */
+
+void heaps_orphan(void)
+{
+    LIST_EACH(node, &heaps.heaps)
+    arenas_orphan(&record_of(node)->heap.arenas, heap_end_orphans);
+}
+
+void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
+{
+    if (rank == RANK_HEAPS) {
+        act(&heaps_lock);
+        return;
+    }
+    LIST_EACH(node, &heaps.heaps)
+    {
+        struct heap *heap = &record_of(node)->heap;
+        if (rank == RANK_ARENAS)
+            act(&heap->arenas.lock);
+        else if (rank == RANK_SPANS)
+            act(&heap->spans.lock);
+        else
+            arenas_each_lock_of(&heap->arenas, rank, act);
+    }
+}
