@@ -89,7 +89,7 @@ size_t heap_trim_of(struct heap *heap, size_t keep);
 size_t heap_trim(size_t keep);
 
 /* NULL if every invariant holds, otherwise the first that does not; of one heap, or of all.
- * (check.c) */
+ * (user_heaps.c) */
 const char *heap_check_of(struct heap *heap);
 const char *heap_check(void);
 

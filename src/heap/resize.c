@@ -47,7 +47,7 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
     int error = errno;
-    block_give(place, heap_cache(place.heap), (uintptr_t)block);
+    block_give(place, cache, (uintptr_t)block);
     errno = error;
     return moved;
 }

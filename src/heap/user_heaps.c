@@ -229,6 +229,33 @@ void heap_set_visited(struct heap *heap, bool visited)
     lock_release(&heaps_lock);
 }
 
+/* ---- Checking ---- */
+
+const char *heap_check_of(struct heap *heap)
+{
+    const struct cache *cache = heap_cache_if_any(heap);
+    check_begin();
+    const char *wrong = cache_check(cache);
+    if (wrong == NULL)
+        wrong = arenas_check(&heap->arenas);
+    return wrong != NULL ? wrong : spans_check(&heap->spans);
+}
+
+static bool check_next(struct heap *heap, void *wrong)
+{
+    *(const char **)wrong = heap_check_of(heap);
+    return *(const char **)wrong != NULL;
+}
+
+const char *heap_check(void)
+{
+    heap_init();
+    const char *wrong = heap_check_of(&heap_default);
+    if (wrong == NULL)
+        heaps_find(check_next, &wrong);
+    return wrong;
+}
+
 /* ---- Fork ---- */
 
 void heaps_orphan(void)

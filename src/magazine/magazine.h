@@ -1,16 +1,6 @@
 /*
  * Magazines: arrays of pointers to free objects of one class, the unit in which threads, depots and
- * slabs exchange objects.
- *
- * The layout, for a capacity of n:
- *
- *     [ header ][ n ][ slot 1 ] ... [ slot n ][ n ]
- *                ^ full mark                   ^ end mark
- *
- * A thread keeps only the top: the address of the lowest slot in use. Objects are taken from there
- * upwards and put there downwards, so the marks are met exactly when the magazine is empty or full.
- * A mark is the capacity: a number below every address, which is how it is told from an object,
- * and which leads from either mark back to the header.
+ * slabs exchange objects. fast.h draws one; its marks lead back to the header.
  *
  * Sizes double from 64 bytes (4 slots) to 1 KiB (124 slots); a magazine grows with its use.
  * Source: J. Bonwick and J. Adams, "Magazines and Vmem" (2001).
