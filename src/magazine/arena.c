@@ -138,11 +138,11 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
 {
     size_t total = 0, idle = 0;
     for (unsigned i = 0; i < arenas->count; i++) {
-        const struct arena *arena = arena_at(arenas, i);
-        if (arena == NULL)
+        const struct arena_class *at = arena_class_if_used(arenas, i, class);
+        if (at == NULL)
             continue;
-        total += __atomic_load_n(&arena->classes[class].bin.total_objects, __ATOMIC_RELAXED);
-        idle += bin_free_objects(&arena->classes[class].bin);
+        total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
+        idle += bin_free_objects(&at->bin);
     }
     return idle > total / 2 && total * class_bytes(class) > SPARSE_CLASS_LEAST;
 }
