@@ -3,7 +3,7 @@
  * never used, whatever is cut from it, joined with it again, grown into it, or purged; and that
  * calloc touches no more of it than it must.
  */
-#include "heap/heaps.h" /* before names of ours that parameters in it have too */
+#include "heap/user_heaps.h" /* before names of ours that parameters in it have too */
 
 #include "cell_support.h"
 
