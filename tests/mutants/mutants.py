@@ -29,7 +29,6 @@ and `N killed, M survived` at the end. The exit status is 0 if none survived and
 
 import argparse
 import fnmatch
-import json
 import os
 import re
 import shutil
@@ -46,6 +45,7 @@ ALL_TESTS = r"^(unit|model|stress|api|traps)\."
 LEFT_OUT = {"build", ".git", "target", "__pycache__", ".cargo"}
 SECONDS_MOST = 300  # for the tests of one mutant: one that hangs is killed, too
 ANYWHERE = "src/**/*.[ch]"
+ADD_TEST = re.compile(r"^add_test\((?:\[=*\[)?([^\s\]]+)(?:\]=*\])? (.*)\)$", re.MULTILINE)
 
 
 class Wrong(Exception):
@@ -181,17 +181,17 @@ class Tree:
                 if not name.startswith(("SNUG_", "CTEST_", "TEST_")) and name != "LD_PRELOAD"}
 
     def read_tests(self):
+        """By name what must be built for each. ctest itself does not say what it would run as long
+        as that is not there."""
         run(["ninja", "-C", self.build, "build.ninja"])  # configures again if that is needed
-        _, listed = run(["ctest", "--test-dir", self.build, "--show-only=json-v1"])
         _, targets = run(["ninja", "-C", self.build, "-t", "targets", "all"])
         outputs = {line.rpartition(": ")[0] for line in targets.splitlines()}
-        self.tests = {}  # by name, what must be built for it
-        for test in json.loads(listed[listed.index("{"):])["tests"]:
-            needed = set()
-            for word in re.split(r"[=;:\s]", " ".join(test.get("command", []))):
-                if word.startswith(f"{self.build}/"):
-                    needed |= {word[len(f"{self.build}/"):]} & outputs
-            self.tests[test["name"]] = needed
+        self.tests = {}
+        for path in sorted(self.build.glob("**/CTestTestfile.cmake")):
+            for name, command in ADD_TEST.findall(path.read_text(encoding="utf-8")):
+                words = re.split(r'[=;:\s"]+', command)
+                inside = {word[len(f"{self.build}/"):] for word in words if word.startswith(f"{self.build}/")}
+                self.tests[name] = inside & outputs
 
     def tests_of(self, mutant, of_all):
         expression = re.compile(ALL_TESTS if of_all else mutant.tests)

@@ -207,6 +207,30 @@ TEST(alignment_is_part_of_the_fit)
     assert_null(runs_find(&runs, 1, 0x100000));
 }
 
+TEST(of_equal_runs_the_one_in_the_fullest_segment_is_found)
+{
+    /* In use are a half, a quarter, of more pages, and nothing. */
+    static struct segment half = {.pages = 100, .used_pages = 50};
+    static struct segment quarter = {.pages = 1000, .used_pages = 250};
+    static struct segment empty = {.pages = 100};
+    static struct segment *const segments[] = {&empty, &half, &quarter};
+    for (size_t first = 0; first < 3; first++) {
+        struct span all[3];
+        runs_init(&runs);
+        for (size_t i = 0; i < 3; i++) {
+            all[i] = run_of(0x100000, 40);
+            all[i].segment = segments[(first + i) % 3];
+            runs_add(&runs, &all[i]);
+        }
+        for (size_t i = 0; i < 3; i++) {
+            static struct segment *const fullest[] = {&half, &quarter, &empty};
+            struct span *found = runs_find(&runs, 40, PAGE_BYTES);
+            assert_ptr_equal(found->segment, fullest[i]);
+            runs_remove(&runs, found);
+        }
+    }
+}
+
 TEST(the_longest_is_of_the_last_bin)
 {
     struct span all[20];
@@ -234,6 +258,7 @@ int main(void)
         ROW(what_is_found_is_hardly_longer_than_the_best_fit),
         ROW(a_crowded_bin_is_not_walked),
         ROW(alignment_is_part_of_the_fit),
+        ROW(of_equal_runs_the_one_in_the_fullest_segment_is_found),
         ROW(the_longest_is_of_the_last_bin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
