@@ -64,6 +64,21 @@ TEST(a_thread_holds_no_more_than_the_option_says)
     }
 }
 
+static void check_held_of_heap(void)
+{
+    ASSERT_THAT(cache->held_bytes <= arenas.held_most, "%zu bytes", cache->held_bytes);
+}
+
+TEST(a_thread_holds_no_more_of_a_heap_than_is_meant_for_it)
+{
+    arenas.held_most = 10 * KIB;
+    use_many_classes(1, 6000, check_held_of_heap);
+    assert_true(cache->held_bytes > arenas.held_most / 2);
+    put_all();
+    cache_flush(cache);
+    arenas.held_most = SIZE_MAX;
+}
+
 TEST(without_room_there_is_no_magazine_but_all_else)
 {
     options.thread_cache = 0;
@@ -252,6 +267,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(a_thread_holds_no_more_than_the_option_says, cache_begin, cache_end),
+        ROW_WITH(a_thread_holds_no_more_of_a_heap_than_is_meant_for_it, cache_begin, cache_end),
         ROW_WITH(without_room_there_is_no_magazine_but_all_else, cache_begin, cache_end),
         ROW_WITH(all_threads_together_are_bounded_too, cache_begin, cache_end),
         ROW_WITH(a_full_magazine_that_may_not_grow_gives_its_older_half, cache_begin, cache_end),

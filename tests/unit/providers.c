@@ -415,6 +415,34 @@ TEST(the_limit_counts_all_that_the_system_gives)
     assert_true(os->give(os, first, 4 * MIB));
 }
 
+TEST(what_the_system_refuses_does_not_count)
+{
+    size_t too_much = (size_t)1 << 50, before = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    struct quota quota;
+    struct pool pool;
+    quota_init(&quota, &provider_os, 2 * too_much);
+    const struct provider *providers[] = {&provider_os, &quota.provider};
+    for (size_t i = 0; i < 2; i++) {
+        const struct provider *provider = providers[i];
+        options.limit = 2 * too_much;
+        char *first = provider->take(provider, MIB, os_page_size());
+        assert_non_null(first);
+        assert_null(provider->take(provider, too_much, os_page_size()));
+        assert_null(provider->take(provider, too_much, MIB));
+        assert_null(provider->take_block(provider, too_much, os_page_size()));
+        assert_null(provider->resize(provider, first, MIB, too_much, true));
+        assert_false(provider_prealloc_init(&pool, too_much, NULL));
+        /* All but the first MiB can still be had. */
+        options.limit = before + 4 * MIB;
+        char *second = provider->take(provider, 3 * MIB, os_page_size());
+        assert_non_null(second);
+        assert_int_equal(quota_used(&quota), i * 4 * MIB);
+        assert_true(provider->give(provider, first, MIB));
+        assert_true(provider->give(provider, second, 3 * MIB));
+    }
+    options.limit = LIMIT_NONE;
+}
+
 static size_t limit_in(const char *membership, bool version_1)
 {
     char group[96], root[96];
@@ -468,6 +496,7 @@ int main(void)
         ROW_WITH(a_fork_copies_to_memory_where_no_file_can_be_made, begin, end),
         ROW(a_quota_counts_and_refuses),
         ROW(the_limit_counts_all_that_the_system_gives),
+        ROW(what_the_system_refuses_does_not_count),
         ROW_WITH(the_limit_of_a_control_group, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
