@@ -2,6 +2,7 @@
  * Tests of heaps beside malloc's: that every pointer finds its heap, that clearing and destroying
  * free everything and nothing of other heaps, and what becomes of threads' caches of them.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -290,6 +291,50 @@ TEST(a_cache_does_not_outlive_its_heap)
     assert_heap_sound();
 }
 
+/* ---- errno ---- */
+
+static struct fake_provider quiet; /* what `fake` does without the noise */
+static unsigned noises;
+
+static bool give_loudly(const struct provider *provider, void *start, size_t bytes)
+{
+    noises++;
+    errno = EBUSY;
+    return quiet.provider.give(provider, start, bytes);
+}
+
+static bool purge_loudly(const struct provider *provider, void *start, size_t bytes)
+{
+    noises++;
+    errno = EBUSY;
+    return quiet.provider.purge(provider, start, bytes);
+}
+
+TEST(frees_keep_errno_whatever_a_provider_does_to_it)
+{
+    static const size_t sizes[] = {16, 1000, 100 * KIB, MIB, 40 * MIB};
+    quiet.provider = fake.provider;
+    fake.provider.give = give_loudly;
+    fake.provider.purge = purge_loudly;
+    options.dirty = options.purge_delay = options.thread_cache = 0;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char *block = get(sizes[i]), *other = get(sizes[i]), *third = get(sizes[i]);
+        unsigned before = noises;
+        errno = 77;
+        heap_give(block);
+        heap_give_in(heap, other);
+        assert_int_equal(errno, 77);
+        third = heap_resize(third, 2000);
+        assert_non_null(third);
+        assert_int_equal(errno, 77);
+        heap_give(third);
+        assert_int_equal(errno, 77);
+        assert_true(noises > before || sizes[i] < MIB);
+    }
+}
+
+/* ---- Many of them ---- */
+
 /* More heaps than a thread's table has room for. */
 TEST(a_thread_may_use_many_heaps)
 {
@@ -325,6 +370,7 @@ int main(void)
         ROW_WITH(what_the_provider_will_not_take_back_stays_usable, begin, end),
         ROW_WITH(a_thread_that_ends_gives_its_cache_back, begin, end),
         ROW_WITH(a_cache_does_not_outlive_its_heap, begin, end),
+        ROW_WITH(frees_keep_errno_whatever_a_provider_does_to_it, begin, end),
         ROW_WITH(a_thread_may_use_many_heaps, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -404,6 +404,11 @@ TEST(the_limit_counts_all_that_the_system_gives)
     char *first = os->take(os, 2 * MIB, os_page_size());
     assert_non_null(first);
     assert_null(os->take(os, 2 * MIB + os_page_size(), os_page_size()));
+    assert_null(os->take_block(os, 2 * MIB + os_page_size(), os_page_size()));
+    char *block = os->take_block(os, 2 * MIB, os_page_size());
+    assert_non_null(block);
+    assert_null(os->take(os, os_page_size(), os_page_size()));
+    assert_true(os->give(os, block, 2 * MIB));
     assert_null(os->resize(os, first, 2 * MIB, 5 * MIB, true));
     first = os->resize(os, first, 2 * MIB, 4 * MIB, true);
     assert_non_null(first);

@@ -341,6 +341,30 @@ TEST(a_path_that_is_too_long_is_cut)
     assert_contains(said, "snug: the statistics could not be written to ////");
 }
 
+/* ---- OpenMetrics ---- */
+
+TEST(each_exposition_of_metrics_ends_as_it_must)
+{
+    static char text[256 * KIB];
+    char buffer[WRITER_BUFFER];
+    struct values values;
+    struct writer writer;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_true(values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    writer_begin(&writer, fileno(file), buffer, sizeof(buffer));
+    assert_true(format_write(FORMAT_OPENMETRICS, &values, false, true, &writer));
+    rewind(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+    fclose(file);
+    assert_int_equal(count_of(text, "# EOF"), 1);
+    assert_string_equal(text + strlen(text) - 7, "\n# EOF\n");
+    /* Each family is described once, before its samples. */
+    assert_int_equal(count_of(text, "# TYPE snug_refills counter\n"), 1);
+    assert_int_equal(count_of(text, "\nsnug_refills_total "), 1);
+    assert_int_equal(count_of(text, "# UNIT snug_mapped_bytes bytes\n"), 1);
+}
+
 /* ---- XML ---- */
 
 static char *xml(void)
@@ -429,6 +453,7 @@ int main(void)
         ROW(a_closed_stream_is_written_all_the_same),
         ROW(a_path_that_cannot_be_written_is_said_once),
         ROW(a_path_that_is_too_long_is_cut),
+        ROW(each_exposition_of_metrics_ends_as_it_must),
         ROW(the_xml_is_balanced),
         ROW(the_xml_has_the_totals),
     };
