@@ -207,6 +207,25 @@ TEST(more_may_wait_only_for_who_goes_up_and_down)
     assert_int_equal(cache->quick->limit, least);
 }
 
+TEST(a_sixteenth_of_what_is_in_use_may_wait)
+{
+    enum { BLOCKS = 80 };
+    static uintptr_t blocks[BLOCKS];
+    size_t most = 0, used = 0;
+    options.thread_cache = GIB;
+    /* Each time it goes up and down by a little more than may wait. */
+    for (size_t count = 8; count <= BLOCKS; count++) {
+        for (size_t i = 0; i < count; i++)
+            blocks[i] = block_get(8000);
+        used = size_max(used, arenas_cells_use(&arenas).used);
+        for (size_t i = 0; i < count; i++) {
+            block_put(blocks[i]);
+            most = size_max(most, cache->quick->limit);
+        }
+    }
+    ASSERT_THAT(most <= used / 16 && most > used / 24, "%zu of %zu bytes", most, used);
+}
+
 TEST(cells_are_bounded_by_the_option)
 {
     enum { BLOCKS = 100 };
@@ -421,6 +440,7 @@ int main(void)
         ROW_WITH(a_cell_that_is_a_little_larger_will_do, begin, end),
         ROW_WITH(the_newest_cell_of_a_list_goes_first, begin, end),
         ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
+        ROW_WITH(a_sixteenth_of_what_is_in_use_may_wait, begin, end),
         ROW_WITH(cells_are_bounded_by_the_option, begin, end),
         ROW_WITH(sizes_that_nobody_asks_for_do_not_stay, begin, end),
         ROW_WITH(a_free_is_carried_out_at_once, begin, end),
