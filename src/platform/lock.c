@@ -3,6 +3,8 @@
  */
 #include "platform/lock.h"
 
+#include <pthread.h>
+
 #include "platform/check.h"
 #include "platform/syscall.h"
 #include "platform/thread.h"
@@ -16,7 +18,13 @@ enum { FUTEX_WAIT_PRIVATE = 0 | 128, FUTEX_WAKE_PRIVATE = 1 | 128 };
 
 uint64_t lock_waits[RANK_COUNT];
 uint32_t lock_forking;
-static long lock_forker;
+/* The thread that forks, by what stays the same in the child: its number is another one there. */
+static uintptr_t lock_forker;
+
+static uintptr_t this_thread(void)
+{
+    return (uintptr_t)pthread_self();
+}
 
 static inline void pause_briefly(void)
 {
@@ -29,7 +37,7 @@ static inline void pause_briefly(void)
 
 bool lock_is_forker(void)
 {
-    return __atomic_load_n(&lock_forker, __ATOMIC_RELAXED) == os_thread_id();
+    return __atomic_load_n(&lock_forker, __ATOMIC_RELAXED) == this_thread();
 }
 
 COLD void lock_wait(struct lock *lock)
@@ -56,7 +64,7 @@ COLD void lock_wake(struct lock *lock)
 
 void lock_fork_begin(void)
 {
-    __atomic_store_n(&lock_forker, os_thread_id(), __ATOMIC_RELAXED);
+    __atomic_store_n(&lock_forker, this_thread(), __ATOMIC_RELAXED);
     /* release: lock_forker is written when the mark is seen */
     __atomic_store_n(&lock_forking, 1, __ATOMIC_RELEASE);
 }
