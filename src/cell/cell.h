@@ -81,8 +81,8 @@ struct cells {
     size_t given;       /* back; taken - given are live, or in magazines */
     size_t free_units;  /* == sum over the lists, and the units of top */
     struct cell *top;   /* the free rest of the newest span, in no list; NULL if there is none */
-    char *fresh;        /* what of the top lies from here on was in no block since the span is one, */
-    bool fresh_is_zero; /* and is zero, or was in a block of another span */
+    char *fresh; /* what of the top lies from here on was in no block since the span is one, */
+    bool fresh_is_zero;                    /* and is zero, or was in a block of another span */
     uint64_t summary[CELL_WORDS / 64 + 1]; /* bit w == bitmap[w] is not 0 */
     uint64_t bitmap[CELL_WORDS];           /* bit l == free[l] is not empty */
     struct free_links **free;              /* CELL_LISTS lists; see cell_list_of */
@@ -97,8 +97,8 @@ bool cells_init(struct cells *cells, struct spans *spans);
 void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
                  struct misuse *misuse);
 
-/* The same; behind its first `*dirty` bytes the block is known to be zero. SIZE_MAX: nothing is known
- * of it; otherwise what may not be zero was in use not long ago. */
+/* The same; behind its first `*dirty` bytes the block is known to be zero. SIZE_MAX: nothing is
+ * known of it; otherwise what may not be zero was in use not long ago. */
 void *cells_take_known(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
                        struct misuse *misuse, size_t *dirty);
 

@@ -73,9 +73,8 @@ void values_read_medium(struct values *values, struct peek *peek, const struct a
     const struct list *node = PEEK(peek, head->next);
     values->medium_known = true;
     while (node != head && values->medium_known) {
-        values->medium_known =
-            node != NULL && steps-- != 0 &&
-            walk_segment(values, peek, CONTAINER_OF(node, struct segment, link));
+        values->medium_known = node != NULL && steps-- != 0 &&
+                               walk_segment(values, peek, CONTAINER_OF(node, struct segment, link));
         if (values->medium_known)
             node = PEEK(peek, node->next);
     }

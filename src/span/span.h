@@ -4,12 +4,12 @@
  * The idea: free runs stand in bins by length under a bitmap, so that a fitting one is found
  * without walking; every span knows its neighbours, so that a run that becomes free is joined with
  * those that are free at once. What a block is of is told by the page map for slabs and cells,
- * each page of which leads to its span, and by a table of addresses for large blocks. Free runs are of two kinds that are never joined:
- * dirty ones, which still occupy memory, and clean ones, which are known to be zero and occupy
- * none. A request is served from dirty runs as long as one fits: memory that is paid for is used
- * before new memory is touched. Of several that fit, one in the fullest segment is taken, so that
- * the others empty. A long request that no dirty run fits is made of a dirty run and what is clean
- * beside it.
+ * each page of which leads to its span, and by a table of addresses for large blocks. Free runs are
+ * of two kinds that are never joined: dirty ones, which still occupy memory, and clean ones, which
+ * are known to be zero and occupy none. A request is served from dirty runs as long as one fits:
+ * memory that is paid for is used before new memory is touched. Of several that fit, one in the
+ * fullest segment is taken, so that the others empty. A long request that no dirty run fits is made
+ * of a dirty run and what is clean beside it.
  *
  * A segment without a page in use, but for one of them, leaves its list for the cache of empty
  * segments, its runs the bins. They stay cut as they are; what comes out again is as it was.
@@ -50,7 +50,7 @@ struct span {
             size_t dirty_bytes; /* so many from `start` on may not have been zero at first */
         };
     };
-    struct span *left; /* its neighbours in the segment, NULL at the ends; huge: in the list of */
+    struct span *left;  /* its neighbours in the segment, NULL at the ends; huge: in the list of */
     struct span *right; /* all huge ones */
     char *start;
     struct segment *segment; /* NULL for huge spans */
@@ -59,8 +59,8 @@ struct span {
         size_t former_bytes; /* free: the size of the objects that were at `start`, 0 if unknown */
     };
     uint32_t pages;
-    uint8_t kind;     /* enum span_kind */
-    uint8_t class;    /* of a slab */
+    uint8_t kind;  /* enum span_kind */
+    uint8_t class; /* of a slab */
     bool zero;     /* in use: it was all zero when it was taken */
     uint8_t units; /* what the descriptor occupies, in units of META_LEAST */
 };

@@ -19,7 +19,8 @@ static const char *span_check(const struct span *span)
     return NULL;
 }
 
-/* `pages` counts those of dirty and of clean runs, of spans in use, and of these the shared ones. */
+/* `pages` counts those of dirty and of clean runs, of spans in use, and of these the shared ones.
+ */
 static const char *segment_check(const struct segment *segment, size_t pages[4])
 {
     size_t used = 0;

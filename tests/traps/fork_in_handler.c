@@ -1,7 +1,7 @@
 /*
- * fork_in_handler.c - a signal handler forks in the middle of malloc and free, in a program with one
- * thread: fork is safe in signal handlers there with glibc's malloc. The child ends at once, as it
- * must; the parent goes on, and all its blocks are as it wrote them.
+ * fork_in_handler.c - a signal handler forks in the middle of malloc and free, in a program with
+ * one thread: fork is safe in signal handlers there with glibc's malloc. The child ends at once, as
+ * it must; the parent goes on, and all its blocks are as it wrote them.
  *
  * Fault it finds: a handler of fork that waits for a lock which the interrupted call holds waits
  * for ever.

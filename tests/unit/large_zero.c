@@ -307,7 +307,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(what_is_short_is_written, spans_begin, spans_end),
         ROW_WITH(short_blocks_are_asked_about_while_that_pays, spans_begin, spans_end),
-        ROW_WITH(they_are_asked_about_more_and_more_rarely_where_it_does_not_pay, spans_begin, spans_end),
+        ROW_WITH(they_are_asked_about_more_and_more_rarely_where_it_does_not_pay, spans_begin,
+                 spans_end),
         ROW_WITH(of_what_was_hardly_touched_nothing_is_left, spans_begin, spans_end),
         ROW_WITH(what_is_mostly_there_is_written, spans_begin, spans_end),
         ROW_WITH(what_is_long_is_left_to_the_system, spans_begin, spans_end),

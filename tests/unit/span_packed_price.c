@@ -194,7 +194,8 @@ TEST(a_huge_page_that_is_refused_leaves_all_as_it_was)
     struct huge_price price = spans.huge_price;
     shop.huge_ns = 0;
     refused_take(OS_HUGE_PAGE);
-    assert_int_equal(spans.huge_price.wait, HUGE_WAIT_LEAST); /* it is not asked for at every range */
+    assert_int_equal(spans.huge_price.wait,
+                     HUGE_WAIT_LEAST); /* it is not asked for at every range */
     refused_take(OS_HUGE_PAGE);
     assert_int_equal(spans.huge_price.wait, 2 * HUGE_WAIT_LEAST);
     assert_int_equal(spans.huge_price.small_ns, price.small_ns);
