@@ -5,7 +5,7 @@
 
 #include "heap/thread.h"
 #include "heap/user_heaps.h"
-#include "stats/stats.h"
+#include "provider/limit.h"
 
 /* ---- One heap ---- */
 
@@ -58,7 +58,7 @@ void *heap_look_at_limit(struct heap *heap, void *block)
 /* Whether there would be so much if all heaps gave back all that they have but for huge blocks. */
 static bool trim_may_help(const struct heap *heap, size_t bytes)
 {
-    size_t mapped = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    size_t mapped = limit_used();
     /* relaxed: both change while this is read, and what comes of it is a guess */
     size_t huge = __atomic_load_n(&heap->spans.huge_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
     return provider_might_take(heap->spans.provider, bytes, mapped - size_min(mapped, huge));

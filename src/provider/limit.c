@@ -111,6 +111,11 @@ size_t limit_bytes(void)
     return options.limit == LIMIT_CGROUP ? group_limit_now() : options.limit;
 }
 
+size_t limit_used(void)
+{
+    return __atomic_load_n(&used, __ATOMIC_RELAXED);
+}
+
 bool limit_take(size_t bytes)
 {
     /* relaxed: a sum that is only compared with a bound */

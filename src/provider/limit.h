@@ -19,6 +19,9 @@ bool limit_take(size_t bytes);
 /* Counts `bytes` less. */
 void limit_give(size_t bytes);
 
+/* The bytes that are counted now. */
+size_t limit_used(void);
+
 /* The limit in force in bytes; SIZE_MAX: none. */
 size_t limit_bytes(void);
 

@@ -111,7 +111,8 @@ static bool want_huge(const struct provider *provider, void *start, size_t bytes
     (void)provider;
     if (huge && (options.huge_pages != HUGE_PAGES_ALWAYS || bytes < OS_HUGE_PAGE))
         return false;
-    os_advise_huge_pages(start, bytes, huge);
+    if (huge || options.huge_pages != HUGE_PAGES_NEVER) /* with `never` all of it was declined */
+        os_advise_huge_pages(start, bytes, huge);
     return huge;
 }
 
