@@ -18,15 +18,15 @@
 #include "provider/provider.h"
 #include "workload.h"
 
-static struct spans spans;
+static struct page_heap page_heap;
 static struct cells cells;
 
 static void begin(void)
 {
-    spans = (struct spans){0};
-    spans_init(&spans, &provider_os);
+    page_heap = (struct page_heap){0};
+    page_heap_init(&page_heap, &provider_os);
     cells = (struct cells){0};
-    cells_init(&cells, &spans);
+    cells_init(&cells, &page_heap);
 }
 
 static void begin_without_threshold(void)
@@ -38,14 +38,14 @@ static void begin_without_threshold(void)
 static void *take(size_t bytes)
 {
     struct misuse misuse;
-    return cells_take(&cells, bytes, MIN_ALIGN, true, &misuse);
+    return cells_alloc_any(&cells, bytes, MIN_ALIGN, true, &misuse);
 }
 
 static void give(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     cell_set_state(address, CELL_CACHED);
-    cells_give(&address, 1);
+    cells_free(&address, 1);
 }
 
 static void end(void)
@@ -55,7 +55,7 @@ static void end(void)
         fprintf(stderr, "cells: %s\n", wrong != NULL ? wrong : "all was freed, but spans are left");
         exit(1);
     }
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
 }
 
 static const struct method bins = {"bins", begin_without_threshold, take, give, end};

@@ -23,7 +23,7 @@ from circles import find_groups, shortest_circle
 from rust_uses import read_uses
 
 LAYERS = (
-    "base platform options stats provider meta segment span cell slab magazine heap report api"
+    "base platform options stats provider meta retention pageheap cell slab magazine heap report api"
 ).split()
 MAY_INCLUDE_PUBLIC = {"api", "heap", "report"}
 MAX_LINES = 600

@@ -59,11 +59,11 @@ def within(range, address):
 
 def span_around(address):
     """The span of malloc's heap that an address is in, found by walking; 0 if none is."""
-    spans = gdb.parse_and_eval("heap_default.spans")
-    for span in chain(spans["huge"]):
+    page_heap = gdb.parse_and_eval("heap_default.page_heap")
+    for span in chain(page_heap["huge"]):
         if within(span, address):
             return number(span)
-    for segment in [*each(spans["segments"], "segment"), *each(spans["cache"]["list"], "segment")]:
+    for segment in [*each(page_heap["segments"], "segment"), *each(page_heap["cache"]["list"], "segment")]:
         if within(segment, address):
             return next((number(span) for span in chain(segment["first"]) if within(span, address)), 0)
     return 0
@@ -78,7 +78,7 @@ def describe_slab(span, address):
         return "in the unused end of a slab of objects of %d bytes" % size
     start = base + (number(slab["first"]) + index) * size
     key = (number(gdb.parse_and_eval("page_map.key")) + start) & 0xFFFFFFFFFFFFFFFF
-    if index >= number(slab["virgin"]):
+    if index >= number(slab["fresh"]):
         state = "never handed out"
     elif number(slab["free_bits"][index // 64]) >> (index % 64) & 1:
         state = "free, in its slab"

@@ -89,7 +89,7 @@ void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)
     size_t bytes;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
         return or_no_memory(NULL);
-    return heap_take_zero_in(heap_in(heap), bytes);
+    return heap_alloc_zero_in(heap_in(heap), bytes);
 }
 
 void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
@@ -98,7 +98,7 @@ void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return heap_take_aligned_in(heap_in(heap), alignment, size);
+    return heap_alloc_aligned_in(heap_in(heap), alignment, size);
 }
 
 void snug_heap_free(snug_heap *heap, void *block)

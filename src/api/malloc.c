@@ -14,14 +14,14 @@
 static NOINLINE void *malloc_medium(size_t size, struct heap *heap, struct cache *cache)
 {
     void *cell = LIKELY(size <= CELL_MOST) ? cache_pop_cell(cache, size) : NULL;
-    return LIKELY(cell != NULL) ? cell : heap_take_with(heap, cache, size);
+    return LIKELY(cell != NULL) ? cell : heap_alloc_with(heap, cache, size);
 }
 
 NOINLINE void *malloc_slow(size_t size, struct heap *heap, struct cache *cache)
 {
     if (size > SMALL_MOST)
         return malloc_medium(size, heap, cache);
-    return heap_take_with(heap, cache, size);
+    return heap_alloc_with(heap, cache, size);
 }
 
 /* Cells, and what is not of malloc's heap. */
@@ -32,7 +32,7 @@ static NOINLINE void free_elsewhere(void *block, size_t class, struct heap *only
                     ? LIKELY(only == NULL) && cache_push_cell(thread_self.cache, address)
                     : heap_push_other(only, address, class);
     if (UNLIKELY(!done))
-        heap_give_of(only, block, class);
+        heap_free_of(only, block, class);
 }
 
 NOINLINE void free_slow(void *block, size_t class, struct heap *only)
@@ -40,7 +40,7 @@ NOINLINE void free_slow(void *block, size_t class, struct heap *only)
     if (class >= PAGE_MAP_CELL)
         free_elsewhere(block, class, only);
     else
-        heap_give_of(only, block, class);
+        heap_free_of(only, block, class);
 }
 
 /* The class of a page far from home takes longer to find. */
@@ -96,7 +96,7 @@ void *snug_calloc(size_t count, size_t size)
     size_t bytes;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
         return or_no_memory(NULL);
-    return heap_take_zero(bytes);
+    return heap_alloc_zero(bytes);
 }
 
 void *snug_realloc(void *block, size_t size)
@@ -126,7 +126,7 @@ void *snug_aligned_alloc(size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return heap_take_aligned(alignment, size);
+    return heap_alloc_aligned(alignment, size);
 }
 
 void *snug_memalign(size_t alignment, size_t size)
@@ -138,7 +138,7 @@ void *snug_memalign(size_t alignment, size_t size)
     size_t power = MIN_ALIGN;
     while (power < alignment)
         power *= 2;
-    return heap_take_aligned(power, size);
+    return heap_alloc_aligned(power, size);
 }
 
 int snug_posix_memalign(void **result, size_t alignment, size_t size)
@@ -146,7 +146,7 @@ int snug_posix_memalign(void **result, size_t alignment, size_t size)
     if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
         return EINVAL;
     int error = errno; /* which a failing system call of libc's may write */
-    void *block = heap_take_aligned(alignment, size);
+    void *block = heap_alloc_aligned(alignment, size);
     if (UNLIKELY(block == NULL))
         return ENOMEM; /* errno is that as well: glibc sets it, and programs read it */
     errno = error;
@@ -156,7 +156,7 @@ int snug_posix_memalign(void **result, size_t alignment, size_t size)
 
 void *snug_valloc(size_t size)
 {
-    return heap_take_aligned(os_page_size(), size);
+    return heap_alloc_aligned(os_page_size(), size);
 }
 
 void *snug_pvalloc(size_t size)
@@ -164,7 +164,7 @@ void *snug_pvalloc(size_t size)
     size_t page = os_page_size();
     if (UNLIKELY(size > MAX_REQUEST))
         return or_no_memory(NULL);
-    return heap_take_aligned(page, align_up(size + (size == 0), page));
+    return heap_alloc_aligned(page, align_up(size + (size == 0), page));
 }
 
 /* ---- Size ---- */

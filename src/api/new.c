@@ -68,7 +68,7 @@ static inline void *take(size_t size, size_t alignment)
     return alignment == 0 ? snug_malloc(size) : snug_aligned_alloc(alignment, size);
 }
 
-static COLD void *take_or_throw(size_t size, size_t alignment)
+static COLD void *alloc_or_throw(size_t size, size_t alignment)
 {
     for (;;) {
         new_handler handler = current_handler();
@@ -86,7 +86,7 @@ static COLD void *take_or_throw(size_t size, size_t alignment)
 static inline void *new_block(size_t size, size_t alignment)
 {
     void *block = take(size, alignment);
-    return __builtin_expect(block != NULL, 1) ? block : take_or_throw(size, alignment);
+    return __builtin_expect(block != NULL, 1) ? block : alloc_or_throw(size, alignment);
 }
 
 /* Each also as new[], which is the same. */
@@ -109,7 +109,7 @@ NEW(mSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment
 /* The nothrow forms return NULL whatever happens, also if the new handler throws, and C cannot
  * catch: when there is a handler, the runtime's own form is called, which tries the throwing one
  * above and catches. */
-static COLD void *take_quietly(size_t size, size_t alignment, const void *nothrow)
+static COLD void *alloc_quietly(size_t size, size_t alignment, const void *nothrow)
 {
     if (current_handler() == NULL)
         return NULL;
@@ -130,7 +130,7 @@ static COLD void *take_quietly(size_t size, size_t alignment, const void *nothro
 static inline void *new_quietly(size_t size, size_t alignment, const void *nothrow)
 {
     void *block = take(size, alignment);
-    return __builtin_expect(block != NULL, 1) ? block : take_quietly(size, alignment, nothrow);
+    return __builtin_expect(block != NULL, 1) ? block : alloc_quietly(size, alignment, nothrow);
 }
 
 NEW(mRKSt9nothrow_t, (size_t size, const void *nothrow), new_quietly(size, 0, nothrow))

@@ -24,7 +24,7 @@ enum { GIVES_PER_TICK = 4096 };
 /* A remainder must be able to serve the smallest request that is a cell. */
 enum { SPLIT_LEAST_UNITS = 16 };
 
-bool cells_init(struct cells *cells, struct spans *spans)
+bool cells_init(struct cells *cells, struct page_heap *page_heap)
 {
     /* 65 KiB of address space, of which only the pages for sizes that are freed are touched. */
     if (cells->free == NULL)
@@ -34,7 +34,7 @@ bool cells_init(struct cells *cells, struct spans *spans)
     lock_init(&cells->lock, RANK_CELLS);
     cells->split_least = SPLIT_LEAST_UNITS;
     /* release: who sees the cells in use sees them whole */
-    __atomic_store_n(&cells->spans, spans, __ATOMIC_RELEASE);
+    __atomic_store_n(&cells->page_heap, page_heap, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -109,7 +109,7 @@ static struct misuse misuse_of(uintptr_t block)
         return misuse;
     }
     struct cells *cells = cells_of(span);
-    lock_take(&cells->lock);
+    lock_acquire(&cells->lock);
     misuse = misuse_by_walk(span, block);
     lock_release(&cells->lock);
     return misuse;
@@ -220,20 +220,20 @@ static bool cells_are_packed(const struct cells *cells)
 
 static bool span_new(struct cells *cells)
 {
-    bool (*take)(struct spans *, struct span *, enum span_kind, size_t, size_t) =
-        cells_are_packed(cells) ? span_take_packed : span_take;
-    struct span *span = meta_take_from(cells->spans->meta, sizeof(*span));
+    bool (*take)(struct page_heap *, struct span *, enum span_kind, size_t, size_t) =
+        cells_are_packed(cells) ? span_alloc_packed : span_alloc;
+    struct span *span = meta_alloc_from(cells->page_heap->meta, sizeof(*span));
     if (span == NULL)
         return false;
     span->units = 1;
-    if (!take(cells->spans, span, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES)) {
-        meta_give_to(cells->spans->meta, span, sizeof(*span));
+    if (!take(cells->page_heap, span, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES)) {
+        meta_free_to(cells->page_heap->meta, span, sizeof(*span));
         return false;
     }
     /* release: see cells_of */
     __atomic_store_n(&span->owner, cells, __ATOMIC_RELEASE);
     page_map_fill_classes(span->start, span->pages,
-                          cells->spans->other ? PAGE_MAP_OTHER_CELL : PAGE_MAP_CELL);
+                          cells->page_heap->other ? PAGE_MAP_OTHER_CELL : PAGE_MAP_CELL);
     cells_count_span(cells, 1);
     /* What is left of the old top was too small for what is asked now; it waits in its list. */
     struct cell *old = cells->top;
@@ -258,7 +258,7 @@ static void span_release(struct cells *cells, struct span *span)
     cells_count_span(cells, (size_t)-1);
     cells_count_free(cells, 0, CELL_UNITS - 1);
     page_map_fill_classes(span->start, span->pages, 0);
-    span_give(cells->spans, span, 0);
+    span_free(cells->page_heap, span, 0);
     COUNT(cell_spans_released, 1);
 }
 
@@ -308,7 +308,7 @@ static size_t aligned_front(const struct cell *cell, size_t alignment)
     return (align_up(least, alignment) - block) / CELL_UNIT;
 }
 
-/* As cells_take_known says, of a block of `units`, `front` units into the top. */
+/* As cells_alloc says, of a block of `units`, `front` units into the top. */
 static size_t top_dirty_bytes(const struct cells *cells, size_t front, size_t units)
 {
     const char *block = (const char *)cells->top + front * CELL_UNIT + CELL_HEADER;
@@ -316,8 +316,8 @@ static size_t top_dirty_bytes(const struct cells *cells, size_t front, size_t un
     return cells->fresh_is_zero || below >= units * CELL_UNIT ? below : SIZE_MAX;
 }
 
-static void *take_locked(struct cells *cells, size_t units, size_t alignment, bool may_grow,
-                         struct misuse *misuse, size_t *dirty)
+static void *alloc_locked(struct cells *cells, size_t units, size_t alignment, bool may_grow,
+                          struct misuse *misuse, size_t *dirty)
 {
     size_t slack = alignment <= CELL_UNIT ? 0 : alignment / CELL_UNIT + CELL_LEAST_UNITS;
     struct cell *cell = cell_list_best(cells, units + slack);
@@ -338,24 +338,24 @@ static void *take_locked(struct cells *cells, size_t units, size_t alignment, bo
     cell = cell_cut(cells, cell, front, units, was_top);
     cells_count_free(cells, 0, cell->units);
     if (UNLIKELY(gone != 0))
-        cells_missed(cells, next_cell(cell), cell->units, free_units, gone);
+        cells_note_missed(cells, next_cell(cell), cell->units, free_units, gone);
     return cell_links(cell);
 }
 
-void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
-                 struct misuse *misuse)
+void *cells_alloc_any(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+                      struct misuse *misuse)
 {
     size_t dirty;
-    return cells_take_known(cells, bytes, alignment, may_grow, misuse, &dirty);
+    return cells_alloc(cells, bytes, alignment, may_grow, misuse, &dirty);
 }
 
-void *cells_take_known(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
-                       struct misuse *misuse, size_t *dirty)
+void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+                  struct misuse *misuse, size_t *dirty)
 {
     size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
     misuse->kind = MISUSE_NONE;
-    lock_take(&cells->lock);
-    void *block = take_locked(cells, units, alignment, may_grow, misuse, dirty);
+    lock_acquire(&cells->lock);
+    void *block = alloc_locked(cells, units, alignment, may_grow, misuse, dirty);
     if (LIKELY(block != NULL)) {
         GAUGE_ADD(cells->taken, 1);
         GAUGE_ADD(cells->taken_units, units);
@@ -367,7 +367,7 @@ void *cells_take_known(struct cells *cells, size_t bytes, size_t alignment, bool
 /* ---- Giving back ---- */
 
 /* Frees a cell, joining it with its neighbours. The lock must be held. */
-static inline struct misuse give_locked(struct cells *cells, struct span *span, struct cell *cell)
+static inline struct misuse free_locked(struct cells *cells, struct span *span, struct cell *cell)
 {
     struct cell *whole = cell;
     size_t given = cell->units, units = given, former = given;
@@ -407,7 +407,7 @@ static inline struct misuse give_locked(struct cells *cells, struct span *span, 
         if (units != CELL_UNITS - 1)
             cell_set_gone(cells, whole, gone);
         else /* its pages would have gone with it, or been used again by the next span */
-            demand_missed(&cells->demand, gone, cells->spans->now());
+            retention_missed(&cells->retention, gone, cells->page_heap->now());
     }
     return (struct misuse){.kind = MISUSE_NONE};
 }
@@ -437,7 +437,7 @@ static void tick(struct cells *cells, size_t gives)
         cells_tick(cells);
 }
 
-void cells_give(const uintptr_t *blocks, size_t count)
+void cells_free(const uintptr_t *blocks, size_t count)
 {
     struct cells *locked = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -446,14 +446,14 @@ void cells_give(const uintptr_t *blocks, size_t count)
         if (locked == NULL || cells != locked) {
             if (locked != NULL)
                 lock_release(&locked->lock);
-            lock_take(&cells->lock);
+            lock_acquire(&cells->lock);
             note_extremes(cells);
             locked = cells;
         }
         struct cell *cell = cell_of(blocks[i]);
         struct misuse misuse = damaged(cell);
         if (cell->state == CELL_CACHED && cell_is_sound(cell))
-            misuse = give_locked(cells, span, cell);
+            misuse = free_locked(cells, span, cell);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
             lock_release(&locked->lock);
             locked = NULL;
@@ -489,8 +489,8 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units, 
     cell->prev_free = prev_free;
     cells_count_free(cells, old_units, cell->units);
     if (UNLIKELY(gone != 0))
-        cells_missed(cells, next_cell(cell), cell->units - size_min(old_units, cell->units),
-                     room - old_units, gone);
+        cells_note_missed(cells, next_cell(cell), cell->units - size_min(old_units, cell->units),
+                          room - old_units, gone);
     return true;
 }
 
@@ -498,7 +498,7 @@ bool cell_resize(uintptr_t block, size_t bytes, size_t wish)
 {
     struct cells *cells = cells_of(span_of(block));
     size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
-    lock_take(&cells->lock);
+    lock_acquire(&cells->lock);
     bool done = resize_locked(cells, cell_of(block), units, cell_units(wish));
     lock_release(&cells->lock);
     return done;

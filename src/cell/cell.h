@@ -28,7 +28,7 @@
 
 #include "meta/misuse.h"
 #include "meta/page_map.h"
-#include "span/span.h"
+#include "pageheap/page_heap.h"
 
 #define CELL_UNIT ((size_t)16)
 #define CELL_HEADER ((size_t)8)
@@ -67,14 +67,14 @@ struct free_links;
 struct cells {
     struct lock lock;
     uint32_t split_least; /* units, at least 2: smaller remainders are not split off */
-    struct spans *spans;
-    uint32_t ticks;       /* of purging */
-    uint32_t gives;       /* since the last tick */
-    size_t kept_least;    /* the least of cells_kept_pages since then, */
-    size_t used_most;     /* and the most units in use */
-    size_t aged_units;    /* == sum over the lists of CELL_AGED_UNITS and more, */
-    size_t gone_pages;    /* and of cell_gone over the same cells */
-    struct demand demand; /* how many free pages are worth keeping */
+    struct page_heap *page_heap;
+    uint32_t ticks;             /* of purging */
+    uint32_t gives;             /* since the last tick */
+    size_t kept_least;          /* the least of cells_kept_pages since then, */
+    size_t used_most;           /* and the most units in use */
+    size_t aged_units;          /* == sum over the lists of CELL_AGED_UNITS and more, */
+    size_t gone_pages;          /* and of cell_gone over the same cells */
+    struct retention retention; /* how many free pages are worth keeping */
     size_t span_count;
     size_t taken;       /* cells, ever */
     size_t taken_units; /* and the units in them */
@@ -89,22 +89,22 @@ struct cells {
 };
 
 /* `cells` must be zero, but may have its table of lists already. False: no memory for that. */
-bool cells_init(struct cells *cells, struct spans *spans);
+bool cells_init(struct cells *cells, struct page_heap *page_heap);
 
 /* A block of at least `bytes` (at most CELL_MOST) at a multiple of `alignment` (a power of two, at
  * most PAGE_BYTES), or NULL. Takes a new span only if `may_grow`. If free cells turn out to be
  * damaged, says so in `*misuse`, and the block is NULL. */
-void *cells_take(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
-                 struct misuse *misuse);
+void *cells_alloc_any(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+                      struct misuse *misuse);
 
 /* The same; behind its first `*dirty` bytes the block is known to be zero. SIZE_MAX: nothing is
  * known of it; otherwise what may not be zero was in use not long ago. */
-void *cells_take_known(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
-                       struct misuse *misuse, size_t *dirty);
+void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+                  struct misuse *misuse, size_t *dirty);
 
 /* Gives blocks back, which must be in the state CELL_CACHED, of whatever cells. What is wrong is
  * reported as misuse of free when no lock is held. */
-void cells_give(const uintptr_t *blocks, size_t count);
+void cells_free(const uintptr_t *blocks, size_t count);
 
 /* Makes a live block larger or smaller in place, for `bytes` or, if there is room, up to `wish` (at
  * most CELL_MOST). False: it cannot be, and is as before. */
@@ -131,9 +131,9 @@ const char *cells_check(struct cells *cells);
 /* Bytes of cells that are not free, read without the lock: a hint. */
 static inline size_t cells_used_bytes(const struct cells *cells)
 {
-    size_t spans = __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
+    size_t page_heap = __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
     size_t idle = __atomic_load_n(&cells->free_units, __ATOMIC_RELAXED) * CELL_UNIT;
-    return spans > idle ? spans - idle : 0;
+    return page_heap > idle ? page_heap - idle : 0;
 }
 
 /* Free pages that are in memory, and need not be. The top, at most a span, does not count. The lock

@@ -126,9 +126,9 @@ static const char *cell_spans_check(struct cells *cells)
     const char *wrong = NULL;
     size_t free_units = 0;
     size_t count = 0;
-    struct spans *spans = cells->spans;
-    lock_take(&spans->lock);
-    LIST_EACH(node, &spans->segments)
+    struct page_heap *page_heap = cells->page_heap;
+    lock_acquire(&page_heap->lock);
+    LIST_EACH(node, &page_heap->segments)
     {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         EACH_SPAN(span, segment)
@@ -137,7 +137,7 @@ static const char *cell_spans_check(struct cells *cells)
             count++;
         }
     }
-    lock_release(&spans->lock);
+    lock_release(&page_heap->lock);
     if (wrong == NULL && count != cells->span_count)
         wrong = "the count of cell spans is wrong";
     if (wrong == NULL && free_units != cells->free_units)
@@ -148,7 +148,7 @@ static const char *cell_spans_check(struct cells *cells)
 const char *cells_check(struct cells *cells)
 {
     struct aged aged = {0, 0};
-    lock_take(&cells->lock);
+    lock_acquire(&cells->lock);
     const char *wrong = lists_check(cells, &aged);
     if (wrong == NULL)
         wrong = cell_spans_check(cells);

@@ -132,8 +132,8 @@ void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages);
 
 /* Call when `units` of `free_units`, `gone` pages of which were not in memory, were taken, after
  * which `rest` follows: what is left of them, or a cell that is not free. */
-void cells_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
-                  size_t gone);
+void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
+                       size_t gone);
 
 /* Call at every so many frees: ends what is to be ended, and gives back what is not worth keeping.
  */

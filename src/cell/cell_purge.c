@@ -5,9 +5,9 @@
  * is not part of the program's working set. Its first and last bytes stay, they hold its header,
  * links and trailer; the whole pages between them go, unless there is reason to keep so much.
  *
- * What that is, is learned as for free spans (span/demand.h): pages that went and were soon wanted
- * again should have been kept, and what stays free through a whole epoch should have gone. So of a
- * program that frees some 30 MiB at each turn the first turn's pages go, and no others.
+ * What that is, is learned as for free spans (retention/retention.h): pages that went and were soon
+ * wanted again should have been kept, and what stays free through a whole epoch should have gone.
+ * So of a program that frees some 30 MiB at each turn the first turn's pages go, and no others.
  *
  * Cost: a walk over the lists of large cells at every tick in which more is kept than should be;
  * one system call for each cell purged, the largest first, until only what was learned is kept.
@@ -29,14 +29,14 @@ void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages)
 }
 
 /* Which cells are purged. */
-enum thoroughness {
+enum purge_scope {
     IDLE_APART, /* those that stayed free, but not where there are huge pages */
     IDLE,       /* those that stayed free */
     ALL
 };
 
 /* Returns the pages that went. */
-static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum thoroughness how)
+static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum purge_scope how)
 {
     uintptr_t start;
     size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
@@ -46,9 +46,9 @@ static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum thoroug
     if (span_has_huge_pages(span)) {
         if (how == IDLE_APART)
             return 0;
-        span_loosen(cells->spans, span);
+        span_split_huge(cells->page_heap, span);
     }
-    const struct provider *provider = cells->spans->provider;
+    const struct provider *provider = cells->page_heap->provider;
     if (!provider->purge(provider, (void *)start, pages << PAGE_SHIFT))
         return 0;
     cell_set_gone(cells, cell, pages);
@@ -57,7 +57,7 @@ static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum thoroug
 
 /* Purges, the largest cells first, until `keep` pages are kept. Returns the pages that went. The
  * lock must be held. */
-static size_t purge_idle(struct cells *cells, enum thoroughness how, size_t keep)
+static size_t purge_idle(struct cells *cells, enum purge_scope how, size_t keep)
 {
     size_t purged = 0;
     if (cells->top != NULL && cells->top->units >= CELL_AGED_UNITS)
@@ -75,7 +75,7 @@ static size_t purge_idle(struct cells *cells, enum thoroughness how, size_t keep
 
 size_t cells_purge(struct cells *cells, bool all)
 {
-    lock_take(&cells->lock);
+    lock_acquire(&cells->lock);
     size_t purged = purge_idle(cells, all ? ALL : IDLE, 0);
     lock_release(&cells->lock);
     return purged << PAGE_SHIFT;
@@ -88,14 +88,14 @@ static size_t units_to_pages(size_t units)
     return units * CELL_UNIT >> PAGE_SHIFT;
 }
 
-void cells_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
-                  size_t gone)
+void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
+                       size_t gone)
 {
     /* What was freed last lies at the beginning, so the pages that are there count as taken first.
      */
     size_t there = units_to_pages(free_units) - gone, taken = units_to_pages(units);
     size_t missed = size_min(taken - size_min(taken, there), gone);
-    demand_missed(&cells->demand, missed, cells->spans->now());
+    retention_missed(&cells->retention, missed, cells->page_heap->now());
     /* relaxed: as in cell_is_free */
     bool is_free = __atomic_load_n(&rest->state, __ATOMIC_RELAXED) == CELL_FREE;
     if (is_free && rest->units >= CELL_AGED_UNITS)
@@ -104,23 +104,23 @@ void cells_missed(struct cells *cells, struct cell *rest, size_t units, size_t f
 
 void cells_tick(struct cells *cells)
 {
-    struct demand *demand = &cells->demand;
-    uint64_t now = cells->spans->now();
+    struct retention *retention = &cells->retention;
+    uint64_t now = cells->page_heap->now();
     size_t kept = cells_kept_pages(cells);
     size_t used = cells_used_bytes(cells) >> PAGE_SHIFT;
     size_t base = size_max(options.dirty >> PAGE_SHIFT, used / 8);
-    demand_see(demand, size_min(kept, cells->kept_least), units_to_pages(cells->used_most));
-    demand_tick(demand, kept, base, used, now);
+    retention_see(retention, size_min(kept, cells->kept_least), units_to_pages(cells->used_most));
+    retention_tick(retention, kept, base, used, now);
     cells->gives = 0;
     cells->ticks++;
-    size_t bound = demand_bound(demand, base, used);
+    size_t bound = retention_bound(retention, base, used);
     if (kept > bound) {
         /* A part of a huge page that is free now may well be in use, or free as a whole with its
          * span, soon. Not so when there are that many. */
         size_t purged =
             purge_idle(cells, kept > 2 * bound ? IDLE : IDLE_APART, bound - size_min(bound, base));
         if (purged != 0)
-            demand_purged(demand, purged, now);
+            retention_released(retention, purged, now);
     }
     cells->kept_least = cells_kept_pages(cells);
     cells->used_most = 0;

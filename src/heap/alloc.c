@@ -4,7 +4,7 @@
  *
  *   take:  poll, the thread's cache of the heap; then by size
  *          small   its magazine; spare -> depot -> slabs -> pages (cache_refill)
- *          medium  its quick lists; free cells -> pages (arenas_take_cell)
+ *          medium  its quick lists; free cells -> pages (arenas_alloc_cell)
  *          large   pages
  *          and if there was nothing, again, as long as heap_reclaim finds something to give back
  *   give:  poll, where the pointer is, the thread's cache; then the same way back
@@ -21,16 +21,16 @@
 
 /* ---- Taking ---- */
 
-void *cell_take(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
+void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     struct misuse misuse;
-    void *block = arenas_take_cell(&heap->arenas, bytes, alignment, &misuse, dirty);
+    void *block = arenas_alloc_cell(&heap->arenas, bytes, alignment, &misuse, dirty);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);
     return block;
 }
 
-static void *take_medium(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty)
+static void *alloc_medium(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty)
 {
     void *block = cache_pop_cell(cache, bytes);
     if (block != NULL) {
@@ -38,56 +38,56 @@ static void *take_medium(struct heap *heap, struct cache *cache, size_t bytes, s
         return block;
     }
     cache_miss_cell(cache, bytes);
-    return cell_take(heap, bytes, MIN_ALIGN, dirty);
+    return cell_alloc_slow(heap, bytes, MIN_ALIGN, dirty);
 }
 
-static void *take_medium_aligned(struct heap *heap, struct cache *cache, size_t bytes,
-                                 size_t alignment)
+static void *alloc_medium_aligned(struct heap *heap, struct cache *cache, size_t bytes,
+                                  size_t alignment)
 {
     bytes = size_max(bytes, SMALL_MOST + 1);
     size_t dirty;
     void *block = cache_pop_cell_aligned(cache, bytes, alignment);
-    return block != NULL ? block : cell_take(heap, bytes, alignment, &dirty);
+    return block != NULL ? block : cell_alloc_slow(heap, bytes, alignment, &dirty);
 }
 
-static void *take_object(struct heap *heap, struct cache *cache, size_t class)
+static void *alloc_object(struct heap *heap, struct cache *cache, size_t class)
 {
     return LIKELY(cache_exists(cache)) ? cache_refill(cache, class)
-                                       : object_take(&heap->arenas, class);
+                                       : object_alloc(&heap->arenas, class);
 }
 
-static NOINLINE void *take_compact(struct heap *heap, struct cache *cache, size_t class)
+static NOINLINE void *alloc_compact(struct heap *heap, struct cache *cache, size_t class)
 {
     class = class_compact(class);
-    void *object = take_object(heap, cache, class);
-    return object != NULL ? object : object_take_larger(&heap->arenas, class);
+    void *object = alloc_object(heap, cache, class);
+    return object != NULL ? object : object_alloc_larger(&heap->arenas, class);
 }
 
 /* A cell instead of an object of a class that is seldom asked for; NULL if it is not such a one. */
-static NOINLINE void *take_cold(struct heap *heap, const struct cache *cache, size_t class)
+static NOINLINE void *alloc_cold(struct heap *heap, const struct cache *cache, size_t class)
 {
     size_t dirty;
     if (*cache->top[class] >= MARK_LIMIT || !arenas_class_is_cold(&heap->arenas, class))
         return NULL;
-    return cell_take(heap, class_bytes(class), MIN_ALIGN, &dirty);
+    return cell_alloc_slow(heap, class_bytes(class), MIN_ALIGN, &dirty);
 }
 
-static inline void *take_small(struct heap *heap, struct cache *cache, size_t class)
+static inline void *alloc_small(struct heap *heap, struct cache *cache, size_t class)
 {
-    if (UNLIKELY(heap->spans.compact))
-        return take_compact(heap, cache, class);
-    void *cell = UNLIKELY(class >= COLD_CLASS_LEAST) ? take_cold(heap, cache, class) : NULL;
-    return UNLIKELY(cell != NULL) ? cell : take_object(heap, cache, class);
+    if (UNLIKELY(heap->page_heap.compact))
+        return alloc_compact(heap, cache, class);
+    void *cell = UNLIKELY(class >= COLD_CLASS_LEAST) ? alloc_cold(heap, cache, class) : NULL;
+    return UNLIKELY(cell != NULL) ? cell : alloc_object(heap, cache, class);
 }
 
-static void *take_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
+static void *alloc_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     arenas_end_orphans_once(&heap->arenas);
-    return large_take(&heap->spans, bytes, alignment, dirty);
+    return large_alloc(&heap->page_heap, bytes, alignment, dirty);
 }
 
-static void *take_aligned(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                          size_t *dirty)
+static void *alloc_aligned(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                           size_t *dirty)
 {
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
@@ -96,44 +96,44 @@ static void *take_aligned(struct heap *heap, struct cache *cache, size_t alignme
     /* All multiples of the size are multiples of the alignment, counted from a 64 KiB boundary: the
      * grid does the rest. */
     if (rounded <= SMALL_MOST)
-        return take_object(heap, cache, class_of_size(rounded));
+        return alloc_object(heap, cache, class_of_size(rounded));
     if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
-        return take_medium_aligned(heap, cache, bytes, alignment);
-    return take_large(heap, bytes, alignment, dirty);
+        return alloc_medium_aligned(heap, cache, bytes, alignment);
+    return alloc_large(heap, bytes, alignment, dirty);
 }
 
-static NOINLINE void *take_larger(struct heap *heap, struct cache *cache, size_t bytes,
-                                  size_t *dirty)
+static NOINLINE void *alloc_larger(struct heap *heap, struct cache *cache, size_t bytes,
+                                   size_t *dirty)
 {
     if (bytes <= medium_most(heap))
-        return take_medium(heap, cache, bytes, dirty);
-    return take_large(heap, bytes, MIN_ALIGN, dirty);
+        return alloc_medium(heap, cache, bytes, dirty);
+    return alloc_large(heap, bytes, MIN_ALIGN, dirty);
 }
 
-static ALWAYS_INLINE void *take_once(struct heap *heap, struct cache *cache, size_t alignment,
-                                     size_t bytes, size_t *dirty)
+static ALWAYS_INLINE void *alloc_once(struct heap *heap, struct cache *cache, size_t alignment,
+                                      size_t bytes, size_t *dirty)
 {
     *dirty = SIZE_MAX;
     if (UNLIKELY(alignment > MIN_ALIGN))
-        return take_aligned(heap, cache, alignment, bytes, dirty);
+        return alloc_aligned(heap, cache, alignment, bytes, dirty);
     if (UNLIKELY(bytes > SMALL_MOST))
-        return take_larger(heap, cache, bytes, dirty);
+        return alloc_larger(heap, cache, bytes, dirty);
     size_t class = class_of_size(bytes + (bytes == 0));
     sample_request(class, bytes);
-    return take_small(heap, cache, class);
+    return alloc_small(heap, cache, class);
 }
 
 /* There was nothing. */
-static COLD void *take_again(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                             size_t *dirty)
+static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t alignment,
+                              size_t bytes, size_t *dirty)
 {
     void *block = NULL;
     enum reclaim_step step = RECLAIM_OWN;
     while (block == NULL && heap_reclaim(heap, size_max(bytes, alignment), &step)) {
-        block = take_once(heap, cache, alignment, bytes, dirty);
+        block = alloc_once(heap, cache, alignment, bytes, dirty);
         /* Where a span of cells has no room, pages may have. */
         if (block == NULL && bytes > SMALL_MOST && bytes <= CELL_MOST)
-            block = take_large(heap, bytes, alignment, dirty);
+            block = alloc_large(heap, bytes, alignment, dirty);
     }
     if (block == NULL)
         errno = ENOMEM;
@@ -143,52 +143,52 @@ static COLD void *take_again(struct heap *heap, struct cache *cache, size_t alig
 static ALWAYS_INLINE void *take(struct heap *heap, struct cache *cache, size_t alignment,
                                 size_t bytes, size_t *dirty)
 {
-    void *block = take_once(heap, cache, alignment, bytes, dirty);
+    void *block = alloc_once(heap, cache, alignment, bytes, dirty);
     if (UNLIKELY(block == NULL))
-        return take_again(heap, cache, alignment, bytes, dirty);
+        return alloc_again(heap, cache, alignment, bytes, dirty);
     return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
 }
 
-void *block_take(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                 size_t *dirty)
+void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                  size_t *dirty)
 {
     return take(heap, cache, alignment, bytes, dirty);
 }
 
 /* The way in, here and twice below. */
-void *heap_take_with(struct heap *heap, struct cache *cache, size_t bytes)
+void *heap_alloc_with(struct heap *heap, struct cache *cache, size_t bytes)
 {
     size_t dirty;
     events_poll();
     return take(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
 }
 
-void *heap_take_in(struct heap *heap, size_t bytes)
+void *heap_alloc_in(struct heap *heap, size_t bytes)
 {
-    return heap_take_with(heap, heap_cache_if_any(heap), bytes);
+    return heap_alloc_with(heap, heap_cache_if_any(heap), bytes);
 }
 
-void *heap_take_zero_in(struct heap *heap, size_t bytes)
+void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     size_t dirty;
     events_poll();
-    void *block = block_take(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
+    void *block = block_alloc(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
     if (block == NULL || dirty == 0)
         return block;
     /* Of what was in use not long ago most is in the processor's caches, and soon written. */
     bool cold = dirty == SIZE_MAX && bytes > SMALL_MOST;
     if (bytes > medium_most(heap) || cold)
-        block_zero(&heap->spans, block, size_min(bytes, dirty));
+        block_zero(&heap->page_heap, block, size_min(bytes, dirty));
     else
         memset(block, 0, size_min(bytes, dirty));
     return block;
 }
 
-void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
+void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t dirty;
     events_poll();
-    return block_take(heap, heap_cache(heap), alignment, bytes, &dirty);
+    return block_alloc(heap, heap_cache(heap), alignment, bytes, &dirty);
 }
 
 /* ---- What a pointer is ---- */
@@ -197,7 +197,7 @@ void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
  * without a lock. */
 static bool small_is_sound(const struct heap *heap, uintptr_t address, size_t class)
 {
-    if (heap->spans.untouched)
+    if (heap->page_heap.untouched)
         return slab_misuse(address).kind == MISUSE_NONE;
     return on_grid(address, class) && *object_key_word(address) != object_key(address);
 }
@@ -205,19 +205,19 @@ static bool small_is_sound(const struct heap *heap, uintptr_t address, size_t cl
 /* What is wrong with a pointer into a slab for which small_is_sound is false. */
 static struct misuse small_misuse(const struct heap *heap, uintptr_t address, size_t class)
 {
-    if (!on_grid(address, class) || heap->spans.untouched)
+    if (!on_grid(address, class) || heap->page_heap.untouched)
         return slab_misuse(address);
     return (struct misuse){MISUSE_DOUBLE_FREE, address, class_bytes(class), 0};
 }
 
 static bool has_large(struct heap *heap, void *context)
 {
-    return large_has(&heap->spans, *(uintptr_t *)context);
+    return large_has(&heap->page_heap, *(uintptr_t *)context);
 }
 
 static bool covers(struct heap *heap, void *context)
 {
-    return large_covers(&heap->spans, *(uintptr_t *)context);
+    return large_covers(&heap->page_heap, *(uintptr_t *)context);
 }
 
 /* The heap that has a large block at an address; otherwise the one in whose memory it is; if none
@@ -238,7 +238,7 @@ NOINLINE struct place place_elsewhere(uintptr_t address)
     struct place place = {&heap_default, 0};
     if (entry_is_span(entry)) {
         const struct span *span = (const struct span *)entry;
-        place.heap = heap_of_spans(span_home(span));
+        place.heap = heap_of_page_heap(span_home(span));
         if (span->kind == SPAN_SLAB)
             place.class = span->class;
         else if (span->kind == SPAN_CELLS)
@@ -269,7 +269,7 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
     size_t bytes = 0;
     heap_init();
     if (place.class == 0)
-        misuse = large_usable(&place.heap->spans, address, &bytes);
+        misuse = large_usable(&place.heap->page_heap, address, &bytes);
     else if (place.class == PAGE_MAP_CELL)
         misuse = cell_usable(address, &bytes);
     else if (small_is_sound(place.heap, address, place.class))
@@ -288,50 +288,50 @@ size_t heap_usable(const void *block, const char *call)
 
 /* ---- Freeing ---- */
 
-static inline void give_small(struct heap *heap, struct cache *cache, uintptr_t address,
+static inline void free_small(struct heap *heap, struct cache *cache, uintptr_t address,
                               size_t class)
 {
     bool room = cache->top[class][-1] >= MARK_LIMIT ||
                 (cache_exists(cache) && cache_make_room(cache, class));
     if (UNLIKELY(!room)) {
-        object_give(address);
+        object_free(address);
     } else if (UNLIKELY(!cache_push_of(cache, address, class))) {
         struct misuse misuse = small_misuse(heap, address, class);
         misuse_report("free", &misuse);
     }
 }
 
-static void give_cell(struct cache *cache, uintptr_t address)
+static void free_cell(struct cache *cache, uintptr_t address)
 {
     struct misuse misuse = cell_misuse(address);
     if (LIKELY(misuse.kind == MISUSE_NONE))
-        cache_give_cell(cache, address);
+        cache_free_cell(cache, address);
     else
         misuse_report("free", &misuse);
 }
 
-static void give_large(struct heap *heap, uintptr_t address)
+static void free_large(struct heap *heap, uintptr_t address)
 {
-    struct misuse misuse = large_give(&heap->spans, address);
+    struct misuse misuse = large_free(&heap->page_heap, address);
     misuse_report("free", &misuse);
 }
 
-void block_give(struct place place, struct cache *cache, uintptr_t address)
+void block_free(struct place place, struct cache *cache, uintptr_t address)
 {
     if (place.class == 0)
-        give_large(place.heap, address);
+        free_large(place.heap, address);
     else if (place.class == PAGE_MAP_CELL)
-        give_cell(cache, address);
+        free_cell(cache, address);
     else
-        give_small(place.heap, cache, address, place.class);
+        free_small(place.heap, cache, address, place.class);
 }
 
 /* What is no small object of malloc's heap. */
-static NOINLINE void give_other(struct heap *only, uintptr_t address, size_t byte)
+static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byte)
 {
     struct place place = place_of(address, byte);
     if (LIKELY(only == NULL || only == place.heap)) {
-        block_give(place, heap_cache(place.heap), address);
+        block_free(place, heap_cache(place.heap), address);
     } else {
         struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = address};
         misuse_report("free", &misuse);
@@ -339,7 +339,7 @@ static NOINLINE void give_other(struct heap *only, uintptr_t address, size_t byt
 }
 
 /* The way out. */
-void heap_give_of(struct heap *only, void *block, size_t byte)
+void heap_free_of(struct heap *only, void *block, size_t byte)
 {
     if (block == NULL)
         return;
@@ -347,8 +347,8 @@ void heap_give_of(struct heap *only, void *block, size_t byte)
     events_poll();
     uintptr_t address = (uintptr_t)block;
     if (byte != 0 && byte < PAGE_MAP_CELL && only == NULL)
-        give_small(&heap_default, heap_cache(&heap_default), address, byte);
+        free_small(&heap_default, heap_cache(&heap_default), address, byte);
     else
-        give_other(only, address, byte);
+        free_other(only, address, byte);
     errno = error;
 }

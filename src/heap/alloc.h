@@ -30,18 +30,18 @@ size_t place_usable(struct place place, uintptr_t address, const char *call);
 /* The largest block that is no large one. */
 static inline size_t medium_most(const struct heap *heap)
 {
-    return heap->spans.compact ? SMALL_MOST : CELL_MOST;
+    return heap->page_heap.compact ? SMALL_MOST : CELL_MOST;
 }
 
 /* A block of any size and alignment, or NULL. `cache`: the thread's, of that heap. Behind its first
  * `*dirty` bytes the block is known to be zero. */
-void *block_take(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                 size_t *dirty);
+void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                  size_t *dirty);
 
 /* A cell that does not come from a thread's quick lists; NULL if that cannot be. */
-void *cell_take(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty);
+void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty);
 
 /* Frees what is at a place; reports what is no block. */
-void block_give(struct place place, struct cache *cache, uintptr_t address);
+void block_free(struct place place, struct cache *cache, uintptr_t address);
 
 #endif

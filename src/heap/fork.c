@@ -24,8 +24,8 @@ static void each_lock(void (*act)(struct lock *lock))
         arenas_each_lock_of(&heap_default.arenas, ranks[i], act);
         heaps_each_lock_of(ranks[i], act);
     }
-    act(&heap_default.spans.lock);
-    heaps_each_lock_of(RANK_SPANS, act);
+    act(&heap_default.page_heap.lock);
+    heaps_each_lock_of(RANK_PAGE_HEAP, act);
     provider_files_each_lock(act);
     act(&meta_system.lock);
 }
@@ -38,11 +38,11 @@ static bool locks_taken;
 static void locks_take(void)
 {
     lock_rank_allow_many(true);
-    lock_take(heap_init_lock());
-    heaps_each_lock_of(RANK_HEAPS, lock_take);
-    lock_take(&heap_default.arenas.lock);
-    heaps_each_lock_of(RANK_ARENAS, lock_take);
-    each_lock(lock_take);
+    lock_acquire(heap_init_lock());
+    heaps_each_lock_of(RANK_HEAPS, lock_acquire);
+    lock_acquire(&heap_default.arenas.lock);
+    heaps_each_lock_of(RANK_ARENAS, lock_acquire);
+    each_lock(lock_acquire);
     lock_fork_begin();
     locks_taken = true;
 }

@@ -9,10 +9,10 @@
 #define SNUG_HEAP_HEAP_H
 
 #include "magazine/cache.h"
-#include "span/large.h"
+#include "pageheap/large.h"
 
 struct heap {
-    struct spans spans;
+    struct page_heap page_heap;
     struct arenas arenas;
     uint64_t id; /* no other heap of the process has, or had, the same; 0: malloc's */
     struct heap_record *record; /* NULL for malloc's; see heaps.h */
@@ -26,46 +26,46 @@ extern struct heap heap_default;
  * Each looks once whether something is asked for (stats/event.h), on the way in. */
 
 /* A block of `bytes` of a heap, or NULL. */
-void *heap_take_in(struct heap *heap, size_t bytes);
+void *heap_alloc_in(struct heap *heap, size_t bytes);
 
 /* The same for who has looked up the thread's cache of that heap; it may be `cache_none`. */
-void *heap_take_with(struct heap *heap, struct cache *cache, size_t bytes);
+void *heap_alloc_with(struct heap *heap, struct cache *cache, size_t bytes);
 
 /* The same, all zero. */
-void *heap_take_zero_in(struct heap *heap, size_t bytes);
+void *heap_alloc_zero_in(struct heap *heap, size_t bytes);
 
 /* The same, at a multiple of `alignment`, a power of two. */
-void *heap_take_aligned_in(struct heap *heap, size_t alignment, size_t bytes);
+void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes);
 
 /* Frees a block, whose page has this class byte, of heap `only`, or if that is NULL of any; reports
  * what is none. */
-void heap_give_of(struct heap *only, void *block, size_t byte);
+void heap_free_of(struct heap *only, void *block, size_t byte);
 
 /* The same for malloc's heap, for a block of any heap and of one. NULL is no block, and nothing is
  * done. */
-static inline void *heap_take(size_t bytes)
+static inline void *heap_alloc(size_t bytes)
 {
-    return heap_take_in(&heap_default, bytes);
+    return heap_alloc_in(&heap_default, bytes);
 }
 
-static inline void *heap_take_zero(size_t bytes)
+static inline void *heap_alloc_zero(size_t bytes)
 {
-    return heap_take_zero_in(&heap_default, bytes);
+    return heap_alloc_zero_in(&heap_default, bytes);
 }
 
-static inline void *heap_take_aligned(size_t alignment, size_t bytes)
+static inline void *heap_alloc_aligned(size_t alignment, size_t bytes)
 {
-    return heap_take_aligned_in(&heap_default, alignment, bytes);
+    return heap_alloc_aligned_in(&heap_default, alignment, bytes);
 }
 
-static inline void heap_give(void *block)
+static inline void heap_free(void *block)
 {
-    heap_give_of(NULL, block, page_map_class((uintptr_t)block));
+    heap_free_of(NULL, block, page_map_class((uintptr_t)block));
 }
 
-static inline void heap_give_in(struct heap *heap, void *block)
+static inline void heap_free_in(struct heap *heap, void *block)
 {
-    heap_give_of(heap, block, page_map_class((uintptr_t)block));
+    heap_free_of(heap, block, page_map_class((uintptr_t)block));
 }
 
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.

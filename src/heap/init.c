@@ -37,16 +37,16 @@ void heap_init(void)
     /* acquire: pairs with the release below */
     if (__atomic_load_n(&init_done, __ATOMIC_ACQUIRE))
         return;
-    lock_take(&init_lock);
+    lock_acquire(&init_lock);
     if (!init_done) {
         heap_read_options(os_environment());
         size_classes_init();
         /* Bits 62 and 63 make the key of any address no address, no small number and no text. */
         page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
-        spans_init(&heap_default.spans, heap_source());
-        spans_prepare(&heap_default.spans); /* and with it the home of the page map */
+        page_heap_init(&heap_default.page_heap, heap_source());
+        page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
         unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
-        arenas_init(&heap_default.arenas, &heap_default.spans, &first_arena, arenas);
+        arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
         /* release: who sees the heap ready sees it whole */
         __atomic_store_n(&init_done, true, __ATOMIC_RELEASE);
     }

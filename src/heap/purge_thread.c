@@ -28,26 +28,26 @@ static bool begin_running(void)
     return __atomic_exchange_n(&running, 1, __ATOMIC_RELAXED) == 0;
 }
 
-static uint64_t due_of(const struct spans *spans)
+static uint64_t due_of(const struct page_heap *page_heap)
 {
-    return __atomic_load_n(&spans->tick_due, __ATOMIC_RELAXED);
+    return __atomic_load_n(&page_heap->tick_due, __ATOMIC_RELAXED);
 }
 
 static void *run(void *argument)
 {
-    struct spans *spans = argument;
+    struct page_heap *page_heap = argument;
     do {
-        for (uint64_t due; (due = due_of(spans)) != UINT64_MAX;) {
-            uint64_t now = spans->now();
+        for (uint64_t due; (due = due_of(page_heap)) != UINT64_MAX;) {
+            uint64_t now = page_heap->now();
             uint64_t left = due > now ? due - now : 0;
             os_sleep(left < SLEEP_LEAST ? SLEEP_LEAST : left > SLEEP_MOST ? SLEEP_MOST : left);
-            if (spans_tick_is_due(spans))
-                spans_tick(spans);
+            if (page_heap_tick_is_due(page_heap))
+                page_heap_tick(page_heap);
             events_poll(); /* what others ask for, in a program that sleeps itself */
         }
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
         /* If there is something again, and nobody has started another one meanwhile. */
-    } while (due_of(spans) != UINT64_MAX && begin_running());
+    } while (due_of(page_heap) != UINT64_MAX && begin_running());
     return NULL;
 }
 
@@ -59,7 +59,7 @@ static void start(void)
     if (now < __atomic_load_n(&refused_until, __ATOMIC_RELAXED) ||
         __atomic_load_n(&running, __ATOMIC_RELAXED) != 0 || !begin_running())
         return;
-    if (!os_thread_start(run, &heap_default.spans)) {
+    if (!os_thread_start(run, &heap_default.page_heap)) {
         __atomic_store_n(&refused_until, now + REFUSED_NANOSECONDS, __ATOMIC_RELAXED);
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
     }

@@ -16,7 +16,7 @@ size_t heap_trim_of(struct heap *heap, size_t keep)
         cache_flush(cache);
     arenas_end_orphans_once(&heap->arenas);
     size_t purged = arenas_trim(&heap->arenas);
-    return purged + spans_purge(&heap->spans, keep >> PAGE_SHIFT);
+    return purged + page_heap_purge(&heap->page_heap, keep >> PAGE_SHIFT);
 }
 
 size_t heap_trim(size_t keep)
@@ -60,8 +60,8 @@ static bool trim_may_help(const struct heap *heap, size_t bytes)
 {
     size_t mapped = limit_used();
     /* relaxed: both change while this is read, and what comes of it is a guess */
-    size_t huge = __atomic_load_n(&heap->spans.huge_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
-    return provider_might_take(heap->spans.provider, bytes, mapped - size_min(mapped, huge));
+    size_t huge = __atomic_load_n(&heap->page_heap.huge_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
+    return provider_might_take(heap->page_heap.provider, bytes, mapped - size_min(mapped, huge));
 }
 
 /* Less than this a heap does not ask its provider for. */
@@ -86,7 +86,7 @@ static bool trim_other(struct heap *heap, void *context)
     struct trim_of_others *trim = context;
     if (heap != trim->but && !heap->record->visited) {
         heap_end_orphans_locked(heap->record);
-        trim->given += arenas_trim(&heap->arenas) + spans_purge(&heap->spans, 0);
+        trim->given += arenas_trim(&heap->arenas) + page_heap_purge(&heap->page_heap, 0);
     }
     return false;
 }

@@ -17,15 +17,15 @@ enum { GROWN_LEAST = 257 };
 /* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
  * moves is joined; slabs of one class after the other, each half empty as the blocks move on, came
  * to three times the memory. */
-static void *take_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
+static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
 {
     void *block = NULL;
     size_t dirty;
     if (bytes >= GROWN_LEAST && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
-        block = cell_take(heap, bytes, MIN_ALIGN, &dirty);
+        block = cell_alloc_slow(heap, bytes, MIN_ALIGN, &dirty);
     else if (bytes > CELL_MOST)
-        block = large_take_grown(&heap->spans, bytes, &dirty);
-    return block != NULL ? block : block_take(heap, cache, MIN_ALIGN, bytes, &dirty);
+        block = large_alloc_grown(&heap->page_heap, bytes, &dirty);
+    return block != NULL ? block : block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
 }
 
 /* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little grows
@@ -41,13 +41,13 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
     size_t dirty;
     struct cache *cache = heap_cache(place.heap);
     void *moved = bytes > old_bytes
-                      ? take_to_grow(place.heap, cache, bytes_to_grow(old_bytes, bytes))
-                      : block_take(place.heap, cache, MIN_ALIGN, bytes, &dirty);
+                      ? alloc_to_grow(place.heap, cache, bytes_to_grow(old_bytes, bytes))
+                      : block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
     int error = errno;
-    block_give(place, cache, (uintptr_t)block);
+    block_free(place, cache, (uintptr_t)block);
     errno = error;
     return moved;
 }
@@ -77,7 +77,7 @@ void *heap_resize(void *block, size_t bytes)
         if (bytes <= old_bytes && (bytes > old_bytes / 2 || old_bytes <= 64))
             return block;
     } else if (bytes > medium_most(place.heap) || shrinks_in_place(old_bytes, bytes)) {
-        void *resized = large_resize(&place.heap->spans, (uintptr_t)block, bytes);
+        void *resized = large_resize(&place.heap->page_heap, (uintptr_t)block, bytes);
         if (resized != NULL)
             return resized;
     }

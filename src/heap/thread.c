@@ -68,7 +68,7 @@ static struct heap_cache *cache_take(struct heap *heap)
 {
     struct heap_cache *cache;
     if (list_empty(&unused)) {
-        cache = meta_take(sizeof(*cache));
+        cache = meta_alloc(sizeof(*cache));
         if (cache == NULL)
             return NULL;
         cache->cache.quick = (struct quick *)&quick_none;
@@ -123,7 +123,7 @@ static void slot_empty(struct heap_slot *slot)
 static struct heap_slot *slot_of(const struct heap *heap)
 {
     if (thread_self.slots == heap_slots_none) {
-        struct heap_slot *slots = meta_take(HEAP_SLOTS * sizeof(*slots));
+        struct heap_slot *slots = meta_alloc(HEAP_SLOTS * sizeof(*slots));
         if (slots == NULL)
             return NULL;
         for (size_t i = 0; i < HEAP_SLOTS; i++)
@@ -132,7 +132,7 @@ static struct heap_slot *slot_of(const struct heap *heap)
     }
     struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];
     if (slot->id != heap->id) {
-        lock_take(&heaps_lock);
+        lock_acquire(&heaps_lock);
         slot_empty(slot);
         lock_release(&heaps_lock);
         slot->id = heap->id;
@@ -145,7 +145,7 @@ static COLD struct cache *other_cache_new(struct heap *heap, struct heap_slot *s
     slot->calls = 0;
     if (!arm(thread_self.slots))
         return slot->cache;
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     struct heap_cache *made = cache_take(heap);
     lock_release(&heaps_lock);
     if (made != NULL)
@@ -178,12 +178,12 @@ static void end_other_caches(void)
         return;
     thread_self.slots = (struct heap_slot *)heap_slots_none;
     thread_self.last = (struct heap_slot *)heap_slots_none;
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     for (size_t i = 0; i < HEAP_SLOTS; i++)
         if (slots[i].id != 0)
             slot_empty(&slots[i]);
     lock_release(&heaps_lock);
-    meta_give(slots, HEAP_SLOTS * sizeof(*slots));
+    meta_free(slots, HEAP_SLOTS * sizeof(*slots));
 }
 
 void heap_thread_end(void *argument)
@@ -231,7 +231,7 @@ void heap_end_orphans_locked(struct heap_record *record)
 
 void heap_end_orphans(struct arenas *arenas)
 {
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     heap_end_orphans_locked(CONTAINER_OF(arenas, struct heap, arenas)->record);
     lock_release(&heaps_lock);
 }

@@ -42,7 +42,7 @@ static void add_class(struct peek *peek, const struct heap *heap, struct heap_to
                       const struct class_totals *objects, size_t class)
 {
     size_t bytes = class_bytes(class);
-    size_t slabs = objects->slabs * class_slab_pages(PEEK(peek, heap->spans.compact), class)
+    size_t slabs = objects->slabs * class_slab_pages(PEEK(peek, heap->page_heap.compact), class)
                    << PAGE_SHIFT;
     totals->slabs += slabs;
     totals->slabs_waste += rest_of(slabs, objects->total * bytes);
@@ -75,23 +75,25 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
         rest_of(cells.bytes, cells.free + totals->cells_cached + totals->cells_waste);
 }
 
-static void add_spans(struct peek *peek, const struct spans *spans, struct heap_totals *totals)
+static void add_spans(struct peek *peek, const struct page_heap *page_heap,
+                      struct heap_totals *totals)
 {
-    size_t cached = PEEK(peek, spans->cache.pages), dirty = PEEK(peek, spans->cache.dirty_pages);
+    size_t cached = PEEK(peek, page_heap->cache.pages),
+           dirty = PEEK(peek, page_heap->cache.dirty_pages);
     totals->waiting = cached << PAGE_SHIFT;
-    totals->segments = (PEEK(peek, spans->segment_pages) + cached) << PAGE_SHIFT;
-    totals->dirty = (PEEK(peek, spans->dirty.pages) + dirty) << PAGE_SHIFT;
-    totals->clean = (PEEK(peek, spans->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;
-    totals->free_runs = PEEK(peek, spans->dirty.count) + PEEK(peek, spans->clean.count);
-    totals->huge = PEEK(peek, spans->huge_pages) << PAGE_SHIFT;
-    totals->huge_count = PEEK(peek, spans->huge_count);
-    totals->huge_requested = PEEK(peek, spans->huge_requested);
-    totals->large_count = PEEK(peek, spans->large_count);
-    totals->large_requested = PEEK(peek, spans->large_requested);
-    totals->mapped_peak = PEEK(peek, spans->mapped_peak) << PAGE_SHIFT;
-    totals->used_peak = PEEK(peek, spans->used_peak) << PAGE_SHIFT;
+    totals->segments = (PEEK(peek, page_heap->segment_pages) + cached) << PAGE_SHIFT;
+    totals->dirty = (PEEK(peek, page_heap->dirty.pages) + dirty) << PAGE_SHIFT;
+    totals->clean = (PEEK(peek, page_heap->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;
+    totals->free_runs = PEEK(peek, page_heap->dirty.count) + PEEK(peek, page_heap->clean.count);
+    totals->huge = PEEK(peek, page_heap->huge_pages) << PAGE_SHIFT;
+    totals->huge_count = PEEK(peek, page_heap->huge_count);
+    totals->huge_requested = PEEK(peek, page_heap->huge_requested);
+    totals->large_count = PEEK(peek, page_heap->large_count);
+    totals->large_requested = PEEK(peek, page_heap->large_requested);
+    totals->mapped_peak = PEEK(peek, page_heap->mapped_peak) << PAGE_SHIFT;
+    totals->used_peak = PEEK(peek, page_heap->used_peak) << PAGE_SHIFT;
     totals->large =
-        rest_of(PEEK(peek, spans->used_pages) << PAGE_SHIFT, totals->slabs + totals->cells);
+        rest_of(PEEK(peek, page_heap->used_pages) << PAGE_SHIFT, totals->slabs + totals->cells);
 }
 
 struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
@@ -105,8 +107,8 @@ struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
             classes[class] = objects;
     }
     add_cells(peek, heap, &totals);
-    add_spans(peek, &heap->spans, &totals);
-    const struct meta *meta = PEEK(peek, heap->spans.meta);
+    add_spans(peek, &heap->page_heap, &totals);
+    const struct meta *meta = PEEK(peek, heap->page_heap.meta);
     if (meta == NULL)
         return totals; /* it was never used */
     totals.meta_mapped = PEEK(peek, meta->mapped);

@@ -38,7 +38,7 @@ static struct heap_record *record_of(struct list *link)
 /* A record for a new heap, with its first arena. */
 static struct heap_record *record_take(void)
 {
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     struct heap_record *record = NULL;
     if (!list_empty(&heaps.spares)) {
         record = record_of(heaps.spares.next);
@@ -57,7 +57,7 @@ static void record_free(struct heap_record *record)
 {
     if (record->placed)
         return;
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     list_push(&heaps.spares, &record->link);
     lock_release(&heaps_lock);
 }
@@ -79,11 +79,11 @@ static bool buffer_lay_out(struct heap_record *record, char *at, char *end)
         return false;
     memset(entries, 0, pages * sizeof(*entries));
     meta_init(&record->meta, descriptors, align_down((size_t)(start - descriptors), META_LEAST));
-    heap->spans.meta = &record->meta;
+    heap->page_heap.meta = &record->meta;
     if (!page_map_add_range(start, pages, entries))
         return false;
     record->range = start;
-    return spans_adopt(&heap->spans, start, pages << PAGE_SHIFT);
+    return page_heap_adopt(&heap->page_heap, start, pages << PAGE_SHIFT);
 }
 
 /* Places a record at the beginning of a buffer; `*at` is what follows it. */
@@ -112,11 +112,12 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     else if (provider == NULL)
         provider = &provider_os;
     quota_init(&record->quota, provider, quota);
-    spans_init(&heap->spans, &record->quota.provider);
-    heap->spans.other = true;
-    heap->spans.untouched = settings->outside;
-    heap->spans.compact = settings->outside || settings->buffer != NULL || quota < COMPACT_BELOW;
-    arenas_init(&heap->arenas, &heap->spans, record->arena,
+    page_heap_init(&heap->page_heap, &record->quota.provider);
+    heap->page_heap.other = true;
+    heap->page_heap.untouched = settings->outside;
+    heap->page_heap.compact =
+        settings->outside || settings->buffer != NULL || quota < COMPACT_BELOW;
+    arenas_init(&heap->arenas, &heap->page_heap, record->arena,
                 record->placed ? 1 : heap_default.arenas.count);
     heap->arenas.held_most = size_min(HELD_BYTES_MOST, quota / HELD_SHARE);
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
@@ -140,16 +141,16 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
 static bool buffer_adopt(struct heap_record *record, const struct heap_settings *settings, char *at)
 {
     char *end = settings->buffer + settings->buffer_bytes;
-    struct spans *spans = &record->heap.spans;
+    struct page_heap *page_heap = &record->heap.page_heap;
     bool done;
     if (at != NULL) {
         done = buffer_lay_out(record, at, end);
     } else {
         char *start = (char *)align_up((uintptr_t)settings->buffer, PAGE_BYTES);
         end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
-        done = start < end && spans_adopt(spans, start, (size_t)(end - start));
+        done = start < end && page_heap_adopt(page_heap, start, (size_t)(end - start));
     }
-    record->fixed_bytes = settings->buffer_bytes - (spans->segment_pages << PAGE_SHIFT);
+    record->fixed_bytes = settings->buffer_bytes - (page_heap->segment_pages << PAGE_SHIFT);
     return done;
 }
 
@@ -168,7 +169,7 @@ struct heap *heap_create(const struct heap_settings *settings)
         record_free(record);
         return NULL;
     }
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     __atomic_store_n(&heaps.ids, heaps.ids + 1, __ATOMIC_RELAXED);
     record->heap.id = heaps.ids;
     list_push(&heaps.heaps, &record->link);
@@ -178,23 +179,23 @@ struct heap *heap_create(const struct heap_settings *settings)
 
 void heap_clear(struct heap *heap)
 {
-    lock_take(&heaps_lock); /* to the end: who walks all heaps must not meet a half of one, nor may
-                               a fork */
+    lock_acquire(&heaps_lock); /* to the end: who walks all heaps must not meet a half of one, nor
+                               may a fork */
     heap_forget_caches(heap->record, false);
     arenas_clear(&heap->arenas);
-    spans_clear(&heap->spans, true);
+    page_heap_clear(&heap->page_heap, true);
     lock_release(&heaps_lock);
 }
 
 void heap_destroy(struct heap *heap)
 {
     struct heap_record *record = heap->record;
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     list_remove(&record->link);
     heap_forget_caches(record, true);
     lock_release(&heaps_lock);
     arenas_clear(&heap->arenas);
-    spans_clear(&heap->spans, false);
+    page_heap_clear(&heap->page_heap, false);
     heap->id = 0;
     if (record->range != NULL)
         page_map_remove_range(record->range);
@@ -212,7 +213,7 @@ bool heaps_exist(void)
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context)
 {
     struct heap *found = NULL;
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     LIST_EACH(node, &heaps.heaps)
     if (found == NULL && act(&record_of(node)->heap, context))
         found = &record_of(node)->heap;
@@ -224,7 +225,7 @@ void heap_set_visited(struct heap *heap, bool visited)
 {
     if (heap->record == NULL)
         return;
-    lock_take(&heaps_lock);
+    lock_acquire(&heaps_lock);
     heap->record->visited = visited;
     lock_release(&heaps_lock);
 }
@@ -238,7 +239,7 @@ const char *heap_check_of(struct heap *heap)
     const char *wrong = cache_check(cache);
     if (wrong == NULL)
         wrong = arenas_check(&heap->arenas);
-    return wrong != NULL ? wrong : spans_check(&heap->spans);
+    return wrong != NULL ? wrong : page_heap_check(&heap->page_heap);
 }
 
 static bool check_next(struct heap *heap, void *wrong)
@@ -275,8 +276,8 @@ void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
         struct heap *heap = &record_of(node)->heap;
         if (rank == RANK_ARENAS)
             act(&heap->arenas.lock);
-        else if (rank == RANK_SPANS)
-            act(&heap->spans.lock);
+        else if (rank == RANK_PAGE_HEAP)
+            act(&heap->page_heap.lock);
         else
             arenas_each_lock_of(&heap->arenas, rank, act);
     }

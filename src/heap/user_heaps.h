@@ -70,16 +70,16 @@ void heap_set_visited(struct heap *heap, bool visited);
 bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, size_t bytes),
                 void *context);
 
-static inline struct heap *heap_of_spans(struct spans *spans)
+static inline struct heap *heap_of_page_heap(struct page_heap *page_heap)
 {
-    return CONTAINER_OF(spans, struct heap, spans);
+    return CONTAINER_OF(page_heap, struct heap, page_heap);
 }
 
 /* As heap_cache_fast, of the heap with these spans. The guess that it is the one that was freed to
  * last keeps the way from a pointer to its heap out of what the next allocation waits for. */
-static ALWAYS_INLINE struct cache *heap_cache_guess(struct spans *spans)
+static ALWAYS_INLINE struct cache *heap_cache_guess(struct page_heap *page_heap)
 {
-    const struct heap *heap = heap_of_spans(spans);
+    const struct heap *heap = heap_of_page_heap(page_heap);
     struct heap_slot *slot = thread_self.last;
     if (UNLIKELY(slot->id != heap->id)) {
         slot = &thread_self.slots[heap->id % HEAP_SLOTS];
@@ -100,10 +100,10 @@ static inline bool heap_push_other(const struct heap *only, uintptr_t address, s
     if (UNLIKELY(!entry_is_span(tagged)))
         return false;
     const struct span *span = (const struct span *)entry_untagged(tagged);
-    struct spans *spans = span_home(span);
-    if (UNLIKELY(only != NULL && spans != &only->spans))
+    struct page_heap *page_heap = span_home(span);
+    if (UNLIKELY(only != NULL && page_heap != &only->page_heap))
         return false;
-    struct cache *cache = heap_cache_guess(spans);
+    struct cache *cache = heap_cache_guess(page_heap);
     if (UNLIKELY(byte != PAGE_MAP_OTHER))
         return cache_push_cell(cache, address);
     size_t class = entry_class(tagged);
@@ -118,7 +118,7 @@ static ALWAYS_INLINE bool heap_push(struct heap *heap, uintptr_t address)
     if (UNLIKELY(class == 0))
         return false;
     const struct span *span = (const struct span *)entry_untagged(tagged);
-    return LIKELY(span->segment->spans == &heap->spans) &&
+    return LIKELY(span->segment->page_heap == &heap->page_heap) &&
            cache_push_of(heap_cache_fast(heap), address, class);
 }
 

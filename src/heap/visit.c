@@ -8,11 +8,12 @@ struct visitor {
     void *context;
 };
 
-static bool visit_span(const struct spans *spans, const struct span *span, struct visitor *visitor)
+static bool visit_span(const struct page_heap *page_heap, const struct span *span,
+                       struct visitor *visitor)
 {
     switch (span->kind) {
     case SPAN_SLAB:
-        return slab_visit((const struct slab *)span, !spans->untouched, visitor->visit,
+        return slab_visit((const struct slab *)span, !page_heap->untouched, visitor->visit,
                           visitor->context);
     case SPAN_CELLS:
         return cells_visit(span, visitor->visit, visitor->context);
@@ -24,22 +25,22 @@ static bool visit_span(const struct spans *spans, const struct span *span, struc
     }
 }
 
-static bool visit_segment(const struct spans *spans, const struct segment *segment,
+static bool visit_segment(const struct page_heap *page_heap, const struct segment *segment,
                           struct visitor *visitor)
 {
     EACH_SPAN(span, segment)
-    if (!visit_span(spans, span, visitor))
+    if (!visit_span(page_heap, span, visitor))
         return false;
     return true;
 }
 
-static bool visit_all(const struct spans *spans, struct visitor *visitor)
+static bool visit_all(const struct page_heap *page_heap, struct visitor *visitor)
 {
-    LIST_EACH(node, &spans->segments)
-    if (!visit_segment(spans, CONTAINER_OF(node, struct segment, link), visitor))
+    LIST_EACH(node, &page_heap->segments)
+    if (!visit_segment(page_heap, CONTAINER_OF(node, struct segment, link), visitor))
         return false;
-    for (const struct span *span = spans->huge; span != NULL; span = span->right)
-        if (!visit_span(spans, span, visitor))
+    for (const struct span *span = page_heap->huge; span != NULL; span = span->right)
+        if (!visit_span(page_heap, span, visitor))
             return false;
     return true;
 }
@@ -49,7 +50,7 @@ bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, siz
 {
     struct visitor visitor = {visit, context};
     heap_set_visited(heap, true);
-    bool all = visit_all(&heap->spans, &visitor);
+    bool all = visit_all(&heap->page_heap, &visitor);
     heap_set_visited(heap, false);
     return all;
 }

@@ -19,10 +19,11 @@ enum { GROWTHS_PER_LOOK = 16 };
  * all of the size that a thread asks with. */
 enum { STOCK_PART = 64, STOCK_MOST = 16 };
 
-void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first, unsigned count)
+void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct arena *first,
+                 unsigned count)
 {
     lock_init(&arenas->lock, RANK_ARENAS);
-    arenas->spans = spans;
+    arenas->page_heap = page_heap;
     arenas->held_most = SIZE_MAX;
     arenas->end_orphans = NULL;
     arenas->count = count < ARENAS_MOST ? count : ARENAS_MOST;
@@ -67,11 +68,11 @@ static inline struct arena_class *arena_class(struct arenas *arenas, struct aren
 {
     struct arena_class *at = &arena->classes[class];
     /* acquire: pairs with bin_init */
-    if (UNLIKELY(__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL)) {
-        lock_take(&arenas->lock);
-        if (at->bin.spans == NULL) {
+    if (UNLIKELY(__atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) == NULL)) {
+        lock_acquire(&arenas->lock);
+        if (at->bin.page_heap == NULL) {
             depot_init(&at->depot, class_bytes(class), &arena->waiting);
-            bin_init(&at->bin, arenas->spans, class);
+            bin_init(&at->bin, arenas->page_heap, class);
         }
         lock_release(&arenas->lock);
     }
@@ -86,27 +87,28 @@ static struct arena_class *arena_class_if_used(const struct arenas *arenas, unsi
     if (arena == NULL)
         return NULL;
     struct arena_class *at = &arena->classes[class];
-    return __atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
+    return __atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
 }
 
 /* The cells of arena `index` if they are in use. */
 static struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
 {
     struct arena *arena = arena_at(arenas, index);
-    if (arena == NULL || arenas->spans->compact)
+    if (arena == NULL || arenas->page_heap->compact)
         return NULL;
     /* acquire: pairs with cells_init */
-    return __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) == NULL ? NULL : &arena->cells;
+    return __atomic_load_n(&arena->cells.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL
+                                                                              : &arena->cells;
 }
 
 /* The cells of an arena, made ready if this is their first use; NULL if there is no memory for it.
  */
 static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
 {
-    bool ready = __atomic_load_n(&arena->cells.spans, __ATOMIC_ACQUIRE) != NULL;
+    bool ready = __atomic_load_n(&arena->cells.page_heap, __ATOMIC_ACQUIRE) != NULL;
     if (UNLIKELY(!ready)) {
-        lock_take(&arenas->lock);
-        ready = arena->cells.spans != NULL || cells_init(&arena->cells, arenas->spans);
+        lock_acquire(&arenas->lock);
+        ready = arena->cells.page_heap != NULL || cells_init(&arena->cells, arenas->page_heap);
         lock_release(&arenas->lock);
     }
     return ready ? &arena->cells : NULL;
@@ -114,22 +116,22 @@ static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
 
 /* ---- Depots ---- */
 
-/* Nobody else looks at what was kept for a demand that has ended: see spans_tick. */
+/* Nobody else looks at what was kept for a demand that has ended: see page_heap_tick. */
 static inline void tick_if_due(struct arenas *arenas)
 {
-    if (spans_tick_is_due(arenas->spans))
-        spans_tick(arenas->spans);
+    if (page_heap_tick_is_due(arenas->page_heap))
+        page_heap_tick(arenas->page_heap);
 }
 
-struct magazine *arenas_take_full(struct arenas *arenas, size_t class)
+struct magazine *arenas_get_full(struct arenas *arenas, size_t class)
 {
     tick_if_due(arenas);
     struct arena_class *here = arena_class(arenas, arena_here(arenas), class);
-    struct magazine *magazine = depot_take(&here->depot);
+    struct magazine *magazine = depot_get(&here->depot);
     for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
         struct arena_class *other = arena_class_if_used(arenas, i, class);
         if (other != NULL && other != here)
-            magazine = depot_take_shared(&other->depot);
+            magazine = depot_get_shared(&other->depot);
     }
     return magazine;
 }
@@ -151,7 +153,7 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
 static size_t waiting_most(const struct arenas *arenas)
 {
     /* relaxed: a hint */
-    size_t used = __atomic_load_n(&arenas->spans->used_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
+    size_t used = __atomic_load_n(&arenas->page_heap->used_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
     return size_max(2 * options.depot, used / 8);
 }
 
@@ -164,13 +166,13 @@ void arenas_empty_depots(struct arenas *arenas, size_t class)
     }
 }
 
-bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine)
+bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine)
 {
     tick_if_due(arenas);
     struct arena *arena = arena_here(arenas);
     struct depot *depot = &arena_class(arenas, arena, class)->depot;
     size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
-    if (depot_waiting(depot) >= most ||
+    if (depot_magazines(depot) >= most ||
         __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) > waiting_most(arenas))
         return false;
     if (UNLIKELY(arenas_class_is_sparse(arenas, class))) {
@@ -185,7 +187,7 @@ static void depots_look(struct arena *arena)
 {
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct arena_class *at = &arena->classes[class];
-        if (__atomic_load_n(&at->bin.spans, __ATOMIC_ACQUIRE) != NULL)
+        if (__atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) != NULL)
             depot_look(&at->depot);
     }
 }
@@ -193,17 +195,17 @@ static void depots_look(struct arena *arena)
 /* ---- Taking from slabs ---- */
 
 /* Takes from another arena's bin if that has more than `spare` free objects. */
-static size_t take_from_others(struct arenas *arenas, const struct arena_class *here,
-                               uintptr_t *objects, size_t count, bool all)
+static size_t alloc_from_others(struct arenas *arenas, const struct arena_class *here,
+                                uintptr_t *objects, size_t count, bool all)
 {
     size_t class = here->bin.class;
-    size_t slab_bytes = class_slab_pages(arenas->spans->compact, class) << PAGE_SHIFT;
+    size_t slab_bytes = class_slab_pages(arenas->page_heap->compact, class) << PAGE_SHIFT;
     size_t spare = all ? 0 : slab_bytes / class_bytes(class);
     for (unsigned i = 0; i < arenas->count; i++) {
         struct arena_class *other = arena_class_if_used(arenas, i, class);
         if (other == NULL || other == here || bin_free_objects(&other->bin) <= spare)
             continue;
-        size_t taken = bin_take(&other->bin, objects, count, false);
+        size_t taken = bin_alloc(&other->bin, objects, count, false);
         if (taken != 0)
             return taken;
     }
@@ -219,12 +221,12 @@ static struct magazine *magazine_stocked(struct arena_class *at, unsigned log)
     size_t wanted = magazine_capacity(log), taken = 0, got;
     uintptr_t *objects = magazine_begin(magazine);
     do {
-        got = bin_take(&at->bin, objects + taken, wanted - taken, true);
+        got = bin_alloc(&at->bin, objects + taken, wanted - taken, true);
         taken += got;
     } while (got != 0 && taken < wanted);
     if (taken == wanted)
         return magazine;
-    slabs_give(objects, taken, "free");
+    slabs_free(objects, taken, "free");
     magazine_free(magazine);
     return NULL;
 }
@@ -242,7 +244,7 @@ static void stock_depot(struct arena_class *at, size_t count)
     size_t total = __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
     size_t stock = size_min(total / STOCK_PART / capacity, STOCK_MOST);
     size_t most = size_min(options.depot / (capacity * class_bytes(class)), stock);
-    size_t room = most - size_min(most, depot_waiting(&at->depot));
+    size_t room = most - size_min(most, depot_magazines(&at->depot));
     struct magazine *stocked[STOCK_MOST];
     size_t made = 0;
     while (made < room && (stocked[made] = magazine_stocked(at, log)) != NULL)
@@ -251,53 +253,53 @@ static void stock_depot(struct arena_class *at, size_t count)
         if (depot_put_stock(&at->depot, stocked[made], most)) {
             COUNT(depot_stocked, 1);
         } else {
-            slabs_give(magazine_begin(stocked[made]), capacity, "free");
+            slabs_free(magazine_begin(stocked[made]), capacity, "free");
             magazine_free(stocked[made]);
         }
     }
 }
 
 /* From new slabs; before that from what absent threads have left. */
-static NOINLINE size_t take_fresh(struct arenas *arenas, struct arena *arena,
-                                  struct arena_class *here, uintptr_t *objects, size_t count)
+static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
+                                   struct arena_class *here, uintptr_t *objects, size_t count)
 {
     size_t taken = 0;
     if (arenas_end_orphans_once(arenas)) {
-        taken = bin_take(&here->bin, objects, count, false);
+        taken = bin_alloc(&here->bin, objects, count, false);
         if (taken == 0)
-            taken = take_from_others(arenas, here, objects, count, false);
+            taken = alloc_from_others(arenas, here, objects, count, false);
     }
     if (taken != 0)
         return taken;
     /* relaxed: how often, not when exactly */
     if (__atomic_add_fetch(&arena->growths, 1, __ATOMIC_RELAXED) % GROWTHS_PER_LOOK == 0)
         depots_look(arena);
-    taken = bin_take(&here->bin, objects, count, true);
+    taken = bin_alloc(&here->bin, objects, count, true);
     if (taken == 0)
-        return take_from_others(arenas, here, objects, count, true);
+        return alloc_from_others(arenas, here, objects, count, true);
     if (count > 1)
         stock_depot(here, count);
     return taken;
 }
 
-size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count)
+size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count)
 {
     struct arena *arena = arena_here(arenas);
     struct arena_class *here = arena_class(arenas, arena, class);
-    size_t taken = bin_take(&here->bin, objects, count, false);
+    size_t taken = bin_alloc(&here->bin, objects, count, false);
     if (LIKELY(taken != 0))
         return taken;
-    taken = take_from_others(arenas, here, objects, count, false);
-    return taken != 0 ? taken : take_fresh(arenas, arena, here, objects, count);
+    taken = alloc_from_others(arenas, here, objects, count, false);
+    return taken != 0 ? taken : alloc_fresh(arenas, arena, here, objects, count);
 }
 
-uintptr_t arenas_take_larger(struct arenas *arenas, size_t class)
+uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class)
 {
     uintptr_t object = 0;
     for (; class < CLASS_COUNT; class++)
         for (unsigned i = 0; i < arenas->count; i++) {
             struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at != NULL && bin_take(&at->bin, &object, 1, false) != 0)
+            if (at != NULL && bin_alloc(&at->bin, &object, 1, false) != 0)
                 return object;
         }
     return 0;
@@ -306,9 +308,9 @@ uintptr_t arenas_take_larger(struct arenas *arenas, size_t class)
 /* ---- Cells ---- */
 
 /* From cells of other arenas that have more than `spare` units free. */
-static void *take_cell_from_others(struct arenas *arenas, const struct cells *here, size_t bytes,
-                                   size_t alignment, size_t spare, struct misuse *misuse,
-                                   size_t *dirty)
+static void *alloc_cell_from_others(struct arenas *arenas, const struct cells *here, size_t bytes,
+                                    size_t alignment, size_t spare, struct misuse *misuse,
+                                    size_t *dirty)
 {
     void *block = NULL;
     for (unsigned i = 0; i < arenas->count && block == NULL; i++) {
@@ -316,36 +318,36 @@ static void *take_cell_from_others(struct arenas *arenas, const struct cells *he
         /* relaxed: a hint */
         if (other != NULL && other != here &&
             __atomic_load_n(&other->free_units, __ATOMIC_RELAXED) > spare)
-            block = cells_take_known(other, bytes, alignment, false, misuse, dirty);
+            block = cells_alloc(other, bytes, alignment, false, misuse, dirty);
     }
     return block;
 }
 
 /* Without a new span. */
-static void *take_free_cell(struct arenas *arenas, struct cells *here, size_t bytes,
-                            size_t alignment, struct misuse *misuse, size_t *dirty)
+static void *alloc_free_cell(struct arenas *arenas, struct cells *here, size_t bytes,
+                             size_t alignment, struct misuse *misuse, size_t *dirty)
 {
-    void *block = cells_take_known(here, bytes, alignment, false, misuse, dirty);
+    void *block = cells_alloc(here, bytes, alignment, false, misuse, dirty);
     return block != NULL
                ? block
-               : take_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse, dirty);
+               : alloc_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse, dirty);
 }
 
-void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse,
-                       size_t *dirty)
+void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
+                        struct misuse *misuse, size_t *dirty)
 {
     misuse->kind = MISUSE_NONE;
     tick_if_due(arenas);
     struct cells *here = arena_cells(arenas, arena_here(arenas));
     if (UNLIKELY(here == NULL))
-        return take_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse, dirty);
-    void *block = take_free_cell(arenas, here, bytes, alignment, misuse, dirty);
+        return alloc_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse, dirty);
+    void *block = alloc_free_cell(arenas, here, bytes, alignment, misuse, dirty);
     if (block == NULL && arenas_end_orphans_once(arenas))
-        block = take_free_cell(arenas, here, bytes, alignment, misuse, dirty);
+        block = alloc_free_cell(arenas, here, bytes, alignment, misuse, dirty);
     if (block == NULL)
-        block = cells_take_known(here, bytes, alignment, true, misuse, dirty);
+        block = cells_alloc(here, bytes, alignment, true, misuse, dirty);
     if (block == NULL)
-        block = take_cell_from_others(arenas, here, bytes, alignment, 0, misuse, dirty);
+        block = alloc_cell_from_others(arenas, here, bytes, alignment, 0, misuse, dirty);
     return block;
 }
 
@@ -392,7 +394,7 @@ const char *arenas_check(struct arenas *arenas)
             if (at != NULL)
                 wrong = bin_check(&at->bin);
             if (at != NULL && wrong == NULL)
-                wrong = depot_check(&at->depot, arenas->spans, class);
+                wrong = depot_check(&at->depot, arenas->page_heap, class);
         }
     for (unsigned i = 0; i < arenas->count && wrong == NULL; i++) {
         struct cells *cells = arena_cells_if_used(arenas, i);

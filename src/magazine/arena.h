@@ -42,7 +42,7 @@ struct arena {
 
 struct arenas {
     struct lock lock; /* making a class ready for use */
-    struct spans *spans;
+    struct page_heap *page_heap;
     unsigned count;
     uint32_t threads;          /* with a cache */
     size_t magazine_bytes;     /* that all magazines of threads may hold */
@@ -56,21 +56,22 @@ struct arenas {
     void (*end_orphans)(struct arenas *arenas);
 };
 
-void arenas_init(struct arenas *arenas, struct spans *spans, struct arena *first, unsigned count);
+void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct arena *first,
+                 unsigned count);
 
 /* Takes up to `count` objects of a class: from the arena of the processor, from others that can
  * spare some, or from fresh memory, in this order. 0: there is no memory. */
-size_t arenas_take(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count);
+size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count);
 
 /* An object of the class or of a larger one, of those that are free; for a compact heap that has no
  * room for another slab. 0: there is none. */
-uintptr_t arenas_take_larger(struct arenas *arenas, size_t class);
+uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class);
 
 /* A full magazine of the class, or NULL. */
-struct magazine *arenas_take_full(struct arenas *arenas, size_t class);
+struct magazine *arenas_get_full(struct arenas *arenas, size_t class);
 
 /* Hands over a full magazine. False: the depot is full, and the magazine is still the caller's. */
-bool arenas_give_full(struct arenas *arenas, size_t class, struct magazine *magazine);
+bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine);
 
 /* Whether most of a class is free. Read without locks: a hint. */
 bool arenas_class_is_sparse(const struct arenas *arenas, size_t class);
@@ -86,7 +87,7 @@ enum { COLD_CLASS_LEAST = 17 /* above 256 bytes */, COLD_REQUESTS = 12 };
  * than the first page of a slab of its own. Counts the request. */
 static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 {
-    if (class < COLD_CLASS_LEAST || arenas->spans->compact)
+    if (class < COLD_CLASS_LEAST || arenas->page_heap->compact)
         return false;
     uint8_t *count = &arenas->cold[class];
     /* relaxed: a little more or less than COLD_REQUESTS is as good */
@@ -97,10 +98,10 @@ static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
     return true;
 }
 
-/* A medium block, as cells_take: from the arena of the processor, from others that have a lot free,
- * or from a new span, in this order. */
-void *arenas_take_cell(struct arenas *arenas, size_t bytes, size_t alignment, struct misuse *misuse,
-                       size_t *dirty);
+/* A medium block, as cells_alloc_any: from the arena of the processor, from others that have a lot
+ * free, or from a new span, in this order. */
+void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
+                        struct misuse *misuse, size_t *dirty);
 
 /* Takes that back if it was not done; true if so. */
 static inline bool arenas_end_orphans_once(struct arenas *arenas)

@@ -20,7 +20,7 @@ struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas
     unsigned count = arenas_count(peek, arenas);
     for (unsigned i = 0; i < count; i++) {
         const struct arena *arena = arena_peek(peek, arenas, i);
-        if (arena == NULL || PEEK(peek, arena->classes[class].bin.spans) == NULL)
+        if (arena == NULL || PEEK(peek, arena->classes[class].bin.page_heap) == NULL)
             continue;
         const struct arena_class *at = &arena->classes[class];
         totals.waiting += PEEK(peek, at->depot.objects);
@@ -34,13 +34,13 @@ struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas
 struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *arenas)
 {
     struct cell_totals totals = {0};
-    const struct spans *spans = PEEK(peek, arenas->spans);
-    if (spans == NULL || PEEK(peek, spans->compact))
+    const struct page_heap *page_heap = PEEK(peek, arenas->page_heap);
+    if (page_heap == NULL || PEEK(peek, page_heap->compact))
         return totals; /* a compact heap's arena ends before its cells */
     unsigned count = arenas_count(peek, arenas);
     for (unsigned i = 0; i < count; i++) {
         const struct arena *arena = arena_peek(peek, arenas, i);
-        if (arena == NULL || PEEK(peek, arena->cells.spans) == NULL)
+        if (arena == NULL || PEEK(peek, arena->cells.page_heap) == NULL)
             continue;
         totals.bytes += PEEK(peek, arena->cells.span_count) * CELL_SPAN_BYTES;
         totals.free += PEEK(peek, arena->cells.free_units) * CELL_UNIT;

@@ -115,7 +115,7 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
     size_t most = cache_magazine_bytes(class, magazine_log_most(class));
     if (most > cache_may_hold(cache))
         return NULL;
-    struct magazine *full = arenas_take_full(cache->arenas, class);
+    struct magazine *full = arenas_get_full(cache->arenas, class);
     if (full == NULL)
         return NULL;
     cache_hold(cache, cache_magazine_bytes(class, full->log));
@@ -150,11 +150,11 @@ static void *refill_from_slabs(struct cache *cache, size_t class, struct magazin
 {
     struct magazine *magazine = grow_empty(cache, class, empty);
     if (magazine == NULL)
-        return object_take(cache->arenas, class);
+        return object_alloc(cache->arenas, class);
     /* Half of it: what comes next may as well be a free. */
     size_t wanted = magazine_capacity(magazine->log) / 2;
     uintptr_t *top = magazine_end(magazine) - wanted;
-    size_t taken = arenas_take(cache->arenas, class, top, wanted);
+    size_t taken = arenas_refill(cache->arenas, class, top, wanted);
     if (taken == 0)
         return NULL;
     if (taken != wanted) {
@@ -212,7 +212,7 @@ static NOINLINE void flush_half(struct cache *cache, size_t class, struct magazi
     memcpy(given, begin + kept, (capacity - kept) * sizeof(*given));
     memmove(begin + capacity - kept, begin, kept * sizeof(*begin));
     cache_load(cache, class, full, begin + capacity - kept);
-    slabs_give(given, capacity - kept, "free");
+    slabs_free(given, capacity - kept, "free");
 }
 
 /* What a magazine of a sparse class is: of 12 slots at most. */
@@ -226,9 +226,9 @@ static NOINLINE void flush_all(struct cache *cache, size_t class, struct magazin
     if (count != 0)
         spare->count = 0;
     cache_load(cache, class, full, magazine_end(full)); /* first, as in class_flush */
-    slabs_give(magazine_begin(full), magazine_capacity(full->log), "free");
+    slabs_free(magazine_begin(full), magazine_capacity(full->log), "free");
     if (count != 0)
-        slabs_give(magazine_begin(spare), count, "free");
+        slabs_free(magazine_begin(spare), count, "free");
     arenas_empty_depots(cache->arenas, class);
     struct magazine *small =
         full->log > SPARSE_LOG ? cache_magazine_new(cache, class, SPARSE_LOG) : NULL;
@@ -267,7 +267,7 @@ static NOINLINE void room_by_spare(struct cache *cache, size_t class, struct mag
     unsigned log = spare->log;
     COUNT(flushes, 1);
     full->link = NULL; /* it is out of the cache before it is the depot's */
-    if (arenas_give_full(cache->arenas, class, spare)) {
+    if (arenas_put_full(cache->arenas, class, spare)) {
         cache_unhold(cache, cache_magazine_bytes(class, log));
         COUNT(flushes_depot, 1);
         load_empty(cache, class, full, cache_magazine_new(cache, class, log));
@@ -275,7 +275,7 @@ static NOINLINE void room_by_spare(struct cache *cache, size_t class, struct mag
         full->link = spare;
         flush_all(cache, class, full);
     } else {
-        slabs_give(magazine_begin(spare), magazine_capacity(log), "free");
+        slabs_free(magazine_begin(spare), magazine_capacity(log), "free");
         spare->count = 0;
         load_empty(cache, class, full, spare);
     }
@@ -321,28 +321,28 @@ bool cache_make_room(struct cache *cache, size_t class)
 
 /* ---- Without a magazine ---- */
 
-void *object_take(struct arenas *arenas, size_t class)
+void *object_alloc(struct arenas *arenas, size_t class)
 {
     uintptr_t object;
-    if (arenas_take(arenas, class, &object, 1) == 0)
+    if (arenas_refill(arenas, class, &object, 1) == 0)
         return NULL;
-    if (!arenas->spans->untouched)
+    if (!arenas->page_heap->untouched)
         *object_key_word(object) = 0;
     return (void *)object;
 }
 
-void *object_take_larger(struct arenas *arenas, size_t class)
+void *object_alloc_larger(struct arenas *arenas, size_t class)
 {
-    uintptr_t object = arenas_take_larger(arenas, class);
-    if (object != 0 && !arenas->spans->untouched)
+    uintptr_t object = arenas_alloc_larger(arenas, class);
+    if (object != 0 && !arenas->page_heap->untouched)
         *object_key_word(object) = 0;
     return (void *)object;
 }
 
-void object_give(uintptr_t address)
+void object_free(uintptr_t address)
 {
     /* Before the object is given, not after: then it may be another thread's already. For a pointer
-     * into the middle of an object, which slabs_give will refuse, nothing is written. */
+     * into the middle of an object, which slabs_free will refuse, nothing is written. */
     struct misuse misuse = slab_misuse(address);
     if (misuse.kind != MISUSE_NONE) {
         misuse_report("free", &misuse);
@@ -350,7 +350,7 @@ void object_give(uintptr_t address)
     }
     if (!span_home((const struct span *)page_map_entry(address))->untouched)
         *object_key_word(address) = object_key(address);
-    slabs_give(&address, 1, "free");
+    slabs_free(&address, 1, "free");
 }
 
 /* ---- The whole cache ---- */
@@ -369,7 +369,7 @@ void cache_init(struct cache *cache, struct arenas *arenas)
 
 static struct cache *cache_make(struct arenas *arenas)
 {
-    struct cache *cache = meta_take(sizeof(*cache));
+    struct cache *cache = meta_alloc(sizeof(*cache));
     if (cache == NULL)
         return NULL;
     cache->quick = cache_none.quick;
@@ -394,7 +394,7 @@ static struct cache *cache_reuse(struct arenas *arenas)
 
 struct cache *cache_new(struct arenas *arenas)
 {
-    lock_take(&arenas->lock);
+    lock_acquire(&arenas->lock);
     struct cache *cache = arenas->idle_caches != NULL ? cache_reuse(arenas) : cache_make(arenas);
     lock_release(&arenas->lock);
     return cache;
@@ -425,9 +425,9 @@ static void class_flush(struct cache *cache, size_t class)
     /* First out of the thread's hands, then back: what is said about a wrong pointer may run a
      * signal handler that allocates. */
     cache_load(cache, class, NULL, NO_MAGAZINE);
-    slabs_give(top, count, "free");
+    slabs_free(top, count, "free");
     if (spare != NULL)
-        slabs_give(magazine_begin(spare), spare->count, "free");
+        slabs_free(magazine_begin(spare), spare->count, "free");
     cache_magazine_free(cache, class, loaded);
     cache_magazine_free(cache, class, spare);
 }
@@ -442,14 +442,14 @@ void cache_flush(struct cache *cache)
 static const char *class_check(const struct cache *cache, size_t class)
 {
     size_t count;
-    const struct spans *spans = cache->arenas->spans;
+    const struct page_heap *page_heap = cache->arenas->page_heap;
     struct magazine *loaded = loaded_anywhere(cache, class, &count);
     if (loaded == NULL)
         return NULL;
-    const char *wrong = objects_check(spans, class, cache->top[class], count);
+    const char *wrong = objects_check(page_heap, class, cache->top[class], count);
     struct magazine *spare = loaded->link;
     if (wrong == NULL && spare != NULL)
-        wrong = objects_check(spans, class, magazine_begin(spare), spare->count);
+        wrong = objects_check(page_heap, class, magazine_begin(spare), spare->count);
     return wrong;
 }
 
@@ -468,7 +468,7 @@ void cache_free(struct cache *cache)
     struct arenas *arenas = cache->arenas;
     cache_flush(cache);
     __atomic_fetch_sub(&arenas->threads, 1, __ATOMIC_RELAXED);
-    lock_take(&arenas->lock);
+    lock_acquire(&arenas->lock);
     cache->generation = 0;
     cache->waits = arenas->idle_caches;
     arenas->idle_caches = cache;

@@ -51,9 +51,9 @@ bool cache_make_room(struct cache *cache, size_t class);
 
 /* One object without a magazine, and back. The address must be that of a small class's page; what
  * is wrong with it is reported as misuse of free. */
-void *object_take(struct arenas *arenas, size_t class);
-void *object_take_larger(struct arenas *arenas, size_t class); /* see arenas_take_larger */
-void object_give(uintptr_t address);
+void *object_alloc(struct arenas *arenas, size_t class);
+void *object_alloc_larger(struct arenas *arenas, size_t class); /* see arenas_alloc_larger */
+void object_free(uintptr_t address);
 
 /* ---- Cells (cache_cells.c) ---- */
 
@@ -67,7 +67,7 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
     uint64_t found = quick_find(quick, list, units);
     if (UNLIKELY(found == 0))
         return NULL;
-    return (void *)quick_take(quick, list + bit_lowest(found), CELL_LIVE);
+    return (void *)quick_alloc(quick, list + bit_lowest(found), CELL_LIVE);
 }
 
 /* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at
@@ -90,7 +90,7 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
 void cache_miss_cell(struct cache *cache, size_t bytes);
 
 /* Takes a live cell back, into a list or to where it came from. The cache may be `cache_none`. */
-void cache_give_cell(struct cache *cache, uintptr_t block);
+void cache_free_cell(struct cache *cache, uintptr_t block);
 
 /* Gives all cells back. */
 void cache_flush_cells(struct cache *cache);

@@ -44,7 +44,7 @@ static struct quick *cache_quick(struct cache *cache)
         return NULL;
     struct quick *quick = cache->quick;
     if (!quick_exists(quick)) {
-        quick = meta_take(sizeof(*quick));
+        quick = meta_alloc(sizeof(*quick));
         if (quick == NULL)
             return NULL;
         *quick = quick_none;
@@ -82,7 +82,7 @@ void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment
     for (uint64_t found = quick_find(quick, own, units); found != 0; found &= found - 1) {
         size_t list = own + bit_lowest(found);
         uintptr_t block = quick_block(quick->list[list]);
-        if (block % alignment == 0 && quick_take(quick, list, CELL_LIVE) != 0)
+        if (block % alignment == 0 && quick_alloc(quick, list, CELL_LIVE) != 0)
             return (void *)block;
     }
     return NULL;
@@ -123,12 +123,12 @@ static bool make_room(struct cache *cache, size_t bytes)
     return fits;
 }
 
-void cache_give_cell(struct cache *cache, uintptr_t block)
+void cache_free_cell(struct cache *cache, uintptr_t block)
 {
     if (make_room(cache, cell_of(block)->units * CELL_UNIT) && cache_push_cell(cache, block))
         return;
     cell_set_state(block, CELL_CACHED);
-    cells_give(&block, 1);
+    cells_free(&block, 1);
 }
 
 void cache_flush_cells(struct cache *cache)

@@ -26,7 +26,7 @@ static void depot_count(struct depot *depot, uint32_t magazines, size_t objects)
 }
 
 /* The lock must be held. */
-static struct magazine *take_locked(struct depot *depot)
+static struct magazine *alloc_locked(struct depot *depot)
 {
     struct magazine *magazine = depot->full;
     if (magazine == NULL)
@@ -40,31 +40,31 @@ static struct magazine *take_locked(struct depot *depot)
     return magazine;
 }
 
-struct magazine *depot_take(struct depot *depot)
+struct magazine *depot_get(struct depot *depot)
 {
     /* An empty depot is not worth its lock, and a miss is no error. */
     if (depot_is_empty(depot))
         return NULL;
-    lock_take(&depot->lock);
-    struct magazine *magazine = take_locked(depot);
+    lock_acquire(&depot->lock);
+    struct magazine *magazine = alloc_locked(depot);
     lock_release(&depot->lock);
     return magazine;
 }
 
-struct magazine *depot_take_shared(struct depot *depot)
+struct magazine *depot_get_shared(struct depot *depot)
 {
     /* relaxed: hints, as above */
-    if (depot_waiting(depot) <= __atomic_load_n(&depot->stock, __ATOMIC_RELAXED))
+    if (depot_magazines(depot) <= __atomic_load_n(&depot->stock, __ATOMIC_RELAXED))
         return NULL;
-    lock_take(&depot->lock);
-    struct magazine *magazine = depot->count > depot->stock ? take_locked(depot) : NULL;
+    lock_acquire(&depot->lock);
+    struct magazine *magazine = depot->count > depot->stock ? alloc_locked(depot) : NULL;
     lock_release(&depot->lock);
     return magazine;
 }
 
 static bool put(struct depot *depot, struct magazine *magazine, size_t most, uint32_t stock)
 {
-    lock_take(&depot->lock);
+    lock_acquire(&depot->lock);
     bool fits = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
     if (fits) {
         magazine->link = depot->full;
@@ -89,10 +89,10 @@ bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most
 void depot_flush(struct depot *depot, uint32_t count)
 {
     for (; count != 0; count--) {
-        struct magazine *magazine = depot_take(depot);
+        struct magazine *magazine = depot_get(depot);
         if (magazine == NULL)
             return;
-        slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
+        slabs_free(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
         magazine_free(magazine);
     }
 }
@@ -101,7 +101,7 @@ void depot_look(struct depot *depot)
 {
     if (depot_is_empty(depot))
         return;
-    lock_take(&depot->lock);
+    lock_acquire(&depot->lock);
     uint32_t idle = depot->low;
     depot->low = depot->count - idle;
     lock_release(&depot->lock);
@@ -120,16 +120,16 @@ void depot_clear(struct depot *depot)
     depot_count(depot, -depot->count, -depot->objects);
 }
 
-const char *depot_check(struct depot *depot, const struct spans *spans, size_t class)
+const char *depot_check(struct depot *depot, const struct page_heap *page_heap, size_t class)
 {
     const char *wrong = NULL;
     uint32_t count = 0;
     size_t objects = 0;
-    lock_take(&depot->lock);
+    lock_acquire(&depot->lock);
     for (struct magazine *m = depot->full; m != NULL; m = m->link, count++) {
         objects += magazine_capacity(m->log);
         if (wrong == NULL)
-            wrong = objects_check(spans, class, magazine_begin(m), magazine_capacity(m->log));
+            wrong = objects_check(page_heap, class, magazine_begin(m), magazine_capacity(m->log));
     }
     bool adds_up = count == depot->count && objects == depot->objects && depot->stock <= count;
     if (wrong == NULL && !adds_up)

@@ -13,7 +13,7 @@
 #include "magazine/magazine.h"
 #include "platform/lock.h"
 
-struct spans;
+struct page_heap;
 
 struct depot {
     struct lock lock;
@@ -29,10 +29,10 @@ struct depot {
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
 
 /* The magazine that was put last, or NULL. */
-struct magazine *depot_take(struct depot *depot);
+struct magazine *depot_get(struct depot *depot);
 
 /* The same for a thread of another arena, which leaves the stock alone. */
-struct magazine *depot_take_shared(struct depot *depot);
+struct magazine *depot_get_shared(struct depot *depot);
 
 /* Puts a full magazine into the depot, unless `most` or more wait there. */
 bool depot_put(struct depot *depot, struct magazine *magazine, size_t most);
@@ -50,17 +50,17 @@ void depot_look(struct depot *depot);
 void depot_clear(struct depot *depot);
 
 /* `class` and `spans` are those of its objects. */
-const char *depot_check(struct depot *depot, const struct spans *spans, size_t class);
+const char *depot_check(struct depot *depot, const struct page_heap *page_heap, size_t class);
 
 /* How many magazines wait, read without the lock: a hint. */
-static inline size_t depot_waiting(const struct depot *depot)
+static inline size_t depot_magazines(const struct depot *depot)
 {
     return __atomic_load_n(&depot->count, __ATOMIC_RELAXED);
 }
 
 static inline bool depot_is_empty(const struct depot *depot)
 {
-    return depot_waiting(depot) == 0;
+    return depot_magazines(depot) == 0;
 }
 
 #endif

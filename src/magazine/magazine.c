@@ -9,7 +9,7 @@
 
 struct magazine *magazine_new(unsigned log)
 {
-    struct magazine *magazine = meta_take(META_LEAST << log);
+    struct magazine *magazine = meta_alloc(META_LEAST << log);
     if (magazine == NULL)
         return NULL;
     size_t capacity = magazine_capacity(log);
@@ -44,5 +44,5 @@ struct magazine_part magazine_above(uintptr_t *top)
 
 void magazine_free(struct magazine *magazine)
 {
-    meta_give(magazine, META_LEAST << magazine->log);
+    meta_free(magazine, META_LEAST << magazine->log);
 }

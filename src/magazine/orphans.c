@@ -56,20 +56,20 @@ void cache_keep(struct cache *cache)
 
 /* ---- Small objects ---- */
 
-static void objects_give(const struct spans *spans, size_t class, const uintptr_t *objects,
+static void objects_free(const struct page_heap *page_heap, size_t class, const uintptr_t *objects,
                          size_t count)
 {
     uintptr_t given[MAGAZINE_SLOTS_MOST];
     size_t found = 0;
     for (size_t i = 0; i < count; i++)
-        if (object_waits(spans, class, objects[i]))
+        if (object_waits(page_heap, class, objects[i]))
             given[found++] = objects[i];
-    slabs_give(given, found, NULL);
+    slabs_free(given, found, NULL);
 }
 
 static void class_end_orphan(struct cache *cache, size_t class, bool give)
 {
-    const struct spans *spans = cache->arenas->spans;
+    const struct page_heap *page_heap = cache->arenas->page_heap;
     struct magazine_part part = magazine_above(cache->top[class]);
     struct magazine *spare = NULL;
     cache_load(cache, class, NULL, NO_MAGAZINE);
@@ -78,9 +78,9 @@ static void class_end_orphan(struct cache *cache, size_t class, bool give)
     if (part.magazine->link != NULL)
         spare = magazine_above(magazine_begin(part.magazine->link)).magazine;
     if (give) {
-        objects_give(spans, class, part.objects, part.count);
+        objects_free(page_heap, class, part.objects, part.count);
         if (spare != NULL && spare->count != 0)
-            objects_give(spans, class, magazine_begin(spare), magazine_capacity(spare->log));
+            objects_free(page_heap, class, magazine_begin(spare), magazine_capacity(spare->log));
     }
     magazine_free(part.magazine);
     if (spare != NULL)
@@ -103,7 +103,7 @@ static void list_give(uintptr_t entry)
             return;
         entry = *cell_link(cell) ^ page_map.key;
         if (waits)
-            cells_give(&block, 1);
+            cells_free(&block, 1);
     }
 }
 
@@ -130,7 +130,7 @@ void cache_end_orphan(struct cache *cache, bool give)
 
 void arenas_end_orphans(struct arenas *arenas)
 {
-    lock_take(&arenas->lock); /* to the end: another fork must not meet a half of one */
+    lock_acquire(&arenas->lock); /* to the end: another fork must not meet a half of one */
     for (struct cache *cache = arenas->caches; cache != NULL; cache = cache->next)
         if (cache_is_orphan(cache)) {
             cache_end_orphan(cache, true);

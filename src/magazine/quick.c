@@ -67,7 +67,7 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
         uintptr_t entry = quick->list[list], block = quick_block(entry);
         /* What stands behind it is looked at when it is joined: long out of the caches, mostly. */
         __builtin_prefetch((char *)cell_of(block) + quick_units(entry) * CELL_UNIT, 1);
-        if (UNLIKELY(quick_take(quick, list, CELL_CACHED) == 0)) {
+        if (UNLIKELY(quick_alloc(quick, list, CELL_CACHED) == 0)) {
             struct misuse misuse = quick_drop_list(quick, list);
             misuse_report("free", &misuse);
             break;
@@ -92,12 +92,12 @@ void quick_evict(struct quick *quick, size_t keep)
         count += list_take(quick, list, blocks + count, size_min(BATCH - count, OF_ONE_LIST));
         quick->hand = (uint16_t)((list + 1) % QUICK_LISTS);
         if (count == BATCH) {
-            cells_give(blocks, count);
+            cells_free(blocks, count);
             count = 0;
         }
     }
     if (count != 0)
-        cells_give(blocks, count);
+        cells_free(blocks, count);
 }
 
 const char *quick_check(const struct quick *quick)

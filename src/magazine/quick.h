@@ -123,7 +123,7 @@ static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
 
 /* Takes the newest cell out of a list that is not empty, and makes it `state`. 0, and nothing is
  * changed: its header or its link was overwritten. */
-static ALWAYS_INLINE uintptr_t quick_take(struct quick *quick, size_t list, enum cell_state state)
+static ALWAYS_INLINE uintptr_t quick_alloc(struct quick *quick, size_t list, enum cell_state state)
 {
     uintptr_t block = quick_block(quick->list[list]);
     struct cell *cell = cell_of(block);

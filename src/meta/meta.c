@@ -119,11 +119,11 @@ static void *block_split(struct meta *meta, unsigned index)
     return block;
 }
 
-void *meta_take_from(struct meta *meta, size_t bytes)
+void *meta_alloc_from(struct meta *meta, size_t bytes)
 {
     CHECK(bytes <= META_MOST);
     unsigned index = size_index(bytes);
-    lock_take(&meta->lock);
+    lock_acquire(&meta->lock);
     void *block = meta->free[index];
     if (block != NULL)
         meta->free[index] = meta->free[index]->next;
@@ -137,11 +137,11 @@ void *meta_take_from(struct meta *meta, size_t bytes)
     return block;
 }
 
-void meta_give_to(struct meta *meta, void *block, size_t bytes)
+void meta_free_to(struct meta *meta, void *block, size_t bytes)
 {
     unsigned index = size_index(bytes);
     struct meta_block *freed = block;
-    lock_take(&meta->lock);
+    lock_acquire(&meta->lock);
     freed->next = meta->free[index];
     meta->free[index] = freed;
     count(&meta->used, -(META_LEAST << index));

@@ -48,19 +48,19 @@ void meta_init(struct meta *meta, void *start, size_t bytes);
 
 /* `bytes` (at most META_MOST) of memory with undefined contents, rounded up to the next power of
  * two and aligned to it. NULL if there is none. */
-void *meta_take_from(struct meta *meta, size_t bytes);
+void *meta_alloc_from(struct meta *meta, size_t bytes);
 
-/* Takes back what meta_take_from gave for the same `bytes`. */
-void meta_give_to(struct meta *meta, void *block, size_t bytes);
+/* Takes back what meta_alloc_from gave for the same `bytes`. */
+void meta_free_to(struct meta *meta, void *block, size_t bytes);
 
-static inline void *meta_take(size_t bytes)
+static inline void *meta_alloc(size_t bytes)
 {
-    return meta_take_from(&meta_system, bytes);
+    return meta_alloc_from(&meta_system, bytes);
 }
 
-static inline void meta_give(void *block, size_t bytes)
+static inline void meta_free(void *block, size_t bytes)
 {
-    meta_give_to(&meta_system, block, bytes);
+    meta_free_to(&meta_system, block, bytes);
 }
 
 /* `bytes` of zero memory in pages of its own, for tables; never given back. NULL if there is

@@ -56,7 +56,7 @@ static struct range *range_around(uintptr_t address)
 
 bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
 {
-    lock_take(&meta_system.lock);
+    lock_acquire(&meta_system.lock);
     unsigned i = 0;
     while (i < RANGES_MOST && ranges[i].start != 0)
         i++;
@@ -73,7 +73,7 @@ bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
 
 void page_map_remove_range(const void *start)
 {
-    lock_take(&meta_system.lock);
+    lock_acquire(&meta_system.lock);
     for (unsigned i = 0; i < range_limit; i++)
         if (ranges[i].start == (uintptr_t)start)
             __atomic_store_n(&ranges[i].start, 0, __ATOMIC_RELEASE);
@@ -118,18 +118,18 @@ static uintptr_t *chunk_of(uintptr_t address)
 /* Takes the lock of meta itself, which must not be held. */
 static bool node_new(uintptr_t address)
 {
-    struct page_map_node *node = meta_take(sizeof(*node));
+    struct page_map_node *node = meta_alloc(sizeof(*node));
     if (node == NULL)
         return false;
     memset(node, 0, sizeof(*node));
-    lock_take(&meta_system.lock);
+    lock_acquire(&meta_system.lock);
     struct page_map_node **place = &page_map_nodes[address >> PAGE_MAP_NODE_BITS];
     bool first = *place == NULL;
     if (first) /* release: a reader that finds the node finds it empty */
         __atomic_store_n(place, node, __ATOMIC_RELEASE);
     lock_release(&meta_system.lock);
     if (!first)
-        meta_give(node, sizeof(*node));
+        meta_free(node, sizeof(*node));
     return true;
 }
 
@@ -161,7 +161,7 @@ static bool chunks_reserve(uintptr_t first, uintptr_t last)
          at += (uintptr_t)1 << PAGE_MAP_NODE_BITS)
         if (node_of(at) == NULL && !node_new(at))
             return false;
-    lock_take(&meta_system.lock);
+    lock_acquire(&meta_system.lock);
     bool done = true;
     size_t missing = chunks_missing(first, last);
     for (uintptr_t at = align_down(first, CHUNK_BYTES); missing != 0; at += CHUNK_BYTES) {
@@ -225,7 +225,7 @@ static bool leaf_provide(size_t region)
 
 static bool classes_reserve(uintptr_t first, uintptr_t last)
 {
-    lock_take(&meta_system.lock);
+    lock_acquire(&meta_system.lock);
     bool done = page_map.home != NOWHERE || home_new(first);
     for (size_t region = first >> 32; done && region <= last >> 32; region++) {
         uintptr_t start = (uintptr_t)region << 32;

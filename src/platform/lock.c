@@ -46,7 +46,7 @@ COLD void lock_wait(struct lock *lock)
     unsigned spins = os_cpu_count() > 1 ? SPINS : 0;
     for (unsigned i = 0; i < spins; i++) {
         pause_briefly();
-        if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == 0 && lock_take_free(lock)) {
+        if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == 0 && lock_acquire_free(lock)) {
             lock_rank_enter(lock);
             return;
         }

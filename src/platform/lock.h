@@ -23,16 +23,16 @@
 #include "base/common.h"
 
 enum lock_rank {
-    RANK_INIT,     /* first use */
-    RANK_HEAPS,    /* which heaps there are, and the threads' caches of them */
-    RANK_ARENAS,   /* which classes are in use in which arena */
-    RANK_DEPOT,    /* one class's full magazines in one arena */
-    RANK_BIN,      /* one class's slabs in one arena */
-    RANK_CELLS,    /* one arena's cells */
-    RANK_SPANS,    /* page runs and segments of a heap */
-    RANK_FILES,    /* which providers have files */
-    RANK_PROVIDER, /* what a provider has handed out */
-    RANK_META,     /* snug's own structures, and growing the page map */
+    RANK_INIT,      /* first use */
+    RANK_HEAPS,     /* which heaps there are, and the threads' caches of them */
+    RANK_ARENAS,    /* which classes are in use in which arena */
+    RANK_DEPOT,     /* one class's full magazines in one arena */
+    RANK_BIN,       /* one class's slabs in one arena */
+    RANK_CELLS,     /* one arena's cells */
+    RANK_PAGE_HEAP, /* page runs and segments of a heap */
+    RANK_FILES,     /* which providers have files */
+    RANK_PROVIDER,  /* what a provider has handed out */
+    RANK_META,      /* snug's own structures, and growing the page map */
     RANK_COUNT
 };
 
@@ -105,7 +105,7 @@ static inline bool lock_is_alone(void)
     return &__libc_single_threaded != NULL && __libc_single_threaded;
 }
 
-static inline bool lock_take_free(struct lock *lock)
+static inline bool lock_acquire_free(struct lock *lock)
 {
     uint32_t expected = 0;
     if (lock_is_alone()) {
@@ -126,17 +126,17 @@ static inline bool lock_try(struct lock *lock)
 {
     if (lock_all_held())
         return true;
-    bool taken = lock_take_free(lock);
+    bool taken = lock_acquire_free(lock);
     if (taken)
         lock_rank_note(lock);
     return taken;
 }
 
-static inline void lock_take(struct lock *lock)
+static inline void lock_acquire(struct lock *lock)
 {
     if (lock_all_held())
         return;
-    if (UNLIKELY(!lock_take_free(lock)))
+    if (UNLIKELY(!lock_acquire_free(lock)))
         lock_wait(lock);
     else
         lock_rank_enter(lock);

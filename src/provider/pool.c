@@ -128,7 +128,7 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
     struct pool *pool = pool_of(provider);
     size_t pages = bytes >> PAGE_SHIFT;
     size_t slack = alignment > os_page_size() ? alignment : 0;
-    lock_take(&pool->lock);
+    lock_acquire(&pool->lock);
     char *start = pool_find(pool, pages, alignment);
     if (start == NULL && pool->grow(pool, bytes + slack))
         start = pool_find(pool, pages, alignment);
@@ -141,7 +141,7 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
 static bool give(const struct provider *provider, void *start, size_t bytes)
 {
     struct pool *pool = pool_of(provider);
-    lock_take(&pool->lock);
+    lock_acquire(&pool->lock);
     struct extent *extent = extent_around(pool, start);
     if (extent != NULL) {
         size_t at = (size_t)((char *)start - extent->start) >> PAGE_SHIFT;
@@ -162,7 +162,7 @@ static bool is_beyond(struct pool *pool, const char *start)
 {
     if (pool->beyond == NULL)
         return false;
-    lock_take(&pool->lock);
+    lock_acquire(&pool->lock);
     bool ours = extent_around(pool, start) != NULL;
     lock_release(&pool->lock);
     return !ours;
@@ -201,7 +201,7 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     struct pool *pool = pool_of(provider);
     if (is_beyond(pool, start))
         return pool->beyond->resize(pool->beyond, start, old_bytes, new_bytes, may_move);
-    lock_take(&pool->lock);
+    lock_acquire(&pool->lock);
     bool done = resize_in_place(pool, start, old_bytes >> PAGE_SHIFT, new_bytes >> PAGE_SHIFT);
     lock_release(&pool->lock);
     return done ? start : NULL;

@@ -92,7 +92,7 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
     file->pool.beyond = beyond;
     file->pool.gives_back = settings->grows;
     file->settings = *settings;
-    lock_take(&files_lock);
+    lock_acquire(&files_lock);
     file->next = files;
     files = file;
     lock_release(&files_lock);
@@ -103,7 +103,7 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
 
 void provider_file_end(struct file_provider *file)
 {
-    lock_take(&files_lock);
+    lock_acquire(&files_lock);
     struct file_provider **link = &files;
     while (*link != file)
         link = &(*link)->next;

@@ -14,7 +14,7 @@ static unsigned reserve(void)
     return options.overcommit != 0 ? OS_PAGES_UNRESERVED : 0;
 }
 
-static void *take_pages(size_t bytes, size_t alignment, unsigned pages)
+static void *alloc_pages(size_t bytes, size_t alignment, unsigned pages)
 {
     if (!limit_take(bytes))
         return NULL;
@@ -35,14 +35,14 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
 {
     (void)provider;
     bool asked = options.huge_pages == HUGE_PAGES_ALWAYS;
-    return take_pages(bytes, alignment, asked ? OS_PAGES_ANY : OS_PAGES_SMALL);
+    return alloc_pages(bytes, alignment, asked ? OS_PAGES_ANY : OS_PAGES_SMALL);
 }
 
 static void *take_block(const struct provider *provider, size_t bytes, size_t alignment)
 {
     (void)provider;
     bool declined = options.huge_pages == HUGE_PAGES_NEVER;
-    return take_pages(bytes, alignment, declined ? OS_PAGES_SMALL : OS_PAGES_ANY);
+    return alloc_pages(bytes, alignment, declined ? OS_PAGES_SMALL : OS_PAGES_ANY);
 }
 
 static bool give(const struct provider *provider, void *start, size_t bytes)

@@ -67,7 +67,7 @@ static bool walk_segment(struct values *values, struct peek *peek, const struct 
 
 void values_read_medium(struct values *values, struct peek *peek, const struct anchor *anchor)
 {
-    const struct list *head = &anchor->heap->spans.segments;
+    const struct list *head = &anchor->heap->page_heap.segments;
     /* A segment is at least 64 KiB long: a list with more of them leads in a circle. */
     size_t steps = values->mapped / (64 * KIB) + 64;
     const struct list *node = PEEK(peek, head->next);

@@ -154,7 +154,7 @@ static void print_to_stream(int stream)
 }
 
 /* Whether it is this thread's turn now, or becomes it soon. */
-static bool take_turn(unsigned patience)
+static bool alloc_turn(unsigned patience)
 {
     /* acquire, and release in print: the next one finds all of it at rest */
     while (__atomic_exchange_n(&printer.busy, true, __ATOMIC_ACQUIRE)) {
@@ -172,7 +172,7 @@ static bool print(const char *reason, bool last)
     if (options.stats == NULL)
         return true;
     os_signals_hold(&signals);
-    bool turn = take_turn(last ? LAST_PATIENCE : 0);
+    bool turn = alloc_turn(last ? LAST_PATIENCE : 0);
     if (turn) {
         bool quick = format_in_force() == FORMAT_CSV && !last;
         values_read(&printer.values, NULL, &snug_anchor, 0, quick ? VALUES_QUICK : VALUES_WHOLE);

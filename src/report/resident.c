@@ -55,9 +55,9 @@ static void walk_spans(struct walk *walk, const struct list *head)
     }
 }
 
-static void walk_huge(struct walk *walk, const struct spans *spans)
+static void walk_huge(struct walk *walk, const struct page_heap *page_heap)
 {
-    const struct span *span = PEEK(walk->peek, spans->huge);
+    const struct span *span = PEEK(walk->peek, page_heap->huge);
     for (; span != NULL && !walk->failed; span = PEEK(walk->peek, span->right)) {
         walk_range(walk, (uintptr_t)PEEK(walk->peek, span->start),
                    (size_t)PEEK(walk->peek, span->pages) << PAGE_SHIFT);
@@ -74,25 +74,26 @@ static void walk_meta(struct walk *walk, const struct meta *meta)
 }
 
 /* Resident bytes of what should have none. */
-static uint64_t walk_clean(struct walk *walk, const struct spans *spans)
+static uint64_t walk_clean(struct walk *walk, const struct page_heap *page_heap)
 {
     struct walk clean = *walk;
     clean.resident = 0;
     for (size_t bin = 0; bin < RUN_BINS && !clean.failed; bin++)
-        walk_spans(&clean, &spans->clean.bins[bin]);
+        walk_spans(&clean, &page_heap->clean.bins[bin]);
     walk->failed = clean.failed;
     return clean.resident;
 }
 
 static void walk_all(struct values *values, struct walk *walk, const struct heap *heap)
 {
-    const struct spans *spans = &heap->spans;
-    walk->steps = PEEK(walk->peek, spans->huge_count) + values->free_runs + 2 * RUN_BINS + 65536;
-    walk_segments(walk, &spans->segments);
-    walk_segments(walk, &spans->cache.list);
-    walk_huge(walk, spans);
-    walk_meta(walk, PEEK(walk->peek, spans->meta));
-    uint64_t excess = walk_clean(walk, spans);
+    const struct page_heap *page_heap = &heap->page_heap;
+    walk->steps =
+        PEEK(walk->peek, page_heap->huge_count) + values->free_runs + 2 * RUN_BINS + 65536;
+    walk_segments(walk, &page_heap->segments);
+    walk_segments(walk, &page_heap->cache.list);
+    walk_huge(walk, page_heap);
+    walk_meta(walk, PEEK(walk->peek, page_heap->meta));
+    uint64_t excess = walk_clean(walk, page_heap);
     if (walk->failed || values->resident == UNKNOWN)
         return;
     values->resident_snug = walk->resident;

@@ -40,7 +40,7 @@ static void on_request(void)
 }
 
 /* Whether a request was made; it is none any more. */
-static bool take_request(uint8_t *request)
+static bool alloc_request(uint8_t *request)
 {
     return __atomic_load_n(request, __ATOMIC_RELAXED) != 0 &&
            __atomic_exchange_n(request, 0, __ATOMIC_RELAXED) != 0;
@@ -106,13 +106,13 @@ static void run(void)
 {
     if (__atomic_exchange_n(&due.busy, true, __ATOMIC_ACQUIRE))
         return;
-    if (take_request(&events.wanted.trim)) {
+    if (alloc_request(&events.wanted.trim)) {
         heap_trim(0);
         __atomic_fetch_add(&events.trims, 1, __ATOMIC_RELEASE);
     }
-    if (take_request(&events.wanted.check))
+    if (alloc_request(&events.wanted.check))
         report_check();
-    if (take_request(&events.wanted.print))
+    if (alloc_request(&events.wanted.print))
         report_print("signal");
     if (__atomic_load_n(&events.wanted.watch, __ATOMIC_RELAXED) != 0)
         run_watch();

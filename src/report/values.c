@@ -93,7 +93,7 @@ static void set_counters(struct values *values, struct peek *peek, const struct 
     values->waits_depots = PEEK(peek, waits[RANK_DEPOT]);
     values->waits_bins = PEEK(peek, waits[RANK_BIN]);
     values->waits_cells = PEEK(peek, waits[RANK_CELLS]);
-    values->waits_spans = PEEK(peek, waits[RANK_SPANS]);
+    values->waits_spans = PEEK(peek, waits[RANK_PAGE_HEAP]);
     values->waits_meta = PEEK(peek, waits[RANK_META]);
 }
 
@@ -118,8 +118,8 @@ static void walk_heap(struct values *values, struct peek *peek, const struct anc
                       int process, bool medium)
 {
     const struct heap *heap = anchor->heap;
-    struct lock *lock = (struct lock *)&heap->spans.lock;
-    if (PEEK(peek, heap->spans.meta) == NULL || (peek == NULL && !lock_try(lock)))
+    struct lock *lock = (struct lock *)&heap->page_heap.lock;
+    if (PEEK(peek, heap->page_heap.meta) == NULL || (peek == NULL && !lock_try(lock)))
         return;
     values_read_resident(values, peek, heap, process);
     if (medium)

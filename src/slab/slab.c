@@ -1,8 +1,8 @@
 /*
  * Slabs and bins. See slab.h.
  *
- *   bin_take -> slab_take -> (slab_new -> span_take)
- *   slabs_give -> slab_give_one -> (slab_free -> span_give)
+ *   bin_alloc -> slab_alloc -> (slab_new -> span_alloc)
+ *   slabs_free -> slab_free -> (slab_release -> span_free)
  */
 #include "slab/slab.h"
 
@@ -29,13 +29,13 @@ void bin_clear(struct bin *bin)
         list_init(&bin->level[i]);
 }
 
-void bin_init(struct bin *bin, struct spans *spans, size_t class)
+void bin_init(struct bin *bin, struct page_heap *page_heap, size_t class)
 {
     lock_init(&bin->lock, RANK_BIN);
     bin->class = (uint32_t)class;
     bin_clear(bin);
     /* release: who sees the bin in use sees it whole */
-    __atomic_store_n(&bin->spans, spans, __ATOMIC_RELEASE);
+    __atomic_store_n(&bin->page_heap, page_heap, __ATOMIC_RELEASE);
 }
 
 /* The lock must be held. Atomic because bin_free_objects reads without it; relaxed, since what it
@@ -78,14 +78,14 @@ static void slab_list(struct bin *bin, struct slab *slab)
 static struct slab *slab_new(struct bin *bin)
 {
     const struct size_class *class = &size_classes[bin->class];
-    size_t pages = class_slab_pages(bin->spans->compact, bin->class);
+    size_t pages = class_slab_pages(bin->page_heap->compact, bin->class);
     size_t bytes = pages << PAGE_SHIFT, described = descriptor_bytes(bytes / class->bytes);
-    struct slab *slab = meta_take_from(bin->spans->meta, described);
+    struct slab *slab = meta_alloc_from(bin->page_heap->meta, described);
     if (slab == NULL)
         return NULL;
     slab->span.units = (uint8_t)((described + META_LEAST - 1) / META_LEAST);
-    if (!span_take_packed(bin->spans, &slab->span, SPAN_SLAB, pages, bytes)) {
-        meta_give_to(bin->spans->meta, slab, described);
+    if (!span_alloc_packed(bin->page_heap, &slab->span, SPAN_SLAB, pages, bytes)) {
+        meta_free_to(bin->page_heap->meta, slab, described);
         return NULL;
     }
     size_t offset = (uintptr_t)slab->span.start & (GRID_BYTES - 1);
@@ -93,14 +93,14 @@ static struct slab *slab_new(struct bin *bin)
     slab->first = (uint16_t)((offset + class->bytes - 1) / class->bytes);
     slab->capacity = (uint16_t)((offset + bytes) / class->bytes - slab->first);
     slab->free_count = slab->capacity;
-    slab->virgin = 0;
+    slab->fresh = 0;
     memset(slab->free_bits, 0, slab_words(slab) * sizeof(slab->free_bits[0]));
     CHECK(slab->capacity <= SLAB_OBJECTS_MOST);
     /* release: a thread that finds the slab by the page map finds its bin */
     __atomic_store_n(&slab->span.owner, bin, __ATOMIC_RELEASE);
-    if (bin->spans->other)
+    if (bin->page_heap->other)
         page_map_fill_entries(slab->span.start, pages, entry_tagged(&slab->span, bin->class));
-    page_map_fill_classes(slab->span.start, pages, class_byte(bin->spans, bin->class));
+    page_map_fill_classes(slab->span.start, pages, class_byte(bin->page_heap, bin->class));
     GAUGE_ADD(bin->slab_count, 1);
     bin_count_free(bin, slab->capacity, 0);
     GAUGE_ADD(bin->total_objects, slab->capacity);
@@ -109,26 +109,26 @@ static struct slab *slab_new(struct bin *bin)
 }
 
 /* Releases an empty slab that is in no list. */
-static void slab_free(struct bin *bin, struct slab *slab)
+static void slab_release(struct bin *bin, struct slab *slab)
 {
     CHECK(slab->free_count == slab->capacity);
     GAUGE_ADD(bin->slab_count, (uint32_t)-1);
     bin_count_free(bin, 0, slab->capacity);
     GAUGE_ADD(bin->total_objects, -(size_t)slab->capacity);
     page_map_fill_classes(slab->span.start, slab->span.pages, 0);
-    span_give(bin->spans, &slab->span, class_bytes(bin->class));
+    span_free(bin->page_heap, &slab->span, class_bytes(bin->class));
     COUNT(slabs_released, 1);
 }
 
 /* ---- Taking objects ---- */
 
 /* Takes objects that were handed out before: those whose bits are set, lowest first. */
-static NOINLINE size_t slab_take_used(struct slab *slab, uintptr_t *objects, size_t count)
+static NOINLINE size_t slab_alloc_used(struct slab *slab, uintptr_t *objects, size_t count)
 {
     size_t taken = 0;
     size_t bytes = class_bytes(slab->span.class);
     uintptr_t base = object_address(slab, 0);
-    size_t words = (slab->virgin + 63u) / 64;
+    size_t words = (slab->fresh + 63u) / 64;
     for (size_t word = 0; word < words && taken < count; word++) {
         uint64_t bits = slab->free_bits[word];
         size_t end = size_min(count, taken + bit_count(bits));
@@ -142,12 +142,12 @@ static NOINLINE size_t slab_take_used(struct slab *slab, uintptr_t *objects, siz
 
 /* Takes objects from behind the border, but not more than begin in the first one's page: their
  * keys are written, and pages that nobody asked for should not be touched. */
-static size_t slab_take_virgin(struct slab *slab, uintptr_t *objects, size_t count, bool untouched)
+static size_t slab_alloc_fresh(struct slab *slab, uintptr_t *objects, size_t count, bool untouched)
 {
     size_t bytes = class_bytes(slab->span.class);
-    uintptr_t object = object_address(slab, slab->virgin);
+    uintptr_t object = object_address(slab, slab->fresh);
     uintptr_t page_end = align_down(object, PAGE_BYTES) + PAGE_BYTES;
-    count = size_min(count, (size_t)(slab->capacity - slab->virgin));
+    count = size_min(count, (size_t)(slab->capacity - slab->fresh));
     count = size_min(count, (page_end - object + bytes - 1) / bytes);
     uint64_t key = page_map.key;
     for (uintptr_t *end = objects + count; objects < end; object += bytes) {
@@ -155,17 +155,17 @@ static size_t slab_take_virgin(struct slab *slab, uintptr_t *objects, size_t cou
         if (!untouched)
             *object_key_word(object) = key + object; /* object_key(), without loading it again */
     }
-    slab->virgin += (uint16_t)count;
+    slab->fresh += (uint16_t)count;
     slab->free_count -= (uint16_t)count;
     return count;
 }
 
-static size_t slab_take(const struct bin *bin, struct slab *slab, uintptr_t *objects, size_t count)
+static size_t slab_alloc(const struct bin *bin, struct slab *slab, uintptr_t *objects, size_t count)
 {
-    size_t used = slab->free_count - (size_t)(slab->capacity - slab->virgin);
+    size_t used = slab->free_count - (size_t)(slab->capacity - slab->fresh);
     if (used != 0)
-        return slab_take_used(slab, objects, count);
-    return slab_take_virgin(slab, objects, count, bin->spans->untouched);
+        return slab_alloc_used(slab, objects, count);
+    return slab_alloc_fresh(slab, objects, count, bin->page_heap->untouched);
 }
 
 /* The slab to take from next: the fullest that has free objects, or a new one. */
@@ -180,10 +180,10 @@ static struct slab *bin_next_slab(struct bin *bin, bool may_grow)
     return may_grow ? slab_new(bin) : NULL;
 }
 
-size_t bin_take(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow)
+size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow)
 {
     size_t taken = 0;
-    lock_take(&bin->lock);
+    lock_acquire(&bin->lock);
     while (taken < count) {
         if (bin->current == NULL || bin->current->free_count == 0) {
             struct slab *next = bin_next_slab(bin, may_grow && taken == 0);
@@ -191,10 +191,10 @@ size_t bin_take(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow
                 break;
             bin->current = next; /* a slab without free objects is in no list */
         }
-        bool virgin = bin->current->free_count + bin->current->virgin == bin->current->capacity;
-        if (virgin && taken != 0)
+        bool fresh = bin->current->free_count + bin->current->fresh == bin->current->capacity;
+        if (fresh && taken != 0)
             break; /* enough was found without touching new memory */
-        size_t got = slab_take(bin, bin->current, objects + taken, count - taken);
+        size_t got = slab_alloc(bin, bin->current, objects + taken, count - taken);
         taken += got;
         bin_count_free(bin, 0, got);
     }
@@ -209,7 +209,7 @@ static struct misuse misuse_in_slab(const struct slab *slab, uintptr_t address)
     size_t class = slab->span.class;
     struct misuse misuse = {MISUSE_NONE, address, class_bytes(class), 0};
     unsigned index = grid_index(address, class) - slab->first; /* wraps below the first */
-    if (index >= slab->virgin) {
+    if (index >= slab->fresh) {
         misuse.kind = MISUSE_UNKNOWN;
     } else if (bitmap_get(slab->free_bits, index)) {
         misuse.kind = MISUSE_DOUBLE_FREE;
@@ -226,7 +226,7 @@ struct misuse slab_misuse(uintptr_t address)
     if (slab == NULL)
         return (struct misuse){MISUSE_UNKNOWN, address, 0, 0};
     struct bin *bin = __atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
-    lock_take(&bin->lock);
+    lock_acquire(&bin->lock);
     struct misuse misuse = misuse_in_slab(slab, address);
     lock_release(&bin->lock);
     return misuse;
@@ -253,7 +253,7 @@ static void slab_settle(struct bin *bin, struct slab *slab, size_t given, unsign
     if (listed)
         list_remove(&slab->span.link);
     if (surplus)
-        slab_free(bin, slab);
+        slab_release(bin, slab);
     else
         slab_list(bin, slab);
 }
@@ -266,12 +266,12 @@ static NOINLINE size_t objects_free(struct slab *slab, const uintptr_t *objects,
     uintptr_t start = (uintptr_t)slab->span.start;
     size_t bytes = (size_t)slab->span.pages << PAGE_SHIFT, given = 0;
     uint64_t *words = slab->free_bits, reciprocal = page_map.reciprocal[slab->span.class];
-    unsigned first = slab->first, virgin = slab->virgin;
+    unsigned first = slab->first, fresh = slab->fresh;
     for (; given < count && objects[given] - start < bytes; given++) {
         /* As on_grid and grid_index, of one multiplication. */
         uint64_t product = (uint16_t)objects[given] * reciprocal;
         unsigned index = (unsigned)(product >> 32) - first; /* wraps below the first */
-        if (UNLIKELY(index >= virgin || (uint32_t)product >= GRID_BYTES))
+        if (UNLIKELY(index >= fresh || (uint32_t)product >= GRID_BYTES))
             break;
         uint64_t bit = (uint64_t)1 << (index % 64);
         if (UNLIKELY((words[index / 64] & bit) != 0))
@@ -283,7 +283,7 @@ static NOINLINE size_t objects_free(struct slab *slab, const uintptr_t *objects,
 
 /* Takes back as many of the first objects as lie in one slab; returns how many, and the misuse that
  * ended it. The lock of its bin must be held. */
-static size_t slab_give(struct bin *bin, struct slab *slab, const uintptr_t *objects, size_t count,
+static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *objects, size_t count,
                         struct misuse *misuse)
 {
     unsigned level = slab_level(slab);
@@ -310,7 +310,7 @@ static inline void slab_prefetch(uintptr_t address)
     __builtin_prefetch(slab + sizeof(struct slab) / 2, 1);
 }
 
-void slabs_give(const uintptr_t *objects, size_t count, const char *call)
+void slabs_free(const uintptr_t *objects, size_t count, const char *call)
 {
     struct bin *locked = NULL;
     for (size_t i = 0; i < count;) {
@@ -324,13 +324,13 @@ void slabs_give(const uintptr_t *objects, size_t count, const char *call)
             if (locked != NULL)
                 lock_release(&locked->lock);
             if (bin != NULL)
-                lock_take(&bin->lock);
+                lock_acquire(&bin->lock);
             locked = bin;
         }
         struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
         /* Asked again under the lock: for a wild pointer the slab may just have been released. */
         if (bin != NULL && slab_of(objects[i]) == slab)
-            i += slab_give(bin, slab, objects + i, count - i, &misuse);
+            i += slab_free(bin, slab, objects + i, count - i, &misuse);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
             if (locked != NULL)
                 lock_release(&locked->lock);
@@ -346,11 +346,11 @@ void slabs_give(const uintptr_t *objects, size_t count, const char *call)
 
 void bin_trim(struct bin *bin)
 {
-    lock_take(&bin->lock);
+    lock_acquire(&bin->lock);
     struct slab *current = bin->current;
     if (current != NULL && current->free_count == current->capacity) {
         bin->current = NULL;
-        slab_free(bin, current);
+        slab_release(bin, current);
     }
     struct list *last = &bin->level[BIN_LEVELS - 1];
     for (struct list *node = last->next; node != last;) {
@@ -358,7 +358,7 @@ void bin_trim(struct bin *bin)
         node = node->next;
         if (slab->free_count == slab->capacity) {
             list_remove(&slab->span.link);
-            slab_free(bin, slab);
+            slab_release(bin, slab);
         }
     }
     lock_release(&bin->lock);
@@ -367,27 +367,27 @@ void bin_trim(struct bin *bin)
 /* ---- Checking ---- */
 
 /* Whether a free object still carries its key. */
-static const char *object_check(const struct spans *spans, uintptr_t object)
+static const char *object_check(const struct page_heap *page_heap, uintptr_t object)
 {
-    if (spans->untouched || *object_key_word(object) == object_key(object))
+    if (page_heap->untouched || *object_key_word(object) == object_key(object))
         return NULL;
     return check_found((const void *)object, "a small block was written to when it was free");
 }
 
-bool object_waits(const struct spans *spans, size_t class, uintptr_t address)
+bool object_waits(const struct page_heap *page_heap, size_t class, uintptr_t address)
 {
-    return page_map_covers(address) && page_map_class(address) == class_byte(spans, class) &&
+    return page_map_covers(address) && page_map_class(address) == class_byte(page_heap, class) &&
            on_grid(address, class) && *object_key_word(address) == object_key(address);
 }
 
-const char *objects_check(const struct spans *spans, size_t class, const uintptr_t *objects,
+const char *objects_check(const struct page_heap *page_heap, size_t class, const uintptr_t *objects,
                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (page_map_class(objects[i]) != class_byte(spans, class))
+        if (page_map_class(objects[i]) != class_byte(page_heap, class))
             return check_found((const void *)objects[i],
                                "a magazine holds an object of another class");
-        const char *wrong = object_check(spans, objects[i]);
+        const char *wrong = object_check(page_heap, objects[i]);
         if (wrong != NULL)
             return wrong;
     }
@@ -400,7 +400,7 @@ static const char *slab_check_objects(const struct bin *bin, const struct slab *
     for (size_t i = bitmap_next(slab->free_bits, slab_words(slab), 0);
          i < slab_words(slab) * 64 && wrong == NULL;
          i = bitmap_next(slab->free_bits, slab_words(slab), i + 1))
-        wrong = object_check(bin->spans, object_address(slab, (unsigned)i));
+        wrong = object_check(bin->page_heap, object_address(slab, (unsigned)i));
     return wrong;
 }
 
@@ -409,11 +409,11 @@ static const char *slab_check(const struct bin *bin, const struct slab *slab)
     size_t bits = 0;
     for (size_t i = 0; i < slab_words(slab); i++)
         bits += bit_count(slab->free_bits[i]);
-    if (slab->virgin > slab->capacity || slab->free_count > slab->capacity)
+    if (slab->fresh > slab->capacity || slab->free_count > slab->capacity)
         return "a slab counts more objects than it has";
-    if (bits + slab->capacity - slab->virgin != slab->free_count)
+    if (bits + slab->capacity - slab->fresh != slab->free_count)
         return "a slab's bits and its count of free objects differ";
-    if (bitmap_next(slab->free_bits, slab_words(slab), slab->virgin) != slab_words(slab) * 64)
+    if (bitmap_next(slab->free_bits, slab_words(slab), slab->fresh) != slab_words(slab) * 64)
         return "a slab has a bit for an object that was never handed out";
     if (slab->span.owner != bin || slab->span.class != bin->class)
         return "a slab stands in another bin's list";
@@ -422,7 +422,7 @@ static const char *slab_check(const struct bin *bin, const struct slab *slab)
 
 const char *bin_check(struct bin *bin)
 {
-    lock_take(&bin->lock);
+    lock_acquire(&bin->lock);
     const char *wrong = NULL;
     size_t free_objects = 0;
     if (bin->current != NULL) {

@@ -19,8 +19,8 @@
 #define SNUG_SLAB_SLAB_H
 
 #include "meta/misuse.h"
+#include "pageheap/page_heap.h"
 #include "slab/size_class.h"
-#include "span/span.h"
 
 enum { SLAB_OBJECTS_MOST = 512, BIN_LEVELS = 4 };
 
@@ -28,7 +28,7 @@ struct slab {
     struct span span;     /* span.owner is the bin, span.link stands in one of its lists */
     uint16_t capacity;    /* objects; those at grid numbers first .. first + capacity - 1 */
     uint16_t first;       /* the grid number of the first */
-    uint16_t virgin;      /* objects from here on were never handed out; <= capacity */
+    uint16_t fresh;       /* objects from here on were never handed out; <= capacity */
     uint16_t free_count;  /* == bits set + capacity - virgin */
     uint64_t free_bits[]; /* slab_words; one bit per object below virgin: it is here, free */
 };
@@ -39,10 +39,10 @@ struct bin {
     struct lock lock;
     uint32_t class;
     uint32_t slab_count;
-    struct spans *spans;  /* NULL until first used */
-    struct slab *current; /* objects are taken from it until it has none; it is in no list */
-    size_t free_objects;  /* == sum of free_count over all slabs */
-    size_t total_objects; /* == sum of capacity */
+    struct page_heap *page_heap; /* NULL until first used */
+    struct slab *current;        /* objects are taken from it until it has none; it is in no list */
+    size_t free_objects;         /* == sum of free_count over all slabs */
+    size_t total_objects;        /* == sum of capacity */
     struct list level[BIN_LEVELS]; /* the other slabs with free objects: in level[l] those with
                                       free_count * BIN_LEVELS / capacity == l (the last: or 4) */
 };
@@ -53,11 +53,11 @@ static inline size_t slab_words(const struct slab *slab)
     return (slab->capacity + 63u) / 64;
 }
 
-void bin_init(struct bin *bin, struct spans *spans, size_t class);
+void bin_init(struct bin *bin, struct page_heap *page_heap, size_t class);
 
 /* Takes up to `count` objects into `objects`, lowest addresses first within each slab, and returns
  * how many. Makes a new slab only if `may_grow` and there is no other object. */
-size_t bin_take(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow);
+size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow);
 
 /* How many objects the bin could give now, read without its lock: a hint. */
 static inline size_t bin_free_objects(const struct bin *bin)
@@ -67,7 +67,7 @@ static inline size_t bin_free_objects(const struct bin *bin)
 
 /* Gives objects of one class back to their slabs, of whatever bins. Those that are wrong are left
  * out and reported as misuse of `call` when no lock is held; NULL: left out only. */
-void slabs_give(const uintptr_t *objects, size_t count, const char *call);
+void slabs_free(const uintptr_t *objects, size_t count, const char *call);
 
 /* Gives the bin's empty slabs back. */
 void bin_trim(struct bin *bin);
@@ -87,11 +87,11 @@ void bin_clear(struct bin *bin);
 const char *bin_check(struct bin *bin);
 
 /* What is wrong with objects of a class that wait, free, in a magazine of the caller's. */
-const char *objects_check(const struct spans *spans, size_t class, const uintptr_t *objects,
+const char *objects_check(const struct page_heap *page_heap, size_t class, const uintptr_t *objects,
                           size_t count);
 
 /* Whether `address` is an object of a class and free, as its key says; any address will do. */
-bool object_waits(const struct spans *spans, size_t class, uintptr_t address);
+bool object_waits(const struct page_heap *page_heap, size_t class, uintptr_t address);
 
 /* How many pages a slab of the class has, in a compact heap or another. */
 static inline size_t class_slab_pages(bool compact, size_t class)
@@ -102,9 +102,9 @@ static inline size_t class_slab_pages(bool compact, size_t class)
 }
 
 /* The byte that the page map has for pages with objects of `class`. */
-static inline size_t class_byte(const struct spans *spans, size_t class)
+static inline size_t class_byte(const struct page_heap *page_heap, size_t class)
 {
-    return spans->other ? PAGE_MAP_OTHER : class;
+    return page_heap->other ? PAGE_MAP_OTHER : class;
 }
 
 #endif

@@ -10,7 +10,7 @@ bool slab_visit(const struct slab *slab, bool keys,
 {
     size_t bytes = class_bytes(slab->span.class);
     uintptr_t object = align_down((uintptr_t)slab->span.start, GRID_BYTES) + slab->first * bytes;
-    for (size_t i = 0; i < slab->virgin; i++, object += bytes) {
+    for (size_t i = 0; i < slab->fresh; i++, object += bytes) {
         bool is_free = bitmap_get(slab->free_bits, i) ||
                        (keys && *object_key_word(object) == object_key(object));
         if (!is_free && !visit(context, (void *)object, bytes))

@@ -19,7 +19,7 @@ void cells_begin(uint8_t settings)
         if (table != NULL)
             memset(table, 0, CELL_LISTS * sizeof(*table));
         cells[i] = (struct cells){.free = table};
-        cells_init(&cells[i], &spans);
+        cells_init(&cells[i], &page_heap);
         if (settings % 4 != 0)
             cells[i].split_least = split_least[settings % 4];
         settings /= 4;
@@ -136,7 +136,7 @@ static void take_with(unsigned owner, size_t bytes, size_t alignment, bool may_g
         return;
     struct misuse misuse;
     size_t refused = fuzz_provider.refused;
-    void *block = cells_take(&cells[owner], bytes, alignment, may_grow, &misuse);
+    void *block = cells_alloc_any(&cells[owner], bytes, alignment, may_grow, &misuse);
     EXPECT(misuse.kind == MISUSE_NONE, "cells_take says that cells are damaged");
     if (block != NULL) {
         expect_taken((uintptr_t)block, owner, bytes, alignment, may_grow);
@@ -162,7 +162,7 @@ static void take_many(struct input *input)
         take_with(how % OWNERS, bytes, CELL_UNIT, true);
 }
 
-static void take_aligned(struct input *input)
+static void alloc_aligned(struct input *input)
 {
     uint8_t how = input_byte(input);
     size_t alignment = CELL_UNIT << how / 2 % 9; /* up to a page */
@@ -194,7 +194,7 @@ static void give(struct input *input)
             break;
         blocks[given] = cell_leave(cell);
     }
-    cells_give(blocks, given);
+    cells_free(blocks, given);
 }
 
 /* Lets a block wait as in a magazine, or takes it out of there. */
@@ -300,7 +300,7 @@ static void damage_header(struct input *input)
     cell_set_state(block, CELL_CACHED);
     cell_of(block)->units ^= bits;
     misuse_expect();
-    cells_give(&block, 1);
+    cells_free(&block, 1);
     size_t count;
     struct misuse misuse = misuse_expected(&count);
     EXPECT(count == 1 && misuse.kind == MISUSE_DAMAGED && misuse.address == block,
@@ -328,7 +328,7 @@ static void damage_links(struct input *input)
     else
         links->prev = (struct free_links *)wild;
     struct misuse misuse;
-    void *block = cells_take(&cells[owner], bytes, CELL_UNIT, false, &misuse);
+    void *block = cells_alloc_any(&cells[owner], bytes, CELL_UNIT, false, &misuse);
     EXPECT(block == NULL && misuse.kind == MISUSE_DAMAGED, "a cell with damaged links was taken");
     *links = kept;
 }
@@ -346,7 +346,7 @@ static void damage_trailer(struct input *input)
     *trailer ^= (uint64_t)bits << bits % 48;
     cell_set_state(block, CELL_CACHED);
     misuse_expect();
-    cells_give(&block, 1);
+    cells_free(&block, 1);
     size_t count;
     struct misuse misuse = misuse_expected(&count);
     EXPECT(count == 1 && misuse.kind == MISUSE_DAMAGED, "a damaged trailer was not noticed");
@@ -355,10 +355,10 @@ static void damage_trailer(struct input *input)
 }
 
 const struct operation cells_operations[] = {
-    {"cells_take", take, 20},
+    {"cells_alloc", take, 20},
     {"cells_take many", take_many, 4},
-    {"cells_take aligned", take_aligned, 6},
-    {"cells_give", give, 20},
+    {"cells_take aligned", alloc_aligned, 6},
+    {"cells_free", give, 20},
     {"cell cached", cache, 3},
     {"cell_resize", resize, 12},
     {"cells_purge", purge, 2},
@@ -420,7 +420,7 @@ void cells_end(void)
     struct shadow_cell *cell;
     while ((cell = shadow_choose(0, false)) != NULL) {
         uintptr_t block = cell_leave(cell);
-        cells_give(&block, 1);
+        cells_free(&block, 1);
     }
     cells_expect_sound();
     for (size_t i = 0; i < OWNERS; i++)

@@ -17,7 +17,7 @@
 const char *fuzz_operation = "start";
 static size_t operation_number;
 
-struct spans spans;
+struct page_heap page_heap;
 
 _Noreturn void fuzz_fail(const char *format, ...)
 {
@@ -144,12 +144,13 @@ static void start_once(void)
                     table[entries++] = each;
 }
 
-static void spans_expect_sound(void)
+static void page_heap_expect_sound(void)
 {
-    const char *wrong = spans_check(&spans);
+    const char *wrong = page_heap_check(&page_heap);
     EXPECT(wrong == NULL, "spans_check: %s", wrong);
     size_t pages = cells_pages() + slabs_pages() + large_pages();
-    EXPECT(spans.used_pages == pages, "%zu pages are in use, not %zu", spans.used_pages, pages);
+    EXPECT(page_heap.used_pages == pages, "%zu pages are in use, not %zu", page_heap.used_pages,
+           pages);
 }
 
 static void expect_sound(void)
@@ -157,7 +158,7 @@ static void expect_sound(void)
     cells_expect_sound();
     slabs_expect_sound();
     large_expect_sound();
-    spans_expect_sound();
+    page_heap_expect_sound();
 }
 
 /* The page map's nodes stay. */
@@ -172,7 +173,7 @@ static size_t used_but_nodes(void)
 /* So does the table of large blocks, of the size that the most of them needed. */
 static size_t table_bytes(void)
 {
-    size_t bytes = spans.large.slots == NULL ? 0 : sizeof(struct span *) << spans.large.log;
+    size_t bytes = page_heap.large.slots == NULL ? 0 : sizeof(struct span *) << page_heap.large.log;
     return bytes <= META_MOST ? bytes : 0;
 }
 
@@ -183,10 +184,11 @@ static void expect_nothing_left(size_t meta_before)
     cells_end();
     slabs_end();
     large_end();
-    spans_expect_sound();
-    spans_purge(&spans, 0);
-    spans_expect_sound();
-    EXPECT(spans.segment_pages == 0, "%zu pages stay after all was freed", spans.segment_pages);
+    page_heap_expect_sound();
+    page_heap_purge(&page_heap, 0);
+    page_heap_expect_sound();
+    EXPECT(page_heap.segment_pages == 0, "%zu pages stay after all was freed",
+           page_heap.segment_pages);
     provider_end();
     size_t meta_after = used_but_nodes() - table_bytes();
     EXPECT(meta_after == meta_before, "%zu bytes of metadata are in use, before it was %zu",
@@ -211,8 +213,8 @@ static void world_begin(uint8_t settings, uint8_t cells_settings)
     static const size_t dirty[] = {4 * MIB, 256 * KIB, 16 * KIB, 0};
     provider_begin(most[settings / 4 % 4]);
     options.dirty = dirty[settings / 16 % 4];
-    spans = (struct spans){0};
-    spans_init(&spans, &fuzz_provider.provider);
+    page_heap = (struct page_heap){0};
+    page_heap_init(&page_heap, &fuzz_provider.provider);
     pattern_next = 0;
     cells_begin(cells_settings);
     slabs_begin();

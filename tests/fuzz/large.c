@@ -49,7 +49,7 @@ static void expect_found(uintptr_t start, size_t pages, const struct span *span)
 {
     for (size_t i = 0; i < pages; i++) {
         const char *page = (const char *)start + bytes_of(i);
-        EXPECT(large_table_find(&spans.large, page) == (i == 0 ? span : NULL),
+        EXPECT(large_table_find(&page_heap.large, page) == (i == 0 ? span : NULL),
                "the table leads elsewhere");
         EXPECT(page_map_class((uintptr_t)page) == 0, "a page of a large span has a size class");
     }
@@ -69,14 +69,14 @@ static void take(struct input *input)
 {
     size_t pages = pages_decode(input);
     size_t alignment = PAGE_BYTES << input_byte(input) % 9;
-    struct span *span = large_count < LARGE_COUNT ? meta_take(sizeof(*span)) : NULL;
+    struct span *span = large_count < LARGE_COUNT ? meta_alloc(sizeof(*span)) : NULL;
     if (span == NULL)
         return;
     span->units = 1;
     size_t refused = fuzz_provider.refused;
-    if (!span_take(&spans, span, SPAN_LARGE, pages, alignment)) {
+    if (!span_alloc(&page_heap, span, SPAN_LARGE, pages, alignment)) {
         EXPECT(fuzz_provider.refused != refused, "no span, but the provider was not asked");
-        meta_give(span, sizeof(*span));
+        meta_free(span, sizeof(*span));
         return;
     }
     struct shadow_span *large = &larges[large_count++];
@@ -97,7 +97,7 @@ static void give_one(size_t index)
     expect_as_said(&large);
     pattern_expect(large.start, bytes_of(large.pages), bytes_of(large.pages), large.id);
     claim(large.start, bytes_of(large.pages), CLAIM_BLOCK, CLAIM_NONE);
-    span_give(&spans, large.span, bytes_of(large.pages));
+    span_free(&page_heap, large.span, bytes_of(large.pages));
 }
 
 static void give(struct input *input)
@@ -115,7 +115,7 @@ static void extend(struct input *input)
     uintptr_t end = large->start + bytes_of(large->pages);
     bool room = end + bytes_of(more) <= (uintptr_t)segment_end(large->span->segment) &&
                 claimed_as(end, bytes_of(more), CLAIM_NONE);
-    if (!span_extend(&spans, large->span, large->pages + more)) {
+    if (!span_extend(&page_heap, large->span, large->pages + more)) {
         expect_as_said(large);
         return;
     }
@@ -139,7 +139,7 @@ static void shrink(struct input *input)
     size_t pages = 1 + input_index(input, old_pages - 1);
     uintptr_t end = large->start + bytes_of(pages);
     claim(end, bytes_of(old_pages - pages), CLAIM_BLOCK, CLAIM_NONE);
-    EXPECT(span_shrink(&spans, large->span, pages), "a span cannot be made shorter");
+    EXPECT(span_shrink(&page_heap, large->span, pages), "a span cannot be made shorter");
     large->pages = pages;
     expect_as_said(large);
     pattern_expect(large->start, bytes_of(old_pages), bytes_of(pages), large->id);
@@ -151,10 +151,10 @@ static void purge(struct input *input)
     size_t keep = input_byte(input);
     bool obeys = fuzz_provider.fail_purges == 0 && fuzz_provider.fail_gives == 0 &&
                  os_page_size() == PAGE_BYTES;
-    spans_purge(&spans, keep);
+    page_heap_purge(&page_heap, keep);
     if (obeys)
-        EXPECT(spans.dirty.pages <= keep, "%zu pages are dirty after a purge down to %zu",
-               spans.dirty.pages, keep);
+        EXPECT(page_heap.dirty.pages <= keep, "%zu pages are dirty after a purge down to %zu",
+               page_heap.dirty.pages, keep);
 }
 
 static void set_dirty(struct input *input)
@@ -163,11 +163,11 @@ static void set_dirty(struct input *input)
 }
 
 const struct operation large_operations[] = {
-    {"span_take", take, 6},
-    {"span_give", give, 4},
+    {"span_alloc", take, 6},
+    {"span_free", give, 4},
     {"span_extend", extend, 2},
     {"span_shrink", shrink, 2},
-    {"spans_purge", purge, 1},
+    {"page_heap_purge", purge, 1},
     {"set dirty", set_dirty, 1},
     {NULL, NULL, 0},
 };

@@ -29,7 +29,7 @@ static bool planted(const char *fault)
 
 static bool wrong_is_free(const struct cell *cell, const char *caller)
 {
-    if (planted("no_join") && strcmp(caller, "give_locked") == 0 && cell->units > 128)
+    if (planted("no_join") && strcmp(caller, "free_locked") == 0 && cell->units > 128)
         return false;
     return cell_is_free(cell);
 }
@@ -58,11 +58,11 @@ static void wrong_list_remove(struct cells *cells, struct cell *cell)
 
 /* ---- Elsewhere ---- */
 
-void __real_slabs_give(const uintptr_t *objects, size_t count, const char *call);
-void __wrap_slabs_give(const uintptr_t *objects, size_t count, const char *call);
-void __wrap_slabs_give(const uintptr_t *objects, size_t count, const char *call)
+void __real_slabs_free(const uintptr_t *objects, size_t count, const char *call);
+void __wrap_slabs_free(const uintptr_t *objects, size_t count, const char *call);
+void __wrap_slabs_free(const uintptr_t *objects, size_t count, const char *call)
 {
-    __real_slabs_give(objects, count - (planted("lost_object") && count > 8), call);
+    __real_slabs_free(objects, count - (planted("lost_object") && count > 8), call);
 }
 
 bool __real_os_purge(void *start, size_t bytes);

@@ -27,7 +27,7 @@ void slabs_begin(void)
 {
     for (size_t i = 0; i < BINS; i++) {
         bins[i].bin = (struct bin){0};
-        bin_init(&bins[i].bin, &spans, bin_classes[i]);
+        bin_init(&bins[i].bin, &page_heap, bin_classes[i]);
         bins[i].live_count = 0;
     }
     for (size_t i = 0; i < FREED; i++)
@@ -70,7 +70,7 @@ static void take(struct input *input)
     if (shadow->live_count + count > OBJECTS_MOST)
         return;
     size_t refused = fuzz_provider.refused;
-    size_t taken = bin_take(&shadow->bin, objects, count, may_grow);
+    size_t taken = bin_alloc(&shadow->bin, objects, count, may_grow);
     EXPECT(taken <= count, "%zu objects were taken instead of %zu", taken, count);
     if (taken == 0) {
         EXPECT(shadow->bin.total_objects == shadow->live_count, "no object, but some are free");
@@ -118,7 +118,7 @@ static void give(struct input *input)
             other = swap;
         }
     }
-    slabs_give(objects, given, "free");
+    slabs_free(objects, given, "free");
 }
 
 static void trim(struct input *input)
@@ -151,7 +151,7 @@ static struct misuse misuse_of(uintptr_t address)
     size_t count;
     size_t free_before = free_objects();
     misuse_expect();
-    slabs_give(&address, 1, "free");
+    slabs_free(&address, 1, "free");
     struct misuse misuse = misuse_expected(&count);
     EXPECT(count == 1, "a bad pointer was reported %zu times", count);
     EXPECT(misuse.address == address, "another address than the bad one was reported");
@@ -179,8 +179,8 @@ static void give_inside(struct input *input)
 }
 
 const struct operation slabs_operations[] = {
-    {"bin_take", take, 8},
-    {"slabs_give", give, 8},
+    {"bin_alloc", take, 8},
+    {"slabs_free", give, 8},
     {"bin_trim", trim, 1},
     {"slabs_give twice", give_again, 1},
     {"slabs_give inside", give_inside, 1},
@@ -214,7 +214,7 @@ void slabs_end(void)
     for (size_t i = 0; i < BINS; i++) {
         while (bins[i].live_count != 0) {
             uintptr_t address = object_leave(&bins[i], bins[i].live_count - 1);
-            slabs_give(&address, 1, "free");
+            slabs_free(&address, 1, "free");
         }
         bin_trim(&bins[i].bin);
     }

@@ -15,7 +15,7 @@
 
 #include "input.h"
 #include "meta/misuse.h"
-#include "span/span.h"
+#include "pageheap/page_heap.h"
 
 /* Ends the program with what is wrong, and where it was found. */
 _Noreturn void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -30,7 +30,7 @@ _Noreturn void fuzz_fail(const char *format, ...) __attribute__((format(printf, 
 extern const char *fuzz_operation;
 
 /* All that the library works on, but for what snug keeps for itself. */
-extern struct spans spans;
+extern struct page_heap page_heap;
 
 /* ---- The memory ---- */
 

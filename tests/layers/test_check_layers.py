@@ -29,17 +29,17 @@ GOOD = {
 
 # Three files of a layer of which each calls the next, the first by an inline function and a macro.
 CHAIN = {
-    "src/span/a.h": "int b_run(void);\n#define A_RUN() b_run()\n",
-    "src/span/a.c": "int a_run(void)\n{\n    return A_RUN();\n}\n",
-    "src/span/b.h": "int c_run(int);\nstatic inline int b_go(void)\n{\n    return c_run(0);\n}\n",
-    "src/span/b.c": "int b_run(void)\n{\n    return b_go();\n}\n",
-    "src/span/c.c": "int c_run(int by)\n{\n    return by;\n}\n",
+    "src/pageheap/a.h": "int b_run(void);\n#define A_RUN() b_run()\n",
+    "src/pageheap/a.c": "int a_run(void)\n{\n    return A_RUN();\n}\n",
+    "src/pageheap/b.h": "int c_run(int);\nstatic inline int b_go(void)\n{\n    return c_run(0);\n}\n",
+    "src/pageheap/b.c": "int b_run(void)\n{\n    return b_go();\n}\n",
+    "src/pageheap/c.c": "int c_run(int by)\n{\n    return by;\n}\n",
 }
 # What makes it a circle: c.c calls a.c.
-CLOSED = {**CHAIN, "src/span/c.c": "int c_run(int by)\n{\n    if (by)\n        return a_run();\n    return 0;\n}\n"}
+CLOSED = {**CHAIN, "src/pageheap/c.c": "int c_run(int by)\n{\n    if (by)\n        return a_run();\n    return 0;\n}\n"}
 CIRCLE = (
-    "src/span/a.h:2: call circle: src/span/a.c -> src/span/b.c (b_run) -> src/span/c.c (c_run) "
-    "-> src/span/a.c (a_run)"
+    "src/pageheap/a.h:2: call circle: src/pageheap/a.c -> src/pageheap/b.c (b_run) -> src/pageheap/c.c (c_run) "
+    "-> src/pageheap/a.c (a_run)"
 )
 
 # Modules of the tool that use each other in no circle.
@@ -120,7 +120,7 @@ class PlantedFaults(unittest.TestCase):
 
     def test_every_layer_may_not_include_the_next(self):
         order = (
-            "base platform options stats provider meta segment span cell slab magazine heap "
+            "base platform options stats provider meta retention pageheap cell slab magazine heap "
             "report api"
         ).split()
         for lower, upper in zip(order, order[1:]):
@@ -148,24 +148,24 @@ class PlantedFaults(unittest.TestCase):
     def test_cycle(self):
         self.assert_faults(
             {
-                "src/span/a.h": '#include "span/b.h"\n',
-                "src/span/b.h": '#include "c.h"\n',
-                "src/span/c.h": '#include "span/a.h"\n',
+                "src/pageheap/a.h": '#include "pageheap/b.h"\n',
+                "src/pageheap/b.h": '#include "c.h"\n',
+                "src/pageheap/c.h": '#include "pageheap/a.h"\n',
             },
-            "src/span/c.h:1: include cycle: "
-            "src/span/a.h -> src/span/b.h -> src/span/c.h -> src/span/a.h",
+            "src/pageheap/c.h:1: include cycle: "
+            "src/pageheap/a.h -> src/pageheap/b.h -> src/pageheap/c.h -> src/pageheap/a.h",
         )
 
     def test_file_that_includes_itself(self):
         self.assert_faults(
-            {"src/span/a.h": '#include "span/a.h"\n'},
-            "src/span/a.h:1: include cycle: src/span/a.h -> src/span/a.h",
+            {"src/pageheap/a.h": '#include "pageheap/a.h"\n'},
+            "src/pageheap/a.h:1: include cycle: src/pageheap/a.h -> src/pageheap/a.h",
         )
 
     def test_missing_file(self):
         self.assert_faults(
-            {"src/span/span.c": '#include "span/spam.h"\n'},
-            'src/span/span.c:1: #include "span/spam.h": there is no such file',
+            {"src/pageheap/page_heap.c": '#include "pageheap/spam.h"\n'},
+            'src/pageheap/page_heap.c:1: #include "pageheap/spam.h": there is no such file',
         )
 
     def test_missing_public_header(self):
@@ -176,8 +176,8 @@ class PlantedFaults(unittest.TestCase):
 
     def test_include_of_a_macro(self):
         self.assert_faults(
-            {"src/span/span.c": "#include HEADER\n"},
-            "src/span/span.c:1: #include HEADER: write the file's name out",
+            {"src/pageheap/page_heap.c": "#include HEADER\n"},
+            "src/pageheap/page_heap.c:1: #include HEADER: write the file's name out",
         )
 
     def test_file_over_600_lines(self):
@@ -188,7 +188,7 @@ class PlantedFaults(unittest.TestCase):
 
     def test_unknown_layer_and_file_in_none(self):
         layers = (
-            "base platform options stats provider meta segment span cell slab magazine heap "
+            "base platform options stats provider meta retention pageheap cell slab magazine heap "
             "report api"
         )
         self.assert_faults(
@@ -208,7 +208,7 @@ class PlantedFaults(unittest.TestCase):
 class CirclesOfCalls(unittest.TestCase):
     def assert_closed_by(self, text, is_closed=True):
         """The last file of the chain with this text closes the circle, or does not."""
-        faults = check_known({**CHAIN, "src/span/c.c": text})
+        faults = check_known({**CHAIN, "src/pageheap/c.c": text})
         self.assertEqual(faults, [CIRCLE] if is_closed else [])
 
     def test_chain_is_no_circle(self):
@@ -260,7 +260,7 @@ class CirclesOfCalls(unittest.TestCase):
                 self.assert_closed_by(text, is_closed=False)
 
     def test_static_function_of_another_file_is_not_called(self):
-        chain = {**CLOSED, "src/span/a.c": CHAIN["src/span/a.c"].replace("int a_run", "static int a_run")}
+        chain = {**CLOSED, "src/pageheap/a.c": CHAIN["src/pageheap/a.c"].replace("int a_run", "static int a_run")}
         self.assertEqual(check_known(chain), [])
 
     def test_files_of_two_layers_are_no_circle(self):
@@ -275,47 +275,47 @@ class CirclesOfCalls(unittest.TestCase):
         )
 
     def test_reading_a_structure_is_no_call(self):
-        c = "#include \"span/c.h\"\nint c_run(int by)\n{\n    return by + a_size(0);\n}\n"
+        c = "#include \"pageheap/c.h\"\nint c_run(int by)\n{\n    return by + a_size(0);\n}\n"
         read = "static inline int a_size(struct a *a)\n{\n    return a->size;\n}\n"
         more = "static inline int a_size(struct a *a)\n{\n    return a->size + a_run();\n}\n"
-        head = CHAIN["src/span/a.h"]
-        self.assertEqual(check({**CHAIN, "src/span/a.h": head + read, "src/span/c.h": "", "src/span/c.c": c})[0], 0)
+        head = CHAIN["src/pageheap/a.h"]
+        self.assertEqual(check({**CHAIN, "src/pageheap/a.h": head + read, "src/pageheap/c.h": "", "src/pageheap/c.c": c})[0], 0)
         self.assertEqual(
-            check({**CHAIN, "src/span/a.h": head + more, "src/span/c.h": "", "src/span/c.c": c}),
+            check({**CHAIN, "src/pageheap/a.h": head + more, "src/pageheap/c.h": "", "src/pageheap/c.c": c}),
             (1, [CIRCLE.replace("(a_run)", "(a_size)")]),
         )
 
     def test_two_circles_that_meet_name_all_files(self):
-        changes = {**CLOSED, "src/span/d.c": "int d_run(void)\n{\n    return a_run();\n}\n"}
-        changes["src/span/b.c"] = "int b_run(void)\n{\n    return b_go() + d_run();\n}\n"
+        changes = {**CLOSED, "src/pageheap/d.c": "int d_run(void)\n{\n    return a_run();\n}\n"}
+        changes["src/pageheap/b.c"] = "int b_run(void)\n{\n    return b_go() + d_run();\n}\n"
         self.assertEqual(
             check(changes),
             (
                 1,
                 [
                     CIRCLE + "; all that are in circles with these: "
-                    "src/span/a.c src/span/b.c src/span/c.c src/span/d.c"
+                    "src/pageheap/a.c src/pageheap/b.c src/pageheap/c.c src/pageheap/d.c"
                 ],
             ),
         )
 
     def test_known_circle_passes_and_any_other_does_not(self):
-        known = "src/span/a.c src/span/b.c src/span/c.c"
+        known = "src/pageheap/a.c src/pageheap/b.c src/pageheap/c.c"
         self.assertEqual(check_known(CLOSED, [known]), [])
         self.assertEqual(
-            check_known(CLOSED, ["src/span/a.c src/span/b.c"]),
+            check_known(CLOSED, ["src/pageheap/a.c src/pageheap/b.c"]),
             [
                 CIRCLE,
-                "src/span/a.c:1: not a group of circles any more, but in KNOWN_GROUPS: "
-                "src/span/a.c src/span/b.c",
+                "src/pageheap/a.c:1: not a group of circles any more, but in KNOWN_GROUPS: "
+                "src/pageheap/a.c src/pageheap/b.c",
             ],
         )
 
     def test_known_circle_that_is_none_any_more(self):
-        known = "src/span/a.c src/span/b.c src/span/c.c"
+        known = "src/pageheap/a.c src/pageheap/b.c src/pageheap/c.c"
         self.assertEqual(
             check_known(CHAIN, [known]),
-            [f"src/span/a.c:1: not a group of circles any more, but in KNOWN_GROUPS: {known}"],
+            [f"src/pageheap/a.c:1: not a group of circles any more, but in KNOWN_GROUPS: {known}"],
         )
 
 

@@ -52,11 +52,11 @@ static void class_check(size_t class, size_t live)
 /* In a span of cells, one unit is no cell's: half of it before the first, half behind the last. */
 static void cells_check_bytes(const struct heap_totals *totals, const struct live *live)
 {
-    size_t spans = totals->cells / CELL_SPAN_BYTES;
-    size_t waste = live->cell_count * CELL_HEADER + spans * CELL_UNIT;
+    size_t page_heap = totals->cells / CELL_SPAN_BYTES;
+    size_t waste = live->cell_count * CELL_HEADER + page_heap * CELL_UNIT;
     EXPECT(totals->cells == live->cells + totals->cells_free + totals->cells_cached + waste,
            "accounts of cells: %zu bytes in %zu spans, but %zu live + %zu free + %zu cached",
-           totals->cells, spans, live->cells, totals->cells_free, totals->cells_cached);
+           totals->cells, page_heap, live->cells, totals->cells_free, totals->cells_cached);
     EXPECT(totals->cells_live == live->cells && totals->cells_count == live->cell_count,
            "accounts of cells: %zu live of %zu bytes in the heap, %zu of %zu in the shadow",
            totals->cells_count, totals->cells_live, live->cell_count, live->cells);

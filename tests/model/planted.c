@@ -172,7 +172,7 @@ WRAP(void, snug_free, void *block)
     if (planted("scribble") && live != NULL && now())
         live[100] ^= 1;
     if (planted("miscount") && now())
-        heap_default.spans.used_pages++;
+        heap_default.page_heap.used_pages++;
     if (is_doubled(block) || lose(block) || (planted("leak_any") && now_and_then(10)))
         return;
     __real_snug_free(block);
@@ -210,7 +210,7 @@ WRAP(void, heap_fork_in_child, void)
 {
     __real_heap_fork_in_child();
     if (planted("fork_lock"))
-        heap_default.spans.lock.word = 2;
+        heap_default.page_heap.lock.word = 2;
 }
 
 /* ---- A child of fork, and what waits for threads that it does not have ---- */
@@ -241,9 +241,9 @@ WRAP(struct magazine_part, magazine_above, uintptr_t *top)
 }
 
 /* Without a look at the key. */
-WRAP(bool, object_waits, const struct spans *spans, size_t class, uintptr_t address)
+WRAP(bool, object_waits, const struct page_heap *page_heap, size_t class, uintptr_t address)
 {
     if (planted("orphans_any"))
-        return page_map_covers(address) && page_map_class(address) == class_byte(spans, class);
-    return __real_object_waits(spans, class, address);
+        return page_map_covers(address) && page_map_class(address) == class_byte(page_heap, class);
+    return __real_object_waits(page_heap, class, address);
 }

@@ -14,7 +14,7 @@
 
 enum { THREADS = 4, SLOTS = 300, HAND = 150 };
 
-/* Seen: up to 8.5 MiB on a loaded machine, which is what the span layer keeps for a demand like
+/* Seen: up to 8.5 MiB on a loaded machine, which is what the page heap keeps for a demand like
  * that of a moment ago, and no metadata, over 800,000 threads. Threads that keep their magazines,
  * the planted fault, come to many times this. */
 #define SLACK (12 * MIB)

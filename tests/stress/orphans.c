@@ -171,9 +171,9 @@ static void take_and_free_there(void)
 {
     static __thread void *blocks[BLOCKS];
     for (size_t i = 0; i < BLOCKS; i++)
-        EXPECT((blocks[i] = heap_take_in(heap, size_of(i))) != NULL, "no block");
+        EXPECT((blocks[i] = heap_alloc_in(heap, size_of(i))) != NULL, "no block");
     for (size_t i = 0; i < BLOCKS; i++)
-        heap_give_in(heap, blocks[i]);
+        heap_free_in(heap, blocks[i]);
 }
 
 static void *fill_there_and_rest(void *argument)

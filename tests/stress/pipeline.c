@@ -16,7 +16,7 @@ enum { PAIRS = 2, QUEUE = 2048, BATCH = 64 };
 #define SIZE_MOST (4 * KIB)
 
 /* How far memory may go above the mark: depots and magazines of sizes that had not been used by
- * then, half-used slabs, and what the span layer keeps for a demand like that of a moment ago.
+ * then, half-used slabs, and what the page heap keeps for a demand like that of a moment ago.
  * Seen: up to 14 MiB on a loaded machine. A leak of one block in ten, the planted fault, comes to
  * many times this even in the shortest run. */
 #define SLACK (24 * MIB)

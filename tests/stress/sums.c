@@ -92,12 +92,14 @@ static size_t present_segments(const struct list *head)
 /* All of snug's resident memory, counted once more. */
 static size_t present_in_all(void)
 {
-    const struct spans *spans = &heap_default.spans;
-    size_t bytes = present_segments(&spans->segments) + present_segments(&spans->cache.list);
-    for (const struct span *span = spans->huge; span != NULL; span = span->right)
+    const struct page_heap *page_heap = &heap_default.page_heap;
+    size_t bytes =
+        present_segments(&page_heap->segments) + present_segments(&page_heap->cache.list);
+    for (const struct span *span = page_heap->huge; span != NULL; span = span->right)
         bytes += present(span->start, (size_t)span->pages << PAGE_SHIFT);
-    for (size_t i = 0; i < size_min(spans->meta->range_count, META_RANGES); i++)
-        bytes += present((const char *)spans->meta->ranges[i].start, spans->meta->ranges[i].bytes);
+    for (size_t i = 0; i < size_min(page_heap->meta->range_count, META_RANGES); i++)
+        bytes += present((const char *)page_heap->meta->ranges[i].start,
+                         page_heap->meta->ranges[i].bytes);
     return bytes;
 }
 

@@ -236,10 +236,10 @@ TEST(check_says_what_is_wrong)
     stderr_capture();
     assert_int_equal(snug_check(), 0);
     assert_string_equal(stderr_restore(), "");
-    heap_default.spans.used_pages++;
+    heap_default.page_heap.used_pages++;
     stderr_capture();
     int result = snug_check();
-    heap_default.spans.used_pages--;
+    heap_default.page_heap.used_pages--;
     const char *said = stderr_restore();
     assert_int_equal(result, 1);
     assert_string_equal(said, "snug: the heap is damaged: the page counts of the runs are wrong\n");

@@ -17,7 +17,7 @@ static uintptr_t objects[4096];
 static void take(size_t count)
 {
     for (size_t done = 0; done < count;) {
-        size_t got = arenas_take(&arenas, CLASS_64, objects + done, count - done);
+        size_t got = arenas_refill(&arenas, CLASS_64, objects + done, count - done);
         assert_in_range(got, 1, count - done);
         done += got;
     }
@@ -28,26 +28,26 @@ TEST(the_number_of_arenas_is_bounded)
     static struct arena only;
     struct arenas many;
     memset(&many, 0, sizeof(many));
-    arenas_init(&many, &spans, &only, 5000);
+    arenas_init(&many, &page_heap, &only, 5000);
     assert_int_equal(many.count, ARENAS_MOST);
-    arenas_init(&many, &spans, &only, 3);
+    arenas_init(&many, &page_heap, &only, 3);
     assert_int_equal(many.count, 3);
     assert_ptr_equal(many.list[0], &only);
-    assert_ptr_equal(many.spans, &spans);
+    assert_ptr_equal(many.page_heap, &page_heap);
 }
 
 TEST(objects_come_from_the_arena_of_the_thread)
 {
     take(1);
     assert_int_equal(class_in(0, CLASS_64)->bin.slab_count, 1);
-    assert_null(class_in(1, CLASS_64)->bin.spans);
+    assert_null(class_in(1, CLASS_64)->bin.page_heap);
     arenas_swap();
     uintptr_t here;
-    assert_int_equal(arenas_take(&arenas, class_of_size(32), &here, 1), 1);
+    assert_int_equal(arenas_refill(&arenas, class_of_size(32), &here, 1), 1);
     assert_int_equal(class_in(0, class_of_size(32))->bin.slab_count, 1);
-    assert_null(class_in(1, class_of_size(32))->bin.spans);
-    objects_give(objects, 1);
-    objects_give(&here, 1);
+    assert_null(class_in(1, class_of_size(32))->bin.page_heap);
+    objects_free(objects, 1);
+    objects_free(&here, 1);
     assert_arenas_empty();
 }
 
@@ -55,22 +55,22 @@ TEST(what_others_can_spare_comes_before_fresh_memory)
 {
     /* More than a slab's worth is free in the other arena. */
     take(3 * OBJECTS_64);
-    objects_give(objects, 2 * OBJECTS_64 - 10);
+    objects_free(objects, 2 * OBJECTS_64 - 10);
     assert_true(class_in(0, CLASS_64)->bin.free_objects > OBJECTS_64);
     arenas_swap();
     uint64_t made = COUNTED(slabs_made);
     uintptr_t got[1000];
-    size_t count = arenas_take(&arenas, CLASS_64, got, 10);
+    size_t count = arenas_refill(&arenas, CLASS_64, got, 10);
     assert_int_equal(count, 10);
     assert_int_equal(COUNTED(slabs_made), made);
     assert_int_equal(class_in(0, CLASS_64)->bin.slab_count, 0);
     /* It keeps one slab's worth. */
     while (COUNTED(slabs_made) == made)
-        count += arenas_take(&arenas, CLASS_64, got + count, 10);
+        count += arenas_refill(&arenas, CLASS_64, got + count, 10);
     assert_in_range(class_in(1, CLASS_64)->bin.free_objects, OBJECTS_64 - 10, OBJECTS_64);
     assert_int_equal(class_in(0, CLASS_64)->bin.slab_count, 1);
-    objects_give(got, count);
-    objects_give(objects + 2 * OBJECTS_64 - 10, OBJECTS_64 + 10);
+    objects_free(got, count);
+    objects_free(objects + 2 * OBJECTS_64 - 10, OBJECTS_64 + 10);
     assert_arenas_empty();
 }
 
@@ -85,13 +85,13 @@ static void exhaust_pages(void)
 TEST(without_memory_others_give_what_they_have)
 {
     take(OBJECTS_64);
-    objects_give(objects, 5);
+    objects_free(objects, 5);
     arenas_swap();
     exhaust_pages();
     uintptr_t got[10];
-    assert_int_equal(arenas_take(&arenas, CLASS_64, got, 10), 5);
-    assert_int_equal(arenas_take(&arenas, CLASS_64, got, 10), 0);
-    objects_give(got, 5);
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, got, 10), 5);
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, got, 10), 0);
+    objects_free(got, 5);
     assert_arenas_sound();
 }
 
@@ -99,16 +99,16 @@ TEST(without_memory_what_waits_in_depots_makes_room)
 {
     size_t waiting = class_of_size(48);
     struct magazine *magazine = magazine_filled(waiting);
-    assert_true(arenas_give_full(&arenas, waiting, magazine));
+    assert_true(arenas_put_full(&arenas, waiting, magazine));
     arenas_swap();
     exhaust_pages();
     uintptr_t got;
-    assert_int_equal(arenas_take(&arenas, CLASS_64, &got, 1), 0);
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, &got, 1), 0);
     arenas_trim(&arenas); /* as heap_reclaim does */
-    assert_int_equal(arenas_take(&arenas, CLASS_64, &got, 1), 1);
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, &got, 1), 1);
     assert_int_equal(arenas_totals(NULL, &arenas, waiting).waiting, 0);
     assert_int_equal(arenas_totals(NULL, &arenas, waiting).slabs, 0);
-    assert_int_equal(arenas_take(&arenas, class_of_size(1024), &got, 1), 0);
+    assert_int_equal(arenas_refill(&arenas, class_of_size(1024), &got, 1), 0);
     assert_arenas_sound();
 }
 
@@ -127,10 +127,10 @@ TEST(a_thread_on_another_processor_uses_another_arena)
         CPU_SET(cpu, &one);
         assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
         uintptr_t object;
-        assert_int_equal(arenas_take(&arenas, CLASS_64, &object, 1), 1);
+        assert_int_equal(arenas_refill(&arenas, CLASS_64, &object, 1), 1);
         assert_non_null(arenas.list[cpu % ARENAS_MOST]);
         assert_ptr_equal(slab_at(object)->span.owner, &class_in(cpu % ARENAS_MOST, CLASS_64)->bin);
-        objects_give(&object, 1);
+        objects_free(&object, 1);
     }
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
     arenas.threads = 0;
@@ -155,29 +155,29 @@ TEST(a_class_is_cold_for_its_first_requests)
 
 /* ---- Cells ---- */
 
-static uintptr_t take_cell(size_t bytes, size_t alignment)
+static uintptr_t alloc_cell(size_t bytes, size_t alignment)
 {
     struct misuse misuse;
     size_t dirty;
-    uintptr_t block = (uintptr_t)arenas_take_cell(&arenas, bytes, alignment, &misuse, &dirty);
+    uintptr_t block = (uintptr_t)arenas_alloc_cell(&arenas, bytes, alignment, &misuse, &dirty);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     return block;
 }
 
-static void give_cell(uintptr_t block)
+static void free_cell(uintptr_t block)
 {
     cell_set_state(block, CELL_CACHED);
-    cells_give(&block, 1);
+    cells_free(&block, 1);
 }
 
 TEST(cells_come_from_the_arena_of_the_thread)
 {
-    uintptr_t first = take_cell(5000, 16);
+    uintptr_t first = alloc_cell(5000, 16);
     assert_int_equal(arenas.list[0]->cells.span_count, 1);
     assert_int_equal(arenas.list[1]->cells.span_count, 0);
     arenas_swap();
     /* The other has a lot free, but no more than a span's worth: a span of its own. */
-    uintptr_t second = take_cell(5000, 256);
+    uintptr_t second = alloc_cell(5000, 256);
     assert_int_equal(second % 256, 0);
     assert_int_equal(arenas.list[0]->cells.span_count, 1);
     struct cell_totals totals = arenas_cell_totals(NULL, &arenas);
@@ -186,8 +186,8 @@ TEST(cells_come_from_the_arena_of_the_thread)
                      (arenas.list[0]->cells.free_units + arenas.list[1]->cells.free_units) *
                          CELL_UNIT);
     assert_arenas_sound();
-    give_cell(first);
-    give_cell(second);
+    free_cell(first);
+    free_cell(second);
     assert_arenas_empty();
 }
 
@@ -195,34 +195,34 @@ TEST(cells_that_others_can_spare_come_before_a_new_span)
 {
     uintptr_t blocks[40];
     for (size_t i = 0; i < 40; i++)
-        blocks[i] = take_cell(100 * KIB, 16);
+        blocks[i] = alloc_cell(100 * KIB, 16);
     for (size_t i = 0; i < 40; i += 2)
-        give_cell(blocks[i]);
+        free_cell(blocks[i]);
     assert_true(arenas.list[0]->cells.free_units > CELL_UNITS);
     arenas_swap();
-    uintptr_t block = take_cell(90 * KIB, 16);
+    uintptr_t block = alloc_cell(90 * KIB, 16);
     assert_int_equal(arenas.list[0]->cells.span_count, 0);
     fake.refuse_take = true;
-    give_cell(block);
+    free_cell(block);
     for (size_t i = 1; i < 40; i += 2)
-        give_cell(blocks[i]);
+        free_cell(blocks[i]);
     assert_arenas_empty();
 }
 
 TEST(cells_of_others_are_the_last_resort)
 {
-    uintptr_t wall = take_cell(5000, 16);
+    uintptr_t wall = alloc_cell(5000, 16);
     exhaust_pages();
     arenas_swap();
-    uintptr_t block = take_cell(5000, 16);
+    uintptr_t block = alloc_cell(5000, 16);
     assert_true(block != 0);
     assert_int_equal(arenas.list[0]->cells.span_count, 0);
     uintptr_t more = 1;
-    while ((more = take_cell(100 * KIB, 16)) != 0)
+    while ((more = alloc_cell(100 * KIB, 16)) != 0)
         continue;
-    assert_int_equal(take_cell(128000, 16), 0);
-    give_cell(wall);
-    give_cell(block);
+    assert_int_equal(alloc_cell(128000, 16), 0);
+    free_cell(wall);
+    free_cell(block);
     assert_arenas_sound();
 }
 
@@ -231,10 +231,10 @@ TEST(cells_of_others_are_the_last_resort)
 TEST(totals_are_sums_over_the_arenas)
 {
     take(300);
-    objects_give(objects, 40);
-    assert_true(arenas_give_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
+    objects_free(objects, 40);
+    assert_true(arenas_put_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
     arenas_swap();
-    assert_true(arenas_give_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
+    assert_true(arenas_put_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
     struct arena_totals totals = arenas_totals(NULL, &arenas, CLASS_64);
     const struct bin *first = &class_in(0, CLASS_64)->bin, *second = &class_in(1, CLASS_64)->bin;
     assert_int_equal(totals.slabs, first->slab_count + second->slab_count);
@@ -244,7 +244,7 @@ TEST(totals_are_sums_over_the_arenas)
     assert_int_equal(totals.total, totals.free + totals.waiting + 260);
     totals = arenas_totals(NULL, &arenas, class_of_size(80));
     assert_int_equal(totals.slabs + totals.total + totals.free + totals.waiting, 0);
-    objects_give(objects + 40, 260);
+    objects_free(objects + 40, 260);
     assert_arenas_empty();
 }
 
@@ -262,11 +262,11 @@ TEST(every_lock_in_use_is_visited_in_order)
     arenas_each_lock(&arenas, note_lock);
     assert_int_equal(lock_count, 0);
     uintptr_t object[3];
-    assert_int_equal(arenas_take(&arenas, 1, &object[0], 1), 1);
-    assert_int_equal(arenas_take(&arenas, 2, &object[1], 1), 1);
+    assert_int_equal(arenas_refill(&arenas, 1, &object[0], 1), 1);
+    assert_int_equal(arenas_refill(&arenas, 2, &object[1], 1), 1);
     arenas_swap();
-    assert_int_equal(arenas_take(&arenas, 3, &object[2], 1), 1);
-    uintptr_t cell = take_cell(5000, 16);
+    assert_int_equal(arenas_refill(&arenas, 3, &object[2], 1), 1);
+    uintptr_t cell = alloc_cell(5000, 16);
     lock_count = 0;
     arenas_each_lock(&arenas, note_lock);
     assert_int_equal(lock_count, 2 * 3 + 1);
@@ -275,26 +275,27 @@ TEST(every_lock_in_use_is_visited_in_order)
     assert_int_equal(lock_ranks[0], RANK_DEPOT);
     assert_int_equal(lock_ranks[5], RANK_BIN);
     assert_int_equal(lock_ranks[6], RANK_CELLS);
-    objects_give(object, 3);
-    give_cell(cell);
+    objects_free(object, 3);
+    free_cell(cell);
     assert_arenas_empty();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(the_number_of_arenas_is_bounded, arenas_begin, spans_end),
-        ROW_WITH(objects_come_from_the_arena_of_the_thread, two_arenas_begin, spans_end),
-        ROW_WITH(what_others_can_spare_comes_before_fresh_memory, two_arenas_begin, spans_end),
-        ROW_WITH(without_memory_others_give_what_they_have, two_arenas_begin, spans_end),
-        ROW_WITH(without_memory_what_waits_in_depots_makes_room, two_arenas_begin, spans_end),
-        ROW_WITH(a_thread_on_another_processor_uses_another_arena, two_arenas_begin, spans_end),
-        ROW_WITH(a_class_is_cold_for_its_first_requests, arenas_begin, spans_end),
-        ROW_WITH(cells_come_from_the_arena_of_the_thread, two_arenas_begin, spans_end),
-        ROW_WITH(cells_that_others_can_spare_come_before_a_new_span, two_arenas_begin, spans_end),
-        ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, spans_end),
-        ROW_WITH(totals_are_sums_over_the_arenas, two_arenas_begin, spans_end),
-        ROW_WITH(every_lock_in_use_is_visited_in_order, two_arenas_begin, spans_end),
+        ROW_WITH(the_number_of_arenas_is_bounded, arenas_begin, page_heap_end),
+        ROW_WITH(objects_come_from_the_arena_of_the_thread, two_arenas_begin, page_heap_end),
+        ROW_WITH(what_others_can_spare_comes_before_fresh_memory, two_arenas_begin, page_heap_end),
+        ROW_WITH(without_memory_others_give_what_they_have, two_arenas_begin, page_heap_end),
+        ROW_WITH(without_memory_what_waits_in_depots_makes_room, two_arenas_begin, page_heap_end),
+        ROW_WITH(a_thread_on_another_processor_uses_another_arena, two_arenas_begin, page_heap_end),
+        ROW_WITH(a_class_is_cold_for_its_first_requests, arenas_begin, page_heap_end),
+        ROW_WITH(cells_come_from_the_arena_of_the_thread, two_arenas_begin, page_heap_end),
+        ROW_WITH(cells_that_others_can_spare_come_before_a_new_span, two_arenas_begin,
+                 page_heap_end),
+        ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, page_heap_end),
+        ROW_WITH(totals_are_sums_over_the_arenas, two_arenas_begin, page_heap_end),
+        ROW_WITH(every_lock_in_use_is_visited_in_order, two_arenas_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

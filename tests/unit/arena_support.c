@@ -10,11 +10,11 @@ static struct arena first, second;
 
 static int begin(void **state, unsigned count)
 {
-    int result = spans_begin(state);
+    int result = page_heap_begin(state);
     memset(&arenas, 0, sizeof(arenas));
     memset(&first, 0, sizeof(first));
     memset(&second, 0, sizeof(second));
-    arenas_init(&arenas, &spans, &first, count);
+    arenas_init(&arenas, &page_heap, &first, count);
     if (count == 2)
         arenas.list[1] = &second;
     return result;
@@ -42,7 +42,7 @@ void assert_arenas_sound(void)
     const char *wrong = arenas_check(&arenas);
     if (wrong != NULL)
         fail_msg("%s", wrong);
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
 void assert_arenas_empty(void)
@@ -57,7 +57,7 @@ void assert_arenas_empty(void)
     assert_int_equal(arenas_cell_totals(NULL, &arenas).bytes, 0);
     assert_int_equal(arenas_cell_totals(NULL, &arenas).free, 0);
     assert_int_equal(arenas.magazine_bytes, 0);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 struct magazine *magazine_filled(size_t class)
@@ -67,7 +67,7 @@ struct magazine *magazine_filled(size_t class)
     size_t capacity = magazine_capacity(magazine->log);
     for (size_t count = 0; count < capacity;) {
         size_t got =
-            arenas_take(&arenas, class, magazine_begin(magazine) + count, capacity - count);
+            arenas_refill(&arenas, class, magazine_begin(magazine) + count, capacity - count);
         assert_in_range(got, 1, capacity - count);
         count += got;
     }
@@ -77,6 +77,6 @@ struct magazine *magazine_filled(size_t class)
 
 void magazine_drain(struct magazine *magazine)
 {
-    slabs_give(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
+    slabs_free(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
     magazine_free(magazine);
 }

@@ -9,7 +9,7 @@
 
 extern struct arenas arenas;
 
-/* Setup: fresh arenas, one of them in use. Teardown is spans_end. */
+/* Setup: fresh arenas, one of them in use. Teardown is page_heap_end. */
 int arenas_begin(void **state);
 
 /* The same with two. As long as no more than one thread has a cache, the first of the list is used;

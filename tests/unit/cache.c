@@ -125,7 +125,7 @@ TEST(magazines_grow_when_they_run_full)
     static uintptr_t objects[2 * MAGAZINE_SLOTS_MOST];
     size_t most = magazine_capacity(size_classes[CLASS_64].magazine_log);
     for (size_t i = 0; i < 2 * most; i++)
-        assert_int_equal(arenas_take(&arenas, CLASS_64, &objects[i], 1), 1);
+        assert_int_equal(arenas_refill(&arenas, CLASS_64, &objects[i], 1), 1);
     for (size_t i = 0; i < 2 * most; i++) {
         *object_key_word(objects[i]) = 0;
         object_put(cache, objects[i]);
@@ -218,7 +218,7 @@ TEST(a_thread_that_only_takes_gets_each_object_once)
     for (size_t i = 0; i < MAGAZINES; i++)
         full[i] = magazine_filled(CLASS_64);
     for (size_t i = 0; i < MAGAZINES; i++)
-        assert_true(arenas_give_full(&arenas, CLASS_64, full[i]));
+        assert_true(arenas_put_full(&arenas, CLASS_64, full[i]));
     uint64_t refills = COUNTED(refills_depot);
     for (size_t i = 0; i < MAGAZINES * capacity; i++) {
         taken[i] = object_get(cache, CLASS_64);

@@ -18,7 +18,7 @@ static uintptr_t block_get(size_t bytes)
         struct misuse misuse;
         size_t dirty;
         cache_miss_cell(cache, bytes);
-        block = arenas_take_cell(&arenas, bytes, MIN_ALIGN, &misuse, &dirty);
+        block = arenas_alloc_cell(&arenas, bytes, MIN_ALIGN, &misuse, &dirty);
         assert_int_equal(misuse.kind, MISUSE_NONE);
     }
     assert_non_null(block);
@@ -30,7 +30,7 @@ static uintptr_t block_get(size_t bytes)
 static void block_put(uintptr_t block)
 {
     if (!cache_push_cell(cache, block))
-        cache_give_cell(cache, block);
+        cache_free_cell(cache, block);
     assert_int_not_equal(cell_of(block)->state, CELL_LIVE);
     assert_true(quick_bytes(cache->quick) <= cache->quick->limit);
 }
@@ -80,7 +80,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     for (size_t i = 0; i < IN_USE; i++)
-        cache_give_cell(cache, in_use[i]);
+        cache_free_cell(cache, in_use[i]);
     return cache_end(state);
 }
 
@@ -383,7 +383,7 @@ TEST(a_cell_damaged_while_it_waited_is_not_handed_out)
                  "snug: invalid malloc: the header of the object at %#zx was overwritten\n", block);
         assert_lost(expected);
         *cell_of(block) = sound;
-        cells_give(&block, 1);
+        cells_free(&block, 1);
     }
 }
 
@@ -402,8 +402,8 @@ TEST(a_cell_written_to_after_it_was_freed_leads_nowhere)
                  cell_bytes(block));
         assert_lost(expected);
         cell_set_state(block, CELL_CACHED); /* what was written is its link now */
-        cells_give(&block, 1);
-        cells_give(&older, 1);
+        cells_free(&block, 1);
+        cells_free(&older, 1);
     }
 }
 

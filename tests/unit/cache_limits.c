@@ -183,7 +183,7 @@ TEST(a_freed_cache_leaves_nothing_behind)
     assert_int_equal(arenas.threads, 1);
     assert_int_equal(arenas.magazine_bytes, 0);
     arenas_trim(&arenas);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     assert_int_equal(meta_bytes_used(), used);
 }
 
@@ -195,7 +195,7 @@ TEST(without_memory_nothing_is_had_and_nothing_is_lost)
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         assert_int_equal(object_get(cache, class), 0);
         assert_int_equal(object_get(cache, class), 0);
-        assert_null(object_take(&arenas, class));
+        assert_null(object_alloc(&arenas, class));
     }
     assert_held(cache);
     assert_arenas_sound();
@@ -234,31 +234,31 @@ TEST(when_memory_ends_all_of_it_was_handed_out)
 
 TEST(objects_are_taken_and_given_singly)
 {
-    uintptr_t object = (uintptr_t)object_take(&arenas, CLASS_64);
+    uintptr_t object = (uintptr_t)object_alloc(&arenas, CLASS_64);
     assert_int_equal(*object_key_word(object), 0);
-    object_give(object);
+    object_free(object);
     assert_int_equal(*object_key_word(object), object_key(object));
-    assert_int_equal((uintptr_t)object_take(&arenas, CLASS_64), object); /* the lowest */
-    object_give(object);
+    assert_int_equal((uintptr_t)object_alloc(&arenas, CLASS_64), object); /* the lowest */
+    object_free(object);
 }
 
 TEST(wrong_single_objects_are_said_and_not_written)
 {
     char line[128], before[64];
     options.misuse = MISUSE_WARN;
-    uintptr_t object = (uintptr_t)object_take(&arenas, CLASS_64);
+    uintptr_t object = (uintptr_t)object_alloc(&arenas, CLASS_64);
     memset((void *)object, 0x33, 64);
     memcpy(before, (void *)object, 64);
     stderr_capture();
-    object_give(object + 8);
+    object_free(object + 8);
     snprintf(line, sizeof(line),
              "snug: invalid free: %#zx is inside a 64-byte object that starts at %#zx\n",
              object + 8, object);
     assert_string_equal(stderr_restore(), line);
     assert_memory_equal((void *)object, before, 64);
-    object_give(object);
+    object_free(object);
     stderr_capture();
-    object_give(object);
+    object_free(object);
     snprintf(line, sizeof(line), "snug: double free: %#zx, a 64-byte object\n", object);
     assert_string_equal(stderr_restore(), line);
 }

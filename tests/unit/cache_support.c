@@ -18,7 +18,7 @@ int cache_end(void **state)
         cache_free(cache);
     cache = NULL;
     assert_arenas_empty();
-    return spans_end(state);
+    return page_heap_end(state);
 }
 
 uintptr_t object_get(struct cache *of, size_t class)
@@ -37,7 +37,7 @@ void object_put(struct cache *of, uintptr_t object)
     if (of->top[class][-1] < MARK_LIMIT && cache_make_room(of, class))
         assert_true(cache_push(of, object));
     else
-        object_give(object);
+        object_free(object);
 }
 
 struct magazine *loaded_of(const struct cache *of, size_t class)

@@ -12,7 +12,7 @@
 static uintptr_t take(size_t bytes, size_t alignment, bool may_grow)
 {
     struct misuse misuse;
-    uintptr_t block = (uintptr_t)cells_take(&cells, bytes, alignment, may_grow, &misuse);
+    uintptr_t block = (uintptr_t)cells_alloc_any(&cells, bytes, alignment, may_grow, &misuse);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     return block;
 }
@@ -27,7 +27,7 @@ TEST(a_block_is_cut_from_a_new_span)
     assert_int_equal(cell_bytes(block), 2008);
     assert_int_equal(cells.span_count, 1);
     assert_int_equal(cells.free_units, SPAN_UNITS - 126);
-    assert_int_equal(spans.used_pages, CELL_SPAN_BYTES >> PAGE_SHIFT);
+    assert_int_equal(page_heap.used_pages, CELL_SPAN_BYTES >> PAGE_SHIFT);
     assert_int_equal(page_map_class(block), PAGE_MAP_CELL);
     assert_int_equal(COUNTED(cell_spans_made), made + 1);
     assert_cells_sound();
@@ -63,7 +63,7 @@ TEST(a_span_can_be_used_up)
 {
     uintptr_t blocks[1 + REST_MOST];
     blocks[0] = cell_get_units(100);
-    size_t count = 1 + cells_take_rest(blocks + 1);
+    size_t count = 1 + cells_alloc_rest(blocks + 1);
     assert_int_equal(cells.free_units, 0);
     assert_int_equal(cells.span_count, 1);
     assert_int_equal(take(1, MIN_ALIGN, false), 0);
@@ -168,7 +168,7 @@ TEST(blocks_at_the_ends_of_a_span_are_joined_too)
 {
     for (unsigned order = 0; order < 6; order++) {
         uintptr_t all[3] = {cell_get_units(8000), cell_get_units(8000)}, rest[REST_MOST];
-        size_t count = cells_take_rest(rest);
+        size_t count = cells_alloc_rest(rest);
         all[2] = rest[--count];
         unsigned digits = order;
         for (unsigned left = 3; left > 0; digits /= left, left--) {
@@ -276,7 +276,7 @@ TEST(the_last_block_of_a_span_is_resized)
     uintptr_t block = cell_get_units(100), rest[REST_MOST];
     assert_true(cell_resize(block, CELL_MOST, 0));
     assert_int_equal(cell_bytes(block), CELL_MOST);
-    size_t count = cells_take_rest(rest);
+    size_t count = cells_alloc_rest(rest);
     uintptr_t last = rest[count - 1];
     size_t units = units_of(last);
     assert_true(cell_resize(last, 100 * CELL_UNIT - CELL_HEADER, 0));
@@ -299,18 +299,18 @@ TEST(batches_go_back_to_the_cells_they_came_from)
 {
     static struct cells other;
     memset(&other, 0, sizeof(other));
-    cells_init(&other, &spans);
+    cells_init(&other, &page_heap);
     struct misuse misuse;
     uintptr_t batch[40];
     for (size_t i = 0; i < 40; i++) {
-        batch[i] =
-            i % 3 == 0 ? (uintptr_t)cells_take(&other, 3000, 16, true, &misuse) : cell_get(3000);
+        batch[i] = i % 3 == 0 ? (uintptr_t)cells_alloc_any(&other, 3000, 16, true, &misuse)
+                              : cell_get(3000);
         cell_set_state(batch[i], CELL_CACHED);
     }
     assert_cells_sound();
     assert_null(cells_check(&other));
     assert_int_equal(other.span_count, 1);
-    cells_give(batch, 40);
+    cells_free(batch, 40);
     assert_int_equal(other.span_count, 0);
     assert_null(cells_check(&other));
     assert_cells_empty();
@@ -367,21 +367,21 @@ TEST(random_use_keeps_all_invariants)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(a_block_is_cut_from_a_new_span, cells_begin, spans_end),
-        ROW_WITH(every_size_gets_what_it_needs_and_no_more, cells_begin, spans_end),
-        ROW_WITH(a_span_can_be_used_up, cells_begin, spans_end),
-        ROW_WITH(a_remainder_of_no_use_is_not_split_off, cells_begin, spans_end),
-        ROW_WITH(the_best_fit_is_found, cells_begin, spans_end),
-        ROW_WITH(no_span_is_made_unless_it_may, cells_begin, spans_end),
-        ROW_WITH(neighbours_are_joined_in_every_order, cells_begin, spans_end),
-        ROW_WITH(blocks_at_the_ends_of_a_span_are_joined_too, cells_begin, spans_end),
-        ROW_WITH(alignment_is_kept, cells_begin, spans_end),
-        ROW_WITH(a_block_grows_into_a_free_neighbour, cells_begin, spans_end),
-        ROW_WITH(a_block_grows_to_what_is_wished_if_there_is_room, cells_begin, spans_end),
-        ROW_WITH(a_block_shrinks_if_that_frees_something_useful, cells_begin, spans_end),
-        ROW_WITH(the_last_block_of_a_span_is_resized, cells_begin, spans_end),
-        ROW_WITH(batches_go_back_to_the_cells_they_came_from, cells_begin, spans_end),
-        ROW_WITH(random_use_keeps_all_invariants, cells_begin, spans_end),
+        ROW_WITH(a_block_is_cut_from_a_new_span, cells_begin, page_heap_end),
+        ROW_WITH(every_size_gets_what_it_needs_and_no_more, cells_begin, page_heap_end),
+        ROW_WITH(a_span_can_be_used_up, cells_begin, page_heap_end),
+        ROW_WITH(a_remainder_of_no_use_is_not_split_off, cells_begin, page_heap_end),
+        ROW_WITH(the_best_fit_is_found, cells_begin, page_heap_end),
+        ROW_WITH(no_span_is_made_unless_it_may, cells_begin, page_heap_end),
+        ROW_WITH(neighbours_are_joined_in_every_order, cells_begin, page_heap_end),
+        ROW_WITH(blocks_at_the_ends_of_a_span_are_joined_too, cells_begin, page_heap_end),
+        ROW_WITH(alignment_is_kept, cells_begin, page_heap_end),
+        ROW_WITH(a_block_grows_into_a_free_neighbour, cells_begin, page_heap_end),
+        ROW_WITH(a_block_grows_to_what_is_wished_if_there_is_room, cells_begin, page_heap_end),
+        ROW_WITH(a_block_shrinks_if_that_frees_something_useful, cells_begin, page_heap_end),
+        ROW_WITH(the_last_block_of_a_span_is_resized, cells_begin, page_heap_end),
+        ROW_WITH(batches_go_back_to_the_cells_they_came_from, cells_begin, page_heap_end),
+        ROW_WITH(random_use_keeps_all_invariants, cells_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ TEST(wrong_counts_are_found)
     PLANT(cells.span_count, 0, "the count of cell spans is wrong");
     PLANT(cells.span_count, 2, "the count of cell spans is wrong");
     struct span *span = span_of(live[0]);
-    PLANT(span->owner, &spans, "the count of cell spans is wrong");
+    PLANT(span->owner, &page_heap, "the count of cell spans is wrong");
 }
 
 TEST(a_free_cell_in_no_list_is_found)
@@ -193,17 +193,17 @@ TEST(a_wrong_top_is_found)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(the_cells_are_as_they_are_meant_to_be, plant, spans_end),
-        ROW_WITH(damaged_headers_of_free_cells_are_found, plant, spans_end),
-        ROW_WITH(damaged_headers_of_live_cells_are_found, plant, spans_end),
-        ROW_WITH(damaged_trailers_are_found, plant, spans_end),
-        ROW_WITH(damaged_links_are_found, plant, spans_end),
-        ROW_WITH(wrong_counts_of_large_cells_are_found, plant, spans_end),
-        ROW_WITH(wrong_bitmaps_are_found, plant, spans_end),
-        ROW_WITH(wrong_counts_are_found, plant, spans_end),
-        ROW_WITH(a_free_cell_in_no_list_is_found, plant, spans_end),
-        ROW_WITH(a_wrong_top_is_found, plant, spans_end),
-        ROW_WITH(free_neighbours_are_found, plant, spans_end),
+        ROW_WITH(the_cells_are_as_they_are_meant_to_be, plant, page_heap_end),
+        ROW_WITH(damaged_headers_of_free_cells_are_found, plant, page_heap_end),
+        ROW_WITH(damaged_headers_of_live_cells_are_found, plant, page_heap_end),
+        ROW_WITH(damaged_trailers_are_found, plant, page_heap_end),
+        ROW_WITH(damaged_links_are_found, plant, page_heap_end),
+        ROW_WITH(wrong_counts_of_large_cells_are_found, plant, page_heap_end),
+        ROW_WITH(wrong_bitmaps_are_found, plant, page_heap_end),
+        ROW_WITH(wrong_counts_are_found, plant, page_heap_end),
+        ROW_WITH(a_free_cell_in_no_list_is_found, plant, page_heap_end),
+        ROW_WITH(a_wrong_top_is_found, plant, page_heap_end),
+        ROW_WITH(free_neighbours_are_found, plant, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ TEST(a_cached_block_is_free)
     cell_set_state(block, CELL_CACHED);
     assert_misuse(block, MISUSE_DOUBLE_FREE, cell_bytes(block), 0);
     assert_misuse(block + 16, MISUSE_INSIDE, cell_bytes(block), block); /* it may be taken again */
-    cells_give(&block, 1);
+    cells_free(&block, 1);
     assert_cells_empty();
 }
 
@@ -214,16 +214,16 @@ TEST(a_damaged_free_cell_is_not_handed_out)
     static const uintptr_t wild[] = {1, 16, 0xdeadbeef0, UINTPTR_MAX & ~(uintptr_t)15};
     for (size_t i = 0; i < 4; i++) {
         cell_links(cell)->next = (struct free_links *)wild[i];
-        assert_null(cells_take(&cells, 6000, 16, true, &misuse));
+        assert_null(cells_alloc_any(&cells, 6000, 16, true, &misuse));
         assert_int_equal(misuse.kind, MISUSE_DAMAGED);
         assert_int_equal(misuse.address, behind);
         *cell_links(cell) = sound;
     }
     cell->check ^= 0x100;
-    assert_null(cells_take(&cells, 6000, 16, true, &misuse));
+    assert_null(cells_alloc_any(&cells, 6000, 16, true, &misuse));
     assert_int_equal(misuse.kind, MISUSE_DAMAGED);
     cell->check ^= 0x100;
-    assert_int_equal((uintptr_t)cells_take(&cells, 6000, 16, true, &misuse), behind);
+    assert_int_equal((uintptr_t)cells_alloc_any(&cells, 6000, 16, true, &misuse), behind);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     assert_cells_sound();
 }
@@ -234,7 +234,7 @@ static void overwrite_and_free(void *argument)
     memset((void *)before, 0x41, cell_bytes(before) + CELL_HEADER);
     cell_set_state(before, CELL_CACHED);
     cell_of(block)->state = CELL_CACHED;
-    cells_give(&block, 1);
+    cells_free(&block, 1);
 }
 
 TEST(by_default_the_process_aborts)
@@ -245,17 +245,17 @@ TEST(by_default_the_process_aborts)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(each_address_in_a_span_has_its_answer, cells_begin, spans_end),
-        ROW_WITH(a_cached_block_is_free, cells_begin, spans_end),
-        ROW_WITH(blocks_that_were_joined_are_known_to_be_free, cells_begin, spans_end),
-        ROW_WITH(an_overwritten_header_is_told, blocks_begin, spans_end),
-        ROW_WITH(a_header_of_another_place_is_not_sound, blocks_begin, spans_end),
-        ROW_WITH(a_block_with_a_wrong_header_is_not_taken_back, blocks_begin, spans_end),
-        ROW_WITH(damage_in_the_free_cell_behind_stops_a_free, blocks_begin, spans_end),
-        ROW_WITH(damage_in_the_free_cell_before_stops_a_free, blocks_begin, spans_end),
-        ROW_WITH(a_resize_keeps_off_damaged_neighbours, blocks_begin, spans_end),
-        ROW_WITH(a_damaged_free_cell_is_not_handed_out, blocks_begin, spans_end),
-        ROW_WITH(by_default_the_process_aborts, blocks_begin, spans_end),
+        ROW_WITH(each_address_in_a_span_has_its_answer, cells_begin, page_heap_end),
+        ROW_WITH(a_cached_block_is_free, cells_begin, page_heap_end),
+        ROW_WITH(blocks_that_were_joined_are_known_to_be_free, cells_begin, page_heap_end),
+        ROW_WITH(an_overwritten_header_is_told, blocks_begin, page_heap_end),
+        ROW_WITH(a_header_of_another_place_is_not_sound, blocks_begin, page_heap_end),
+        ROW_WITH(a_block_with_a_wrong_header_is_not_taken_back, blocks_begin, page_heap_end),
+        ROW_WITH(damage_in_the_free_cell_behind_stops_a_free, blocks_begin, page_heap_end),
+        ROW_WITH(damage_in_the_free_cell_before_stops_a_free, blocks_begin, page_heap_end),
+        ROW_WITH(a_resize_keeps_off_damaged_neighbours, blocks_begin, page_heap_end),
+        ROW_WITH(a_damaged_free_cell_is_not_handed_out, blocks_begin, page_heap_end),
+        ROW_WITH(by_default_the_process_aborts, blocks_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

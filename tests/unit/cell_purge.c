@@ -97,7 +97,7 @@ TEST(small_cells_keep_their_pages)
     size_t units = AGED_BYTES / CELL_UNIT;
     struct hole hole = hole_make(units - 1), large = hole_make(units);
     uintptr_t rest[REST_MOST];
-    size_t count = cells_take_rest(rest);
+    size_t count = cells_alloc_rest(rest);
     cell_put(hole.block);
     cell_put(large.block);
     assert_true(cells_purge(&cells, true) > 0);
@@ -198,8 +198,8 @@ TEST(what_was_learned_stays_and_the_largest_goes_first)
     cell_put(large.block);
     pass_tick();
     size_t learned = cells_kept_pages(&cells) / 2;
-    cells.demand.wanted = learned;
-    cells.demand.high = GIB >> PAGE_SHIFT;
+    cells.retention.wanted = learned;
+    cells.retention.high = GIB >> PAGE_SHIFT;
     options.dirty = PAGE_BYTES;
     pass_tick();
     assert_true(cells_kept_pages(&cells) <= learned);
@@ -217,21 +217,21 @@ TEST(a_span_that_goes_after_its_cells_teaches_to_keep)
     options.dirty = 32 * KIB;
     struct hole hole = hole_make(8000), work = hole_make(200);
     uintptr_t rest[REST_MOST];
-    size_t count = cells_take_rest(rest), span_count = cells.span_count;
+    size_t count = cells_alloc_rest(rest), span_count = cells.span_count;
     uintptr_t other = cell_get_units(2000);
     assert_int_equal(cells.span_count, span_count + 1);
     cell_put(hole.block);
     pass_tick();
     pass_tick();
     assert_true(fake.purged_bytes >= whole_pages(&hole, 8000));
-    assert_int_equal(cells.demand.wanted, 0);
+    assert_int_equal(cells.retention.wanted, 0);
     cell_put(work.block);
     while (count > 0)
         cell_put(rest[--count]);
     hole_end(&work);
     hole_end(&hole);
     assert_int_equal(cells.span_count, span_count);
-    assert_true(cells.demand.wanted >= whole_pages(&hole, 8000) >> PAGE_SHIFT);
+    assert_true(cells.retention.wanted >= whole_pages(&hole, 8000) >> PAGE_SHIFT);
     cell_put(other);
     assert_cells_empty();
 }
@@ -294,17 +294,17 @@ TEST(purged_cells_are_joined_and_cut_like_others)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(a_purge_of_all_takes_the_pages_inside, cells_begin, spans_end),
-        ROW_WITH(purged_pages_are_zero_and_the_rest_stays, cells_begin, spans_end),
-        ROW_WITH(small_cells_keep_their_pages, cells_begin, spans_end),
-        ROW_WITH(cells_are_purged_when_they_have_been_idle, cells_begin, spans_end),
-        ROW_WITH(much_that_is_freed_at_once_is_purged_soon, cells_begin, spans_end),
-        ROW_WITH(what_was_missed_is_kept_until_it_is_not_needed, cells_begin, spans_end),
-        ROW_WITH(what_was_learned_stays_and_the_largest_goes_first, cells_begin, spans_end),
-        ROW_WITH(a_span_that_goes_after_its_cells_teaches_to_keep, cells_begin, spans_end),
-        ROW_WITH(few_idle_cells_are_left_alone, cells_begin, spans_end),
-        ROW_WITH(a_refused_purge_is_tried_again, cells_begin, spans_end),
-        ROW_WITH(purged_cells_are_joined_and_cut_like_others, cells_begin, spans_end),
+        ROW_WITH(a_purge_of_all_takes_the_pages_inside, cells_begin, page_heap_end),
+        ROW_WITH(purged_pages_are_zero_and_the_rest_stays, cells_begin, page_heap_end),
+        ROW_WITH(small_cells_keep_their_pages, cells_begin, page_heap_end),
+        ROW_WITH(cells_are_purged_when_they_have_been_idle, cells_begin, page_heap_end),
+        ROW_WITH(much_that_is_freed_at_once_is_purged_soon, cells_begin, page_heap_end),
+        ROW_WITH(what_was_missed_is_kept_until_it_is_not_needed, cells_begin, page_heap_end),
+        ROW_WITH(what_was_learned_stays_and_the_largest_goes_first, cells_begin, page_heap_end),
+        ROW_WITH(a_span_that_goes_after_its_cells_teaches_to_keep, cells_begin, page_heap_end),
+        ROW_WITH(few_idle_cells_are_left_alone, cells_begin, page_heap_end),
+        ROW_WITH(a_refused_purge_is_tried_again, cells_begin, page_heap_end),
+        ROW_WITH(purged_cells_are_joined_and_cut_like_others, cells_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,9 @@ struct cells cells;
 
 int cells_begin(void **state)
 {
-    int result = spans_begin(state);
+    int result = page_heap_begin(state);
     memset(&cells, 0, sizeof(cells));
-    cells_init(&cells, &spans);
+    cells_init(&cells, &page_heap);
     return result;
 }
 
@@ -22,7 +22,7 @@ void assert_cells_sound(void)
     const char *wrong = cells_check(&cells);
     if (wrong != NULL)
         fail_msg("%s", wrong);
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
 void assert_cells_empty(void)
@@ -30,13 +30,13 @@ void assert_cells_empty(void)
     assert_cells_sound();
     assert_int_equal(cells.span_count, 0);
     assert_int_equal(cells.free_units, 0);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 uintptr_t cell_get(size_t bytes)
 {
     struct misuse misuse = {.kind = MISUSE_UNKNOWN};
-    uintptr_t block = (uintptr_t)cells_take(&cells, bytes, MIN_ALIGN, true, &misuse);
+    uintptr_t block = (uintptr_t)cells_alloc_any(&cells, bytes, MIN_ALIGN, true, &misuse);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     assert_true(block != 0);
     assert_int_equal(block % MIN_ALIGN, 0);
@@ -53,7 +53,7 @@ uintptr_t cell_get_units(size_t units)
     return block;
 }
 
-size_t cells_take_rest(uintptr_t *blocks)
+size_t cells_alloc_rest(uintptr_t *blocks)
 {
     size_t count = 0, most = (CELL_MOST + CELL_HEADER) / CELL_UNIT;
     while (cells.top != NULL) {
@@ -69,13 +69,13 @@ size_t cells_take_rest(uintptr_t *blocks)
 void cell_put(uintptr_t block)
 {
     cell_set_state(block, CELL_CACHED);
-    cells_give(&block, 1);
+    cells_free(&block, 1);
 }
 
 const char *cell_put_wrong(uintptr_t block)
 {
     options.misuse = MISUSE_WARN;
     stderr_capture();
-    cells_give(&block, 1);
+    cells_free(&block, 1);
     return stderr_restore();
 }

@@ -13,7 +13,7 @@
 
 extern struct cells cells;
 
-/* Setup: fresh cells on fresh spans. Teardown is spans_end. */
+/* Setup: fresh cells on fresh spans. Teardown is page_heap_end. */
 int cells_begin(void **state);
 
 /* Fails unless cells_check is content, and the spans are. */
@@ -31,7 +31,7 @@ uintptr_t cell_get_units(size_t units);
 /* Takes what is free at the end of the first span, in cells of the largest size. Returns how many.
  */
 enum { REST_MOST = 16 };
-size_t cells_take_rest(uintptr_t *blocks);
+size_t cells_alloc_rest(uintptr_t *blocks);
 
 /* Gives a live block back. */
 void cell_put(uintptr_t block);

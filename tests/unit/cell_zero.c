@@ -1,5 +1,5 @@
 /*
- * Tests of what cells know to be zero (cells_take_known): the part of the newest span that was
+ * Tests of what cells know to be zero (cells_alloc): the part of the newest span that was
  * never used, whatever is cut from it, joined with it again, grown into it, or purged; and that
  * calloc touches no more of it than it must.
  */
@@ -28,11 +28,11 @@ static bool is_zero(const char *start, size_t bytes)
 }
 
 /* A block of which what is said to be zero is; then it is written to, all of it. */
-static uintptr_t take_aligned(size_t bytes, size_t alignment, size_t *dirty)
+static uintptr_t alloc_aligned(size_t bytes, size_t alignment, size_t *dirty)
 {
     struct misuse misuse;
     *dirty = 12345;
-    uintptr_t block = (uintptr_t)cells_take_known(&cells, bytes, alignment, true, &misuse, dirty);
+    uintptr_t block = (uintptr_t)cells_alloc(&cells, bytes, alignment, true, &misuse, dirty);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     assert_true(block != 0 && (block & (alignment - 1)) == 0);
     size_t usable = cell_bytes(block), known = size_min(*dirty, usable);
@@ -48,7 +48,7 @@ static uintptr_t take_aligned(size_t bytes, size_t alignment, size_t *dirty)
 static uintptr_t take(size_t bytes)
 {
     size_t dirty;
-    return take_aligned(bytes, MIN_ALIGN, &dirty);
+    return alloc_aligned(bytes, MIN_ALIGN, &dirty);
 }
 
 /* ---- One by one ---- */
@@ -61,7 +61,7 @@ TEST(a_new_span_is_zero_but_for_what_stood_in_it)
     size_t dirty;
     uintptr_t blocks[10];
     for (size_t i = 0; i < 10; i++) {
-        blocks[i] = take_aligned(50000, MIN_ALIGN, &dirty);
+        blocks[i] = alloc_aligned(50000, MIN_ALIGN, &dirty);
         assert_in_range(dirty, 0, WRITTEN);
     }
     assert_int_equal(cells.span_count, 1);
@@ -75,11 +75,11 @@ TEST(what_was_freed_is_not_zero)
     size_t dirty;
     uintptr_t wall = take(2000), block = take(50000), behind = take(2000);
     cell_put(block);
-    assert_int_equal(take_aligned(50000, MIN_ALIGN, &dirty), block);
+    assert_int_equal(alloc_aligned(50000, MIN_ALIGN, &dirty), block);
     assert_int_equal(dirty, SIZE_MAX);
     cell_put(block);
     cell_put(behind); /* all joined with what was never used */
-    block = take_aligned(100000, MIN_ALIGN, &dirty);
+    block = alloc_aligned(100000, MIN_ALIGN, &dirty);
     assert_in_range(dirty, 52000, 52000 + 3 * WRITTEN);
     cell_put(block);
     cell_put(wall);
@@ -93,7 +93,7 @@ TEST(what_grew_into_it_is_not_zero)
     assert_true(cell_resize(block, 60000, 0));
     memset((void *)block, 0xff, cell_bytes(block));
     assert_true(cell_resize(block, 3000, 0));
-    uintptr_t next = take_aligned(70000, MIN_ALIGN, &dirty);
+    uintptr_t next = alloc_aligned(70000, MIN_ALIGN, &dirty);
     assert_in_range(dirty, 56000, 57000 + WRITTEN);
     cell_put(next);
     cell_put(block);
@@ -105,9 +105,9 @@ TEST(what_is_cut_off_for_alignment_counts)
 {
     size_t dirty;
     uintptr_t wall = take(2000);
-    uintptr_t block = take_aligned(20000, 2048, &dirty);
+    uintptr_t block = alloc_aligned(20000, 2048, &dirty);
     assert_in_range(dirty, 0, WRITTEN);
-    uintptr_t next = take_aligned(20000, MIN_ALIGN, &dirty);
+    uintptr_t next = alloc_aligned(20000, MIN_ALIGN, &dirty);
     assert_in_range(dirty, 0, WRITTEN);
     cell_put(next);
     cell_put(block);
@@ -121,7 +121,7 @@ TEST(of_an_aligned_block_counts_what_lies_in_it)
     uintptr_t wall = take(2000);
     cell_put(take(60000)); /* joined with what was never used */
     uintptr_t written = (uintptr_t)cells.fresh, top = (uintptr_t)cells.top;
-    uintptr_t block = take_aligned(60000, 32 * KIB, &dirty);
+    uintptr_t block = alloc_aligned(60000, 32 * KIB, &dirty);
     assert_true(block > top && block < written);
     assert_int_equal(dirty, written - block);
     cell_put(block);
@@ -135,7 +135,7 @@ TEST(a_span_of_kept_pages_is_not_zero)
     struct span *span = span_get(CELL_SPAN_BYTES >> PAGE_SHIFT);
     memset(span->start, 0xff, CELL_SPAN_BYTES);
     span_put(span);
-    uintptr_t block = take_aligned(50000, MIN_ALIGN, &dirty);
+    uintptr_t block = alloc_aligned(50000, MIN_ALIGN, &dirty);
     assert_true(dirty >= 50000);
     cell_put(block);
     assert_cells_empty();
@@ -153,7 +153,7 @@ TEST(the_old_top_keeps_nothing_of_what_was_known)
         rest[count++] = take(120000);
     }
     assert_int_equal(cells.span_count, 2);
-    uintptr_t block = take_aligned(4000, MIN_ALIGN, &dirty); /* from what was left of it */
+    uintptr_t block = alloc_aligned(4000, MIN_ALIGN, &dirty); /* from what was left of it */
     assert_int_equal(dirty, SIZE_MAX);
     cell_put(block);
     for (size_t i = 0; i < count; i++)
@@ -177,7 +177,7 @@ static void random_turn(uint64_t *seed)
     uintptr_t *block = &live[random_below(seed, LIVE)];
     size_t dirty;
     if (*block == 0) {
-        *block = take_aligned(random_bytes(seed), MIN_ALIGN << random_below(seed, 8), &dirty);
+        *block = alloc_aligned(random_bytes(seed), MIN_ALIGN << random_below(seed, 8), &dirty);
     } else if (random_below(seed, 3) == 0) {
         cell_resize(*block, random_bytes(seed), random_below(seed, 2) * random_bytes(seed));
         memset((void *)*block, 0xff, cell_bytes(*block));
@@ -195,7 +195,7 @@ static void random_use(uint64_t seed)
         if (random_below(&seed, 100) == 0)
             cells_purge(&cells, true);
         if (random_below(&seed, 500) == 0)
-            spans_purge(&spans, 0);
+            page_heap_purge(&page_heap, 0);
         if (random_below(&seed, 1500) == 0) /* all is free: the next span is a new one */
             for (size_t i = 0; i < LIVE; i++)
                 if (live[i] != 0) {
@@ -275,7 +275,7 @@ static size_t pages_each(size_t bytes)
     assert_non_null(heap);
     char *blocks[BLOCKS];
     for (size_t i = 0; i < BLOCKS; i++) {
-        blocks[i] = heap_take_zero_in(heap, bytes);
+        blocks[i] = heap_alloc_zero_in(heap, bytes);
         assert_non_null(blocks[i]);
     }
     size_t pages = resident();
@@ -300,12 +300,12 @@ TEST(calloc_of_what_was_used_is_zero)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             char *blocks[40];
             for (size_t j = 0; j < 40; j++) {
-                blocks[j] = heap_take_zero_in(heap, sizes[i]);
+                blocks[j] = heap_alloc_zero_in(heap, sizes[i]);
                 ASSERT_THAT(is_zero(blocks[j], sizes[i]), "%zu bytes", sizes[i]);
                 memset(blocks[j], 0xff, heap_usable(blocks[j], "test"));
             }
             for (size_t j = 0; j < 40; j++)
-                heap_give(blocks[(j * 7) % 40]);
+                heap_free(blocks[(j * 7) % 40]);
             if (round % 2 == 1)
                 heap_trim_of(heap, 0);
         }
@@ -315,18 +315,18 @@ TEST(calloc_of_what_was_used_is_zero)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(a_new_span_is_zero_but_for_what_stood_in_it, begin, spans_end),
-        ROW_WITH(what_was_freed_is_not_zero, begin, spans_end),
-        ROW_WITH(what_grew_into_it_is_not_zero, begin, spans_end),
-        ROW_WITH(what_is_cut_off_for_alignment_counts, begin, spans_end),
-        ROW_WITH(of_an_aligned_block_counts_what_lies_in_it, begin, spans_end),
-        ROW_WITH(a_span_of_kept_pages_is_not_zero, begin, spans_end),
-        ROW_WITH(the_old_top_keeps_nothing_of_what_was_known, begin, spans_end),
-        ROW_WITH(random_use_never_says_zero_of_what_is_not, begin, spans_end),
-        ROW_WITH(random_use_where_memory_is_not_zero_when_it_comes, begin, spans_end),
-        ROW_WITH(random_use_where_nothing_is_purged, begin, spans_end),
-        ROW_WITH(calloc_touches_of_fresh_memory_what_it_must, begin, spans_end),
-        ROW_WITH(calloc_of_what_was_used_is_zero, begin, spans_end),
+        ROW_WITH(a_new_span_is_zero_but_for_what_stood_in_it, begin, page_heap_end),
+        ROW_WITH(what_was_freed_is_not_zero, begin, page_heap_end),
+        ROW_WITH(what_grew_into_it_is_not_zero, begin, page_heap_end),
+        ROW_WITH(what_is_cut_off_for_alignment_counts, begin, page_heap_end),
+        ROW_WITH(of_an_aligned_block_counts_what_lies_in_it, begin, page_heap_end),
+        ROW_WITH(a_span_of_kept_pages_is_not_zero, begin, page_heap_end),
+        ROW_WITH(the_old_top_keeps_nothing_of_what_was_known, begin, page_heap_end),
+        ROW_WITH(random_use_never_says_zero_of_what_is_not, begin, page_heap_end),
+        ROW_WITH(random_use_where_memory_is_not_zero_when_it_comes, begin, page_heap_end),
+        ROW_WITH(random_use_where_nothing_is_purged, begin, page_heap_end),
+        ROW_WITH(calloc_touches_of_fresh_memory_what_it_must, begin, page_heap_end),
+        ROW_WITH(calloc_of_what_was_used_is_zero, begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static struct depot *depot_of(size_t class)
 static void fill_depot(size_t class, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        assert_true(arenas_give_full(&arenas, class, magazine_filled(class)));
+        assert_true(arenas_put_full(&arenas, class, magazine_filled(class)));
 }
 
 /* ---- Handing over ---- */
@@ -24,15 +24,15 @@ static void fill_depot(size_t class, size_t count)
 TEST(magazines_are_handed_over_whole)
 {
     struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
-    assert_null(arenas_take_full(&arenas, CLASS_64));
-    assert_true(arenas_give_full(&arenas, CLASS_64, first));
-    assert_true(arenas_give_full(&arenas, CLASS_64, second));
+    assert_null(arenas_get_full(&arenas, CLASS_64));
+    assert_true(arenas_put_full(&arenas, CLASS_64, first));
+    assert_true(arenas_put_full(&arenas, CLASS_64, second));
     assert_int_equal(depot_of(CLASS_64)->count, 2);
     assert_arenas_sound();
-    assert_null(arenas_take_full(&arenas, class_of_size(80)));
-    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), second); /* the newest is the warmest */
-    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), first);
-    assert_null(arenas_take_full(&arenas, CLASS_64));
+    assert_null(arenas_get_full(&arenas, class_of_size(80)));
+    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), second); /* the newest is the warmest */
+    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), first);
+    assert_null(arenas_get_full(&arenas, CLASS_64));
     assert_int_equal(depot_of(CLASS_64)->count, 0);
     magazine_drain(first);
     magazine_drain(second);
@@ -42,10 +42,10 @@ TEST(magazines_are_handed_over_whole)
 TEST(the_depots_of_other_arenas_are_looked_into)
 {
     struct magazine *magazine = magazine_filled(CLASS_64);
-    assert_true(arenas_give_full(&arenas, CLASS_64, magazine));
+    assert_true(arenas_put_full(&arenas, CLASS_64, magazine));
     arenas_swap();
-    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), magazine);
-    assert_null(arenas_take_full(&arenas, CLASS_64));
+    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), magazine);
+    assert_null(arenas_get_full(&arenas, CLASS_64));
     magazine_drain(magazine);
     assert_arenas_empty();
 }
@@ -61,7 +61,7 @@ TEST(a_depot_is_bounded_in_bytes)
         options.depot = 10 * bytes + bytes / 2;
         fill_depot(class, 10);
         struct magazine *magazine = magazine_filled(class);
-        assert_false(arenas_give_full(&arenas, class, magazine));
+        assert_false(arenas_put_full(&arenas, class, magazine));
         assert_int_equal(depot_of(class)->count, 10);
         magazine_drain(magazine); /* it is still ours */
         assert_arenas_sound();
@@ -69,7 +69,7 @@ TEST(a_depot_is_bounded_in_bytes)
     }
     options.depot = 0;
     struct magazine *magazine = magazine_filled(class_of_size(32));
-    assert_false(arenas_give_full(&arenas, class_of_size(32), magazine));
+    assert_false(arenas_put_full(&arenas, class_of_size(32), magazine));
     magazine_drain(magazine);
     assert_arenas_empty();
 }
@@ -82,7 +82,7 @@ TEST(all_depots_together_are_bounded)
         struct magazine *magazine = magazine_filled(class);
         size_t bytes = magazine_capacity(magazine->log) * class_bytes(class);
         bool room = arenas.list[0]->waiting <= 2 * options.depot;
-        assert_int_equal(arenas_give_full(&arenas, class, magazine), room);
+        assert_int_equal(arenas_put_full(&arenas, class, magazine), room);
         given += room ? bytes : 0;
         if (!room)
             magazine_drain(magazine);
@@ -103,7 +103,7 @@ TEST(a_depot_is_bounded_in_magazines)
         magazines[i] = magazine_filled(1);
     arenas_empty_depots(&arenas, 1); /* of what was stocked meanwhile */
     for (size_t i = 0; i < MOST + MORE; i++)
-        assert_int_equal(arenas_give_full(&arenas, 1, magazines[i]), i < MOST);
+        assert_int_equal(arenas_put_full(&arenas, 1, magazines[i]), i < MOST);
     for (size_t i = MOST; i < MOST + MORE; i++)
         magazine_drain(magazines[i]);
     assert_arenas_empty();
@@ -118,8 +118,8 @@ static void pass_look(void)
     size_t count = 0;
     uint32_t look = arenas.list[0]->growths / 16;
     while (arenas.list[0]->growths / 16 == look)
-        count += arenas_take(&arenas, CLASS_64, objects + count, 64);
-    objects_give(objects, count);
+        count += arenas_refill(&arenas, CLASS_64, objects + count, 64);
+    objects_free(objects, count);
 }
 
 TEST(what_nobody_takes_goes_back)
@@ -143,9 +143,9 @@ TEST(what_is_needed_between_looks_stays)
         /* Down to three, and up again. */
         struct magazine *taken[5];
         for (size_t i = 0; i < 5; i++)
-            assert_non_null(taken[i] = arenas_take_full(&arenas, class));
+            assert_non_null(taken[i] = arenas_get_full(&arenas, class));
         for (size_t i = 0; i < 5; i++)
-            assert_true(arenas_give_full(&arenas, class, taken[i]));
+            assert_true(arenas_put_full(&arenas, class, taken[i]));
         pass_look();
         assert_int_equal(depot_of(class)->count, 5); /* three were idle; five are worked with */
         if (round == 0)
@@ -180,7 +180,7 @@ static void take_many(size_t count, size_t at_a_time)
 {
     for (size_t i = 0; i < count;) {
         size_t wanted = size_min(count - i, at_a_time);
-        size_t taken = arenas_take(&arenas, CLASS_64, &many[i], wanted);
+        size_t taken = arenas_refill(&arenas, CLASS_64, &many[i], wanted);
         assert_true(taken != 0);
         i += taken;
     }
@@ -198,11 +198,11 @@ TEST(a_class_that_grows_stocks_its_depot)
     size_t total = class_in(0, CLASS_64)->bin.total_objects;
     assert_true(waiting <= total / 64);
     assert_arenas_sound();
-    struct magazine *magazine = arenas_take_full(&arenas, CLASS_64);
+    struct magazine *magazine = arenas_get_full(&arenas, CLASS_64);
     assert_int_equal(magazine_capacity(magazine->log), capacity);
     magazine_drain(magazine);
     arenas_clear(&arenas);
-    spans_clear(&spans, false);
+    page_heap_clear(&page_heap, false);
     assert_arenas_empty();
 }
 
@@ -216,7 +216,7 @@ TEST(stock_is_taken_from_the_lowest_on)
     assert_in_range(depot_of(CLASS_64)->count, 8, 16);
     size_t falls = 0;
     uintptr_t before = 0;
-    for (struct magazine *m; (m = arenas_take_full(&arenas, CLASS_64)) != NULL; magazine_free(m)) {
+    for (struct magazine *m; (m = arenas_get_full(&arenas, CLASS_64)) != NULL; magazine_free(m)) {
         const uintptr_t *objects = magazine_begin(m);
         for (size_t i = 0; i < magazine_capacity(m->log); before = objects[i++])
             falls += objects[i] < before;
@@ -224,7 +224,7 @@ TEST(stock_is_taken_from_the_lowest_on)
     assert_in_range(falls, 0, 2); /* where one segment ends and another begins */
     assert_int_equal(depot_of(CLASS_64)->stock, 0);
     arenas_clear(&arenas);
-    spans_clear(&spans, false);
+    page_heap_clear(&page_heap, false);
     assert_arenas_empty();
 }
 
@@ -234,16 +234,16 @@ TEST(stock_is_for_its_own_arena)
     assert_true(depot_put_stock(depot_of(CLASS_64), stock, 1));
     assert_false(depot_put_stock(depot_of(CLASS_64), freed, 1));
     arenas_swap();
-    assert_null(arenas_take_full(&arenas, CLASS_64));
+    assert_null(arenas_get_full(&arenas, CLASS_64));
     arenas_swap();
-    assert_true(arenas_give_full(&arenas, CLASS_64, freed));
+    assert_true(arenas_put_full(&arenas, CLASS_64, freed));
     arenas_swap();
-    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), freed);
-    assert_null(arenas_take_full(&arenas, CLASS_64));
+    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), freed);
+    assert_null(arenas_get_full(&arenas, CLASS_64));
     arenas_swap();
     assert_int_equal(depot_of(CLASS_64)->stock, 1);
     assert_arenas_sound();
-    assert_ptr_equal(arenas_take_full(&arenas, CLASS_64), stock);
+    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), stock);
     assert_int_equal(depot_of(CLASS_64)->stock, 0);
     magazine_drain(stock);
     magazine_drain(freed);
@@ -254,7 +254,7 @@ TEST(who_takes_little_at_a_time_stocks_nothing)
 {
     take_many(MANY, 16);
     assert_int_equal(depot_of(CLASS_64)->count, 0);
-    objects_give(many, MANY);
+    objects_free(many, MANY);
     assert_arenas_empty();
 }
 
@@ -262,30 +262,30 @@ TEST(a_sparse_class_keeps_nothing_waiting)
 {
     take_many(MANY, 16);
     struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
-    assert_true(arenas_give_full(&arenas, CLASS_64, first));
+    assert_true(arenas_put_full(&arenas, CLASS_64, first));
     assert_false(arenas_class_is_sparse(&arenas, CLASS_64));
     /* Every second object: no slab empties, half of all is free. */
     for (size_t i = 0; i < MANY; i += 2)
-        objects_give(&many[i], 1);
+        objects_free(&many[i], 1);
     assert_false(arenas_class_is_sparse(&arenas, CLASS_64));
     for (size_t i = 1; i < MANY; i += 8)
-        objects_give(&many[i], 1);
+        objects_free(&many[i], 1);
     assert_true(arenas_class_is_sparse(&arenas, CLASS_64));
     assert_false(arenas_class_is_sparse(&arenas, CLASS_64 + 1));
-    assert_false(arenas_give_full(&arenas, CLASS_64, second));
+    assert_false(arenas_put_full(&arenas, CLASS_64, second));
     assert_int_equal(depot_of(CLASS_64)->count, 0); /* what waited has gone as well */
     magazine_drain(second);
     arenas_clear(&arenas);
-    spans_clear(&spans, false);
+    page_heap_clear(&page_heap, false);
     assert_arenas_empty();
 }
 
 TEST(a_small_class_is_never_sparse)
 {
     take_many(4000, 16);
-    objects_give(many, 3900);
+    objects_free(many, 3900);
     assert_false(arenas_class_is_sparse(&arenas, CLASS_64));
-    objects_give(many + 3900, 100);
+    objects_free(many + 3900, 100);
     assert_arenas_empty();
 }
 
@@ -298,7 +298,7 @@ TEST(damaged_depots_are_found)
     size_t class = class_of_size(128);
     fill_depot(class, 3);
     uintptr_t other;
-    assert_int_equal(arenas_take(&arenas, CLASS_64, &other, 1), 1);
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, &other, 1), 1);
     struct depot *depot = depot_of(class);
     PLANT(depot->count, 2, "a depot's count of magazines is wrong");
     PLANT(depot->count, 4, "a depot's count of magazines is wrong");
@@ -313,7 +313,7 @@ TEST(damaged_depots_are_found)
         PLANT(*object_key_word(magazine_begin(last)[i]), 0,
               "a small block was written to when it was free");
     }
-    objects_give(&other, 1);
+    objects_free(&other, 1);
     assert_arenas_empty();
 }
 
@@ -324,41 +324,41 @@ TEST(faults_of_any_arena_are_found)
     size_t dirty;
     fill_depot(CLASS_64, 1);
     arenas_swap();
-    assert_int_equal(arenas_take(&arenas, CLASS_64, &object, 1), 1);
-    uintptr_t cell = (uintptr_t)arenas_take_cell(&arenas, 5000, 16, &misuse, &dirty);
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, &object, 1), 1);
+    uintptr_t cell = (uintptr_t)arenas_alloc_cell(&arenas, 5000, 16, &misuse, &dirty);
     for (unsigned i = 0; i < 2; i++) {
         struct arena *arena = arenas.list[i];
         struct bin *bin = &arena->classes[CLASS_64].bin;
-        if (bin->spans != NULL)
+        if (bin->page_heap != NULL)
             PLANT(bin->free_objects, bin->free_objects + 1, "a bin's count of free objects");
-        if (arena->cells.spans != NULL)
+        if (arena->cells.page_heap != NULL)
             PLANT(arena->cells.free_units, 0, "the count of free cell units is wrong");
     }
-    objects_give(&object, 1);
+    objects_free(&object, 1);
     cell_set_state(cell, CELL_CACHED);
-    cells_give(&cell, 1);
+    cells_free(&cell, 1);
     assert_arenas_empty();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(magazines_are_handed_over_whole, arenas_begin, spans_end),
-        ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, spans_end),
-        ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, spans_end),
-        ROW_WITH(all_depots_together_are_bounded, arenas_begin, spans_end),
-        ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, spans_end),
-        ROW_WITH(what_nobody_takes_goes_back, arenas_begin, spans_end),
-        ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, spans_end),
-        ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, spans_end),
-        ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, spans_end),
-        ROW_WITH(stock_is_taken_from_the_lowest_on, arenas_begin, spans_end),
-        ROW_WITH(stock_is_for_its_own_arena, two_arenas_begin, spans_end),
-        ROW_WITH(who_takes_little_at_a_time_stocks_nothing, arenas_begin, spans_end),
-        ROW_WITH(a_sparse_class_keeps_nothing_waiting, two_arenas_begin, spans_end),
-        ROW_WITH(a_small_class_is_never_sparse, arenas_begin, spans_end),
-        ROW_WITH(damaged_depots_are_found, arenas_begin, spans_end),
-        ROW_WITH(faults_of_any_arena_are_found, two_arenas_begin, spans_end),
+        ROW_WITH(magazines_are_handed_over_whole, arenas_begin, page_heap_end),
+        ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, page_heap_end),
+        ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, page_heap_end),
+        ROW_WITH(all_depots_together_are_bounded, arenas_begin, page_heap_end),
+        ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, page_heap_end),
+        ROW_WITH(what_nobody_takes_goes_back, arenas_begin, page_heap_end),
+        ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, page_heap_end),
+        ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, page_heap_end),
+        ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, page_heap_end),
+        ROW_WITH(stock_is_taken_from_the_lowest_on, arenas_begin, page_heap_end),
+        ROW_WITH(stock_is_for_its_own_arena, two_arenas_begin, page_heap_end),
+        ROW_WITH(who_takes_little_at_a_time_stocks_nothing, arenas_begin, page_heap_end),
+        ROW_WITH(a_sparse_class_keeps_nothing_waiting, two_arenas_begin, page_heap_end),
+        ROW_WITH(a_small_class_is_never_sparse, arenas_begin, page_heap_end),
+        ROW_WITH(damaged_depots_are_found, arenas_begin, page_heap_end),
+        ROW_WITH(faults_of_any_arena_are_found, two_arenas_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static struct link *take_all(size_t bytes, size_t *count)
 {
     struct link *first = NULL, *block;
     *count = 0;
-    while ((block = heap_take(bytes)) != NULL) {
+    while ((block = heap_alloc(bytes)) != NULL) {
         block->next = first;
         first = block;
         ++*count;
@@ -56,7 +56,7 @@ static void give_all(struct link *first)
 {
     while (first != NULL) {
         struct link *next = first->next;
-        heap_give(first);
+        heap_free(first);
         first = next;
     }
 }
@@ -70,16 +70,16 @@ static void exhaust(void *argument)
     struct link *all = take_all(bytes, &count);
     CHILD_CHECK(heap_check() == NULL);
     CHILD_CHECK(count * bytes > LIMIT / 2); /* most of it was had */
-    CHILD_CHECK(heap_take(bytes) == NULL);
+    CHILD_CHECK(heap_alloc(bytes) == NULL);
     CHILD_CHECK(heap_resize(all, 2 * LIMIT) == NULL);
     give_all(all);
     CHILD_CHECK(heap_check() == NULL);
     /* All of it can be had again, in the same size and in one piece. */
     give_all(take_all(bytes, &again));
     CHILD_CHECK(again >= count - count / 16);
-    void *one = heap_take(LIMIT / 2);
+    void *one = heap_alloc(LIMIT / 2);
     CHILD_CHECK(one != NULL);
-    heap_give(one);
+    heap_free(one);
     CHILD_CHECK(heap_check() == NULL);
 }
 
@@ -102,11 +102,11 @@ static void exhaust_at_random(void *argument)
         size_t i = random_below(&seed, BLOCKS);
         size_t bytes = 1 + random_below(&seed, (size_t)1 << (4 + random_below(&seed, 18)));
         if (blocks[i] != NULL && random_below(&seed, 3) == 0) {
-            heap_give(blocks[i]);
+            heap_free(blocks[i]);
             blocks[i] = NULL;
             continue;
         }
-        char *block = blocks[i] == NULL ? heap_take(bytes) : heap_resize(blocks[i], bytes);
+        char *block = blocks[i] == NULL ? heap_alloc(bytes) : heap_resize(blocks[i], bytes);
         failures += block == NULL;
         if (block != NULL)
             blocks[i] = block;
@@ -115,7 +115,7 @@ static void exhaust_at_random(void *argument)
     }
     CHILD_CHECK(failures > 100);
     for (size_t i = 0; i < BLOCKS; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
     heap_trim(0);
     CHILD_CHECK(heap_check() == NULL);
     CHILD_CHECK(heap_totals().segments == 0 && heap_totals().huge == 0);
@@ -134,45 +134,45 @@ static void exhaust_meta(void)
 {
     limit_memory(0);
     for (size_t bytes = META_MOST; bytes >= META_LEAST; bytes /= 2)
-        while (meta_take(bytes) != NULL)
+        while (meta_alloc(bytes) != NULL)
             continue;
 }
 
 static void take_descriptors_away(void *argument)
 {
     (void)argument;
-    spans_begin(NULL);
+    page_heap_begin(NULL);
     struct span *whole = span_get(30), *wall = span_get(1);
     struct span brought = {.units = 1};
     static struct arena arena;
     static struct arenas few;
-    arenas_init(&few, &spans, &arena, 1);
+    arenas_init(&few, &page_heap, &arena, 1);
     exhaust_meta();
     size_t dirty;
     uintptr_t object;
     struct misuse misuse;
     /* Cutting the middle out of a run takes a second descriptor, the beginning does not. */
-    CHILD_CHECK(!span_take(&spans, &brought, SPAN_LARGE, 1, 64 * PAGE_BYTES));
-    CHILD_CHECK(spans_check(&spans) == NULL);
-    CHILD_CHECK(!span_shrink(&spans, whole, 10));
+    CHILD_CHECK(!span_alloc(&page_heap, &brought, SPAN_LARGE, 1, 64 * PAGE_BYTES));
+    CHILD_CHECK(page_heap_check(&page_heap) == NULL);
+    CHILD_CHECK(!span_shrink(&page_heap, whole, 10));
     CHILD_CHECK(whole->pages == 30);
-    CHILD_CHECK(large_take(&spans, 100, MIN_ALIGN, &dirty) == NULL);
-    CHILD_CHECK(large_take(&spans, 3 * MIB, MIN_ALIGN, &dirty) == NULL);
-    CHILD_CHECK(arenas_take(&few, 4, &object, 1) == 0);
-    CHILD_CHECK(arenas_take_cell(&few, 5000, 16, &misuse, &dirty) == NULL);
+    CHILD_CHECK(large_alloc(&page_heap, 100, MIN_ALIGN, &dirty) == NULL);
+    CHILD_CHECK(large_alloc(&page_heap, 3 * MIB, MIN_ALIGN, &dirty) == NULL);
+    CHILD_CHECK(arenas_refill(&few, 4, &object, 1) == 0);
+    CHILD_CHECK(arenas_alloc_cell(&few, 5000, 16, &misuse, &dirty) == NULL);
     CHILD_CHECK(magazine_new(0) == NULL);
     CHILD_CHECK(cache_new(&few) == NULL);
     CHILD_CHECK(segment_new(NULL, &fake.provider, &meta_system, 16) == NULL);
     CHILD_CHECK(meta_map(1) == NULL);
-    CHILD_CHECK(spans_check(&spans) == NULL && arenas_check(&few) == NULL);
+    CHILD_CHECK(page_heap_check(&page_heap) == NULL && arenas_check(&few) == NULL);
     /* What needs no descriptor works, and what is freed serves again. */
-    CHILD_CHECK(span_take(&spans, &brought, SPAN_LARGE, 1, PAGE_BYTES));
-    CHILD_CHECK(span_extend(&spans, &brought, 2));
+    CHILD_CHECK(span_alloc(&page_heap, &brought, SPAN_LARGE, 1, PAGE_BYTES));
+    CHILD_CHECK(span_extend(&page_heap, &brought, 2));
     span_put(wall);
-    CHILD_CHECK(spans_check(&spans) == NULL);
+    CHILD_CHECK(page_heap_check(&page_heap) == NULL);
     span_put(whole);
-    CHILD_CHECK(large_take(&spans, 100, MIN_ALIGN, &dirty) != NULL);
-    CHILD_CHECK(spans_check(&spans) == NULL);
+    CHILD_CHECK(large_alloc(&page_heap, 100, MIN_ALIGN, &dirty) != NULL);
+    CHILD_CHECK(page_heap_check(&page_heap) == NULL);
 }
 
 TEST(without_descriptors_nothing_breaks)
@@ -203,7 +203,7 @@ static void map_far_memory(void)
 {
     CHILD_CHECK(mmap(FAR, 8 * MIB, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == FAR);
-    meta_give(meta_take(META_LEAST), META_LEAST);
+    meta_free(meta_alloc(META_LEAST), META_LEAST);
 }
 
 static void take_the_map_away(void *argument)
@@ -221,22 +221,23 @@ static void take_huge_without_the_map(void *argument)
 {
     (void)argument;
     static const struct provider far = {.take = far_take, .give = far_give};
-    static struct spans far_spans;
+    static struct page_heap far_page_heap;
     size_t dirty;
     size_t bytes = 0;
     map_far_memory();
-    spans_init(&far_spans, &far);
-    far_spans.large_most = MIB;
+    page_heap_init(&far_page_heap, &far);
+    far_page_heap.large_most = MIB;
     limit_memory(0);
-    CHILD_CHECK(large_take(&far_spans, 8 * MIB, MIN_ALIGN, &dirty) == FAR);
+    CHILD_CHECK(large_alloc(&far_page_heap, 8 * MIB, MIN_ALIGN, &dirty) == FAR);
     CHILD_CHECK(page_map_entry((uintptr_t)FAR) == 0);
-    CHILD_CHECK(large_usable(&far_spans, (uintptr_t)FAR, &bytes).kind == MISUSE_NONE);
+    CHILD_CHECK(large_usable(&far_page_heap, (uintptr_t)FAR, &bytes).kind == MISUSE_NONE);
     CHILD_CHECK(bytes == 8 * MIB);
-    CHILD_CHECK(large_usable(&far_spans, (uintptr_t)FAR + 16, &bytes).kind == MISUSE_INSIDE);
-    CHILD_CHECK(large_usable(&far_spans, (uintptr_t)FAR + 8 * MIB, &bytes).kind == MISUSE_UNKNOWN);
-    CHILD_CHECK(large_give(&far_spans, (uintptr_t)FAR).kind == MISUSE_NONE);
-    CHILD_CHECK(far_spans.huge_count == 0);
-    CHILD_CHECK(large_give(&far_spans, (uintptr_t)FAR).kind != MISUSE_NONE);
+    CHILD_CHECK(large_usable(&far_page_heap, (uintptr_t)FAR + 16, &bytes).kind == MISUSE_INSIDE);
+    CHILD_CHECK(large_usable(&far_page_heap, (uintptr_t)FAR + 8 * MIB, &bytes).kind ==
+                MISUSE_UNKNOWN);
+    CHILD_CHECK(large_free(&far_page_heap, (uintptr_t)FAR).kind == MISUSE_NONE);
+    CHILD_CHECK(far_page_heap.huge_count == 0);
+    CHILD_CHECK(large_free(&far_page_heap, (uintptr_t)FAR).kind != MISUSE_NONE);
 }
 
 TEST(without_a_page_map_there_are_no_segments)

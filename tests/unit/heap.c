@@ -20,7 +20,7 @@ static void take_every_size(void)
         assert_true(usable >= bytes && usable > 0);
         block[0] = 1;
         block[usable - 1] = 1;
-        heap_give(block);
+        heap_free(block);
     }
     for (const size_t *bytes = border_sizes; *bytes != 0; bytes++) {
         char *block = block_get(*bytes);
@@ -28,7 +28,7 @@ static void take_every_size(void)
         /* No more than an eighth, or a page, is wasted. */
         assert_true(heap_usable(block, "test") <= *bytes + size_max(*bytes / 8, PAGE_BYTES));
         memset(block, 1, heap_usable(block, "test"));
-        heap_give(block);
+        heap_free(block);
     }
 }
 
@@ -52,7 +52,7 @@ static void keep_blocks_apart(void)
     assert_heap_sound();
     for (size_t i = 0; i < BLOCKS; i++) {
         assert_true(pattern_holds(blocks[i], sizes[i], i));
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
     }
     assert_heap_sound();
 }
@@ -66,7 +66,7 @@ static void take_every_alignment(void)
 {
     for (size_t alignment = 1; alignment <= 64 * MIB; alignment *= 2)
         for (const size_t *bytes = border_sizes;; bytes++) {
-            char *block = heap_take_aligned(alignment, *bytes);
+            char *block = heap_alloc_aligned(alignment, *bytes);
             ASSERT_THAT(block != NULL, "%zu at a multiple of %zu", *bytes, alignment);
             ASSERT_THAT(((uintptr_t)block & (size_max(alignment, MIN_ALIGN) - 1)) == 0,
                         "%zu at a multiple of %zu", *bytes, alignment);
@@ -74,7 +74,7 @@ static void take_every_alignment(void)
             assert_true(usable >= *bytes && usable > 0);
             block[0] = 1;
             block[usable - 1] = 1;
-            heap_give(block);
+            heap_free(block);
             if (*bytes == 0)
                 break;
         }
@@ -90,13 +90,13 @@ TEST(impossible_requests_are_refused_at_once)
     static const size_t sizes[] = {MAX_REQUEST + 1, PTRDIFF_MAX, SIZE_MAX - 4096, SIZE_MAX};
     struct heap_totals before = heap_totals();
     for (size_t i = 0; i < 4; i++) {
-        assert_null(heap_take(sizes[i]));
-        assert_null(heap_take_zero(sizes[i]));
+        assert_null(heap_alloc(sizes[i]));
+        assert_null(heap_alloc_zero(sizes[i]));
         for (size_t alignment = 1; alignment != 0; alignment *= 2)
-            assert_null(heap_take_aligned(alignment, sizes[i]));
+            assert_null(heap_alloc_aligned(alignment, sizes[i]));
     }
-    assert_null(heap_take_aligned((size_t)1 << 63, 1));
-    assert_null(heap_take(MAX_REQUEST));
+    assert_null(heap_alloc_aligned((size_t)1 << 63, 1));
+    assert_null(heap_alloc(MAX_REQUEST));
     struct heap_totals after = heap_totals();
     assert_int_equal(after.huge, before.huge);
     assert_int_equal(after.segments, before.segments);
@@ -112,16 +112,16 @@ static void take_zero_of_every_size(void)
             for (size_t i = 0; i < 3; i++)
                 memset(dirty[i] = block_get(*bytes), 0xff, *bytes);
             for (size_t i = 0; i < 3; i++)
-                heap_give(dirty[i]);
-            char *block = heap_take_zero(*bytes);
+                heap_free(dirty[i]);
+            char *block = heap_alloc_zero(*bytes);
             assert_non_null(block);
             ASSERT_THAT(all_zero(block, *bytes), "%zu bytes", *bytes);
             memset(block, 0xff, *bytes);
-            heap_give(block);
+            heap_free(block);
         }
-    char *none = heap_take_zero(0);
+    char *none = heap_alloc_zero(0);
     assert_non_null(none);
-    heap_give(none);
+    heap_free(none);
 }
 
 TEST(zeroed_blocks_are_zero)
@@ -151,7 +151,7 @@ static void resize_between_all_borders(void)
                         *to);
             assert_true(heap_usable(resized, "test") >= *to);
             memset(resized, 1, *to);
-            heap_give(resized);
+            heap_free(resized);
         }
 }
 
@@ -178,7 +178,7 @@ static void resize_at_random(void)
             assert_heap_sound();
     }
     for (size_t i = 0; i < BLOCKS; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
 }
 
 TEST(resizing_at_random_keeps_the_contents)
@@ -194,7 +194,7 @@ static bool stays(size_t from, size_t to)
     block = heap_resize(block, to);
     assert_non_null(block);
     bool same = (uintptr_t)block == start;
-    heap_give(block);
+    heap_free(block);
     return same;
 }
 
@@ -205,7 +205,7 @@ static void warm_up(size_t bytes)
     for (size_t i = 0; i < 64; i++)
         blocks[i] = block_get(bytes);
     for (size_t i = 0; i < 64; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
 }
 
 TEST(small_blocks_move_only_if_it_is_worth_it)
@@ -226,13 +226,13 @@ TEST(medium_blocks_grow_in_place_where_there_is_room)
     heap_trim(0); /* so that the four lie side by side */
     char *wall = block_get(60000), *block = block_get(20000), *next = block_get(20000);
     char *behind = block_get(60000);
-    heap_give(next);
+    heap_free(next);
     heap_trim(0);
     assert_ptr_equal(heap_resize(block, 35000), block);
     assert_ptr_equal(heap_resize(block, 2000), block);
-    heap_give(block);
-    heap_give(wall);
-    heap_give(behind);
+    heap_free(block);
+    heap_free(wall);
+    heap_free(behind);
 }
 
 TEST(blocks_that_creep_are_given_more)
@@ -249,7 +249,7 @@ TEST(blocks_that_creep_are_given_more)
     assert_in_range(changes, 4, 20);   /* of 200 */
     block = heap_resize(block, 20000); /* at a leap: as much as is asked for */
     assert_in_range(heap_usable(block, "test"), 20000, 20000 + 256);
-    heap_give(block);
+    heap_free(block);
 }
 
 TEST(large_blocks_are_resized_without_a_copy)
@@ -257,7 +257,7 @@ TEST(large_blocks_are_resized_without_a_copy)
     char *block = block_get(200 * KIB);
     assert_ptr_equal(heap_resize(block, 150 * KIB), block);
     assert_ptr_equal(heap_resize(block, 200 * KIB), block);
-    heap_give(block);
+    heap_free(block);
     block = block_get(3 * MIB);
     strcpy(block, "huge");
     block = heap_resize(block, 300 * MIB); /* which would take long to copy */
@@ -266,7 +266,7 @@ TEST(large_blocks_are_resized_without_a_copy)
     block = heap_resize(block, 2 * MIB);
     assert_int_equal(heap_usable(block, "test"), 2 * MIB);
     assert_string_equal(block, "huge");
-    heap_give(block);
+    heap_free(block);
 }
 
 TEST(a_refused_resize_leaves_the_block)
@@ -280,7 +280,7 @@ TEST(a_refused_resize_leaves_the_block)
         assert_null(heap_resize(block, (size_t)1 << 50));
         assert_true(pattern_holds(block, *bytes, 5));
         assert_true(heap_usable(block, "test") >= *bytes);
-        heap_give(block);
+        heap_free(block);
     }
 }
 
@@ -291,10 +291,10 @@ TEST(errno_is_kept_by_frees)
     for (const size_t *bytes = border_sizes; *bytes != 0; bytes++) {
         char *block = block_get(*bytes);
         errno = 77;
-        heap_give(block);
+        heap_free(block);
         assert_int_equal(errno, 77);
     }
-    heap_give(NULL);
+    heap_free(NULL);
     assert_int_equal(errno, 77);
 }
 
@@ -350,13 +350,13 @@ TEST(totals_follow_what_is_taken)
     assert_int_equal(totals.huge - before.huge, 2 * (LARGE_MOST + 5 * MIB));
     assert_int_equal(totals.huge_count - before.huge_count, 2);
     for (size_t i = 0; i < 1000; i++)
-        heap_give(small[i]);
+        heap_free(small[i]);
     for (size_t i = 0; i < 20; i++)
-        heap_give(cells[i]);
+        heap_free(cells[i]);
     for (size_t i = 0; i < 3; i++)
-        heap_give(large[i]);
+        heap_free(large[i]);
     for (size_t i = 0; i < 2; i++)
-        heap_give(huge[i]);
+        heap_free(huge[i]);
     assert_totals_add_up();
     totals = heap_totals();
     assert_true(totals.small_waiting > 0);
@@ -377,7 +377,7 @@ TEST(a_trim_gives_free_memory_back)
         memset(blocks[i] = block_get(bytes), 1, bytes);
     }
     for (size_t i = 0; i < BLOCKS; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
     assert_true(heap_totals().dirty > 0);
     size_t kept = 512 * KIB;
     heap_trim(kept);
@@ -403,7 +403,7 @@ TEST(classes_are_counted_one_by_one)
         blocks[i] = block_get(48);
     assert_int_equal(heap_class_totals(class).live, live + 100);
     for (size_t i = 0; i < 100; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
     assert_int_equal(heap_class_totals(class).live, live);
     assert_true(heap_class_totals(class).cached > 0);
 }

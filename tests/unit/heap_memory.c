@@ -40,7 +40,7 @@ static size_t fill_and_empty(struct heap *heap)
         size_t bytes = random_below(&random, 64) == 0 ? random_below(&random, 20000)
                                                       : random_below(&random, 600);
         bytes = refused > 32 ? 16 : bytes + 1;
-        char *block = heap_take_in(heap, bytes);
+        char *block = heap_alloc_in(heap, bytes);
         if (block == NULL) {
             refused++;
             continue;
@@ -55,7 +55,7 @@ static size_t fill_and_empty(struct heap *heap)
     for (size_t step = 0; step < 3; step++)
         for (size_t i = step; i < count; i += 3) {
             ASSERT_THAT(pattern_holds(blocks[i].start, blocks[i].bytes, i), "block %zu", i);
-            heap_give(blocks[i].start);
+            heap_free(blocks[i].start);
         }
     assert_sound(heap);
     struct heap_totals totals = heap_totals_of(NULL, heap, NULL);
@@ -81,14 +81,14 @@ static void use_buffer(char *start, size_t bytes, size_t at_least)
     for (unsigned round = 0; round < 3; round++) {
         size_t live = fill_and_empty(heap);
         ASSERT_THAT(live >= at_least, "%zu of %zu bytes", live, bytes);
-        char *large = heap_take_in(heap, bytes / 4);
+        char *large = heap_alloc_in(heap, bytes / 4);
         assert_non_null(large);
         assert_in_range((uintptr_t)large, (uintptr_t)start, (uintptr_t)start + bytes * 3 / 4);
         heap_clear(heap);
         assert_sound(heap);
-        char *zero = heap_take_zero_in(heap, bytes / 8);
+        char *zero = heap_alloc_zero_in(heap, bytes / 8);
         assert_true(all_zero(zero, bytes / 8));
-        heap_give(zero);
+        heap_free(zero);
     }
     heap_destroy(heap);
     assert_int_equal(start[-1], 17);
@@ -100,7 +100,7 @@ static void use_buffer(char *start, size_t bytes, size_t at_least)
 
 TEST(a_heap_in_a_buffer_takes_nothing_else)
 {
-    heap_give(heap_take(1)); /* malloc's heap is there */
+    heap_free(heap_alloc(1)); /* malloc's heap is there */
     use_buffer(buffer + 4096, 64 * KIB, 6 * KIB);
     use_buffer(buffer + 4097, 64 * KIB, 6 * KIB);
     for (size_t offset = 32; offset < 4096; offset += 408) /* wherever pages begin in it */
@@ -116,12 +116,12 @@ TEST(buffers_nest)
 {
     struct heap *outer =
         make((struct heap_settings){.buffer = buffer, .buffer_bytes = sizeof(buffer)});
-    char *inside = heap_take_in(outer, 2 * MIB);
+    char *inside = heap_alloc_in(outer, 2 * MIB);
     use_buffer(inside + 100, 2 * MIB - 200, MIB);
-    char *block = heap_take_in(outer, 100);
+    char *block = heap_alloc_in(outer, 100);
     assert_ptr_equal(heap_of(inside), outer);
-    heap_give(block);
-    heap_give(inside);
+    heap_free(block);
+    heap_free(inside);
     heap_destroy(outer);
 }
 
@@ -140,7 +140,7 @@ TEST(many_heaps_in_buffers)
         heaps[i] = make((struct heap_settings){.buffer = buffer + i * 64 * KIB,
                                                .buffer_bytes = HEAP_BUFFER_LEAST});
         assert_non_null(heaps[i]);
-        blocks[i] = heap_take_in(heaps[i], 100);
+        blocks[i] = heap_alloc_in(heaps[i], 100);
     }
     /* The page map has no room for another. */
     char *more = malloc(64 * KIB);
@@ -148,7 +148,7 @@ TEST(many_heaps_in_buffers)
     free(more);
     for (size_t i = 0; i < HEAPS; i++) {
         assert_ptr_equal(heap_of(blocks[i]), heaps[i]);
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
         heap_destroy(heaps[i]);
     }
 }
@@ -166,16 +166,16 @@ TEST(bookkeeping_outside_touches_nothing)
     void *blocks[1000];
     for (unsigned round = 0; round < 20; round++) {
         for (size_t i = 0; i < 1000; i++) {
-            blocks[i] = heap_take_in(heap, i % 700 + 1);
+            blocks[i] = heap_alloc_in(heap, i % 700 + 1);
             assert_in_range((uintptr_t)blocks[i], (uintptr_t)start, (uintptr_t)start + bytes);
         }
-        void *large = heap_take_in(heap, 100000);
-        void *aligned = heap_take_aligned_in(heap, 4096, 5000);
+        void *large = heap_alloc_in(heap, 100000);
+        void *aligned = heap_alloc_aligned_in(heap, 4096, 5000);
         assert_true(heap_usable(large, "test") >= 100000);
-        heap_give(large);
-        heap_give(aligned);
+        heap_free(large);
+        heap_free(aligned);
         for (size_t i = 0; i < 1000; i++)
-            heap_give(blocks[(i * 7) % 1000]);
+            heap_free(blocks[(i * 7) % 1000]);
         assert_sound(heap);
     }
     heap_clear(heap);
@@ -188,12 +188,12 @@ TEST(misuse_is_seen_without_keys)
 {
     struct heap *heap =
         make((struct heap_settings){.buffer = buffer, .buffer_bytes = MIB, .outside = true});
-    char *block = heap_take_in(heap, 100), *other = heap_take_in(heap, 100);
+    char *block = heap_alloc_in(heap, 100), *other = heap_alloc_in(heap, 100);
     options.misuse = MISUSE_WARN;
-    heap_give(block);
+    heap_free(block);
     stderr_capture();
-    heap_give(block);
-    heap_give(other + 16);
+    heap_free(block);
+    heap_free(other + 16);
     const char *said = stderr_restore();
     assert_int_equal(count_of(said, "double free"), 1);
     assert_int_equal(count_of(said, "is inside"), 1);
@@ -214,13 +214,13 @@ TEST(an_own_provider_outside)
     fake.provider.unclean = true;
     struct heap *heap = make((struct heap_settings){.provider = &fake.provider, .outside = true});
     size_t live = 0;
-    void *block = heap_take_in(heap, 3000), *small = heap_take_in(heap, 30);
+    void *block = heap_alloc_in(heap, 3000), *small = heap_alloc_in(heap, 30);
     assert_true(heap_visit(heap, write_nothing, &live));
     assert_int_equal(live, 4096 + 32);
     for (size_t i = 0; i < fake.range_count; i++)
         assert_true(all_zero(fake.ranges[i].start, fake.ranges[i].bytes));
-    heap_give(block);
-    heap_give(small);
+    heap_free(block);
+    heap_free(small);
     heap_destroy(heap);
     assert_int_equal(fake.bytes, 0);
     fake_provider_end(&fake);
@@ -234,12 +234,12 @@ TEST(what_is_not_clean_is_cleared)
     fake.provider.unclean = true;
     struct heap *heap = make((struct heap_settings){.provider = &fake.provider});
     for (const size_t *size = sizes; *size != 0; size++) {
-        char *block = heap_take_in(heap, *size);
+        char *block = heap_alloc_in(heap, *size);
         memset(block, 1, *size);
-        heap_give(block);
-        block = heap_take_zero_in(heap, *size);
+        heap_free(block);
+        block = heap_alloc_zero_in(heap, *size);
         assert_true(all_zero(block, *size));
-        heap_give(block);
+        heap_free(block);
     }
     heap_destroy(heap);
     fake_provider_end(&fake);
@@ -256,13 +256,13 @@ TEST(heaps_on_one_provider_leave_each_other_what_they_do_not_use)
     struct heap *second = make((struct heap_settings){.provider = &pool.provider});
     for (unsigned round = 0; round < 4; round++) {
         for (size_t i = 0; i < BLOCKS; i++)
-            assert_non_null(blocks[i] = heap_take_in(first, 800));
+            assert_non_null(blocks[i] = heap_alloc_in(first, 800));
         if (round % 2 == 0)
             heap_clear(first);
         for (size_t i = 0; round % 2 != 0 && i < BLOCKS; i++)
-            heap_give(blocks[i]);
+            heap_free(blocks[i]);
         for (size_t i = 0; i < BLOCKS; i++)
-            blocks[i] = heap_take_in(second, 800);
+            blocks[i] = heap_alloc_in(second, 800);
         ASSERT_THAT(blocks[BLOCKS - 1] != NULL, "round %u", round);
         heap_clear(second);
         heap_trim_of(first, 0);
@@ -286,22 +286,22 @@ TEST(a_quota_is_kept_to_and_used)
         assert_non_null(heap);
         void *first = NULL;
         size_t count = 0;
-        for (void **block; (block = heap_take_in(heap, 200)) != NULL; count++) {
+        for (void **block; (block = heap_alloc_in(heap, 200)) != NULL; count++) {
             *block = first;
             first = block;
         }
         ASSERT_THAT(count * 208 > *quota * 8 / 10, "%zu blocks with a quota of %zu", count, *quota);
         assert_true(quota_used(&heap->record->quota) <= *quota);
-        assert_null(heap_take_in(heap, 5000000));
+        assert_null(heap_alloc_in(heap, 5000000));
         while (first != NULL) {
             void *next = *(void **)first;
-            heap_give(first);
+            heap_free(first);
             first = next;
         }
         /* What is cached goes back before a request of another kind is refused. */
-        void *large = heap_take_in(heap, *quota / 2);
+        void *large = heap_alloc_in(heap, *quota / 2);
         assert_non_null(large);
-        heap_give(large);
+        heap_free(large);
         assert_sound(heap);
         heap_destroy(heap);
     }
@@ -312,22 +312,22 @@ TEST(what_other_heaps_keep_is_given_up_for_the_limit)
 {
     void *blocks[8];
     for (size_t i = 0; i < 8; i++)
-        memset(blocks[i] = heap_take(3 * MIB), 1, 3 * MIB);
+        memset(blocks[i] = heap_alloc(3 * MIB), 1, 3 * MIB);
     for (size_t i = 0; i < 8; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
     size_t kept = heap_totals().waiting;
     assert_true(kept >= 20 * MIB);
     struct heap *bounded = make((struct heap_settings){.quota = MIB});
-    assert_null(heap_take_in(bounded, 2 * MIB));
+    assert_null(heap_alloc_in(bounded, 2 * MIB));
     assert_int_equal(heap_totals().waiting, kept);
     options.limit = COUNTED(map_bytes) - COUNTED(unmap_bytes) + 8 * MIB;
     struct heap *heap = make((struct heap_settings){0});
-    assert_non_null(heap_take_in(heap, 16 * MIB));
+    assert_non_null(heap_alloc_in(heap, 16 * MIB));
     assert_int_equal(heap_totals().waiting, 0);
     /* And the other way round. */
     heap_clear(heap);
-    assert_non_null(blocks[0] = heap_take(20 * MIB));
-    heap_give(blocks[0]);
+    assert_non_null(blocks[0] = heap_alloc(20 * MIB));
+    heap_free(blocks[0]);
     heap_destroy(heap);
     heap_destroy(bounded);
     options_reset(NULL);
@@ -345,9 +345,9 @@ static void on_limit(void *context, struct heap *heap, size_t missing)
     told->calls++;
     told->missing = missing;
     if (told->block != NULL)
-        heap_give(told->block);
+        heap_free(told->block);
     told->block = NULL;
-    heap_give(heap_take_in(heap, 10)); /* it may allocate; it is not called from within */
+    heap_free(heap_alloc_in(heap, 10)); /* it may allocate; it is not called from within */
 }
 
 TEST(a_soft_limit_tells_what_is_missing)
@@ -355,23 +355,23 @@ TEST(a_soft_limit_tells_what_is_missing)
     struct told told = {0};
     struct heap *heap = make(
         (struct heap_settings){.soft_limit = 6 * MIB, .call_back = on_limit, .context = &told});
-    void *first = heap_take_in(heap, 2 * MIB);
+    void *first = heap_alloc_in(heap, 2 * MIB);
     assert_int_equal(told.calls, 0);
-    void *second = heap_take_in(heap, 5 * MIB);
+    void *second = heap_alloc_in(heap, 5 * MIB);
     assert_int_equal(told.calls, 1);
     assert_int_equal(told.missing, MIB);
-    heap_give(heap_take_in(heap, 50)); /* no more than before */
+    heap_free(heap_alloc_in(heap, 50)); /* no more than before */
     assert_int_equal(told.calls <= 2, true);
     unsigned calls = told.calls;
-    void *third = heap_take_in(heap, 8 * MIB);
+    void *third = heap_alloc_in(heap, 8 * MIB);
     assert_int_equal(told.calls, calls + 1);
-    heap_give(first);
-    heap_give(second);
-    heap_give(third);
+    heap_free(first);
+    heap_free(second);
+    heap_free(third);
     heap_trim_of(heap, 0);
-    heap_give(heap_take_in(heap, 100)); /* below again */
+    heap_free(heap_alloc_in(heap, 100)); /* below again */
     calls = told.calls;
-    third = heap_take_in(heap, 8 * MIB);
+    third = heap_alloc_in(heap, 8 * MIB);
     assert_int_equal(told.calls, calls + 1);
     heap_destroy(heap);
 }
@@ -381,12 +381,12 @@ TEST(who_is_told_may_make_room)
     struct told told = {0};
     struct heap *heap =
         make((struct heap_settings){.quota = 32 * MIB, .call_back = on_limit, .context = &told});
-    told.block = heap_take_in(heap, 20 * MIB);
-    void *block = heap_take_in(heap, 25 * MIB);
+    told.block = heap_alloc_in(heap, 20 * MIB);
+    void *block = heap_alloc_in(heap, 25 * MIB);
     assert_non_null(block);
     assert_int_equal(told.calls, 1);
     assert_int_equal(told.missing, 25 * MIB);
-    assert_null(heap_take_in(heap, 25 * MIB));
+    assert_null(heap_alloc_in(heap, 25 * MIB));
     assert_int_equal(told.calls, 2);
     heap_destroy(heap);
 }
@@ -414,12 +414,12 @@ static void scripted_run(struct heap *heap)
             }
         } else if (blocks[slot] != NULL) {
             assert_true(pattern_holds(blocks[slot], bytes[slot], slot));
-            heap_give(blocks[slot]);
+            heap_free(blocks[slot]);
             blocks[slot] = NULL;
         } else {
             bytes[slot] = sizes[step % 8];
-            blocks[slot] = step % 2 == 0 ? heap_take_zero_in(heap, bytes[slot])
-                                         : heap_take_in(heap, bytes[slot]);
+            blocks[slot] = step % 2 == 0 ? heap_alloc_zero_in(heap, bytes[slot])
+                                         : heap_alloc_in(heap, bytes[slot]);
             if (blocks[slot] != NULL)
                 pattern_fill(blocks[slot], bytes[slot], slot);
         }
@@ -495,12 +495,12 @@ TEST(live_blocks_are_visited_and_no_others)
     size_t count = 0, usable = 0;
     for (size_t i = 0; i < 2000; i++) {
         size_t bytes = i % 100 == 99 ? 50000 * (i / 100) : i * 3 % 3000;
-        void *block = heap_take_in(heap, bytes);
+        void *block = heap_alloc_in(heap, bytes);
         if (i % 5 == 0) {
             blocks[count++] = block;
             usable += heap_usable(block, "test");
         } else {
-            heap_give(block);
+            heap_free(block);
         }
     }
     struct seen seen = {blocks, count, 0, 0};

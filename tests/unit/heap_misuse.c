@@ -15,7 +15,7 @@ static const char *const call_names[] = {"free", "realloc", "malloc_usable_size"
 static void call_with(enum call call, char *block)
 {
     if (call == FREE)
-        heap_give(block);
+        heap_free(block);
     else if (call == RESIZE)
         assert_null(heap_resize(block, 100));
     else
@@ -73,11 +73,11 @@ static void free_twice(void)
         char *behind = block_get(sizes[i]);
         size_t usable = heap_usable(block, "test");
         memset(block, 0, usable);
-        heap_give(block);
+        heap_free(block);
         assert_free_already(block, usable);
-        heap_give(before);
+        heap_free(before);
         assert_free_already(before, usable);
-        heap_give(behind);
+        heap_free(behind);
         assert_heap_sound();
     }
 }
@@ -101,7 +101,7 @@ static void free_inside(void)
         assert_wrong(block + usable - 1, " is inside a %zu-byte object that starts at %#zx", usable,
                      (uintptr_t)block);
         assert_true(pattern_holds(block, usable, 1)); /* nothing was written */
-        heap_give(block);
+        heap_free(block);
     }
     assert_heap_sound();
 }
@@ -152,14 +152,14 @@ static char *never_handed_out(void)
 
 static void free_and_flush(void *argument)
 {
-    heap_give(argument);
+    heap_free(argument);
     heap_exit();
 }
 
 TEST(at_the_latest_a_flush_says_it)
 {
     for (unsigned i = 0; i < 100; i++)
-        heap_give(heap_take(208));
+        heap_free(heap_alloc(208));
     assert_true(cache_exists(thread_self.cache));
     assert_aborts(free_and_flush, never_handed_out(), " was not allocated by snug\n");
 }
@@ -168,23 +168,23 @@ static void free_copied_key(void *argument)
 {
     /* The key of another object is not this one's. */
     char *block = argument, *other = block_get(64);
-    heap_give(other);
+    heap_free(other);
     memcpy(block, other, 64);
-    heap_give(block);
+    heap_free(block);
     CHILD_CHECK(heap_check() == NULL);
 }
 
 TEST(a_copied_key_does_not_make_an_object_free)
 {
     for (unsigned i = 0; i < 100; i++)
-        heap_give(heap_take(64));
+        heap_free(heap_alloc(64));
     assert_succeeds(free_copied_key, block_get(64));
 }
 
 static void double_free_of(void *argument)
 {
-    heap_give(argument);
-    heap_give(argument);
+    heap_free(argument);
+    heap_free(argument);
 }
 
 TEST(by_default_the_process_aborts)
@@ -197,7 +197,7 @@ static void overrun(void *argument)
 {
     char *block = argument, *next = block_get(3000);
     memset(block, 'A', heap_usable(block, "test") + 8); /* over the header of what follows */
-    heap_give(next);
+    heap_free(next);
 }
 
 TEST(an_overrun_header_is_said)
@@ -214,15 +214,16 @@ TEST(an_overrun_header_is_said)
 TEST(faults_of_every_layer_are_found)
 {
     char *small = block_get(64), *medium = block_get(5000), *large = block_get(300000);
-    struct spans *spans = &heap_default.spans;
-    PLANT(spans->used_pages, spans->used_pages + 1, "the page counts of the runs are wrong");
+    struct page_heap *page_heap = &heap_default.page_heap;
+    PLANT(page_heap->used_pages, page_heap->used_pages + 1,
+          "the page counts of the runs are wrong");
     struct arena *arena = heap_default.arenas.list[0];
     struct bin *bin = &arena->classes[class_of_size(64)].bin;
     PLANT(bin->free_objects, bin->free_objects + 1, "a bin's count of free objects is wrong");
     PLANT(arena->cells.free_units, 0, "the count of free cell units is wrong");
-    heap_give(small);
-    heap_give(medium);
-    heap_give(large);
+    heap_free(small);
+    heap_free(medium);
+    heap_free(large);
 }
 
 int main(void)

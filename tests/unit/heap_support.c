@@ -45,7 +45,7 @@ void assert_heap_sound(void)
 
 char *block_get(size_t bytes)
 {
-    char *block = heap_take(bytes);
+    char *block = heap_alloc(bytes);
     assert_non_null(block);
     assert_int_equal((uintptr_t)block % MIN_ALIGN, 0);
     return block;
@@ -54,10 +54,10 @@ char *block_get(size_t bytes)
 void with_and_without_cache(void (*test)(void))
 {
     for (unsigned i = 0; i < 100; i++) /* so that there is a cache */
-        heap_give(heap_take(16));
+        heap_free(heap_alloc(16));
     struct cache *own = thread_self.cache;
     assert_true(cache_exists(own));
-    heap_default.spans.large_most = BORDER_TO_HUGE;
+    heap_default.page_heap.large_most = BORDER_TO_HUGE;
     test();
     thread_self.cache = (struct cache *)&cache_none;
     options.check = CHECK_FULL;

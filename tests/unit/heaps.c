@@ -39,7 +39,7 @@ static int end(void **state)
 
 static char *get(size_t bytes)
 {
-    char *block = heap_take_in(heap, bytes);
+    char *block = heap_alloc_in(heap, bytes);
     assert_non_null(block);
     assert_true(heap_of(block) == heap);
     assert_in_range(heap_usable(block, "test"), bytes, SIZE_MAX);
@@ -49,7 +49,7 @@ static char *get(size_t bytes)
 static struct cache *make_cache(void)
 {
     for (unsigned i = 0; i < 100; i++)
-        heap_give(heap_take_in(heap, 16));
+        heap_free(heap_alloc_in(heap, 16));
     struct cache *cache = heap_cache(heap);
     assert_true(cache_exists(cache));
     return cache;
@@ -63,14 +63,14 @@ static void take_and_give_all_sizes(void)
         blocks[count] = get(*size);
         pattern_fill(blocks[count++], *size, *size);
     }
-    char *aligned = heap_take_aligned_in(heap, 8192, 100);
+    char *aligned = heap_alloc_aligned_in(heap, 8192, 100);
     assert_true(heap_of(aligned) == heap);
     for (size_t i = 0; i < count; i++)
         assert_true(pattern_holds(blocks[i], border_sizes[i], border_sizes[i]));
     assert_heap_sound();
     for (size_t i = 0; i < count; i++)
-        heap_give(blocks[i]);
-    heap_give(aligned);
+        heap_free(blocks[i]);
+    heap_free(aligned);
     assert_heap_sound();
 }
 
@@ -86,14 +86,14 @@ TEST(every_size_is_of_its_heap)
 TEST(the_fast_paths_serve_a_heap)
 {
     struct cache *cache = make_cache();
-    void *small = heap_take_in(heap, 16);
+    void *small = heap_alloc_in(heap, 16);
     assert_int_equal(page_map_class((uintptr_t)small), PAGE_MAP_OTHER);
     assert_false(cache_push(thread_self.cache, (uintptr_t)small));
     assert_true(heap_push_other(NULL, (uintptr_t)small, PAGE_MAP_OTHER));
     assert_ptr_equal(cache_pop(cache, 1), small);
     assert_true(heap_push_other(NULL, (uintptr_t)small, PAGE_MAP_OTHER));
     char *medium = get(2000);
-    heap_give(medium);
+    heap_free(medium);
     assert_ptr_equal(get(2000), medium);
     assert_int_equal(page_map_class((uintptr_t)medium), PAGE_MAP_OTHER_CELL);
     assert_true(heap_push_other(NULL, (uintptr_t)medium, PAGE_MAP_OTHER_CELL));
@@ -115,7 +115,7 @@ TEST(blocks_are_resized_in_their_heap)
             if (*to < *size)
                 break;
         }
-        heap_give(block);
+        heap_free(block);
     }
 }
 
@@ -152,14 +152,14 @@ TEST(clearing_frees_everything_and_nothing_else)
     }
     assert_true(pattern_holds(others, 1000, 3));
     assert_true(pattern_holds(medium, 20000, 4));
-    heap_give(others);
-    heap_give(medium);
+    heap_free(others);
+    heap_free(medium);
 }
 
 /* As if all had been freed one by one: what is soon wanted again stays, from the second time on. */
 TEST(clearing_keeps_what_is_soon_wanted_again)
 {
-    heap->spans.now = clock_of_test;
+    heap->page_heap.now = clock_of_test;
     options.dirty = MIB;
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 20000; i++)
@@ -180,8 +180,8 @@ TEST(clearing_keeps_what_is_soon_wanted_again)
     /* It is not kept for good. */
     for (unsigned i = 0; i < 3; i++) {
         clock_now += UINT64_C(20000000000);
-        heap_give(get(900));
-        spans_tick(&heap->spans);
+        heap_free(get(900));
+        page_heap_tick(&heap->page_heap);
     }
     assert_in_range(heap_totals_of(NULL, heap, NULL).dirty, 0, 2 * MIB);
     assert_heap_sound();
@@ -194,11 +194,11 @@ TEST(clearing_does_not_make_clean_pages_dirty)
     size_t dirty = heap_totals_of(NULL, heap, NULL).segments;
     heap_clear(heap);
     assert_in_range(heap_totals_of(NULL, heap, NULL).dirty, 1, dirty / 4);
-    char *large = heap_take_zero_in(heap, MIB);
+    char *large = heap_alloc_zero_in(heap, MIB);
     assert_true(all_zero(large, MIB));
     memset(large, 1, MIB);
     heap_clear(heap);
-    large = heap_take_zero_in(heap, MIB);
+    large = heap_alloc_zero_in(heap, MIB);
     assert_true(all_zero(large, MIB));
 }
 
@@ -208,8 +208,8 @@ TEST(a_block_of_a_cleared_heap_is_free)
     heap_clear(heap);
     options.misuse = MISUSE_WARN;
     stderr_capture();
-    heap_give(small);
-    heap_give(large);
+    heap_free(small);
+    heap_free(large);
     assert_int_equal(count_of(stderr_restore(), "is in free memory"), 2);
 }
 
@@ -244,7 +244,7 @@ static void *use_and_leave(void *argument)
 {
     void **left = argument;
     make_cache();
-    *left = heap_take_in(heap, 48);
+    *left = heap_alloc_in(heap, 48);
     return NULL;
 }
 
@@ -256,7 +256,7 @@ TEST(a_thread_that_ends_gives_its_cache_back)
     pthread_join(thread, NULL);
     assert_int_equal(heap->arenas.threads, 0);
     assert_int_equal(heap->arenas.magazine_bytes, 0);
-    heap_give(left);
+    heap_free(left);
     heap_trim_of(heap, 0);
     assert_int_equal(fake.bytes, 0);
 }
@@ -270,7 +270,7 @@ static void *outlive(void *argument)
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier); /* the heap is destroyed, and there is another */
     for (unsigned i = 0; i < 1000; i++)
-        heap_give(heap_take_in(heap, 64));
+        heap_free(heap_alloc_in(heap, 64));
     return NULL;
 }
 
@@ -321,13 +321,13 @@ TEST(frees_keep_errno_whatever_a_provider_does_to_it)
         char *block = get(sizes[i]), *other = get(sizes[i]), *third = get(sizes[i]);
         unsigned before = noises;
         errno = 77;
-        heap_give(block);
-        heap_give_in(heap, other);
+        heap_free(block);
+        heap_free_in(heap, other);
         assert_int_equal(errno, 77);
         third = heap_resize(third, 2000);
         assert_non_null(third);
         assert_int_equal(errno, 77);
-        heap_give(third);
+        heap_free(third);
         assert_int_equal(errno, 77);
         assert_true(noises > before || sizes[i] < MIB);
     }
@@ -346,7 +346,7 @@ TEST(a_thread_may_use_many_heaps)
     for (unsigned round = 0; round < 40; round++)
         for (size_t i = 0; i < HEAPS; i++) {
             heap = many[i];
-            heap_give(get(32));
+            heap_free(get(32));
         }
     make_cache();
     assert_heap_sound();

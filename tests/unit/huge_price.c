@@ -1,12 +1,12 @@
 /*
- * Tests of span/huge_price.h: when a price is asked for, what is cheap, how long nothing is bought
- * after what was dear, and that one wrong measurement does not decide.
+ * Tests of pageheap/huge_price.h: when a price is asked for, what is cheap, how long nothing is
+ * bought after what was dear, and that one wrong measurement does not decide.
  */
 #include "support.h"
 
 #include <string.h>
 
-#include "span/huge_price.h"
+#include "pageheap/huge_price.h"
 
 enum { PAGES = 512 };
 

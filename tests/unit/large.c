@@ -1,5 +1,5 @@
 /*
- * Tests of span/large.h: large blocks in segments, huge ones in mappings of their own, resizing
+ * Tests of pageheap/large.h: large blocks in segments, huge ones in mappings of their own, resizing
  * without a copy, and what is said of a wrong address.
  */
 #include "span_support.h"
@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "meta/meta.h"
-#include "span/large.h"
+#include "pageheap/large.h"
 
 static size_t last_dirty;
 
 static char *take(size_t bytes, size_t alignment)
 {
     last_dirty = SIZE_MAX;
-    char *start = large_take(&spans, bytes, alignment, &last_dirty);
+    char *start = large_alloc(&page_heap, bytes, alignment, &last_dirty);
     assert_non_null(start);
     assert_int_equal((uintptr_t)start & (alignment - 1), 0);
     assert_int_equal((uintptr_t)start % PAGE_BYTES, 0);
@@ -23,19 +23,19 @@ static char *take(size_t bytes, size_t alignment)
 
 static void give(char *start)
 {
-    assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_NONE);
+    assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
 }
 
 static size_t usable(const char *start)
 {
     size_t bytes = 0;
-    assert_int_equal(large_usable(&spans, (uintptr_t)start, &bytes).kind, MISUSE_NONE);
+    assert_int_equal(large_usable(&page_heap, (uintptr_t)start, &bytes).kind, MISUSE_NONE);
     return bytes;
 }
 
 static char *resize(char *start, size_t bytes)
 {
-    return large_resize(&spans, (uintptr_t)start, bytes);
+    return large_resize(&page_heap, (uintptr_t)start, bytes);
 }
 
 /* ---- Taking ---- */
@@ -50,31 +50,31 @@ TEST(sizes_are_rounded_to_pages)
         assert_int_equal(last_dirty, 0);
         start[0] = 1;
         start[usable(start) - 1] = 1;
-        assert_spans_sound();
+        assert_page_heap_sound();
         give(start);
-        spans_purge(&spans, 0);
+        page_heap_purge(&page_heap, 0);
     }
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(huge_blocks_have_mappings_of_their_own)
 {
     char *large = take(BORDER, MIN_ALIGN);
-    assert_int_equal(spans.huge_count, 0);
-    assert_int_equal(spans.used_pages, BORDER >> PAGE_SHIFT);
+    assert_int_equal(page_heap.huge_count, 0);
+    assert_int_equal(page_heap.used_pages, BORDER >> PAGE_SHIFT);
     char *huge = take(BORDER + 1, MIN_ALIGN);
-    assert_int_equal(spans.huge_count, 1);
-    assert_int_equal(spans.huge_pages, (BORDER >> PAGE_SHIFT) + 1);
-    assert_int_equal(spans.used_pages, BORDER >> PAGE_SHIFT);
+    assert_int_equal(page_heap.huge_count, 1);
+    assert_int_equal(page_heap.huge_pages, (BORDER >> PAGE_SHIFT) + 1);
+    assert_int_equal(page_heap.used_pages, BORDER >> PAGE_SHIFT);
     assert_int_equal(fake.bytes, 2 * BORDER + PAGE_BYTES);
     give(huge);
-    assert_int_equal(spans.huge_count, 0);
-    assert_int_equal(spans.huge_pages, 0);
-    assert_int_equal(spans.cache.pages, (BORDER >> PAGE_SHIFT) + 1);
-    spans_purge(&spans, 0);
+    assert_int_equal(page_heap.huge_count, 0);
+    assert_int_equal(page_heap.huge_pages, 0);
+    assert_int_equal(page_heap.cache.pages, (BORDER >> PAGE_SHIFT) + 1);
+    page_heap_purge(&page_heap, 0);
     assert_int_equal(fake.bytes, BORDER);
     give(large);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(any_alignment_is_kept_for_any_size)
@@ -83,30 +83,30 @@ TEST(any_alignment_is_kept_for_any_size)
     for (size_t alignment = 1; alignment <= 256 * MIB; alignment *= 2)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             size_t dirty;
-            char *start = large_take(&spans, sizes[i], alignment, &dirty);
+            char *start = large_alloc(&page_heap, sizes[i], alignment, &dirty);
             ASSERT_THAT(start != NULL, "%zu bytes at a multiple of %zu", sizes[i], alignment);
             assert_int_equal((uintptr_t)start & (alignment - 1), 0);
             assert_true(usable(start) >= sizes[i]);
             give(start);
         }
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(impossible_requests_are_refused)
 {
     size_t dirty;
     size_t used = meta_bytes_used();
-    assert_null(large_take(&spans, MAX_REQUEST + 1, MIN_ALIGN, &dirty));
-    assert_null(large_take(&spans, SIZE_MAX, MIN_ALIGN, &dirty));
-    assert_null(large_take(&spans, 1, (size_t)1 << 63, &dirty));
-    assert_null(large_take(&spans, SIZE_MAX, (size_t)1 << 63, &dirty));
-    assert_null(large_take(&spans, MAX_REQUEST, MIN_ALIGN, &dirty));
-    assert_null(large_take(&spans, MAX_REQUEST, (size_t)1 << 62, &dirty));
-    assert_null(large_take(&spans, (size_t)1 << 47, MIN_ALIGN, &dirty));
-    assert_null(large_take(&spans, (size_t)1 << 44, MIN_ALIGN, &dirty)); /* 2^32 pages */
+    assert_null(large_alloc(&page_heap, MAX_REQUEST + 1, MIN_ALIGN, &dirty));
+    assert_null(large_alloc(&page_heap, SIZE_MAX, MIN_ALIGN, &dirty));
+    assert_null(large_alloc(&page_heap, 1, (size_t)1 << 63, &dirty));
+    assert_null(large_alloc(&page_heap, SIZE_MAX, (size_t)1 << 63, &dirty));
+    assert_null(large_alloc(&page_heap, MAX_REQUEST, MIN_ALIGN, &dirty));
+    assert_null(large_alloc(&page_heap, MAX_REQUEST, (size_t)1 << 62, &dirty));
+    assert_null(large_alloc(&page_heap, (size_t)1 << 47, MIN_ALIGN, &dirty));
+    assert_null(large_alloc(&page_heap, (size_t)1 << 44, MIN_ALIGN, &dirty)); /* 2^32 pages */
     assert_int_equal(meta_bytes_used(), used);
     assert_int_equal(fake.range_count, 0);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(reused_pages_are_not_called_zero)
@@ -119,14 +119,14 @@ TEST(reused_pages_are_not_called_zero)
     assert_ptr_equal(take(100 * KIB, MIN_ALIGN), start);
     assert_true(last_dirty > 0);
     give(start);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     assert_ptr_equal(take(100 * KIB, MIN_ALIGN), start);
     assert_int_equal(last_dirty, 0);
     for (size_t i = 0; i < 100 * KIB; i++)
         ASSERT_THAT(start[i] == 0, "at %zu", i);
     give(start);
     give(wall);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* ---- Resizing ---- */
@@ -147,13 +147,13 @@ TEST(a_large_block_is_resized_in_place)
     assert_int_equal(usable(start), bytes);
     assert_ptr_equal(resize(start, 50 * KIB), start);
     assert_int_equal(usable(start), 52 * KIB);
-    assert_int_equal(spans.dirty.pages, (bytes - 52 * KIB) >> PAGE_SHIFT);
+    assert_int_equal(page_heap.dirty.pages, (bytes - 52 * KIB) >> PAGE_SHIFT);
     assert_ptr_equal(resize(start, bytes), start); /* and into what it left */
     assert_string_equal(start, "kept");
-    assert_spans_sound();
+    assert_page_heap_sound();
     give(start);
     give(wall);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(the_border_to_huge_is_not_crossed_without_a_copy)
@@ -171,7 +171,7 @@ TEST(the_border_to_huge_is_not_crossed_without_a_copy)
     assert_int_equal(fake.resizes, 1);
     give(large);
     give(huge);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_huge_block_is_remapped)
@@ -185,21 +185,21 @@ TEST(a_huge_block_is_remapped)
         start = resize(start, sizes[i]);
         assert_non_null(start);
         assert_int_equal(usable(start), align_up(sizes[i], PAGE_BYTES));
-        assert_int_equal(spans.huge_pages, usable(start) >> PAGE_SHIFT);
-        assert_int_equal(spans.huge_count, 1);
+        assert_int_equal(page_heap.huge_pages, usable(start) >> PAGE_SHIFT);
+        assert_int_equal(page_heap.huge_count, 1);
         assert_int_equal(fake.bytes, usable(start));
         assert_string_equal(start, "first");
         assert_string_equal(start + 2 * MIB - 8, "last");
         size_t bytes;
         if (start != before)
-            assert_int_equal(large_usable(&spans, (uintptr_t)before, &bytes).kind,
+            assert_int_equal(large_usable(&page_heap, (uintptr_t)before, &bytes).kind,
                              MISUSE_DOUBLE_FREE);
     }
     assert_int_equal(fake.resizes, 5);
     assert_ptr_equal(resize(start, 2 * MIB - 1), start); /* the same pages: nothing to do */
     assert_int_equal(fake.resizes, 5);
     give(start);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_refused_remap_leaves_a_huge_block_as_it_was)
@@ -211,10 +211,10 @@ TEST(a_refused_remap_leaves_a_huge_block_as_it_was)
     assert_null(resize(start, (size_t)1 << 60));
     assert_string_equal(start, "kept");
     assert_int_equal(usable(start), 2 * MIB);
-    assert_int_equal(spans.huge_count, 1);
-    assert_int_equal(spans.huge_pages, 2 * MIB >> PAGE_SHIFT);
+    assert_int_equal(page_heap.huge_count, 1);
+    assert_int_equal(page_heap.huge_pages, 2 * MIB >> PAGE_SHIFT);
     give(start);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 static size_t asked_for;
@@ -231,23 +231,23 @@ TEST(what_is_kept_is_given_up_only_if_that_may_help)
     size_t dirty;
     fake.most = 8 * MIB;
     give(take(4 * MIB, MIN_ALIGN));
-    assert_int_equal(spans.cache.count, 1);
+    assert_int_equal(page_heap.cache.count, 1);
     fake.provider.might_take = might_take_nothing;
-    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &dirty));
+    assert_null(large_alloc(&page_heap, 16 * MIB, MIN_ALIGN, &dirty));
     assert_int_equal(asked_for, 12 * MIB);
-    assert_int_equal(spans.cache.count, 1);
+    assert_int_equal(page_heap.cache.count, 1);
     fake.provider.might_take = NULL;
-    assert_null(large_take(&spans, 16 * MIB, MIN_ALIGN, &dirty));
-    assert_int_equal(spans.cache.count, 0);
+    assert_null(large_alloc(&page_heap, 16 * MIB, MIN_ALIGN, &dirty));
+    assert_int_equal(page_heap.cache.count, 0);
     /* What is there already may make up for all of it. */
     give(take(4 * MIB, MIN_ALIGN));
     fake.provider.might_take = might_take_nothing;
     fake.most = 2 * MIB;
     asked_for = 0;
-    assert_null(large_take(&spans, 3 * MIB, MIB, &dirty));
+    assert_null(large_alloc(&page_heap, 3 * MIB, MIB, &dirty));
     assert_int_equal(asked_for, 0);
-    assert_int_equal(spans.cache.count, 0);
-    assert_spans_empty();
+    assert_int_equal(page_heap.cache.count, 0);
+    assert_page_heap_empty();
 }
 
 TEST(a_huge_mapping_that_cannot_go_loses_its_contents)
@@ -256,16 +256,16 @@ TEST(a_huge_mapping_that_cannot_go_loses_its_contents)
     memset(start, 1, 2 * MIB);
     fake.refuse_give = true;
     give(start);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     assert_int_equal(fake.purged_bytes, 2 * MIB);
     assert_int_equal(start[0] + start[MIB] + start[2 * MIB - 1], 0);
-    assert_int_equal(spans.huge_count, 0);
-    assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_DOUBLE_FREE);
+    assert_int_equal(page_heap.huge_count, 0);
+    assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_DOUBLE_FREE);
     assert_ptr_equal(take(2 * MIB, MIN_ALIGN), start); /* the addresses are not lost */
     assert_int_equal(last_dirty, 0);
     fake.refuse_give = false;
     give(start);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* ---- Misuse ---- */
@@ -282,12 +282,12 @@ static void assert_wrong(const void *wrong, int kind, size_t bytes, const void *
 {
     uintptr_t address = (uintptr_t)wrong;
     size_t untouched = 12345;
-    assert_misuse(large_give(&spans, address), kind, wrong, bytes);
-    assert_misuse(large_usable(&spans, address, &untouched), kind, wrong, bytes);
-    assert_misuse(large_misuse(&spans, address), kind, wrong, bytes);
-    assert_int_equal(large_misuse(&spans, address).start, (uintptr_t)start);
+    assert_misuse(large_free(&page_heap, address), kind, wrong, bytes);
+    assert_misuse(large_usable(&page_heap, address, &untouched), kind, wrong, bytes);
+    assert_misuse(large_misuse(&page_heap, address), kind, wrong, bytes);
+    assert_int_equal(large_misuse(&page_heap, address).start, (uintptr_t)start);
     assert_int_equal(untouched, 12345);
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
 TEST(an_address_inside_a_block_is_told)
@@ -301,7 +301,7 @@ TEST(an_address_inside_a_block_is_told)
     assert_wrong(huge + 5 * MIB - 1, MISUSE_INSIDE, 5 * MIB, huge);
     give(large);
     give(huge);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_second_free_is_told)
@@ -321,7 +321,7 @@ TEST(a_second_free_is_told)
     give(huge);
     assert_wrong(huge, MISUSE_DOUBLE_FREE, 5 * MIB, NULL);
     give(wall);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(what_was_never_handed_out_is_told)
@@ -343,7 +343,7 @@ TEST(what_was_never_handed_out_is_told)
         assert_wrong(wild[i], MISUSE_UNKNOWN, 0, NULL);
     assert_wrong(large - 1, MISUSE_UNKNOWN, 0, NULL);
     give(large);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(many_huge_blocks_are_told_apart)
@@ -352,34 +352,34 @@ TEST(many_huge_blocks_are_told_apart)
     char *all[BLOCKS];
     for (size_t i = 0; i < BLOCKS; i++)
         all[i] = take(MIB + (i + 1) * PAGE_BYTES, MIN_ALIGN);
-    assert_int_equal(spans.huge_count, BLOCKS);
+    assert_int_equal(page_heap.huge_count, BLOCKS);
     for (size_t i = 0; i < BLOCKS; i++) {
         assert_int_equal(usable(all[i]), MIB + (i + 1) * PAGE_BYTES);
         assert_wrong(all[i] + MIB, MISUSE_INSIDE, MIB + (i + 1) * PAGE_BYTES, all[i]);
     }
     for (size_t i = 0; i < BLOCKS; i++)
         give(all[(i * 7) % BLOCKS]);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(sizes_are_rounded_to_pages, spans_begin, spans_end),
-        ROW_WITH(huge_blocks_have_mappings_of_their_own, spans_begin, spans_end),
-        ROW_WITH(any_alignment_is_kept_for_any_size, spans_begin, spans_end),
-        ROW_WITH(impossible_requests_are_refused, spans_begin, spans_end),
-        ROW_WITH(reused_pages_are_not_called_zero, spans_begin, spans_end),
-        ROW_WITH(a_large_block_is_resized_in_place, spans_begin, spans_end),
-        ROW_WITH(the_border_to_huge_is_not_crossed_without_a_copy, spans_begin, spans_end),
-        ROW_WITH(a_huge_block_is_remapped, spans_begin, spans_end),
-        ROW_WITH(a_refused_remap_leaves_a_huge_block_as_it_was, spans_begin, spans_end),
-        ROW_WITH(what_is_kept_is_given_up_only_if_that_may_help, spans_begin, spans_end),
-        ROW_WITH(a_huge_mapping_that_cannot_go_loses_its_contents, spans_begin, spans_end),
-        ROW_WITH(an_address_inside_a_block_is_told, spans_begin, spans_end),
-        ROW_WITH(a_second_free_is_told, spans_begin, spans_end),
-        ROW_WITH(what_was_never_handed_out_is_told, spans_begin, spans_end),
-        ROW_WITH(many_huge_blocks_are_told_apart, spans_begin, spans_end),
+        ROW_WITH(sizes_are_rounded_to_pages, page_heap_begin, page_heap_end),
+        ROW_WITH(huge_blocks_have_mappings_of_their_own, page_heap_begin, page_heap_end),
+        ROW_WITH(any_alignment_is_kept_for_any_size, page_heap_begin, page_heap_end),
+        ROW_WITH(impossible_requests_are_refused, page_heap_begin, page_heap_end),
+        ROW_WITH(reused_pages_are_not_called_zero, page_heap_begin, page_heap_end),
+        ROW_WITH(a_large_block_is_resized_in_place, page_heap_begin, page_heap_end),
+        ROW_WITH(the_border_to_huge_is_not_crossed_without_a_copy, page_heap_begin, page_heap_end),
+        ROW_WITH(a_huge_block_is_remapped, page_heap_begin, page_heap_end),
+        ROW_WITH(a_refused_remap_leaves_a_huge_block_as_it_was, page_heap_begin, page_heap_end),
+        ROW_WITH(what_is_kept_is_given_up_only_if_that_may_help, page_heap_begin, page_heap_end),
+        ROW_WITH(a_huge_mapping_that_cannot_go_loses_its_contents, page_heap_begin, page_heap_end),
+        ROW_WITH(an_address_inside_a_block_is_told, page_heap_begin, page_heap_end),
+        ROW_WITH(a_second_free_is_told, page_heap_begin, page_heap_end),
+        ROW_WITH(what_was_never_handed_out_is_told, page_heap_begin, page_heap_end),
+        ROW_WITH(many_huge_blocks_are_told_apart, page_heap_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,14 @@
 /*
- * Tests of span/large_table.h against a shadow: addresses that collide, groups of them that go on
- * from the table's end to its beginning, growing, and what becomes of it without memory.
+ * Tests of pageheap/large_table.h against a shadow: addresses that collide, groups of them that go
+ * on from the table's end to its beginning, growing, and what becomes of it without memory.
  */
 #include "support.h"
 
 #include <string.h>
 
 #include "meta/meta.h"
-#include "span/large_table.h"
-#include "span/span.h"
+#include "pageheap/large_table.h"
+#include "pageheap/page_heap.h"
 
 /* ---- Spans by number, and whether they are in the table ---- */
 
@@ -49,10 +49,10 @@ static void take_out(size_t i)
     in_count--;
 }
 
-static void assert_as_shadow(size_t spans)
+static void assert_as_shadow(size_t page_heap)
 {
     assert_int_equal(table.count, in_count);
-    for (size_t i = 0; i < spans; i++)
+    for (size_t i = 0; i < page_heap; i++)
         ASSERT_THAT(large_table_find(&table, all[i].start) == (is_in[i] ? &all[i] : NULL),
                     "%zu of %zu at %p", i, in_count, (void *)all[i].start);
 }
@@ -164,7 +164,7 @@ static size_t home_of(const char *start)
         if (alone.slots[i] == &probe)
             home = i;
     assert_in_range(home, 0, slots - 1);
-    meta_give(alone.slots, sizeof(struct span *) << alone.log);
+    meta_free(alone.slots, sizeof(struct span *) << alone.log);
     return home;
 }
 

@@ -1,8 +1,8 @@
 /*
- * Tests of large_zero (span/large.c): a block is zero afterwards, whatever was in it, and is made
- * so in the way that costs less: by hand where it is short or mostly there, by the system where it
- * was hardly touched, or is long. Which way it was is told by the provider's calls, and by what is
- * resident.
+ * Tests of large_zero (pageheap/large.c): a block is zero afterwards, whatever was in it, and is
+ * made so in the way that costs less: by hand where it is short or mostly there, by the system
+ * where it was hardly touched, or is long. Which way it was is told by the provider's calls, and by
+ * what is resident.
  */
 #include "span_support.h"
 
@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 #include "options/options.h"
+#include "pageheap/large.h"
 #include "platform/memory.h"
-#include "span/large.h"
 
 /* ---- What is there ---- */
 
@@ -42,7 +42,7 @@ static void touch(char *start, size_t bytes, enum touch how)
 static char *take(size_t bytes)
 {
     size_t dirty = SIZE_MAX;
-    char *start = large_take(&spans, bytes, PAGE_BYTES, &dirty);
+    char *start = large_alloc(&page_heap, bytes, PAGE_BYTES, &dirty);
     assert_non_null(start);
     assert_int_equal(dirty, 0);
     assert_int_equal(resident(start, align_up(bytes, os_page_size())), 0);
@@ -51,8 +51,8 @@ static char *take(size_t bytes)
 
 static void give(char *start)
 {
-    assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_NONE);
-    spans_purge(&spans, 0);
+    assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
+    page_heap_purge(&page_heap, 0);
 }
 
 enum way { BY_HAND, BY_SYSTEM };
@@ -72,7 +72,7 @@ static void zero(size_t bytes, enum touch how, enum way way)
     char behind = start[bytes];
     unsigned purges = fake.purges;
     size_t purged = fake.purged_bytes;
-    block_zero(&spans, start, bytes);
+    block_zero(&page_heap, start, bytes);
     ASSERT_THAT(fake.purges - purges == (way == BY_SYSTEM), "%zu bytes touched %d", bytes, how);
     ASSERT_THAT(fake.purged_bytes - purged == (way == BY_SYSTEM ? whole : 0),
                 "%zu bytes touched %d", bytes, how);
@@ -81,7 +81,7 @@ static void zero(size_t bytes, enum touch how, enum way way)
     assert_true(all - whole == 0 || resident(start + whole, page) == page);
     assert_zero(start, bytes, "made zero");
     assert_int_equal(start[bytes], behind);
-    assert_spans_sound();
+    assert_page_heap_sound();
     give(start);
 }
 
@@ -120,12 +120,12 @@ TEST(they_are_asked_about_more_and_more_rarely_where_it_does_not_pay)
     size_t waited = 8;
     for (unsigned round = 0; round < 9; round++, waited = size_min(2 * waited, 1024)) {
         zero(40000, ALL, BY_HAND);
-        assert_int_equal(spans.zero_asked.wait, waited);
-        spans.zero_asked.wait = 0;
+        assert_int_equal(page_heap.zero_asked.wait, waited);
+        page_heap.zero_asked.wait = 0;
     }
-    assert_int_equal(spans.zero_asked.waited, 1024);
+    assert_int_equal(page_heap.zero_asked.waited, 1024);
     zero(40000, NONE, BY_SYSTEM);
-    assert_int_equal(spans.zero_asked.waited, 0);
+    assert_int_equal(page_heap.zero_asked.waited, 0);
 }
 
 static const size_t middle_sizes[] = {
@@ -165,7 +165,7 @@ TEST(five_of_eight_pages_are_the_border)
             char *start = take(sizes[i]);
             memset(start + less * os_page_size(), 1, sizes[i] / 8 * 5 - less * os_page_size());
             unsigned purges = fake.purges;
-            block_zero(&spans, start, sizes[i]);
+            block_zero(&page_heap, start, sizes[i]);
             assert_int_equal(fake.purges - purges, less);
             assert_int_equal(resident(start, sizes[i]), less ? 0 : sizes[i]);
             assert_zero(start, sizes[i], "at the border");
@@ -182,7 +182,7 @@ TEST(a_provider_that_refuses_leaves_it_to_be_written)
             touch(start, align_up(sizes[i], os_page_size()), touches[j]);
             unsigned calls = fake.calls, purges = fake.purges;
             fake.refuse_purge = true;
-            block_zero(&spans, start, sizes[i]);
+            block_zero(&page_heap, start, sizes[i]);
             fake.refuse_purge = false;
             bool asked = sizes[i] >= 32 * MIB || (touches[j] != MOST && touches[j] != ALL);
             assert_int_equal(fake.calls - calls, asked);
@@ -199,12 +199,12 @@ TEST(a_provider_that_refuses_leaves_it_to_be_written)
 /* As calloc does. */
 static char *take_zero(size_t bytes, size_t *dirty)
 {
-    char *start = large_take(&spans, bytes, PAGE_BYTES, dirty);
+    char *start = large_alloc(&page_heap, bytes, PAGE_BYTES, dirty);
     assert_non_null(start);
     assert_zero(start + size_min(*dirty, bytes), bytes - size_min(*dirty, bytes),
                 "said to be zero");
     if (*dirty != 0)
-        block_zero(&spans, start, size_min(bytes, *dirty));
+        block_zero(&page_heap, start, size_min(bytes, *dirty));
     return start;
 }
 
@@ -216,21 +216,21 @@ TEST(a_block_of_which_a_page_is_touched_at_each_turn_takes_a_page)
     options.dirty = 256 * MIB; /* so that all comes again */
     size_t dirty;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        char *start = large_take(&spans, sizes[i], PAGE_BYTES, &dirty);
+        char *start = large_alloc(&page_heap, sizes[i], PAGE_BYTES, &dirty);
         for (unsigned turn = 0; turn < 20; turn++) {
             touch(start, align_up(sizes[i], os_page_size()), ONE);
-            assert_int_equal(large_give(&spans, (uintptr_t)start).kind, MISUSE_NONE);
-            char *again = large_take(&spans, sizes[i], PAGE_BYTES, &dirty);
+            assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
+            char *again = large_alloc(&page_heap, sizes[i], PAGE_BYTES, &dirty);
             assert_ptr_equal(again, start);
             assert_true(dirty >= sizes[i]);
-            block_zero(&spans, again, sizes[i]);
+            block_zero(&page_heap, again, sizes[i]);
             size_t all = align_up(sizes[i], os_page_size());
             assert_in_range(resident(start, all), 0, os_page_size());
         }
         assert_zero(start, sizes[i], "taken again");
         give(start);
     }
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* wall | dirty | clean | dirty | wall: a block that is all three is zero in none of the two. */
@@ -246,7 +246,7 @@ TEST(a_block_of_dirty_and_clean_pages_is_zero_behind_the_last_dirty_one)
         walls[1] = span_get(1);
         char *start = parts[0]->start;
         span_put(parts[1]);
-        spans_purge(&spans, 0);
+        page_heap_purge(&page_heap, 0);
         span_put(parts[0]);
         span_put(parts[2]);
         size_t dirty, bytes = (lengths[i][0] + lengths[i][1] + lengths[i][2]) << PAGE_SHIFT;
@@ -256,7 +256,7 @@ TEST(a_block_of_dirty_and_clean_pages_is_zero_behind_the_last_dirty_one)
         give(start);
         span_put(walls[0]);
         span_put(walls[1]);
-        assert_spans_empty();
+        assert_page_heap_empty();
     }
 }
 
@@ -273,7 +273,7 @@ TEST(random_use_gives_zero_throughout)
     for (unsigned turn = 0; turn < 9000; turn++) {
         size_t i = random_below(&seed, LIVE), dirty;
         if (live[i].start != NULL) {
-            assert_int_equal(large_give(&spans, (uintptr_t)live[i].start).kind, MISUSE_NONE);
+            assert_int_equal(large_free(&page_heap, (uintptr_t)live[i].start).kind, MISUSE_NONE);
             live[i].start = NULL;
         } else {
             live[i].bytes = 1 + random_below(&seed, (size_t)1 << (12 + random_below(&seed, 11)));
@@ -283,14 +283,14 @@ TEST(random_use_gives_zero_throughout)
             said_dirty += dirty >= live[i].bytes;
             assert_zero(live[i].start, live[i].bytes, "of a new block");
             size_t usable = 0;
-            large_usable(&spans, (uintptr_t)live[i].start, &usable);
+            large_usable(&page_heap, (uintptr_t)live[i].start, &usable);
             touch(live[i].start, usable, touches[random_below(&seed, TOUCHES)]);
         }
         if (turn % 500 == 0)
-            spans_purge(&spans, random_below(&seed, 1000));
+            page_heap_purge(&page_heap, random_below(&seed, 1000));
         fake.refuse_purge = turn % 7 == 0;
         if (turn % 64 == 0)
-            assert_spans_sound();
+            assert_page_heap_sound();
     }
     fake.refuse_purge = false;
     assert_in_range(said_zero, 30, 9000); /* none of the three was for nothing */
@@ -299,26 +299,26 @@ TEST(random_use_gives_zero_throughout)
     for (size_t i = 0; i < LIVE; i++)
         if (live[i].start != NULL)
             give(live[i].start);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(what_is_short_is_written, spans_begin, spans_end),
-        ROW_WITH(short_blocks_are_asked_about_while_that_pays, spans_begin, spans_end),
-        ROW_WITH(they_are_asked_about_more_and_more_rarely_where_it_does_not_pay, spans_begin,
-                 spans_end),
-        ROW_WITH(of_what_was_hardly_touched_nothing_is_left, spans_begin, spans_end),
-        ROW_WITH(what_is_mostly_there_is_written, spans_begin, spans_end),
-        ROW_WITH(what_is_long_is_left_to_the_system, spans_begin, spans_end),
-        ROW_WITH(five_of_eight_pages_are_the_border, spans_begin, spans_end),
-        ROW_WITH(a_provider_that_refuses_leaves_it_to_be_written, spans_begin, spans_end),
-        ROW_WITH(a_block_of_which_a_page_is_touched_at_each_turn_takes_a_page, spans_begin,
-                 spans_end),
-        ROW_WITH(a_block_of_dirty_and_clean_pages_is_zero_behind_the_last_dirty_one, spans_begin,
-                 spans_end),
-        ROW_WITH(random_use_gives_zero_throughout, spans_begin, spans_end),
+        ROW_WITH(what_is_short_is_written, page_heap_begin, page_heap_end),
+        ROW_WITH(short_blocks_are_asked_about_while_that_pays, page_heap_begin, page_heap_end),
+        ROW_WITH(they_are_asked_about_more_and_more_rarely_where_it_does_not_pay, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(of_what_was_hardly_touched_nothing_is_left, page_heap_begin, page_heap_end),
+        ROW_WITH(what_is_mostly_there_is_written, page_heap_begin, page_heap_end),
+        ROW_WITH(what_is_long_is_left_to_the_system, page_heap_begin, page_heap_end),
+        ROW_WITH(five_of_eight_pages_are_the_border, page_heap_begin, page_heap_end),
+        ROW_WITH(a_provider_that_refuses_leaves_it_to_be_written, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_of_which_a_page_is_touched_at_each_turn_takes_a_page, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(a_block_of_dirty_and_clean_pages_is_zero_behind_the_last_dirty_one,
+                 page_heap_begin, page_heap_end),
+        ROW_WITH(random_use_gives_zero_throughout, page_heap_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void *calls_before_cache(void *argument)
     (void)argument;
     size_t calls = 0;
     while (calls < 1000 && !cache_exists(thread_self.cache)) {
-        heap_give(heap_take(64));
+        heap_free(heap_alloc(64));
         calls += 2;
     }
     return (void *)calls;
@@ -65,20 +65,20 @@ static void *use_the_heap(void *argument)
     char *blocks[100] = {NULL};
     for (unsigned turn = 0; turn < 5000; turn++) {
         size_t i = random_below(&seed, 100);
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
         size_t bytes = 1 + random_below(&seed, (size_t)1 << random_below(&seed, 15));
-        blocks[i] = heap_take(bytes);
+        blocks[i] = heap_alloc(bytes);
         failures += blocks[i] == NULL;
         blocks[i][0] = 1;
     }
     for (size_t i = 0; i < 100; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
     return (void *)failures;
 }
 
 TEST(the_end_of_a_thread_returns_everything)
 {
-    heap_give(block_get(64));
+    heap_free(block_get(64));
     struct left before = what_is_left();
     for (size_t i = 1; i <= 5; i++) {
         assert_int_equal(in_thread(use_the_heap, (void *)i), 0);
@@ -110,12 +110,12 @@ static void allocate_late(void *argument)
 {
     static const size_t sizes[] = {16, 500, 5000, 300000};
     for (size_t i = 0; i < 400; i++) {
-        char *block = heap_take(sizes[i % 4]);
+        char *block = heap_alloc(sizes[i % 4]);
         late_failures += block == NULL;
         block[0] = 1;
         block = heap_resize(block, sizes[i % 4] * 2);
         late_failures += block == NULL || block[0] != 1;
-        heap_give(block);
+        heap_free(block);
     }
     if (!thread_self.ended) /* not gone yet: come again */
         pthread_setspecific(late_key, argument);
@@ -148,11 +148,11 @@ TEST(a_thread_works_on_after_its_cache_is_gone)
 TEST(an_exiting_process_looks_at_its_magazines)
 {
     for (unsigned i = 0; i < 100; i++)
-        heap_give(block_get(64));
+        heap_free(block_get(64));
     assert_true(heap_class_totals(class_of_size(64)).cached > 0);
     heap_exit();
     assert_int_equal(heap_class_totals(class_of_size(64)).cached, 0);
-    heap_give(block_get(64)); /* and goes on */
+    heap_free(block_get(64)); /* and goes on */
     assert_heap_sound();
 }
 
@@ -182,7 +182,7 @@ static size_t held_now(void)
     count_held(heap_init_lock());
     count_held(&heap_default.arenas.lock);
     arenas_each_lock(&heap_default.arenas, count_held);
-    count_held(&heap_default.spans.lock);
+    count_held(&heap_default.page_heap.lock);
     count_held(&meta_system.lock);
     return locks_held;
 }
@@ -197,8 +197,8 @@ static void count_lock(struct lock *lock)
 
 TEST(every_lock_is_held_while_the_process_forks)
 {
-    heap_give(block_get(64));
-    heap_give(block_get(5000));
+    heap_free(block_get(64));
+    heap_free(block_get(5000));
     lock_total = 4;
     arenas_each_lock(&heap_default.arenas, count_lock);
     assert_int_equal(held_now(), 0);
@@ -216,12 +216,12 @@ static void use_while_forking(void (*after)(void))
     heap_fork_before();
     for (size_t bytes = 16; bytes < 3 * MIB; bytes += 16 + bytes / 4)
         for (unsigned i = 0; i < 20; i++) {
-            char *block = heap_take(bytes);
+            char *block = heap_alloc(bytes);
             CHILD_CHECK(block != NULL);
             block[0] = 1;
             block = heap_resize(block, bytes + bytes / 2);
             CHILD_CHECK(block != NULL && block[0] == 1);
-            heap_give(block);
+            heap_free(block);
         }
     after();
     CHILD_CHECK(held_now() == 0);

@@ -37,7 +37,7 @@ TEST(a_lock_is_held_by_one)
     assert_false(lock_try(&lock));
     lock_release(&lock);
     assert_int_equal(word_of(&lock), 0);
-    lock_take(&lock);
+    lock_acquire(&lock);
     assert_false(lock_try(&lock));
     lock_release(&lock);
     assert_true(lock_try(&lock));
@@ -57,12 +57,12 @@ TEST(locks_of_rising_rank_are_taken_together)
     struct lock locks[RANK_COUNT];
     for (unsigned i = 0; i < RANK_COUNT; i++) {
         lock_init(&locks[i], (enum lock_rank)i);
-        lock_take(&locks[i]);
+        lock_acquire(&locks[i]);
     }
     for (unsigned i = 0; i < RANK_COUNT; i++)
         lock_release(&locks[i]);
     /* Released out of order, they leave nothing behind. */
-    lock_take(&locks[0]);
+    lock_acquire(&locks[0]);
     lock_release(&locks[0]);
 }
 
@@ -79,7 +79,7 @@ static struct {
 static void *count_up(void *argument)
 {
     for (unsigned i = 0; i < TURNS; i++) {
-        lock_take(&shared.lock);
+        lock_acquire(&shared.lock);
         shared.count++;
         if (i % 512 == 0)
             usleep(1); /* so that the others have to sleep too */
@@ -106,7 +106,7 @@ TEST(threads_exclude_each_other)
 static void *take_and_release(void *argument)
 {
     struct lock *lock = argument;
-    lock_take(lock);
+    lock_acquire(lock);
     lock_release(lock);
     return NULL;
 }
@@ -114,10 +114,10 @@ static void *take_and_release(void *argument)
 TEST(a_waiter_sleeps_and_is_woken)
 {
     struct lock lock;
-    lock_init(&lock, RANK_SPANS);
-    uint64_t waits = __atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED);
+    lock_init(&lock, RANK_PAGE_HEAP);
+    uint64_t waits = __atomic_load_n(&lock_waits[RANK_PAGE_HEAP], __ATOMIC_RELAXED);
     pthread_t waiters[3];
-    lock_take(&lock);
+    lock_acquire(&lock);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&waiters[i], NULL, take_and_release, &lock), 0);
     assert_true(wait_for_word(&lock, 2));
@@ -127,19 +127,19 @@ TEST(a_waiter_sleeps_and_is_woken)
     for (unsigned i = 0; i < 3; i++)
         pthread_join(waiters[i], NULL);
     assert_int_equal(word_of(&lock), 0);
-    assert_true(__atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED) - waits >= 1);
+    assert_true(__atomic_load_n(&lock_waits[RANK_PAGE_HEAP], __ATOMIC_RELAXED) - waits >= 1);
 }
 
 TEST(a_free_lock_is_not_waited_for)
 {
     struct lock lock;
-    lock_init(&lock, RANK_SPANS);
-    uint64_t waits = __atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED);
+    lock_init(&lock, RANK_PAGE_HEAP);
+    uint64_t waits = __atomic_load_n(&lock_waits[RANK_PAGE_HEAP], __ATOMIC_RELAXED);
     for (unsigned i = 0; i < 1000; i++) {
-        lock_take(&lock);
+        lock_acquire(&lock);
         lock_release(&lock);
     }
-    assert_int_equal(__atomic_load_n(&lock_waits[RANK_SPANS], __ATOMIC_RELAXED), waits);
+    assert_int_equal(__atomic_load_n(&lock_waits[RANK_PAGE_HEAP], __ATOMIC_RELAXED), waits);
 }
 
 /* ---- Fork ---- */
@@ -149,11 +149,11 @@ TEST(the_forking_thread_holds_every_lock)
     struct lock lock;
     lock_init(&lock, RANK_BIN);
     assert_false(lock_is_forker());
-    lock_take(&lock);
+    lock_acquire(&lock);
     lock_fork_begin();
     assert_true(lock_is_forker());
     /* It is its own; taking it again neither waits nor changes it, and nor does releasing it. */
-    lock_take(&lock);
+    lock_acquire(&lock);
     assert_int_equal(word_of(&lock), 1);
     lock_release(&lock);
     assert_int_equal(word_of(&lock), 1);
@@ -168,11 +168,11 @@ TEST(other_threads_wait_for_the_forking_one)
     struct lock lock;
     lock_init(&lock, RANK_BIN);
     pthread_t waiter;
-    lock_take(&lock);
+    lock_acquire(&lock);
     lock_fork_begin();
     assert_int_equal(pthread_create(&waiter, NULL, take_and_release, &lock), 0);
     assert_true(wait_for_word(&lock, 2));
-    lock_take(&lock);
+    lock_acquire(&lock);
     lock_release(&lock);
     assert_int_equal(word_of(&lock), 2); /* still held, still with a sleeper */
     lock_fork_end();
@@ -185,11 +185,11 @@ TEST(a_reset_frees_without_waking)
 {
     struct lock lock;
     lock_init(&lock, RANK_BIN);
-    lock_take(&lock);
+    lock_acquire(&lock);
     __atomic_store_n(&lock.word, 2, __ATOMIC_RELAXED); /* a waiter that the child does not have */
     lock_reset(&lock);
     assert_int_equal(word_of(&lock), 0);
-    lock_take(&lock);
+    lock_acquire(&lock);
     lock_release(&lock);
 }
 
@@ -207,8 +207,8 @@ static void take_pair(void *argument)
     struct lock first, second;
     lock_init(&first, pair->first);
     lock_init(&second, pair->second);
-    lock_take(&first);
-    lock_take(&second);
+    lock_acquire(&first);
+    lock_acquire(&second);
 }
 
 TEST(a_wrong_order_is_found)
@@ -242,7 +242,7 @@ TEST(many_of_a_rank_are_allowed_for_fork)
     lock_rank_allow_many(true);
     for (unsigned i = 0; i < 3; i++) {
         lock_init(&locks[i], RANK_BIN);
-        lock_take(&locks[i]);
+        lock_acquire(&locks[i]);
     }
     for (unsigned i = 0; i < 3; i++)
         lock_release(&locks[i]);

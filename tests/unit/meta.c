@@ -29,35 +29,35 @@ static bool is_zero(const char *bytes, size_t count)
 /* The first: of the chunk only malloc's heap has taken, and left one of the least blocks. */
 TEST(aligning_wastes_nothing)
 {
-    meta_take(META_LEAST);
-    char *first = meta_take(META_MOST);
-    char *small = meta_take(META_LEAST);
-    char *second = meta_take(META_MOST);
+    meta_alloc(META_LEAST);
+    char *first = meta_alloc(META_MOST);
+    char *small = meta_alloc(META_LEAST);
+    char *second = meta_alloc(META_MOST);
     assert_ptr_equal(small, first + META_MOST);
     assert_ptr_equal(second, small + META_MOST);
     size_t mapped = meta_bytes_mapped();
     /* What lies between is one block of each size. */
     for (size_t bytes = META_LEAST; bytes < META_MOST; bytes *= 2) {
-        char *between = meta_take(bytes);
+        char *between = meta_alloc(bytes);
         assert_ptr_equal(between, small + bytes);
-        meta_give(between, bytes);
+        meta_free(between, bytes);
     }
     assert_int_equal(meta_bytes_mapped(), mapped);
-    meta_give(second, META_MOST);
-    meta_give(small, META_LEAST);
-    meta_give(first, META_MOST);
+    meta_free(second, META_MOST);
+    meta_free(small, META_LEAST);
+    meta_free(first, META_MOST);
 }
 
 TEST(every_size_is_rounded_to_a_power_of_two_and_aligned_to_it)
 {
     for (size_t bytes = 1; bytes <= META_MOST; bytes++) {
         size_t before = meta_bytes_used();
-        char *block = meta_take(bytes);
+        char *block = meta_alloc(bytes);
         assert_non_null(block);
         assert_int_equal((uintptr_t)block % rounded(bytes), 0);
         assert_int_equal(meta_bytes_used() - before, rounded(bytes));
         memset(block, 0xee, rounded(bytes));
-        meta_give(block, bytes);
+        meta_free(block, bytes);
         assert_int_equal(meta_bytes_used(), before);
     }
 }
@@ -65,15 +65,15 @@ TEST(every_size_is_rounded_to_a_power_of_two_and_aligned_to_it)
 TEST(a_freed_block_is_the_next_of_its_size)
 {
     for (size_t bytes = META_LEAST; bytes <= META_MOST; bytes *= 2) {
-        char *first = meta_take(bytes);
-        char *second = meta_take(bytes);
+        char *first = meta_alloc(bytes);
+        char *second = meta_alloc(bytes);
         assert_ptr_not_equal(first, second);
-        meta_give(first, bytes);
-        meta_give(second, bytes);
-        assert_ptr_equal(meta_take(bytes - 1), second); /* the same class of sizes */
-        assert_ptr_equal(meta_take(bytes), first);
-        meta_give(first, bytes);
-        meta_give(second, bytes);
+        meta_free(first, bytes);
+        meta_free(second, bytes);
+        assert_ptr_equal(meta_alloc(bytes - 1), second); /* the same class of sizes */
+        assert_ptr_equal(meta_alloc(bytes), first);
+        meta_free(first, bytes);
+        meta_free(second, bytes);
     }
 }
 
@@ -97,13 +97,13 @@ static void block_turn(struct owner *owner, size_t index)
     if (block->start == NULL) {
         block->bytes = 1 + random_below(&owner->seed, META_MOST);
         block->mark = (char)random_next(&owner->seed);
-        block->start = meta_take(block->bytes);
+        block->start = meta_alloc(block->bytes);
         memset(block->start, block->mark, block->bytes);
         return;
     }
     for (size_t i = 0; i < block->bytes; i++)
         owner->overlapped |= block->start[i] != block->mark;
-    meta_give(block->start, block->bytes);
+    meta_free(block->start, block->bytes);
     block->start = NULL;
 }
 
@@ -186,7 +186,7 @@ TEST(the_lock_is_free_between_calls)
 static void take_too_much(void *argument)
 {
     (void)argument;
-    meta_take(META_MOST + 1);
+    meta_alloc(META_MOST + 1);
 }
 
 TEST(too_large_a_block_is_found)

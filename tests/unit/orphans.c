@@ -45,7 +45,7 @@ TEST(what_waits_goes_back_and_what_is_below_the_top_does_not)
     cache_becomes_orphan();
     assert_int_equal(live_objects(), TAKEN - PUT);
     for (size_t i = 0; i < TAKEN - PUT; i++)
-        object_give(taken[i]);
+        object_free(taken[i]);
     assert_int_equal(live_objects(), 0);
 }
 
@@ -56,9 +56,9 @@ TEST(an_object_without_its_key_stays)
     *object_key_word(taken[TAKEN - 1]) = 0;
     cache_becomes_orphan();
     assert_int_equal(live_objects(), TAKEN - PUT + 1);
-    object_give(taken[TAKEN - 1]);
+    object_free(taken[TAKEN - 1]);
     for (size_t i = 0; i < TAKEN - PUT; i++)
-        object_give(taken[i]);
+        object_free(taken[i]);
 }
 
 TEST(a_cell_on_its_way_out_stays)
@@ -67,18 +67,18 @@ TEST(a_cell_on_its_way_out_stays)
     for (size_t i = 0; i < 4; i++) {
         struct misuse misuse;
         size_t dirty;
-        cells[i] = (uintptr_t)arenas_take_cell(&arenas, 2000, MIN_ALIGN, &misuse, &dirty);
+        cells[i] = (uintptr_t)arenas_alloc_cell(&arenas, 2000, MIN_ALIGN, &misuse, &dirty);
         assert_true(cells[i] != 0);
     }
     for (size_t i = 1; i < 4; i++)
-        cache_give_cell(cache, cells[i]);
+        cache_free_cell(cache, cells[i]);
     size_t given = arenas_cell_totals(NULL, &arenas).given;
     /* The newest is taken first: marked, and still in the list. */
     cell_set_state(cells[3], CELL_LIVE);
     cache_becomes_orphan();
     assert_int_equal(arenas_cell_totals(NULL, &arenas).given, given + 2);
-    cache_give_cell(cache, cells[0]);
-    cache_give_cell(cache, cells[3]);
+    cache_free_cell(cache, cells[0]);
+    cache_free_cell(cache, cells[3]);
 }
 
 int main(void)

@@ -13,14 +13,14 @@ struct shop shop;
 /* NULL, or why nothing may be bought here. The lock is held. */
 static const char *call_wrong(char *start, size_t bytes, bool huge)
 {
-    const struct span *run = span_around(&spans, (uintptr_t)start);
+    const struct span *run = span_around(&page_heap, (uintptr_t)start);
     if (run == NULL || run->kind != SPAN_CLEAN || start + bytes > span_end(run))
         return "not all of it is clean memory of a segment";
     if (huge && (bytes != OS_HUGE_PAGE || (uintptr_t)start % OS_HUGE_PAGE != 0))
         return "that is not where a huge page can be";
-    if (spans.shared_pages << PAGE_SHIFT < SHARE_BYTES)
+    if (page_heap.shared_pages << PAGE_SHIFT < SHARE_BYTES)
         return "slabs and cells do not take enough";
-    if (huge && spans_kept_pages(&spans) + HUGE_PAGES > spans_bound(&spans))
+    if (huge && page_heap_kept_pages(&page_heap) + HUGE_PAGES > page_heap_bound(&page_heap))
         return "more would be kept than may be";
     return NULL;
 }
@@ -62,18 +62,18 @@ size_t taken_count;
 
 void assert_packed_sound(void)
 {
-    assert_spans_sound();
+    assert_page_heap_sound();
     if (shop.wrong != NULL)
         fail_msg("%s", shop.wrong);
 }
 
-struct span *take_by(taker *take, enum span_kind kind, size_t pages, size_t alignment)
+struct span *alloc_by(taker *take, enum span_kind kind, size_t pages, size_t alignment)
 {
     size_t calls = shop.huge + shop.small + shop.refused;
-    struct span *span = meta_take_from(spans.meta, sizeof(*span));
+    struct span *span = meta_alloc_from(page_heap.meta, sizeof(*span));
     assert_non_null(span);
     span->units = 1;
-    assert_true(take(&spans, span, kind, pages, alignment));
+    assert_true(take(&page_heap, span, kind, pages, alignment));
     assert_in_range(taken_count, 0, SPANS_MOST - 1);
     taken[taken_count++] = span;
     bool called = shop.huge + shop.small + shop.refused != calls;
@@ -84,7 +84,7 @@ struct span *take_by(taker *take, enum span_kind kind, size_t pages, size_t alig
 
 struct span *piece_take(void)
 {
-    return take_by(span_take_packed, SPAN_SLAB, PIECE, PIECE_BYTES);
+    return alloc_by(span_alloc_packed, SPAN_SLAB, PIECE, PIECE_BYTES);
 }
 
 void fill(size_t bytes)
@@ -112,7 +112,7 @@ struct span *fill_to_huge(void)
 
 void fill_rest(void)
 {
-    while (spans.clean.pages + spans.dirty.pages >= 2 * PIECE)
+    while (page_heap.clean.pages + page_heap.dirty.pages >= 2 * PIECE)
         piece_take();
 }
 
@@ -121,18 +121,18 @@ void give_all(void)
     assert_packed_sound();
     while (taken_count > 0)
         span_put(taken[--taken_count]);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 int packed_end(void **state)
 {
     taken_count = 0;
-    return spans_end(state);
+    return page_heap_end(state);
 }
 
 static const struct segment *first_segment(void)
 {
-    return CONTAINER_OF(spans.segments.next, struct segment, link);
+    return CONTAINER_OF(page_heap.segments.next, struct segment, link);
 }
 
 size_t ranges_from(const char *start)

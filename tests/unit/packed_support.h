@@ -6,7 +6,7 @@
 #ifndef SNUG_TESTS_UNIT_PACKED_SUPPORT_H
 #define SNUG_TESTS_UNIT_PACKED_SUPPORT_H
 
-#include "span/span_runs.h" /* before names of ours that parameters in it have too */
+#include "pageheap/page_heap_parts.h" /* before names of ours that parameters in it have too */
 
 #include "cell_support.h"
 #include "platform/memory.h"
@@ -48,11 +48,11 @@ extern size_t taken_count;
 /* Fails unless all invariants hold, and nothing was bought that should not have been. */
 void assert_packed_sound(void);
 
-typedef bool taker(struct spans *, struct span *, enum span_kind kind, size_t pages,
+typedef bool taker(struct page_heap *, struct span *, enum span_kind kind, size_t pages,
                    size_t alignment);
 
 /* Takes a span, which must be had, by one of the functions for that. */
-struct span *take_by(taker *take, enum span_kind kind, size_t pages, size_t alignment);
+struct span *alloc_by(taker *take, enum span_kind kind, size_t pages, size_t alignment);
 
 /* One that will be filled, of PIECE pages. */
 struct span *piece_take(void);

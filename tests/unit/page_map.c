@@ -72,7 +72,7 @@ TEST(entries_tell_spans_from_what_was_freed)
 TEST(around_the_first_segment_is_the_home)
 {
     const char *segment =
-        CONTAINER_OF(heap_default.spans.segments.next, struct segment, link)->start;
+        CONTAINER_OF(heap_default.page_heap.segments.next, struct segment, link)->start;
     assert_true(page_map_is_home((uintptr_t)segment));
     assert_int_equal(page_map.home % CHUNK_SPAN, 0);
     assert_in_range((uintptr_t)segment - page_map.home, HOME_SPAN / 4 * 3,

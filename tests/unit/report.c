@@ -23,12 +23,12 @@ static char *kept[6];
 static int use_heap(void **state)
 {
     static const size_t sizes[] = {24, 800, 20000, 200000, 3000001};
-    heap_default.spans.large_most = MIB;
+    heap_default.page_heap.large_most = MIB;
     for (size_t i = 0; i < 5; i++) {
         for (unsigned j = 0; j < 40; j++)
             kept[i] = block_get(sizes[i]);
         for (unsigned j = 0; j < 40; j++)
-            heap_give(block_get(sizes[i]));
+            heap_free(block_get(sizes[i]));
     }
     return options_reset(state);
 }
@@ -64,7 +64,7 @@ TEST(medium_blocks_are_known_by_size)
     assert_true(values_read(&after, NULL, &snug_anchor, 0, VALUES_QUICK));
     assert_false(after.medium_known);
     for (size_t i = 0; i < 4; i++)
-        heap_give(blocks[i]);
+        heap_free(blocks[i]);
 }
 
 TEST(what_is_resident_is_reconciled)
@@ -83,7 +83,7 @@ TEST(what_is_resident_is_reconciled)
     assert_int_equal(after.resident_snug + after.untouched, after.mapped);
     assert_int_equal(after.resident_snug + after.resident_other, after.resident);
     assert_true(after.minor_faults > before.minor_faults);
-    heap_give(touched);
+    heap_free(touched);
 }
 
 /* A reader that can read nothing, as for a process that has died. */

@@ -1,13 +1,13 @@
 /*
- * Tests of span/runs.c: runs in bins by length. The runs here are descriptors only; their addresses
- * are numbers.
+ * Tests of pageheap/runs.c: runs in bins by length. The runs here are descriptors only; their
+ * addresses are numbers.
  */
 #include "support.h"
 
 #include <string.h>
 
 #include "base/bits.h"
-#include "span/span.h"
+#include "pageheap/page_heap.h"
 
 enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };
 

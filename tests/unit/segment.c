@@ -7,8 +7,8 @@
 #include "fake_provider.h"
 #include "meta/meta.h"
 #include "meta/page_map.h"
+#include "pageheap/segment.h"
 #include "platform/memory.h"
-#include "segment/segment.h"
 
 static struct fake_provider fake;
 

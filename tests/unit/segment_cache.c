@@ -1,10 +1,10 @@
 /*
- * Tests of segment/segment_cache.h: order, which segment is taken, the bounds; and planted faults
+ * Tests of pageheap/segment_cache.h: order, which segment is taken, the bounds; and planted faults
  * for segment_cache_check. The segments are made up: the cache never looks at their memory.
  */
 #include "support.h"
 
-#include "segment/segment_cache.h"
+#include "pageheap/segment_cache.h"
 
 enum { SEGMENTS = 6 };
 

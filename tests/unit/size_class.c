@@ -29,7 +29,7 @@ TEST(every_size_has_the_smallest_class_that_holds_it)
     }
 }
 
-/* A power of two has no class that is less aligned than itself: what heap_take_aligned relies on.
+/* A power of two has no class that is less aligned than itself: what heap_alloc_aligned relies on.
  */
 TEST(multiples_of_an_alignment_have_classes_of_that_alignment)
 {

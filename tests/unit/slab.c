@@ -24,9 +24,9 @@ static void take_by_pages(size_t class)
 {
     size_t bytes = class_bytes(class);
     bin_begin(&bin, class);
-    size_t got = bin_take(&bin, objects, SLAB_OBJECTS_MOST, true);
+    size_t got = bin_alloc(&bin, objects, SLAB_OBJECTS_MOST, true);
     const struct slab *slab = slab_at(objects[0]);
-    for (size_t begin = 0;; got = bin_take(&bin, objects + begin, SLAB_OBJECTS_MOST, true)) {
+    for (size_t begin = 0;; got = bin_alloc(&bin, objects + begin, SLAB_OBJECTS_MOST, true)) {
         uintptr_t page = page_of(objects[begin]);
         for (size_t i = begin; i < begin + got; i++) {
             ASSERT_THAT(page_of(objects[i]) == page, "class %zu", class);
@@ -34,12 +34,12 @@ static void take_by_pages(size_t class)
             ASSERT_THAT(*object_key_word(objects[i]) == object_key(objects[i]), "class %zu", class);
         }
         begin += got;
-        assert_int_equal(slab->virgin, begin);
+        assert_int_equal(slab->fresh, begin);
         if (begin == slab->capacity)
             break;
         ASSERT_THAT(page_of(objects[begin - 1] + bytes) != page, "class %zu stops early", class);
     }
-    objects_give(objects, slab->capacity);
+    objects_free(objects, slab->capacity);
     bin_trim(&bin);
 }
 
@@ -47,7 +47,7 @@ TEST(new_objects_come_page_by_page)
 {
     for (size_t class = 1; class < CLASS_COUNT; class++)
         take_by_pages(class);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 static void assert_cut(size_t class)
@@ -79,18 +79,18 @@ TEST(slabs_are_full_of_objects_on_the_grid)
         assert_cut(class);
         size_t capacity = bin.total_objects;
         memcpy(first, objects, capacity * sizeof(*first));
-        size_t second = bin_take(&bin, objects, 1, true); /* of another slab, beside the first */
+        size_t second = bin_alloc(&bin, objects, 1, true); /* of another slab, beside the first */
         assert_int_equal(second, 1);
         assert_ptr_not_equal(slab_at(objects[0]), slab_at(first[0]));
         assert_bin_sound(&bin);
-        objects_give(first, capacity);
-        objects_give(objects, 1);
+        objects_free(first, capacity);
+        objects_free(objects, 1);
         bin_trim(&bin);
         assert_int_equal(bin.slab_count, 0);
         assert_int_equal(bin.total_objects, 0);
         assert_int_equal(bin.free_objects, 0);
     }
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(where_a_slab_lies_in_its_grid_does_not_matter)
@@ -107,9 +107,9 @@ TEST(where_a_slab_lies_in_its_grid_does_not_matter)
         count += capacity;
     }
     assert_bin_sound(&bin);
-    objects_give(all, count);
+    objects_free(all, count);
     bin_trim(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* ---- Which object is next ---- */
@@ -135,17 +135,17 @@ TEST(the_lowest_free_objects_are_handed_out_first)
                 given[i++] = objects[at];
             chosen[at] = true;
         }
-        objects_give(given, 100);
+        objects_free(given, 100);
         qsort(given, 100, sizeof(*given), by_address);
-        assert_int_equal(bin_take(&bin, taken, 30, false), 30);
-        assert_int_equal(bin_take(&bin, taken + 30, 1, false), 1);
-        assert_int_equal(bin_take(&bin, taken + 31, 200, false), 69);
+        assert_int_equal(bin_alloc(&bin, taken, 30, false), 30);
+        assert_int_equal(bin_alloc(&bin, taken + 30, 1, false), 1);
+        assert_int_equal(bin_alloc(&bin, taken + 31, 200, false), 69);
         assert_memory_equal(taken, given, sizeof(given));
         assert_bin_sound(&bin);
     }
-    objects_give(objects, capacity);
+    objects_free(objects, capacity);
     bin_trim(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* Takes three slabs whole, into `objects`. */
@@ -160,30 +160,30 @@ static void take_three_slabs(void)
 
 static void give_all_and_trim(void)
 {
-    objects_give(objects, 3 * OBJECTS_64);
+    objects_free(objects, 3 * OBJECTS_64);
     bin_trim(&bin);
     assert_int_equal(bin.slab_count, 0);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(the_fullest_slabs_are_taken_from_first)
 {
     take_three_slabs();
     uintptr_t *first = objects, *second = objects + OBJECTS_64, taken[300];
-    objects_give(first, 200);
-    objects_give(second, 10);
+    objects_free(first, 200);
+    objects_free(second, 10);
     assert_bin_sound(&bin);
-    assert_int_equal(bin_take(&bin, taken, 8, false), 8);
+    assert_int_equal(bin_alloc(&bin, taken, 8, false), 8);
     for (size_t i = 0; i < 8; i++)
         assert_ptr_equal(slab_at(taken[i]), slab_at(second[0]));
     /* What is current stays so until it has none, then comes the next. */
-    objects_give(first + 200, 56);
-    assert_int_equal(bin_take(&bin, taken + 8, 4, false), 4);
+    objects_free(first + 200, 56);
+    assert_int_equal(bin_alloc(&bin, taken + 8, 4, false), 4);
     assert_ptr_equal(slab_at(taken[9]), slab_at(second[0]));
     assert_ptr_equal(slab_at(taken[10]), slab_at(first[0]));
-    assert_int_equal(bin_take(&bin, taken + 12, 300, false), 254);
+    assert_int_equal(bin_alloc(&bin, taken + 12, 300, false), 254);
     assert_int_equal(bin.free_objects, 0);
-    assert_int_equal(bin_take(&bin, taken, 1, false), 0);
+    assert_int_equal(bin_alloc(&bin, taken, 1, false), 0);
     assert_bin_sound(&bin);
     give_all_and_trim();
 }
@@ -192,15 +192,15 @@ TEST(no_new_slab_is_made_while_there_are_objects)
 {
     take_three_slabs();
     uintptr_t taken[300];
-    objects_give(objects + 5, 1);
-    objects_give(objects + OBJECTS_64 + 7, 2);
-    assert_int_equal(bin_take(&bin, taken, 300, true), 3);
+    objects_free(objects + 5, 1);
+    objects_free(objects + OBJECTS_64 + 7, 2);
+    assert_int_equal(bin_alloc(&bin, taken, 300, true), 3);
     assert_int_equal(bin.slab_count, 3);
-    assert_int_equal(bin_take(&bin, taken, 300, false), 0);
+    assert_int_equal(bin_alloc(&bin, taken, 300, false), 0);
     assert_int_equal(bin.slab_count, 3);
-    assert_true(bin_take(&bin, taken, 300, true) > 0);
+    assert_true(bin_alloc(&bin, taken, 300, true) > 0);
     assert_int_equal(bin.slab_count, 4);
-    objects_give(taken, 1);
+    objects_free(taken, 1);
     assert_bin_sound(&bin);
 }
 
@@ -208,12 +208,12 @@ TEST(used_objects_come_before_new_ones)
 {
     uintptr_t taken[100];
     bin_begin(&bin, CLASS_64);
-    objects_take(&bin, objects, 40);
-    objects_give(objects + 10, 5);
+    objects_alloc(&bin, objects, 40);
+    objects_free(objects + 10, 5);
     /* The five, and nothing of the memory that nobody has touched. */
-    assert_int_equal(bin_take(&bin, taken, 100, true), 5);
+    assert_int_equal(bin_alloc(&bin, taken, 100, true), 5);
     assert_memory_equal(taken, objects + 10, 5 * sizeof(*taken));
-    assert_int_equal(bin_take(&bin, taken, 100, true), 24); /* the rest of the first page */
+    assert_int_equal(bin_alloc(&bin, taken, 100, true), 24); /* the rest of the first page */
     assert_true(taken[0] == objects[39] + 64);
     assert_bin_sound(&bin);
 }
@@ -221,17 +221,17 @@ TEST(used_objects_come_before_new_ones)
 TEST(without_memory_there_is_none)
 {
     bin_begin(&bin, CLASS_64);
-    assert_int_equal(bin_take(&bin, objects, 10, false), 0);
+    assert_int_equal(bin_alloc(&bin, objects, 10, false), 0);
     assert_int_equal(fake.calls, 0);
     fake.refuse_take = true;
-    assert_int_equal(bin_take(&bin, objects, 10, true), 0);
+    assert_int_equal(bin_alloc(&bin, objects, 10, true), 0);
     assert_int_equal(bin.slab_count, 0);
     assert_bin_sound(&bin);
     fake.refuse_take = false;
-    assert_int_equal(bin_take(&bin, objects, 10, true), 10);
-    objects_give(objects, 10);
+    assert_int_equal(bin_alloc(&bin, objects, 10, true), 10);
+    objects_free(objects, 10);
     bin_trim(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* ---- Making and releasing ---- */
@@ -240,21 +240,21 @@ TEST(an_empty_slab_is_kept_as_long_as_it_is_the_reserve)
 {
     take_three_slabs();
     /* The first to be empty is all that the bin has. */
-    objects_give(objects, OBJECTS_64);
+    objects_free(objects, OBJECTS_64);
     assert_int_equal(bin.slab_count, 3);
     /* With the second there is more than one slab's worth. */
-    objects_give(objects + OBJECTS_64, OBJECTS_64);
+    objects_free(objects + OBJECTS_64, OBJECTS_64);
     assert_int_equal(bin.slab_count, 2);
     assert_bin_sound(&bin);
     /* The third is current, and stays. */
-    objects_give(objects + 2 * OBJECTS_64, OBJECTS_64);
+    objects_free(objects + 2 * OBJECTS_64, OBJECTS_64);
     assert_int_equal(bin.slab_count, 2);
     assert_int_equal(bin.free_objects, 2 * OBJECTS_64);
     assert_bin_sound(&bin);
     bin_trim(&bin);
     assert_int_equal(bin.slab_count, 0);
     assert_bin_sound(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(going_up_and_down_makes_and_releases_nothing)
@@ -264,31 +264,31 @@ TEST(going_up_and_down_makes_and_releases_nothing)
     uint64_t made = COUNTED(slabs_made), released = COUNTED(slabs_released);
     for (unsigned round = 0; round < 100; round++) {
         uintptr_t more[2];
-        objects_take(&bin, more, 2);
-        objects_give(more, 2);
-        objects_give(objects, 3);
-        objects_take(&bin, objects, 3);
+        objects_alloc(&bin, more, 2);
+        objects_free(more, 2);
+        objects_free(objects, 3);
+        objects_alloc(&bin, objects, 3);
     }
     assert_int_equal(COUNTED(slabs_made), made + 1);
     assert_int_equal(COUNTED(slabs_released), released);
-    objects_give(objects, OBJECTS_64);
+    objects_free(objects, OBJECTS_64);
     bin_trim(&bin);
     assert_int_equal(COUNTED(slabs_released), released + 2);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_trim_takes_empty_slabs_only)
 {
     take_three_slabs();
-    objects_give(objects, OBJECTS_64);                  /* empty */
-    objects_give(objects + OBJECTS_64, OBJECTS_64 - 1); /* one in use */
+    objects_free(objects, OBJECTS_64);                  /* empty */
+    objects_free(objects + OBJECTS_64, OBJECTS_64 - 1); /* one in use */
     bin_trim(&bin);
     assert_int_equal(bin.slab_count, 2);
     assert_int_equal(bin.free_objects, OBJECTS_64 - 1);
     assert_bin_sound(&bin);
-    objects_give(objects + 2 * OBJECTS_64 - 1, 1 + OBJECTS_64);
+    objects_free(objects + 2 * OBJECTS_64 - 1, 1 + OBJECTS_64);
     bin_trim(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_released_slab_leaves_its_size_behind)
@@ -297,12 +297,12 @@ TEST(a_released_slab_leaves_its_size_behind)
     slab_take_all(&bin, objects);
     uintptr_t page = (uintptr_t)slab_at(objects[0])->span.start;
     assert_int_equal(page_map_class(page), CLASS_64);
-    objects_give(objects, OBJECTS_64);
+    objects_free(objects, OBJECTS_64);
     bin_trim(&bin);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(page_map_class(page + i * PAGE_BYTES), 0);
     assert_int_equal(page_map_entry(page + PAGE_BYTES), entry_freed(64));
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* ---- All together ---- */
@@ -314,20 +314,20 @@ TEST(objects_of_several_bins_go_back_in_one_batch)
     uintptr_t mixed[60];
     for (size_t i = 0; i < 3; i++) {
         bin_begin(&bins[i], class_of_size(sizes[i]));
-        objects_take(&bins[i], mixed + 20 * i, 20);
+        objects_alloc(&bins[i], mixed + 20 * i, 20);
     }
     for (size_t i = 0; i < 60; i++) { /* a shuffle */
         uintptr_t other = mixed[(i * 7) % 60];
         mixed[(i * 7) % 60] = mixed[i];
         mixed[i] = other;
     }
-    objects_give(mixed, 60);
+    objects_free(mixed, 60);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(bins[i].free_objects, bins[i].total_objects);
         assert_bin_sound(&bins[i]);
         bin_trim(&bins[i]);
     }
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(random_use_keeps_all_invariants)
@@ -341,7 +341,7 @@ TEST(random_use_keeps_all_invariants)
         size_t batch = 1 + random_below(&seed, 60);
         bool grows = random_below(&seed, 100) < (turn / 500 % 2 == 0 ? 60 : 40);
         if (grows && count + batch <= LIVE) {
-            size_t taken = bin_take(&bin, live + count, batch, true);
+            size_t taken = bin_alloc(&bin, live + count, batch, true);
             for (size_t i = count; i < count + taken; i++)
                 memset((char *)live[i], (int)(live[i] >> 4), 112);
             count += taken;
@@ -358,7 +358,7 @@ TEST(random_use_keeps_all_invariants)
             count -= batch;
             for (size_t i = count; i < count + batch; i++)
                 *object_key_word(live[i]) = object_key(live[i]);
-            objects_give(live + count, batch);
+            objects_free(live + count, batch);
         }
         assert_int_equal(bin.total_objects - bin.free_objects, count);
         assert_int_equal(bin_free_objects(&bin), bin.free_objects);
@@ -367,28 +367,29 @@ TEST(random_use_keeps_all_invariants)
     }
     for (size_t i = 0; i < count; i++)
         *object_key_word(live[i]) = object_key(live[i]);
-    objects_give(live, count);
+    objects_free(live, count);
     bin_trim(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(new_objects_come_page_by_page, spans_begin, spans_end),
-        ROW_WITH(slabs_are_full_of_objects_on_the_grid, spans_begin, spans_end),
-        ROW_WITH(where_a_slab_lies_in_its_grid_does_not_matter, spans_begin, spans_end),
-        ROW_WITH(the_lowest_free_objects_are_handed_out_first, spans_begin, spans_end),
-        ROW_WITH(the_fullest_slabs_are_taken_from_first, spans_begin, spans_end),
-        ROW_WITH(no_new_slab_is_made_while_there_are_objects, spans_begin, spans_end),
-        ROW_WITH(used_objects_come_before_new_ones, spans_begin, spans_end),
-        ROW_WITH(without_memory_there_is_none, spans_begin, spans_end),
-        ROW_WITH(an_empty_slab_is_kept_as_long_as_it_is_the_reserve, spans_begin, spans_end),
-        ROW_WITH(going_up_and_down_makes_and_releases_nothing, spans_begin, spans_end),
-        ROW_WITH(a_trim_takes_empty_slabs_only, spans_begin, spans_end),
-        ROW_WITH(a_released_slab_leaves_its_size_behind, spans_begin, spans_end),
-        ROW_WITH(objects_of_several_bins_go_back_in_one_batch, spans_begin, spans_end),
-        ROW_WITH(random_use_keeps_all_invariants, spans_begin, spans_end),
+        ROW_WITH(new_objects_come_page_by_page, page_heap_begin, page_heap_end),
+        ROW_WITH(slabs_are_full_of_objects_on_the_grid, page_heap_begin, page_heap_end),
+        ROW_WITH(where_a_slab_lies_in_its_grid_does_not_matter, page_heap_begin, page_heap_end),
+        ROW_WITH(the_lowest_free_objects_are_handed_out_first, page_heap_begin, page_heap_end),
+        ROW_WITH(the_fullest_slabs_are_taken_from_first, page_heap_begin, page_heap_end),
+        ROW_WITH(no_new_slab_is_made_while_there_are_objects, page_heap_begin, page_heap_end),
+        ROW_WITH(used_objects_come_before_new_ones, page_heap_begin, page_heap_end),
+        ROW_WITH(without_memory_there_is_none, page_heap_begin, page_heap_end),
+        ROW_WITH(an_empty_slab_is_kept_as_long_as_it_is_the_reserve, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(going_up_and_down_makes_and_releases_nothing, page_heap_begin, page_heap_end),
+        ROW_WITH(a_trim_takes_empty_slabs_only, page_heap_begin, page_heap_end),
+        ROW_WITH(a_released_slab_leaves_its_size_behind, page_heap_begin, page_heap_end),
+        ROW_WITH(objects_of_several_bins_go_back_in_one_batch, page_heap_begin, page_heap_end),
+        ROW_WITH(random_use_keeps_all_invariants, page_heap_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

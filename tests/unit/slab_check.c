@@ -15,7 +15,7 @@ static uintptr_t objects[3 * OBJECTS_64];
 
 static int begin(void **state)
 {
-    int result = spans_begin(state);
+    int result = page_heap_begin(state);
     bin_begin(&bin, CLASS_64);
     return result;
 }
@@ -35,8 +35,8 @@ static void assert_misuse(uintptr_t address, int kind, size_t bytes, uintptr_t s
 
 TEST(each_address_in_a_slab_has_its_answer)
 {
-    objects_take(&bin, objects, 40);
-    objects_give(objects + 20, 1);
+    objects_alloc(&bin, objects, 40);
+    objects_free(objects + 20, 1);
     for (size_t i = 0; i < 40; i++)
         for (uintptr_t offset = 0; offset < 64; offset++) {
             int kind = i == 20 ? MISUSE_DOUBLE_FREE : offset == 0 ? MISUSE_NONE : MISUSE_INSIDE;
@@ -45,11 +45,11 @@ TEST(each_address_in_a_slab_has_its_answer)
     /* Behind them are objects that nobody was ever given. */
     assert_misuse(objects[39] + 64, MISUSE_UNKNOWN, 0, 0);
     assert_misuse(objects[0] + 4 * PAGE_BYTES - 1, MISUSE_UNKNOWN, 0, 0);
-    objects_give(objects, 20);
-    objects_give(objects + 21, 19);
+    objects_free(objects, 20);
+    objects_free(objects + 21, 19);
     bin_trim(&bin);
     assert_misuse(objects[0], MISUSE_UNKNOWN, 0, 0); /* no slab is there any more */
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(what_no_object_covers_is_unknown)
@@ -74,9 +74,9 @@ TEST(what_no_object_covers_is_unknown)
                 assert_misuse(at, MISUSE_UNKNOWN, 0, 0);
     }
     assert_true(unknown > 0);
-    objects_give(all, count);
+    objects_free(all, count);
     bin_trim(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* Gives one wrong pointer among right ones; the right ones are free afterwards, and one line is
@@ -84,12 +84,12 @@ TEST(what_no_object_covers_is_unknown)
 static void give_one_wrong(uintptr_t wrong, const char *call, const char *expected)
 {
     uintptr_t batch[9];
-    objects_take(&bin, batch, 4);
-    objects_take(&bin, batch + 5, 4);
+    objects_alloc(&bin, batch, 4);
+    objects_alloc(&bin, batch + 5, 4);
     batch[4] = wrong;
     size_t before = bin.free_objects;
     stderr_capture();
-    slabs_give(batch, 9, call);
+    slabs_free(batch, 9, call);
     assert_string_equal(stderr_restore(), expected);
     assert_int_equal(bin.free_objects, before + 8);
     assert_bin_sound(&bin);
@@ -99,8 +99,8 @@ TEST(wrong_pointers_are_left_out_and_said)
 {
     char line[128];
     options.misuse = MISUSE_WARN;
-    objects_take(&bin, objects, 40);
-    objects_give(objects + 20, 20);
+    objects_alloc(&bin, objects, 40);
+    objects_free(objects + 20, 20);
     snprintf(line, sizeof(line), "snug: double free: %#zx, a 64-byte object\n", objects[39]);
     give_one_wrong(objects[39], "free", line);
     snprintf(line, sizeof(line), "snug: invalid realloc: %#zx is a 64-byte object that is free\n",
@@ -122,27 +122,27 @@ TEST(wrong_pointers_are_left_out_and_said)
 
 TEST(what_waits_is_known_by_its_key)
 {
-    objects_take(&bin, objects, 40);
+    objects_alloc(&bin, objects, 40);
     *object_key_word(objects[7]) = 0;
     for (size_t i = 0; i < 40; i++)
-        assert_int_equal(object_waits(bin.spans, CLASS_64, objects[i]), i != 7);
-    assert_false(object_waits(bin.spans, CLASS_64 + 1, objects[0]));
-    assert_false(object_waits(bin.spans, CLASS_64, objects[0] + 16));
-    assert_false(object_waits(bin.spans, CLASS_64, (uintptr_t)objects));
-    assert_false(object_waits(bin.spans, CLASS_64, UINTPTR_MAX));
-    assert_false(object_waits(bin.spans, CLASS_64, 0));
+        assert_int_equal(object_waits(bin.page_heap, CLASS_64, objects[i]), i != 7);
+    assert_false(object_waits(bin.page_heap, CLASS_64 + 1, objects[0]));
+    assert_false(object_waits(bin.page_heap, CLASS_64, objects[0] + 16));
+    assert_false(object_waits(bin.page_heap, CLASS_64, (uintptr_t)objects));
+    assert_false(object_waits(bin.page_heap, CLASS_64, UINTPTR_MAX));
+    assert_false(object_waits(bin.page_heap, CLASS_64, 0));
     *object_key_word(objects[7]) = object_key(objects[7]);
-    objects_give(objects, 40);
+    objects_free(objects, 40);
 }
 
 TEST(an_object_twice_in_a_batch_is_said)
 {
     char line[128];
     options.misuse = MISUSE_WARN;
-    objects_take(&bin, objects, 10);
+    objects_alloc(&bin, objects, 10);
     uintptr_t batch[] = {objects[1], objects[2], objects[1]};
     stderr_capture();
-    objects_give(batch, 3);
+    objects_free(batch, 3);
     snprintf(line, sizeof(line), "snug: double free: %#zx, a 64-byte object\n", objects[1]);
     assert_string_equal(stderr_restore(), line);
     assert_int_equal(bin.total_objects - bin.free_objects, 8);
@@ -152,13 +152,13 @@ TEST(an_object_twice_in_a_batch_is_said)
 static void give_twice(void *argument)
 {
     (void)argument;
-    objects_give(objects, 1);
-    objects_give(objects, 1);
+    objects_free(objects, 1);
+    objects_free(objects, 1);
 }
 
 TEST(by_default_the_process_aborts)
 {
-    objects_take(&bin, objects, 10);
+    objects_alloc(&bin, objects, 10);
     assert_aborts(give_twice, NULL, "snug: double free: 0x");
 }
 
@@ -174,9 +174,9 @@ static int plant(void **state)
     int result = begin(state);
     slab_take_all(&bin, objects);
     slab_take_all(&bin, objects + OBJECTS_64);
-    objects_take(&bin, objects + 2 * OBJECTS_64, 100);
-    objects_give(objects, 10);
-    objects_give(objects + OBJECTS_64, 200);
+    objects_alloc(&bin, objects + 2 * OBJECTS_64, 100);
+    objects_free(objects, 10);
+    objects_free(objects + OBJECTS_64, 200);
     few = slab_at(objects[0]);
     many = slab_at(objects[OBJECTS_64]);
     current = slab_at(objects[2 * OBJECTS_64]);
@@ -188,7 +188,7 @@ TEST(the_bin_is_as_it_is_meant_to_be)
     assert_ptr_equal(bin.current, current);
     assert_int_equal(few->free_count, 10);
     assert_int_equal(many->free_count, 200);
-    assert_int_equal(current->virgin, 100);
+    assert_int_equal(current->fresh, 100);
     assert_bin_sound(&bin);
 }
 
@@ -201,11 +201,11 @@ TEST(wrong_counts_are_found)
         PLANT(slab->free_count, slab->free_count + 1, differ);
         PLANT(slab->free_count, slab->free_count - 1, differ);
         PLANT(slab->free_count, OBJECTS_64 + 1, "a slab counts more objects than it has");
-        PLANT(slab->virgin, OBJECTS_64 + 1, "a slab counts more objects than it has");
-        PLANT(slab->virgin, slab->virgin - 1, "a slab");
+        PLANT(slab->fresh, OBJECTS_64 + 1, "a slab counts more objects than it has");
+        PLANT(slab->fresh, slab->fresh - 1, "a slab");
         PLANT(slab->capacity, slab->capacity - 1, "a slab");
     }
-    PLANT(current->virgin, current->virgin + 1, differ);
+    PLANT(current->fresh, current->fresh + 1, differ);
     PLANT(bin.free_objects, bin.free_objects + 1, "a bin's count of free objects is wrong");
     PLANT(bin.free_objects, 0, "a bin's count of free objects is wrong");
 }
@@ -224,7 +224,7 @@ TEST(damaged_bitmaps_are_found)
 
 TEST(a_bit_beyond_what_was_handed_out_is_found)
 {
-    objects_give(objects + 2 * OBJECTS_64, 1);
+    objects_free(objects + 2 * OBJECTS_64, 1);
     assert_bin_sound(&bin);
     current->free_bits[0] = 0; /* moved there, so that the count is right */
     bitmap_set(current->free_bits, 100);
@@ -259,8 +259,8 @@ TEST(slabs_in_the_wrong_place_are_found)
 
 TEST(objects_that_were_written_to_are_found)
 {
-    objects_take(&bin, objects, 10);
-    objects_give(objects + 2, 3);
+    objects_alloc(&bin, objects, 10);
+    objects_free(objects + 2, 3);
     for (size_t i = 2; i < 5; i++) {
         PLANT(*object_key_word(objects[i]), 7, "a small block was written to when it was free");
         *object_key_word(objects[i]) ^= 1;
@@ -270,32 +270,32 @@ TEST(objects_that_were_written_to_are_found)
     }
     *object_key_word(objects[5]) = 7; /* it is not free */
     assert_bin_sound(&bin);
-    spans.untouched = true; /* there, nothing is written into objects */
+    page_heap.untouched = true; /* there, nothing is written into objects */
     *object_key_word(objects[2]) = 7;
     assert_bin_sound(&bin);
-    spans.untouched = false;
+    page_heap.untouched = false;
     *object_key_word(objects[2]) = object_key(objects[2]);
-    objects_give(objects, 2);
-    objects_give(objects + 5, 5);
+    objects_free(objects, 2);
+    objects_free(objects + 5, 5);
     bin_trim(&bin);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(each_address_in_a_slab_has_its_answer, begin, spans_end),
-        ROW_WITH(what_no_object_covers_is_unknown, begin, spans_end),
-        ROW_WITH(wrong_pointers_are_left_out_and_said, begin, spans_end),
-        ROW_WITH(what_waits_is_known_by_its_key, begin, spans_end),
-        ROW_WITH(an_object_twice_in_a_batch_is_said, begin, spans_end),
-        ROW_WITH(by_default_the_process_aborts, begin, spans_end),
-        ROW_WITH(the_bin_is_as_it_is_meant_to_be, plant, spans_end),
-        ROW_WITH(wrong_counts_are_found, plant, spans_end),
-        ROW_WITH(damaged_bitmaps_are_found, plant, spans_end),
-        ROW_WITH(a_bit_beyond_what_was_handed_out_is_found, plant, spans_end),
-        ROW_WITH(slabs_in_the_wrong_place_are_found, plant, spans_end),
-        ROW_WITH(objects_that_were_written_to_are_found, begin, spans_end),
+        ROW_WITH(each_address_in_a_slab_has_its_answer, begin, page_heap_end),
+        ROW_WITH(what_no_object_covers_is_unknown, begin, page_heap_end),
+        ROW_WITH(wrong_pointers_are_left_out_and_said, begin, page_heap_end),
+        ROW_WITH(what_waits_is_known_by_its_key, begin, page_heap_end),
+        ROW_WITH(an_object_twice_in_a_batch_is_said, begin, page_heap_end),
+        ROW_WITH(by_default_the_process_aborts, begin, page_heap_end),
+        ROW_WITH(the_bin_is_as_it_is_meant_to_be, plant, page_heap_end),
+        ROW_WITH(wrong_counts_are_found, plant, page_heap_end),
+        ROW_WITH(damaged_bitmaps_are_found, plant, page_heap_end),
+        ROW_WITH(a_bit_beyond_what_was_handed_out_is_found, plant, page_heap_end),
+        ROW_WITH(slabs_in_the_wrong_place_are_found, plant, page_heap_end),
+        ROW_WITH(objects_that_were_written_to_are_found, begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

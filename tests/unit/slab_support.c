@@ -5,7 +5,7 @@
 
 void bin_begin(struct bin *bin, size_t class)
 {
-    bin_init(bin, &spans, class);
+    bin_init(bin, &page_heap, class);
 }
 
 void assert_bin_sound(struct bin *bin)
@@ -13,13 +13,13 @@ void assert_bin_sound(struct bin *bin)
     const char *wrong = bin_check(bin);
     if (wrong != NULL)
         fail_msg("%s", wrong);
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
-void objects_take(struct bin *bin, uintptr_t *objects, size_t count)
+void objects_alloc(struct bin *bin, uintptr_t *objects, size_t count)
 {
     while (count != 0) {
-        size_t taken = bin_take(bin, objects, count, true);
+        size_t taken = bin_alloc(bin, objects, count, true);
         assert_in_range(taken, 1, count);
         objects += taken;
         count -= taken;
@@ -28,8 +28,8 @@ void objects_take(struct bin *bin, uintptr_t *objects, size_t count)
 
 size_t slab_take_all(struct bin *bin, uintptr_t *objects)
 {
-    objects_take(bin, objects, 1);
+    objects_alloc(bin, objects, 1);
     size_t capacity = slab_at(objects[0])->capacity;
-    objects_take(bin, objects + 1, capacity - 1);
+    objects_alloc(bin, objects + 1, capacity - 1);
     return capacity;
 }

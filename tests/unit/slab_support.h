@@ -24,14 +24,14 @@ void bin_begin(struct bin *bin, size_t class);
 void assert_bin_sound(struct bin *bin);
 
 /* Takes exactly `count` objects, growing the bin as it must. */
-void objects_take(struct bin *bin, uintptr_t *objects, size_t count);
+void objects_alloc(struct bin *bin, uintptr_t *objects, size_t count);
 
 /* All that a bin's slab has: takes until the slab of the first object is used up. */
 size_t slab_take_all(struct bin *bin, uintptr_t *objects);
 
-static inline void objects_give(const uintptr_t *objects, size_t count)
+static inline void objects_free(const uintptr_t *objects, size_t count)
 {
-    slabs_give(objects, count, "free");
+    slabs_free(objects, count, "free");
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Tests of spans_check: one field after the other is damaged, and each damage is found.
+ * Tests of page_heap_check: one field after the other is damaged, and each damage is found.
  */
 #include "span_support.h"
 
@@ -11,7 +11,7 @@ static struct span *dirty, *clean;
 
 static int plant(void **state)
 {
-    int result = spans_begin(state);
+    int result = page_heap_begin(state);
     used = span_get(8);
     struct span *second = span_get(10);
     wall = span_get(4);
@@ -19,7 +19,7 @@ static int plant(void **state)
     last = span_get(6);
     struct span *fourth = span_get(3);
     span_put(third);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     span_put(second);
     span_put(fourth);
     dirty = second;
@@ -32,24 +32,25 @@ static int uproot(void **state)
     span_put(used);
     span_put(wall);
     span_put(last);
-    assert_spans_empty();
-    return spans_end(state);
+    assert_page_heap_empty();
+    return page_heap_end(state);
 }
 
 TEST(the_heap_is_as_it_is_meant_to_be)
 {
     assert_int_equal(dirty->kind, SPAN_DIRTY);
     assert_int_equal(clean->kind, SPAN_CLEAN);
-    assert_int_equal(runs_count(&spans.dirty), 2);
-    assert_int_equal(runs_count(&spans.clean), 2);
+    assert_int_equal(runs_count(&page_heap.dirty), 2);
+    assert_int_equal(runs_count(&page_heap.clean), 2);
     assert_ptr_equal(span_end(used), dirty->start);
     assert_ptr_equal(span_end(dirty), wall->start);
     assert_ptr_equal(span_end(wall), clean->start);
     assert_ptr_equal(span_end(clean), last->start);
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
-#define PLANT(field, damage, expected) ASSERT_FOUND(field, damage, spans_check(&spans), expected)
+#define PLANT(field, damage, expected) \
+    ASSERT_FOUND(field, damage, page_heap_check(&page_heap), expected)
 
 TEST(damaged_descriptors_are_found)
 {
@@ -82,13 +83,13 @@ TEST(wrong_kinds_are_found)
 /* Writes an entry of the page map, and fails unless that is found. */
 static void assert_entry_found(char *page, uintptr_t damage, const char *expected)
 {
-    assert_spans_sound();
+    assert_page_heap_sound();
     uintptr_t sound = page_map_entry((uintptr_t)page);
     page_map_set_entry(page, damage);
-    const char *found = spans_check(&spans);
+    const char *found = page_heap_check(&page_heap);
     page_map_set_entry(page, sound);
     assert_said(found, expected, "an entry of the page map");
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
 TEST(damaged_entries_of_the_page_map_are_found)
@@ -105,11 +106,11 @@ TEST(damaged_entries_of_the_page_map_are_found)
 
 TEST(a_large_block_that_is_in_no_table_is_found)
 {
-    large_table_remove(&spans.large, wall);
-    const char *found = spans_check(&spans);
-    large_table_add(&spans.large, wall);
+    large_table_remove(&page_heap.large, wall);
+    const char *found = page_heap_check(&page_heap);
+    large_table_add(&page_heap.large, wall);
     assert_said(found, "a large block is not in the table", "a block out of the table");
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
 TEST(wrong_counts_are_found)
@@ -117,24 +118,26 @@ TEST(wrong_counts_are_found)
     struct segment *segment = used->segment;
     PLANT(segment->used_pages, segment->used_pages + 1, "a segment's count of used pages is wrong");
     PLANT(segment->used_pages, 0, "a segment's count of used pages is wrong");
-    PLANT(spans.used_pages, spans.used_pages - 1, "the page counts of the runs are wrong");
-    PLANT(spans.dirty.pages, spans.dirty.pages + 1, "the page counts of the runs are wrong");
-    PLANT(spans.clean.pages, spans.clean.pages - 1, "the page counts of the runs are wrong");
-    PLANT(spans.segment_pages, spans.segment_pages + 1, "are not those of the segments");
-    PLANT(spans.shared_pages, 1, "the count of pages for slabs and cells is wrong");
-    PLANT(spans.empty_segments, 1, "the count of empty segments is wrong");
+    PLANT(page_heap.used_pages, page_heap.used_pages - 1, "the page counts of the runs are wrong");
+    PLANT(page_heap.dirty.pages, page_heap.dirty.pages + 1,
+          "the page counts of the runs are wrong");
+    PLANT(page_heap.clean.pages, page_heap.clean.pages - 1,
+          "the page counts of the runs are wrong");
+    PLANT(page_heap.segment_pages, page_heap.segment_pages + 1, "are not those of the segments");
+    PLANT(page_heap.shared_pages, 1, "the count of pages for slabs and cells is wrong");
+    PLANT(page_heap.empty_segments, 1, "the count of empty segments is wrong");
 }
 
 TEST(a_lost_segment_is_found)
 {
     struct span *second = span_get(FIRST_SEGMENT_PAGES);
     struct list *link = &second->segment->link;
-    assert_spans_sound();
+    assert_page_heap_sound();
     list_remove(link);
-    const char *found = spans_check(&spans);
-    list_push(&spans.segments, link);
+    const char *found = page_heap_check(&page_heap);
+    list_push(&page_heap.segments, link);
     assert_said(found, "the page counts of the runs are wrong", "a segment out of its list");
-    assert_spans_sound();
+    assert_page_heap_sound();
     span_put(second);
 }
 

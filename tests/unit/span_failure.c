@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "options/options.h"
-#include "span/large.h"
+#include "pageheap/large.h"
 
 enum { BLOCKS = 16 };
 
@@ -51,7 +51,7 @@ struct step {
 static bool step_take(struct block *block, size_t bytes, size_t alignment)
 {
     size_t dirty;
-    char *start = large_take(&spans, bytes, alignment, &dirty);
+    char *start = large_alloc(&page_heap, bytes, alignment, &dirty);
     if (start == NULL)
         return false;
     ASSERT_THAT(((uintptr_t)start & (alignment - 1)) == 0, "%s", script_place);
@@ -65,7 +65,7 @@ static bool step_take(struct block *block, size_t bytes, size_t alignment)
 static bool step_resize(struct block *block, size_t bytes)
 {
     size_t kept = size_min(bytes, block->bytes);
-    char *start = large_resize(&spans, (uintptr_t)block->start, bytes);
+    char *start = large_resize(&page_heap, (uintptr_t)block->start, bytes);
     if (start == NULL) {
         assert_mark(block, block->bytes);
         return false;
@@ -81,8 +81,8 @@ static bool step_give(struct block *block)
 {
     size_t usable = 0;
     assert_mark(block, block->bytes);
-    assert_int_equal(large_usable(&spans, (uintptr_t)block->start, &usable).kind, MISUSE_NONE);
-    struct misuse misuse = large_give(&spans, (uintptr_t)block->start);
+    assert_int_equal(large_usable(&page_heap, (uintptr_t)block->start, &usable).kind, MISUSE_NONE);
+    struct misuse misuse = large_free(&page_heap, (uintptr_t)block->start);
     ASSERT_THAT(misuse.kind == MISUSE_NONE, "%s", script_place);
     block->start = NULL;
     return true;
@@ -101,7 +101,7 @@ static bool step_do(const struct step *step)
     case GIVE:
         return step_give(block);
     default:
-        spans_purge(&spans, step->bytes >> PAGE_SHIFT);
+        page_heap_purge(&page_heap, step->bytes >> PAGE_SHIFT);
         return true;
     }
 }
@@ -164,7 +164,7 @@ enum { STEPS = sizeof(script) / sizeof(script[0]) };
 static unsigned script_run(unsigned first, unsigned last)
 {
     unsigned failures = 0;
-    spans_begin(NULL);
+    page_heap_begin(NULL);
     options.dirty = 1 * MIB;
     fake.fail_first = first;
     fake.fail_last = last;
@@ -172,17 +172,17 @@ static unsigned script_run(unsigned first, unsigned last)
         snprintf(script_place, sizeof(script_place), "calls %u to %u fail, step %zu", first, last,
                  i);
         while (!step_do(&script[i])) {
-            const char *wrong = spans_check(&spans);
+            const char *wrong = page_heap_check(&page_heap);
             ASSERT_THAT(wrong == NULL, "%s: %s", script_place, wrong);
             ASSERT_THAT(fake.failed != 0, "%s fails by itself", script_place);
             ASSERT_THAT(fake.calls <= last, "%s fails once more", script_place);
             failures++;
         }
-        const char *wrong = spans_check(&spans);
+        const char *wrong = page_heap_check(&page_heap);
         ASSERT_THAT(wrong == NULL, "%s: %s", script_place, wrong);
     }
     fake.fail_first = UINT32_MAX;
-    assert_spans_empty();
+    assert_page_heap_empty();
     return failures;
 }
 
@@ -193,7 +193,7 @@ static void run_with_failures(unsigned length)
     for (;; first++) {
         failures += script_run(first, first + length - 1);
         bool reached = fake.failed != 0;
-        assert_int_equal(spans_end(NULL), 0);
+        assert_int_equal(page_heap_end(NULL), 0);
         if (!reached)
             break;
     }
@@ -206,7 +206,7 @@ TEST(without_failures_the_script_succeeds)
     assert_int_equal(script_run(UINT32_MAX, UINT32_MAX), 0);
     assert_true(fake.takes >= 7 && fake.gives >= 7 && fake.purges >= 3 && fake.resizes == 3);
     assert_int_equal(fake.failed, 0);
-    assert_int_equal(spans_end(NULL), 0);
+    assert_int_equal(page_heap_end(NULL), 0);
 }
 
 TEST(any_one_call_may_fail)
@@ -226,20 +226,20 @@ TEST(any_five_calls_in_a_row_may_fail)
 
 TEST(without_a_provider_nothing_is_had_and_nothing_breaks)
 {
-    spans_begin(NULL);
+    page_heap_begin(NULL);
     fake.refuse_take = true;
     size_t dirty;
     for (size_t bytes = 1; bytes <= 64 * MIB; bytes *= 4) {
-        assert_null(large_take(&spans, bytes, PAGE_BYTES, &dirty));
-        assert_null(large_take(&spans, bytes, 16 * PAGE_BYTES, &dirty));
+        assert_null(large_alloc(&page_heap, bytes, PAGE_BYTES, &dirty));
+        assert_null(large_alloc(&page_heap, bytes, 16 * PAGE_BYTES, &dirty));
     }
     assert_null(span_new(SPAN_SLAB, 4, 4 * PAGE_BYTES));
-    assert_spans_sound();
-    assert_int_equal(spans.segment_pages, 0);
+    assert_page_heap_sound();
+    assert_int_equal(page_heap.segment_pages, 0);
     fake.refuse_take = false;
     span_put(span_get(4));
-    assert_spans_empty();
-    spans_end(NULL);
+    assert_page_heap_empty();
+    page_heap_end(NULL);
 }
 
 int main(void)

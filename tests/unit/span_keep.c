@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "options/options.h"
-#include "span/large.h"
+#include "pageheap/large.h"
 
 /* A peak of 64 MiB in spans of 16 pages; what is kept of it can be 4 MiB. */
 enum { PEAK = 1024, PIECE = 16 };
@@ -27,7 +27,7 @@ static void peak_give(void)
 {
     for (size_t i = 0; i < PEAK; i++)
         span_put(peak[i * 7 % PEAK]);
-    assert_spans_sound();
+    assert_page_heap_sound();
 }
 
 static void up_and_down(uint64_t gap)
@@ -37,10 +37,10 @@ static void up_and_down(uint64_t gap)
     fake_now += gap;
 }
 
-static void *huge_take(size_t bytes)
+static void *huge_alloc(size_t bytes)
 {
     size_t dirty;
-    char *block = large_take(&spans, bytes, PAGE_BYTES, &dirty);
+    char *block = large_alloc(&page_heap, bytes, PAGE_BYTES, &dirty);
     assert_non_null(block);
     for (size_t i = dirty; i < bytes; i += PAGE_BYTES)
         ASSERT_THAT(block[i] == 0, "at %zu of %zu", i, bytes);
@@ -48,10 +48,10 @@ static void *huge_take(size_t bytes)
     return block;
 }
 
-static void huge_give(void *block)
+static void huge_free(void *block)
 {
-    assert_int_equal(large_give(&spans, (uintptr_t)block).kind, MISUSE_NONE);
-    assert_spans_sound();
+    assert_int_equal(large_free(&page_heap, (uintptr_t)block).kind, MISUSE_NONE);
+    assert_page_heap_sound();
 }
 
 /* ---- Peaks ---- */
@@ -59,9 +59,9 @@ static void huge_give(void *block)
 TEST(a_first_peak_goes_as_it_is_freed)
 {
     up_and_down(0);
-    assert_true(spans_kept_pages(&spans) <= BASE_PAGES);
+    assert_true(page_heap_kept_pages(&page_heap) <= BASE_PAGES);
     assert_true(fake.purged_bytes + fake.gives * 4 * MIB >= (PEAK_PAGES - BASE_PAGES) * PAGE_BYTES);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_second_peak_soon_after_is_kept)
@@ -71,38 +71,38 @@ TEST(a_second_peak_soon_after_is_kept)
     size_t purged = fake.purged_bytes;
     unsigned takes = fake.takes;
     peak_give();
-    assert_true(spans_kept_pages(&spans) > PEAK_PAGES - BASE_PAGES);
+    assert_true(page_heap_kept_pages(&page_heap) > PEAK_PAGES - BASE_PAGES);
     for (unsigned i = 0; i < 20; i++)
         up_and_down(FAKE_SECOND / 2);
     assert_int_equal(fake.purged_bytes, purged);
     assert_int_equal(fake.takes, takes);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_second_peak_long_after_goes_as_well)
 {
     for (unsigned i = 0; i < 3; i++)
         up_and_down(2 * FAKE_SECOND); /* 64 MiB are worth keeping for one */
-    assert_true(spans_kept_pages(&spans) <= BASE_PAGES);
-    assert_spans_empty();
+    assert_true(page_heap_kept_pages(&page_heap) <= BASE_PAGES);
+    assert_page_heap_empty();
 }
 
 TEST(quiet_lets_go_of_what_was_learned)
 {
     up_and_down(FAKE_SECOND / 10);
     up_and_down(FAKE_SECOND / 10);
-    assert_true(spans_kept_pages(&spans) > BASE_PAGES);
-    assert_false(spans_tick_is_due(&spans));
+    assert_true(page_heap_kept_pages(&page_heap) > BASE_PAGES);
+    assert_false(page_heap_tick_is_due(&page_heap));
     /* Any slow path looks, and finds at the second look that nothing of it was used. */
     for (unsigned i = 0; i < 2; i++) {
         fake_now += FAKE_SECOND;
-        assert_true(spans_tick_is_due(&spans));
-        spans_tick(&spans);
-        assert_false(spans_tick_is_due(&spans));
-        assert_spans_sound();
+        assert_true(page_heap_tick_is_due(&page_heap));
+        page_heap_tick(&page_heap);
+        assert_false(page_heap_tick_is_due(&page_heap));
+        assert_page_heap_sound();
     }
-    assert_true(spans_kept_pages(&spans) <= BASE_PAGES);
-    assert_spans_empty();
+    assert_true(page_heap_kept_pages(&page_heap) <= BASE_PAGES);
+    assert_page_heap_empty();
 }
 
 TEST(what_is_kept_never_adds_to_a_peak)
@@ -113,15 +113,15 @@ TEST(what_is_kept_never_adds_to_a_peak)
     enum { LONG = 15 };
     void *blocks[LONG];
     for (size_t i = 0; i < LONG; i++) {
-        blocks[i] = huge_take(4 * MIB + 700 * KIB + i * 500 * KIB);
-        size_t in_use = spans.used_pages + spans.huge_pages;
+        blocks[i] = huge_alloc(4 * MIB + 700 * KIB + i * 500 * KIB);
+        size_t in_use = page_heap.used_pages + page_heap.huge_pages;
         ASSERT_THAT(in_use >= PEAK_PAGES ||
-                        in_use + spans_kept_pages(&spans) <= PEAK_PAGES + 2 * BASE_PAGES,
-                    "%zu in use, %zu kept", in_use, spans_kept_pages(&spans));
+                        in_use + page_heap_kept_pages(&page_heap) <= PEAK_PAGES + 2 * BASE_PAGES,
+                    "%zu in use, %zu kept", in_use, page_heap_kept_pages(&page_heap));
     }
     for (size_t i = 0; i < LONG; i++)
-        huge_give(blocks[i]);
-    assert_spans_empty();
+        huge_free(blocks[i]);
+    assert_page_heap_empty();
 }
 
 /* ---- Segments and huge blocks ---- */
@@ -129,39 +129,39 @@ TEST(what_is_kept_never_adds_to_a_peak)
 TEST(a_huge_block_in_a_loop_costs_no_calls)
 {
     for (size_t bytes = 2 * MIB; bytes <= 64 * MIB; bytes *= 2) {
-        huge_give(huge_take(bytes));
-        huge_give(huge_take(bytes));
+        huge_free(huge_alloc(bytes));
+        huge_free(huge_alloc(bytes));
         unsigned calls = fake.calls;
         for (unsigned i = 0; i < 10; i++) {
             fake_now += FAKE_SECOND / 1000;
-            huge_give(huge_take(bytes - i * PAGE_BYTES)); /* an eighth less will do */
+            huge_free(huge_alloc(bytes - i * PAGE_BYTES)); /* an eighth less will do */
         }
         assert_int_equal(fake.calls, calls);
     }
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_huge_block_takes_no_range_that_is_much_too_long)
 {
-    void *block = huge_take(8 * MIB);
-    huge_give(block);
+    void *block = huge_alloc(8 * MIB);
+    huge_free(block);
     size_t usable;
-    char *smaller = huge_take(7 * MIB);
+    char *smaller = huge_alloc(7 * MIB);
     assert_ptr_not_equal(smaller, block);
-    char *close = huge_take(7 * MIB + 512 * KIB);
+    char *close = huge_alloc(7 * MIB + 512 * KIB);
     assert_ptr_equal(close, block);
-    assert_int_equal(large_usable(&spans, (uintptr_t)close, &usable).kind, MISUSE_NONE);
+    assert_int_equal(large_usable(&page_heap, (uintptr_t)close, &usable).kind, MISUSE_NONE);
     assert_int_equal(usable, 8 * MIB);
-    huge_give(smaller);
-    huge_give(close);
-    assert_spans_empty();
+    huge_free(smaller);
+    huge_free(close);
+    assert_page_heap_empty();
 }
 
 TEST(huge_blocks_and_segments_serve_as_each_other)
 {
     options.dirty = 64 * MIB;
-    char *block = huge_take(FIRST_SEGMENT_PAGES * PAGE_BYTES);
-    huge_give(block);
+    char *block = huge_alloc(FIRST_SEGMENT_PAGES * PAGE_BYTES);
+    huge_free(block);
     struct span *span = span_get(100);
     assert_int_equal(fake.takes, 1); /* a range was there */
     assert_ptr_equal(span->start, block);
@@ -169,12 +169,12 @@ TEST(huge_blocks_and_segments_serve_as_each_other)
     struct span *wall = span_get(FIRST_SEGMENT_PAGES);
     span_put(wall);
     span_put(span);
-    assert_int_equal(spans.cache.count, 1);
-    assert_int_equal(spans.empty_segments, 1);
-    char *again = huge_take(FIRST_SEGMENT_PAGES * PAGE_BYTES);
+    assert_int_equal(page_heap.cache.count, 1);
+    assert_int_equal(page_heap.empty_segments, 1);
+    char *again = huge_alloc(FIRST_SEGMENT_PAGES * PAGE_BYTES);
     assert_int_equal(fake.takes, 2);
-    huge_give(again);
-    assert_spans_empty();
+    huge_free(again);
+    assert_page_heap_empty();
 }
 
 TEST(a_segment_in_the_cache_is_purged_by_one_call)
@@ -192,13 +192,13 @@ TEST(a_segment_in_the_cache_is_purged_by_one_call)
     span_put(wall);
     for (size_t i = 1; i < 16; i += 2)
         span_put(first[i]);
-    assert_int_equal(spans.cache.count, 1);
-    assert_int_equal(spans.cache.dirty_pages, 961);
-    assert_int_equal(spans_purge(&spans, FIRST_SEGMENT_PAGES), 961 * PAGE_BYTES);
+    assert_int_equal(page_heap.cache.count, 1);
+    assert_int_equal(page_heap.cache.dirty_pages, 961);
+    assert_int_equal(page_heap_purge(&page_heap, FIRST_SEGMENT_PAGES), 961 * PAGE_BYTES);
     assert_int_equal(fake.purges, 1);
-    assert_int_equal(spans.cache.dirty_pages, 0);
-    assert_spans_sound();
-    assert_spans_empty();
+    assert_int_equal(page_heap.cache.dirty_pages, 0);
+    assert_page_heap_sound();
+    assert_page_heap_empty();
 }
 
 /* ---- The options ---- */
@@ -209,24 +209,24 @@ TEST(the_cache_is_bounded)
     options.dirty = GIB;
     options.cache_segments = 5;
     for (size_t i = 0; i < 12; i++)
-        blocks[i] = huge_take(2 * MIB);
+        blocks[i] = huge_alloc(2 * MIB);
     for (size_t i = 0; i < 12; i++)
-        huge_give(blocks[i]);
-    assert_int_equal(spans.cache.count, 5);
+        huge_free(blocks[i]);
+    assert_int_equal(page_heap.cache.count, 5);
     assert_int_equal(fake.range_count, 5); /* so is the number of mappings */
     options.cache_bytes = 10 * MIB;
-    blocks[0] = huge_take(5 * MIB);
-    huge_give(blocks[0]);
-    assert_int_equal(spans.cache.pages, 9 * MIB >> PAGE_SHIFT);
+    blocks[0] = huge_alloc(5 * MIB);
+    huge_free(blocks[0]);
+    assert_int_equal(page_heap.cache.pages, 9 * MIB >> PAGE_SHIFT);
     fake_now += 60 * FAKE_SECOND;
-    assert_true(spans_tick_is_due(&spans));
-    spans_tick(&spans);
-    assert_int_equal(spans.cache.count, 3);
+    assert_true(page_heap_tick_is_due(&page_heap));
+    page_heap_tick(&page_heap);
+    assert_int_equal(page_heap.cache.count, 3);
     fake_now++;
-    spans_tick(&spans);
-    assert_int_equal(spans.cache.count, 0);
-    assert_false(spans_tick_is_due(&spans));
-    assert_spans_empty();
+    page_heap_tick(&page_heap);
+    assert_int_equal(page_heap.cache.count, 0);
+    assert_false(page_heap_tick_is_due(&page_heap));
+    assert_page_heap_empty();
 }
 
 TEST(without_a_delay_all_goes_at_once)
@@ -236,12 +236,12 @@ TEST(without_a_delay_all_goes_at_once)
         peak_take();
         for (size_t j = 0; j < PEAK; j++) {
             span_put(peak[j]);
-            assert_int_equal(spans_kept_pages(&spans), 0);
+            assert_int_equal(page_heap_kept_pages(&page_heap), 0);
         }
     }
-    huge_give(huge_take(2 * MIB));
-    assert_int_equal(spans_kept_pages(&spans), 0);
-    assert_spans_empty();
+    huge_free(huge_alloc(2 * MIB));
+    assert_int_equal(page_heap_kept_pages(&page_heap), 0);
+    assert_page_heap_empty();
 }
 
 TEST(with_an_endless_delay_nothing_goes)
@@ -251,8 +251,8 @@ TEST(with_an_endless_delay_nothing_goes)
     for (unsigned i = 0; i < 3; i++)
         up_and_down(100 * FAKE_SECOND);
     assert_int_equal(fake.purges, 0);
-    assert_int_equal(spans_kept_pages(&spans), PEAK_PAGES);
-    assert_spans_empty();
+    assert_int_equal(page_heap_kept_pages(&page_heap), PEAK_PAGES);
+    assert_page_heap_empty();
 }
 
 /* ---- A system that refuses ---- */
@@ -261,17 +261,17 @@ TEST(refused_purges_and_unmaps_lose_nothing)
 {
     fake.refuse_purge = fake.refuse_give = true;
     up_and_down(FAKE_SECOND);
-    void *block = huge_take(8 * MIB);
+    void *block = huge_alloc(8 * MIB);
     memset(block, 1, 8 * MIB);
-    huge_give(block);
+    huge_free(block);
     unsigned takes = fake.takes;
-    spans_purge(&spans, 0);
-    assert_true(spans_kept_pages(&spans) >= PEAK_PAGES);
+    page_heap_purge(&page_heap, 0);
+    assert_true(page_heap_kept_pages(&page_heap) >= PEAK_PAGES);
     up_and_down(FAKE_SECOND);
-    huge_give(huge_take(8 * MIB));
+    huge_free(huge_alloc(8 * MIB));
     assert_int_equal(fake.takes, takes); /* what could not go serves again */
     fake.refuse_purge = fake.refuse_give = false;
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(what_waits_is_given_up_for_a_request_that_needs_the_room)
@@ -279,35 +279,36 @@ TEST(what_waits_is_given_up_for_a_request_that_needs_the_room)
     options.dirty = GIB;
     void *blocks[4];
     for (size_t i = 0; i < 4; i++)
-        blocks[i] = huge_take(8 * MIB);
+        blocks[i] = huge_alloc(8 * MIB);
     for (size_t i = 0; i < 4; i++)
-        huge_give(blocks[i]);
+        huge_free(blocks[i]);
     fake.limit = 48 * MIB;
-    void *large = huge_take(40 * MIB);
-    assert_int_equal(spans.cache.count, 0);
-    huge_give(large);
+    void *large = huge_alloc(40 * MIB);
+    assert_int_equal(page_heap.cache.count, 0);
+    huge_free(large);
     struct span *span = span_get(45 * MIB >> PAGE_SHIFT);
     span_put(span);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(a_first_peak_goes_as_it_is_freed, spans_begin, spans_end),
-        ROW_WITH(a_second_peak_soon_after_is_kept, spans_begin, spans_end),
-        ROW_WITH(a_second_peak_long_after_goes_as_well, spans_begin, spans_end),
-        ROW_WITH(quiet_lets_go_of_what_was_learned, spans_begin, spans_end),
-        ROW_WITH(what_is_kept_never_adds_to_a_peak, spans_begin, spans_end),
-        ROW_WITH(a_huge_block_in_a_loop_costs_no_calls, spans_begin, spans_end),
-        ROW_WITH(a_huge_block_takes_no_range_that_is_much_too_long, spans_begin, spans_end),
-        ROW_WITH(huge_blocks_and_segments_serve_as_each_other, spans_begin, spans_end),
-        ROW_WITH(a_segment_in_the_cache_is_purged_by_one_call, spans_begin, spans_end),
-        ROW_WITH(the_cache_is_bounded, spans_begin, spans_end),
-        ROW_WITH(without_a_delay_all_goes_at_once, spans_begin, spans_end),
-        ROW_WITH(with_an_endless_delay_nothing_goes, spans_begin, spans_end),
-        ROW_WITH(refused_purges_and_unmaps_lose_nothing, spans_begin, spans_end),
-        ROW_WITH(what_waits_is_given_up_for_a_request_that_needs_the_room, spans_begin, spans_end),
+        ROW_WITH(a_first_peak_goes_as_it_is_freed, page_heap_begin, page_heap_end),
+        ROW_WITH(a_second_peak_soon_after_is_kept, page_heap_begin, page_heap_end),
+        ROW_WITH(a_second_peak_long_after_goes_as_well, page_heap_begin, page_heap_end),
+        ROW_WITH(quiet_lets_go_of_what_was_learned, page_heap_begin, page_heap_end),
+        ROW_WITH(what_is_kept_never_adds_to_a_peak, page_heap_begin, page_heap_end),
+        ROW_WITH(a_huge_block_in_a_loop_costs_no_calls, page_heap_begin, page_heap_end),
+        ROW_WITH(a_huge_block_takes_no_range_that_is_much_too_long, page_heap_begin, page_heap_end),
+        ROW_WITH(huge_blocks_and_segments_serve_as_each_other, page_heap_begin, page_heap_end),
+        ROW_WITH(a_segment_in_the_cache_is_purged_by_one_call, page_heap_begin, page_heap_end),
+        ROW_WITH(the_cache_is_bounded, page_heap_begin, page_heap_end),
+        ROW_WITH(without_a_delay_all_goes_at_once, page_heap_begin, page_heap_end),
+        ROW_WITH(with_an_endless_delay_nothing_goes, page_heap_begin, page_heap_end),
+        ROW_WITH(refused_purges_and_unmaps_lose_nothing, page_heap_begin, page_heap_end),
+        ROW_WITH(what_waits_is_given_up_for_a_request_that_needs_the_room, page_heap_begin,
+                 page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "options/options.h"
+#include "pageheap/large.h"
 #include "platform/memory.h"
-#include "span/large.h"
 
 /* ---- Dirty and clean pages in one span ---- */
 
@@ -19,16 +19,16 @@ TEST(a_long_request_takes_what_is_dirty_and_what_is_clean_beside_it)
     char *start = dirty->start;
     memset(start, 1, span_bytes_of(dirty));
     span_put(dirty);
-    size_t clean = spans.clean.pages;
+    size_t clean = page_heap.clean.pages;
     struct span *span = span_get(100);
     assert_ptr_equal(span->start, start);
     assert_false(span->zero);
-    assert_int_equal(spans.dirty.pages, 0);
-    assert_int_equal(clean - spans.clean.pages, 40);
-    assert_spans_sound();
+    assert_int_equal(page_heap.dirty.pages, 0);
+    assert_int_equal(clean - page_heap.clean.pages, 40);
+    assert_page_heap_sound();
     span_put(span);
     span_put(wall);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 /* wall | dirty | clean | dirty | wall, 40 pages each. */
@@ -43,21 +43,21 @@ static char *chain_make(void)
     walls[1] = span_get(1);
     char *start = part[0]->start;
     span_put(part[1]);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     span_put(part[0]);
     span_put(part[2]);
-    assert_int_equal(spans.dirty.pages, 80);
+    assert_int_equal(page_heap.dirty.pages, 80);
     return start;
 }
 
 static void chain_end(struct span *span)
 {
-    assert_spans_sound();
+    assert_page_heap_sound();
     if (span != NULL)
         span_put(span);
     span_put(walls[0]);
     span_put(walls[1]);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(a_chain_of_free_runs_serves_as_one)
@@ -65,17 +65,17 @@ TEST(a_chain_of_free_runs_serves_as_one)
     char *start = chain_make();
     struct span *span = span_get(120);
     assert_ptr_equal(span->start, start);
-    assert_int_equal(spans.dirty.pages, 0);
+    assert_int_equal(page_heap.dirty.pages, 0);
     chain_end(span);
 }
 
 TEST(of_a_chain_no_more_is_taken_than_is_asked_for)
 {
     char *start = chain_make();
-    size_t clean = spans.clean.pages;
+    size_t clean = page_heap.clean.pages;
     struct span *span = span_get(100);
     assert_true(span->start >= start && span_end(span) <= start + (120 << PAGE_SHIFT));
-    assert_int_equal(spans.dirty.pages, 80 - (100 - (clean - spans.clean.pages)));
+    assert_int_equal(page_heap.dirty.pages, 80 - (100 - (clean - page_heap.clean.pages)));
     chain_end(span);
 }
 
@@ -85,9 +85,9 @@ TEST(aligned_and_short_requests_are_not_made_of_parts)
     struct span *aligned = span_new(SPAN_LARGE, 64, 64 * PAGE_BYTES);
     assert_non_null(aligned);
     assert_true(aligned->zero);
-    assert_int_equal(spans.dirty.pages, 80);
+    assert_int_equal(page_heap.dirty.pages, 80);
     span_put(aligned);
-    spans_purge(&spans, 80);
+    page_heap_purge(&page_heap, 80);
     chain_end(NULL);
 }
 
@@ -95,32 +95,32 @@ TEST(what_only_what_is_kept_may_serve_is_refused_without)
 {
     struct span *span = span_get(50), *wall = span_get(1);
     struct span other = {.units = 1};
-    assert_false(span_take_kept(&spans, &other, SPAN_LARGE, 50));
+    assert_false(span_alloc_kept(&page_heap, &other, SPAN_LARGE, 50));
     char *start = span->start;
     span_put(span);
     struct span *again = span_new(SPAN_LARGE, 1, PAGE_BYTES); /* a descriptor to use */
-    span_give(&spans, again, 0);
-    assert_true(spans.dirty.pages >= 50);
+    span_free(&page_heap, again, 0);
+    assert_true(page_heap.dirty.pages >= 50);
     size_t dirty;
-    char *block = large_take_grown(&spans, 50 << PAGE_SHIFT, &dirty);
+    char *block = large_alloc_grown(&page_heap, 50 << PAGE_SHIFT, &dirty);
     assert_ptr_equal(block, start);
-    assert_int_equal(large_give(&spans, (uintptr_t)block).kind, MISUSE_NONE);
+    assert_int_equal(large_free(&page_heap, (uintptr_t)block).kind, MISUSE_NONE);
     span_put(wall);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(what_grows_has_its_own_mapping_unless_it_fits_into_what_is_kept)
 {
     size_t dirty;
-    spans.large_most = LARGE_MOST;
-    char *fresh = large_take_grown(&spans, 3 * MIB, &dirty);
-    assert_int_equal(spans.huge_count, 1);
-    assert_int_equal(large_give(&spans, (uintptr_t)fresh).kind, MISUSE_NONE);
-    char *kept = large_take_grown(&spans, 2 * MIB, &dirty);
-    assert_int_equal(spans.huge_count, 0);
+    page_heap.large_most = LARGE_MOST;
+    char *fresh = large_alloc_grown(&page_heap, 3 * MIB, &dirty);
+    assert_int_equal(page_heap.huge_count, 1);
+    assert_int_equal(large_free(&page_heap, (uintptr_t)fresh).kind, MISUSE_NONE);
+    char *kept = large_alloc_grown(&page_heap, 2 * MIB, &dirty);
+    assert_int_equal(page_heap.huge_count, 0);
     assert_ptr_equal(kept, fresh);
-    assert_int_equal(large_give(&spans, (uintptr_t)kept).kind, MISUSE_NONE);
-    assert_spans_empty();
+    assert_int_equal(large_free(&page_heap, (uintptr_t)kept).kind, MISUSE_NONE);
+    assert_page_heap_empty();
 }
 
 /* ---- Huge pages ---- */
@@ -141,7 +141,7 @@ static struct span *pieces[PIECES];
 
 static int begin_huge(void **state)
 {
-    int result = spans_begin(state);
+    int result = page_heap_begin(state);
     asked = declined = 0;
     fake.provider.want_huge = want_huge;
     options.prefault = 4 * MIB; /* the first segment is long */
@@ -163,7 +163,7 @@ static void pieces_give_rest(void)
     for (size_t i = 0; i < PIECES; i++)
         if (pieces[i] != NULL)
             span_put(pieces[i]);
-    assert_spans_empty();
+    assert_page_heap_empty();
 }
 
 TEST(in_order_only_whole_huge_pages_are_purged)
@@ -173,7 +173,7 @@ TEST(in_order_only_whole_huge_pages_are_purged)
         span_put(pieces[i]);
         pieces[i] = NULL;
         if (i % 64 == 0)
-            assert_spans_sound();
+            assert_page_heap_sound();
     }
     assert_true(fake.purges > 0);
     assert_int_equal(fake.purged_bytes % OS_HUGE_PAGE, 0);
@@ -184,9 +184,9 @@ TEST(in_order_only_whole_huge_pages_are_purged)
 TEST(what_is_scattered_goes_when_it_is_much)
 {
     pieces_give(0, 2); /* 32 MiB in pieces: no huge page is free as a whole */
-    assert_spans_sound();
+    assert_page_heap_sound();
     assert_true(declined > 0);
-    assert_true(spans_kept_pages(&spans) <= 2 * size_max(1024, spans.used_pages / 8));
+    assert_true(page_heap_kept_pages(&page_heap) <= 2 * size_max(1024, page_heap.used_pages / 8));
     unsigned before = asked;
     pieces_give(1, 2);
     for (size_t i = 0; i < PIECES; i++)
@@ -198,32 +198,33 @@ TEST(what_is_scattered_goes_when_it_is_much)
 TEST(what_is_scattered_goes_when_it_stays_free)
 {
     pieces_give(0, 8); /* 8 MiB: more than the base, and not twice that */
-    size_t base = size_max(1024, spans.used_pages / 8);
-    assert_true(spans_kept_pages(&spans) > base);
-    for (unsigned i = 0; i < 3 && spans_tick_is_due(&spans); i++) {
-        spans_tick(&spans);
+    size_t base = size_max(1024, page_heap.used_pages / 8);
+    assert_true(page_heap_kept_pages(&page_heap) > base);
+    for (unsigned i = 0; i < 3 && page_heap_tick_is_due(&page_heap); i++) {
+        page_heap_tick(&page_heap);
         fake_now += FAKE_SECOND;
     }
-    assert_true(spans_kept_pages(&spans) <= base);
-    assert_false(spans_tick_is_due(&spans));
-    assert_spans_sound();
+    assert_true(page_heap_kept_pages(&page_heap) <= base);
+    assert_false(page_heap_tick_is_due(&page_heap));
+    assert_page_heap_sound();
     pieces_give_rest();
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(a_long_request_takes_what_is_dirty_and_what_is_clean_beside_it, spans_begin,
-                 spans_end),
-        ROW_WITH(a_chain_of_free_runs_serves_as_one, spans_begin, spans_end),
-        ROW_WITH(of_a_chain_no_more_is_taken_than_is_asked_for, spans_begin, spans_end),
-        ROW_WITH(aligned_and_short_requests_are_not_made_of_parts, spans_begin, spans_end),
-        ROW_WITH(what_only_what_is_kept_may_serve_is_refused_without, spans_begin, spans_end),
-        ROW_WITH(what_grows_has_its_own_mapping_unless_it_fits_into_what_is_kept, spans_begin,
-                 spans_end),
-        ROW_WITH(in_order_only_whole_huge_pages_are_purged, begin_huge, spans_end),
-        ROW_WITH(what_is_scattered_goes_when_it_is_much, begin_huge, spans_end),
-        ROW_WITH(what_is_scattered_goes_when_it_stays_free, begin_huge, spans_end),
+        ROW_WITH(a_long_request_takes_what_is_dirty_and_what_is_clean_beside_it, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(a_chain_of_free_runs_serves_as_one, page_heap_begin, page_heap_end),
+        ROW_WITH(of_a_chain_no_more_is_taken_than_is_asked_for, page_heap_begin, page_heap_end),
+        ROW_WITH(aligned_and_short_requests_are_not_made_of_parts, page_heap_begin, page_heap_end),
+        ROW_WITH(what_only_what_is_kept_may_serve_is_refused_without, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(what_grows_has_its_own_mapping_unless_it_fits_into_what_is_kept, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(in_order_only_whole_huge_pages_are_purged, begin_huge, page_heap_end),
+        ROW_WITH(what_is_scattered_goes_when_it_is_much, begin_huge, page_heap_end),
+        ROW_WITH(what_is_scattered_goes_when_it_stays_free, begin_huge, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Tests of span/span_packed.c: when a huge page is bought, where, for whom, and what becomes of it.
+ * Tests of pageheap/packed.c: when a huge page is bought, where, for whom, and what becomes of it.
  * Prices are in span_packed_price.c.
  */
 #include "packed_support.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "options/options.h"
+#include "pageheap/large.h"
 #include "slab_support.h"
-#include "span/large.h"
 
 /* ---- When ---- */
 
@@ -16,7 +16,7 @@ TEST(nothing_is_bought_before_slabs_and_cells_take_enough)
 {
     fill(SHARE_BYTES - PIECE_BYTES);
     piece_take();
-    assert_int_equal(spans.shared_pages << PAGE_SHIFT, SHARE_BYTES);
+    assert_int_equal(page_heap.shared_pages << PAGE_SHIFT, SHARE_BYTES);
     assert_int_equal(shop.huge + shop.small, 0);
     fill(2 * OS_HUGE_PAGE);
     assert_true(shop.small >= 1);
@@ -27,23 +27,23 @@ TEST(nothing_is_bought_before_slabs_and_cells_take_enough)
 TEST(large_blocks_do_not_count_and_are_no_reason)
 {
     for (size_t done = 0; done < 2 * SHARE_BYTES; done += MIB)
-        take_by(span_take_packed, SPAN_LARGE, MIB >> PAGE_SHIFT, PAGE_BYTES);
+        alloc_by(span_alloc_packed, SPAN_LARGE, MIB >> PAGE_SHIFT, PAGE_BYTES);
     fill(OS_HUGE_PAGE);
     assert_int_equal(shop.huge + shop.small, 0);
     fill(SHARE_BYTES);
     size_t huge = shop.huge, small = shop.small;
-    spans.large_most = LARGE_MOST;
+    page_heap.large_most = LARGE_MOST;
     size_t dirty;
     static const size_t sizes[] = {MIB, 3 * MIB, 32 * MIB, MIB, 3 * MIB};
     char *blocks[5];
     for (size_t i = 0; i < 5; i++)
-        blocks[i] = large_take(&spans, sizes[i], PAGE_BYTES, &dirty);
-    take_by(span_take, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES);
-    take_by(span_take, SPAN_SLAB, 5 * HUGE_PAGES, PAGE_BYTES);
+        blocks[i] = large_alloc(&page_heap, sizes[i], PAGE_BYTES, &dirty);
+    alloc_by(span_alloc, SPAN_CELLS, CELL_SPAN_BYTES >> PAGE_SHIFT, PAGE_BYTES);
+    alloc_by(span_alloc, SPAN_SLAB, 5 * HUGE_PAGES, PAGE_BYTES);
     assert_int_equal(shop.huge, huge);
     assert_int_equal(shop.small, small);
     for (size_t i = 0; i < 5; i++)
-        assert_int_equal(large_give(&spans, (uintptr_t)blocks[i]).kind, MISUSE_NONE);
+        assert_int_equal(large_free(&page_heap, (uintptr_t)blocks[i]).kind, MISUSE_NONE);
     give_all();
 }
 
@@ -52,7 +52,7 @@ TEST(the_count_falls_with_what_is_given_back)
     fill_share();
     for (size_t i = 0; i < 64; i++)
         span_put(taken[--taken_count]);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     fill(64 * PIECE_BYTES);
     assert_int_equal(shop.huge + shop.small, 0);
     give_all();
@@ -97,16 +97,16 @@ TEST(never_beyond_what_may_be_kept)
     options.dirty = 4 * OS_HUGE_PAGE;
     for (size_t i = 0; i < HOLES; i++) {
         holes[i] = span_get(1);
-        take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES);
+        alloc_by(span_alloc, SPAN_LARGE, 1, PAGE_BYTES);
     }
     for (size_t i = 0; i < HOLES; i++)
         span_put(holes[i]);
     fill_share();
     fill(4 * OS_HUGE_PAGE);
-    assert_int_equal(spans_kept_pages(&spans), HOLES);
-    assert_int_equal(spans_bound(&spans), 4 * HUGE_PAGES);
+    assert_int_equal(page_heap_kept_pages(&page_heap), HOLES);
+    assert_int_equal(page_heap_bound(&page_heap), 4 * HUGE_PAGES);
     assert_int_equal(shop.huge + shop.small, 0);
-    take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES); /* a page less */
+    alloc_by(span_alloc, SPAN_LARGE, 1, PAGE_BYTES); /* a page less */
     fill(4 * OS_HUGE_PAGE);
     assert_in_range(shop.huge, 2, 4);
     assert_int_equal(fake.purges, 0);
@@ -137,13 +137,13 @@ TEST(what_is_bought_is_dirty_and_used_next)
         assert_ptr_equal(piece->start, start);
         assert_false(piece->zero);
         for (size_t used = PIECE; used < HUGE_PAGES; used += PIECE) {
-            assert_int_equal(spans.dirty.pages, HUGE_PAGES - used);
+            assert_int_equal(page_heap.dirty.pages, HUGE_PAGES - used);
             /* Whatever is taken. */
             piece =
-                used % 3 == 0 ? take_by(span_take, SPAN_LARGE, PIECE, PAGE_BYTES) : piece_take();
+                used % 3 == 0 ? alloc_by(span_alloc, SPAN_LARGE, PIECE, PAGE_BYTES) : piece_take();
             assert_ptr_equal(piece->start, start + (used << PAGE_SHIFT));
         }
-        assert_int_equal(spans.dirty.pages, 0);
+        assert_int_equal(page_heap.dirty.pages, 0);
         assert_int_equal(shop.huge, huge);
         assert_int_equal(shop.small, small);
     }
@@ -154,9 +154,9 @@ TEST(what_is_not_used_goes_like_all_that_is_dirty)
 {
     fill_share();
     fill_to_huge();
-    size_t clean = spans.clean.pages;
-    assert_int_equal(spans_purge(&spans, 0), OS_HUGE_PAGE - PIECE_BYTES);
-    assert_int_equal(spans.clean.pages - clean, HUGE_PAGES - PIECE);
+    size_t clean = page_heap.clean.pages;
+    assert_int_equal(page_heap_purge(&page_heap, 0), OS_HUGE_PAGE - PIECE_BYTES);
+    assert_int_equal(page_heap.clean.pages - clean, HUGE_PAGES - PIECE);
     assert_int_equal(fake.purged_bytes, OS_HUGE_PAGE - PIECE_BYTES);
     assert_packed_sound();
     assert_true(piece_take()->zero);
@@ -168,20 +168,20 @@ TEST(ranges_that_are_not_clean_as_a_whole_are_not_bought)
     fill_share();
     fill_to_huge();
     char *next = shop.last + OS_HUGE_PAGE;
-    while (spans.dirty.pages != 0)
+    while (page_heap.dirty.pages != 0)
         piece_take();
     /* Walls of a page on both sides of every other border, and nearly 4 MiB between them. */
     enum { GAPS = 8, GAP = 2 * HUGE_PAGES - 2 };
     struct span *gaps[GAPS];
     for (size_t i = 0; i < GAPS; i++) {
-        struct span *wall = take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES);
+        struct span *wall = alloc_by(span_alloc, SPAN_LARGE, 1, PAGE_BYTES);
         assert_ptr_equal(wall->start, next + i * 2 * OS_HUGE_PAGE);
         gaps[i] = span_get(GAP);
-        take_by(span_take, SPAN_LARGE, 1, PAGE_BYTES);
+        alloc_by(span_alloc, SPAN_LARGE, 1, PAGE_BYTES);
     }
     for (size_t i = 0; i < GAPS; i++)
         span_put(gaps[i]);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     size_t huge = shop.huge;
     fill((GAPS - 2) * (GAP - PIECE) << PAGE_SHIFT);
     assert_int_equal(shop.huge, huge);
@@ -195,7 +195,8 @@ TEST(the_end_of_a_segment_is_not_bought_beyond)
     options.prefault = SHARE_BYTES + 3 * OS_HUGE_PAGE;
     fill_share();
     fill_rest();
-    for (struct list *node = spans.segments.next; node != &spans.segments; node = node->next)
+    for (struct list *node = page_heap.segments.next; node != &page_heap.segments;
+         node = node->next)
         assert_true(CONTAINER_OF(node, struct segment, link)->pages >= HUGE_PAGES);
     assert_in_range(shop.huge, 1, 3);
     give_all();
@@ -204,19 +205,19 @@ TEST(the_end_of_a_segment_is_not_bought_beyond)
 TEST(a_long_span_lies_in_what_is_bought_and_leaves_what_is_before)
 {
     enum { PAGES = CELL_SPAN_BYTES >> PAGE_SHIFT };
-    take_by(span_take, SPAN_LARGE, 3, PAGE_BYTES); /* so that no span begins at a border */
-    while (spans.shared_pages << PAGE_SHIFT < SHARE_BYTES)
-        take_by(span_take_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
+    alloc_by(span_alloc, SPAN_LARGE, 3, PAGE_BYTES); /* so that no span begins at a border */
+    while (page_heap.shared_pages << PAGE_SHIFT < SHARE_BYTES)
+        alloc_by(span_alloc_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
     const struct span *span;
     do
-        span = take_by(span_take_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
+        span = alloc_by(span_alloc_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
     while (shop.huge == 0);
     assert_ptr_equal(span->start, shop.last);
     assert_int_equal(span->left->kind, SPAN_CLEAN); /* what is before it waits for a shorter one */
     assert_in_range(span->left->pages, 1, PAGES - 1);
     assert_int_equal(span->right->kind, SPAN_DIRTY);
     assert_int_equal(span->right->pages, HUGE_PAGES - PAGES);
-    span = take_by(span_take_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
+    span = alloc_by(span_alloc_packed, SPAN_CELLS, PAGES, PAGE_BYTES);
     assert_ptr_equal(span_end(span), shop.last + OS_HUGE_PAGE);
     assert_int_equal(shop.huge, 1);
     give_all();
@@ -231,11 +232,11 @@ TEST(slabs_are_a_reason)
     struct bin bin;
     size_classes_init();
     bin_begin(&bin, class_of_size(1024));
-    spans.untouched = true; /* so that it runs fast */
-    objects_take(&bin, objects, OBJECTS);
+    page_heap.untouched = true; /* so that it runs fast */
+    objects_alloc(&bin, objects, OBJECTS);
     assert_in_range(shop.huge, 6, 8);
     assert_packed_sound();
-    objects_give(objects, OBJECTS);
+    objects_free(objects, OBJECTS);
     bin_trim(&bin);
     give_all();
 }
@@ -247,14 +248,14 @@ static size_t cells_fill(size_t units)
     size_t count = 48 * MIB / (units * CELL_UNIT);
     for (size_t i = 0; i < count; i++) {
         struct misuse misuse;
-        blocks[i] = (uintptr_t)cells_take(&cells, units * CELL_UNIT - CELL_HEADER, MIN_ALIGN, true,
-                                          &misuse);
+        blocks[i] = (uintptr_t)cells_alloc_any(&cells, units * CELL_UNIT - CELL_HEADER, MIN_ALIGN,
+                                               true, &misuse);
         assert_true(blocks[i] != 0);
         cell_set_state(blocks[i], CELL_CACHED);
     }
     size_t huge = shop.huge;
     assert_cells_sound();
-    cells_give(blocks, count);
+    cells_free(blocks, count);
     assert_cells_sound();
     assert_null(shop.wrong);
     return huge;

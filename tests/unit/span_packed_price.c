@@ -1,5 +1,5 @@
 /*
- * Tests of span/span_packed.c: what is bought at which price, how prices are measured, and what is
+ * Tests of pageheap/packed.c: what is bought at which price, how prices are measured, and what is
  * left of an attempt that failed.
  */
 #include "packed_support.h"
@@ -83,11 +83,11 @@ TEST(in_memory_that_was_used_before_the_price_says_nothing)
     fill(SEGMENT / 2);
     while (taken_count > 1)
         span_put(taken[--taken_count]);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     fake.provider.populate = shop_populate;
     shop.huge_ns = 4000;
     fill(SEGMENT / 2 - OS_HUGE_PAGE);
-    assert_int_equal(spans.huge_price.waited, 0);
+    assert_int_equal(page_heap.huge_price.waited, 0);
     assert_true(shop.huge >= (SEGMENT / 2 - SHARE_BYTES) / OS_HUGE_PAGE - 4);
     assert_true(span_has_huge_pages(taken[0]));
     give_all();
@@ -99,17 +99,17 @@ TEST(a_measurement_is_of_16_pages_and_of_a_whole_span)
     while (shop.small == 0)
         piece_take();
     assert_int_equal(shop.last_bytes, 16 << PAGE_SHIFT);
-    assert_int_equal(spans.dirty.pages, 16 - PIECE);
-    assert_int_equal(spans.huge_price.small_ns, shop.small_ns + 1);
+    assert_int_equal(page_heap.dirty.pages, 16 - PIECE);
+    assert_int_equal(page_heap.huge_price.small_ns, shop.small_ns + 1);
     give_all();
-    memset(&spans.huge_price, 0, sizeof(spans.huge_price));
+    memset(&page_heap.huge_price, 0, sizeof(page_heap.huge_price));
     memset(&shop, 0, sizeof(shop));
     shop.small_ns = 700;
     fill_share();
     while (shop.small == 0)
-        take_by(span_take_packed, SPAN_CELLS, 64, PAGE_BYTES);
+        alloc_by(span_alloc_packed, SPAN_CELLS, 64, PAGE_BYTES);
     assert_int_equal(shop.last_bytes, 64 << PAGE_SHIFT);
-    assert_int_equal(spans.huge_price.small_ns, 701);
+    assert_int_equal(page_heap.huge_price.small_ns, 701);
     give_all();
 }
 
@@ -117,12 +117,12 @@ TEST(what_is_bought_counts_as_missed)
 {
     fill_share();
     fill_to_huge();
-    while (spans.dirty.pages != 0)
+    while (page_heap.dirty.pages != 0)
         piece_take();
-    demand_purged(&spans.demand, 4 * HUGE_PAGES, fake_now);
+    retention_released(&page_heap.retention, 4 * HUGE_PAGES, fake_now);
     fill_to_huge();
-    assert_int_equal(spans.demand.ghosts, 3 * HUGE_PAGES);
-    assert_in_range(spans.demand.wanted, HUGE_PAGES, 2 * HUGE_PAGES);
+    assert_int_equal(page_heap.retention.ghosts, 3 * HUGE_PAGES);
+    assert_in_range(page_heap.retention.wanted, HUGE_PAGES, 2 * HUGE_PAGES);
     give_all();
 }
 
@@ -131,9 +131,10 @@ TEST(a_measurement_has_room_in_its_run)
     fill_share();
     const char *hole = taken[100]->start;
     span_put(taken[100]);
-    spans_purge(&spans, 0);
+    page_heap_purge(&page_heap, 0);
     taken[100] = taken[--taken_count];
-    take_by(span_take_packed, SPAN_SLAB, 2 * PIECE, PAGE_BYTES); /* so that they are enough again */
+    alloc_by(span_alloc_packed, SPAN_SLAB, 2 * PIECE,
+             PAGE_BYTES); /* so that they are enough again */
     assert_int_equal(shop.small, 0);
     const struct span *piece = piece_take();
     assert_ptr_equal(piece->start, hole);
@@ -152,7 +153,7 @@ TEST(a_measurement_does_not_reach_into_the_next_range)
         (size_t)(align_up((uintptr_t)next, OS_HUGE_PAGE) - (uintptr_t)next) >> PAGE_SHIFT;
     before = before >= PIECE ? before : before + HUGE_PAGES;
     if (before > PIECE)
-        take_by(span_take, SPAN_LARGE, before - PIECE, PAGE_BYTES);
+        alloc_by(span_alloc, SPAN_LARGE, before - PIECE, PAGE_BYTES);
     const struct span *piece = piece_take();
     assert_int_equal((uintptr_t)span_end(piece) % OS_HUGE_PAGE, 0);
     assert_int_equal(shop.small, 0);
@@ -172,14 +173,14 @@ static void refused_take(size_t bytes)
     size_t purged = fake.purged_bytes;
     const struct span *piece;
     do {
-        clean = spans.clean.pages;
-        dirty = spans.dirty.pages;
+        clean = page_heap.clean.pages;
+        dirty = page_heap.dirty.pages;
         used = meta_bytes_used();
         piece = piece_take();
     } while (shop.refused == refused);
     assert_int_equal(shop.refused, refused + 1);
-    assert_int_equal(spans.clean.pages, clean - PIECE);
-    assert_int_equal(spans.dirty.pages, dirty);
+    assert_int_equal(page_heap.clean.pages, clean - PIECE);
+    assert_int_equal(page_heap.dirty.pages, dirty);
     assert_true(piece->zero);
     assert_int_equal(meta_bytes_used(), used + META_LEAST);
     /* Some of it may be there. */
@@ -191,14 +192,14 @@ TEST(a_huge_page_that_is_refused_leaves_all_as_it_was)
 {
     fill_share();
     fill_to_huge();
-    struct huge_price price = spans.huge_price;
+    struct huge_price price = page_heap.huge_price;
     shop.huge_ns = 0;
     refused_take(OS_HUGE_PAGE);
-    assert_int_equal(spans.huge_price.wait,
+    assert_int_equal(page_heap.huge_price.wait,
                      HUGE_WAIT_LEAST); /* it is not asked for at every range */
     refused_take(OS_HUGE_PAGE);
-    assert_int_equal(spans.huge_price.wait, 2 * HUGE_WAIT_LEAST);
-    assert_int_equal(spans.huge_price.small_ns, price.small_ns);
+    assert_int_equal(page_heap.huge_price.wait, 2 * HUGE_WAIT_LEAST);
+    assert_int_equal(page_heap.huge_price.small_ns, price.small_ns);
     shop.huge_ns = 300;
     fill_to_huge();
     give_all();
@@ -210,7 +211,7 @@ TEST(a_measurement_that_is_refused_leaves_all_as_it_was)
     fill_share();
     for (unsigned i = 0; i < 5; i++)
         refused_take(16 << PAGE_SHIFT);
-    assert_int_equal(spans.huge_price.small_ns, 0);
+    assert_int_equal(page_heap.huge_price.small_ns, 0);
     assert_int_equal(shop.huge, 0);
     give_all();
 }
@@ -223,13 +224,13 @@ static void meta_leave(size_t count)
 {
     void *left[4];
     for (size_t i = 0; i < count; i++) {
-        left[i] = meta_take_from(&fixed, META_LEAST);
+        left[i] = meta_alloc_from(&fixed, META_LEAST);
         assert_non_null(left[i]);
     }
-    while (meta_take_from(&fixed, META_LEAST) != NULL)
+    while (meta_alloc_from(&fixed, META_LEAST) != NULL)
         continue;
     for (size_t i = 0; i < count; i++)
-        meta_give_to(&fixed, left[i], META_LEAST);
+        meta_free_to(&fixed, left[i], META_LEAST);
 }
 
 /* A span that begins before a range of which all is clean, with so many descriptors left. */
@@ -238,28 +239,28 @@ static void take_with_descriptors(size_t count)
     enum { PAGES = CELL_SPAN_BYTES >> PAGE_SHIFT };
     memset(area, 0, sizeof(area));
     meta_init(&fixed, area, sizeof(area));
-    spans.meta = &fixed;
-    take_by(span_take, SPAN_LARGE, 3, PAGE_BYTES);
+    page_heap.meta = &fixed;
+    alloc_by(span_alloc, SPAN_LARGE, 3, PAGE_BYTES);
     const char *next, *border;
     do {
-        next = span_end(take_by(span_take_packed, SPAN_CELLS, PAGES, PAGE_BYTES));
+        next = span_end(alloc_by(span_alloc_packed, SPAN_CELLS, PAGES, PAGE_BYTES));
         border = (const char *)align_up((uintptr_t)next, OS_HUGE_PAGE);
     } while (shop.small == 0 || border >= next + CELL_SPAN_BYTES);
     assert_int_equal(shop.huge, 0);
     assert_true(border != next);
-    size_t clean = spans.clean.pages, huge = shop.huge;
+    size_t clean = page_heap.clean.pages, huge = shop.huge;
     unsigned purges = fake.purges;
-    struct span *span = meta_take_from(&fixed, sizeof(*span));
+    struct span *span = meta_alloc_from(&fixed, sizeof(*span));
     span->units = 1;
     meta_leave(count);
     size_t used = fixed.used;
-    assert_true(span_take_packed(&spans, span, SPAN_CELLS, PAGES, PAGE_BYTES));
+    assert_true(span_alloc_packed(&page_heap, span, SPAN_CELLS, PAGES, PAGE_BYTES));
     taken[taken_count++] = span;
     assert_packed_sound();
     bool bought = count >= 2;
     assert_int_equal(shop.huge, huge + (count >= 1));
-    assert_int_equal(spans.clean.pages, clean - (bought ? HUGE_PAGES : PAGES));
-    assert_int_equal(spans.dirty.pages, bought ? HUGE_PAGES - PAGES : 0);
+    assert_int_equal(page_heap.clean.pages, clean - (bought ? HUGE_PAGES : PAGES));
+    assert_int_equal(page_heap.dirty.pages, bought ? HUGE_PAGES - PAGES : 0);
     assert_int_equal(fake.purges, purges + (count == 1)); /* what was populated in vain */
     assert_int_equal(fake.purged_bytes, count == 1 ? OS_HUGE_PAGE : 0);
     assert_int_equal(fixed.used, used + (bought ? 2 * META_LEAST : 0));

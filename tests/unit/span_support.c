@@ -6,7 +6,7 @@
 #include "meta/meta.h"
 
 struct fake_provider fake;
-struct spans spans;
+struct page_heap page_heap;
 
 uint64_t fake_now;
 
@@ -15,17 +15,17 @@ static uint64_t fake_clock(void)
     return fake_now;
 }
 
-int spans_begin(void **state)
+int page_heap_begin(void **state)
 {
     fake_provider_init(&fake);
-    spans_init(&spans, &fake.provider);
+    page_heap_init(&page_heap, &fake.provider);
     fake_now = 1000 * FAKE_SECOND;
-    spans.now = fake_clock;
-    spans.large_most = BORDER;
+    page_heap.now = fake_clock;
+    page_heap.large_most = BORDER;
     return options_reset(state);
 }
 
-int spans_end(void **state)
+int page_heap_end(void **state)
 {
     bool bad = fake.unknown_range;
     fake_provider_end(&fake);
@@ -35,11 +35,11 @@ int spans_end(void **state)
 
 struct span *span_new(enum span_kind kind, size_t pages, size_t alignment)
 {
-    struct span *span = meta_take(sizeof(*span));
+    struct span *span = meta_alloc(sizeof(*span));
     span->units = 1;
-    if (span_take(&spans, span, kind, pages, alignment))
+    if (span_alloc(&page_heap, span, kind, pages, alignment))
         return span;
-    meta_give(span, sizeof(*span));
+    meta_free(span, sizeof(*span));
     return NULL;
 }
 
@@ -59,26 +59,26 @@ size_t runs_count(const struct runs *runs)
     return count;
 }
 
-void assert_spans_sound(void)
+void assert_page_heap_sound(void)
 {
-    const char *wrong = spans_check(&spans);
+    const char *wrong = page_heap_check(&page_heap);
     if (wrong != NULL)
         fail_msg("%s", wrong);
 }
 
-void assert_spans_empty(void)
+void assert_page_heap_empty(void)
 {
-    assert_spans_sound();
-    assert_int_equal(spans.used_pages, 0);
-    assert_int_equal(spans.huge_count, 0);
-    assert_int_equal(spans.huge_pages, 0);
-    spans_purge(&spans, 0);
-    assert_spans_sound();
-    assert_int_equal(spans.segment_pages, 0);
-    assert_int_equal(spans.dirty.pages, 0);
-    assert_int_equal(spans.clean.pages, 0);
-    assert_int_equal(spans.empty_segments, 0);
-    assert_int_equal(spans.cache.count, 0);
-    assert_true(list_empty(&spans.segments));
+    assert_page_heap_sound();
+    assert_int_equal(page_heap.used_pages, 0);
+    assert_int_equal(page_heap.huge_count, 0);
+    assert_int_equal(page_heap.huge_pages, 0);
+    page_heap_purge(&page_heap, 0);
+    assert_page_heap_sound();
+    assert_int_equal(page_heap.segment_pages, 0);
+    assert_int_equal(page_heap.dirty.pages, 0);
+    assert_int_equal(page_heap.clean.pages, 0);
+    assert_int_equal(page_heap.empty_segments, 0);
+    assert_int_equal(page_heap.cache.count, 0);
+    assert_true(list_empty(&page_heap.segments));
     assert_int_equal(fake.bytes, 0);
 }

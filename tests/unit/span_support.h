@@ -14,20 +14,20 @@
 #define SMALL_SEGMENT_PAGES ((size_t)320)
 
 extern struct fake_provider fake;
-extern struct spans spans;
+extern struct page_heap page_heap;
 
 /* The time on the clock of `spans`, in nanoseconds; it stands still unless a test moves it. */
 #define FAKE_SECOND ((uint64_t)1000000000)
 extern uint64_t fake_now;
 
 /* Setup: fresh spans on a fresh provider, and the default options. */
-int spans_begin(void **state);
+int page_heap_begin(void **state);
 
 /* The border to huge blocks in these spans: low, for the fake provider's memory is small. */
 #define BORDER MIB
 
 /* Teardown: fails if the provider was given something that it did not hand out. */
-int spans_end(void **state);
+int page_heap_end(void **state);
 
 /* A span with a descriptor of its own, or NULL. */
 struct span *span_new(enum span_kind kind, size_t pages, size_t alignment);
@@ -37,7 +37,7 @@ struct span *span_get(size_t pages);
 
 static inline void span_put(struct span *span)
 {
-    span_give(&spans, span, 0);
+    span_free(&page_heap, span, 0);
 }
 
 /* How many runs stand in the bins. */
@@ -49,10 +49,10 @@ static inline size_t span_bytes_of(const struct span *span)
 }
 
 /* Fails unless all invariants hold. */
-void assert_spans_sound(void);
+void assert_page_heap_sound(void);
 
 /* Everything was given back: fails unless the invariants hold, nothing is in use, and the provider
  * has it all back after a purge. */
-void assert_spans_empty(void);
+void assert_page_heap_empty(void);
 
 #endif

@@ -33,12 +33,12 @@ static void take_zero(size_t i)
     blocks[i] = calloc(1, size_of(i));
 }
 
-static void take_aligned(size_t i)
+static void alloc_aligned(size_t i)
 {
     blocks[i] = aligned_alloc(64, size_of(i) / 64 * 64);
 }
 
-static void take_large(size_t i)
+static void alloc_large(size_t i)
 {
     if (i % CALLS < 2)
         blocks[i] = malloc(1000000);
@@ -54,12 +54,12 @@ static void give(size_t i)
     free(blocks[i]);
 }
 
-static void heap_take(size_t i)
+static void heap_alloc(size_t i)
 {
     blocks[i] = snug_heap_malloc(heap, size_of(i));
 }
 
-static void heap_give(size_t i)
+static void heap_free(size_t i)
 {
     snug_heap_free(heap, blocks[i]);
 }
@@ -80,7 +80,7 @@ static void prepare_blocks(void)
 static void prepare_heap_blocks(void)
 {
     for (size_t i = 0; i < MOST; i++)
-        heap_take(i);
+        heap_alloc(i);
 }
 
 static const struct {
@@ -90,12 +90,12 @@ static const struct {
 } ways[] = {
     {"malloc", prepare_nothing, take},
     {"calloc", prepare_nothing, take_zero},
-    {"aligned_alloc", prepare_nothing, take_aligned},
-    {"large", prepare_nothing, take_large},
+    {"aligned_alloc", prepare_nothing, alloc_aligned},
+    {"large", prepare_nothing, alloc_large},
     {"realloc", prepare_nothing, resize},
     {"free", prepare_blocks, give},
-    {"heap_malloc", prepare_nothing, heap_take},
-    {"heap_free", prepare_heap_blocks, heap_give},
+    {"heap_malloc", prepare_nothing, heap_alloc},
+    {"heap_free", prepare_heap_blocks, heap_free},
     {"nothing", prepare_nothing, do_nothing},
 };
 

@@ -1,7 +1,7 @@
 /*
  * The list of empty segments. See segment_cache.h.
  */
-#include "segment/segment_cache.h"
+#include "pageheap/segment_cache.h"
 
 #include "platform/check.h"
 
@@ -60,7 +60,7 @@ static struct segment *take_out(struct segment_cache *cache, struct segment *seg
     return segment;
 }
 
-static struct segment *take_fitting(struct segment_cache *cache, size_t pages, bool dirty_only)
+static struct segment *alloc_fitting(struct segment_cache *cache, size_t pages, bool dirty_only)
 {
     struct segment *best = NULL;
     LIST_EACH(node, &cache->list)
@@ -75,12 +75,12 @@ static struct segment *take_fitting(struct segment_cache *cache, size_t pages, b
 
 struct segment *segment_cache_take(struct segment_cache *cache, size_t pages)
 {
-    return take_fitting(cache, pages, false);
+    return alloc_fitting(cache, pages, false);
 }
 
 struct segment *segment_cache_take_dirty(struct segment_cache *cache, size_t pages)
 {
-    return take_fitting(cache, pages, true);
+    return alloc_fitting(cache, pages, true);
 }
 
 struct segment *segment_cache_take_whole(struct segment_cache *cache, size_t least, size_t most,

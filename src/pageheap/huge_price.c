@@ -1,7 +1,7 @@
 /*
  * Comparing prices. See huge_price.h.
  */
-#include "span/huge_price.h"
+#include "pageheap/huge_price.h"
 
 bool huge_price_is_stale(const struct huge_price *price)
 {

@@ -4,7 +4,7 @@
  *
  * Cost: O(1), but for run_widen, which goes on for as many runs as it takes in.
  */
-#include "span/span_runs.h"
+#include "pageheap/page_heap_parts.h"
 
 static bool is_free_of_kind(const struct span *span, int kind)
 {
@@ -18,38 +18,39 @@ struct span *run_beside(const struct span *span, bool right)
 }
 
 /* Takes `neighbour` into `run`, which lies beside it. */
-static void run_absorb(struct spans *spans, struct span *run, struct span *neighbour)
+static void run_absorb(struct page_heap *page_heap, struct span *run, struct span *neighbour)
 {
-    runs_remove(runs_of(spans, neighbour), neighbour);
+    runs_remove(runs_of(page_heap, neighbour), neighbour);
     if (neighbour == run->left) {
         run->start = neighbour->start;
         run->former_bytes = neighbour->former_bytes;
     }
     run->pages += neighbour->pages;
     span_unlink(neighbour);
-    descriptor_give(spans, neighbour);
+    descriptor_free(page_heap, neighbour);
 }
 
-void run_settle(struct spans *spans, struct span *run)
+void run_settle(struct page_heap *page_heap, struct span *run)
 {
     if (is_free_of_kind(run->left, run->kind))
-        run_absorb(spans, run, run->left);
+        run_absorb(page_heap, run, run->left);
     if (is_free_of_kind(run->right, run->kind))
-        run_absorb(spans, run, run->right);
-    runs_add(runs_of(spans, run), run);
+        run_absorb(page_heap, run, run->right);
+    runs_add(runs_of(page_heap, run), run);
 }
 
-bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages)
+bool run_cut(struct page_heap *page_heap, struct span *run, struct span *span, char *start,
+             size_t pages)
 {
     size_t front = (size_t)(start - run->start) >> PAGE_SHIFT;
     size_t back = run->pages - front - pages;
     struct span *rest = run;
     if (front != 0 && back != 0) {
-        rest = descriptor_take(spans);
+        rest = descriptor_alloc(page_heap);
         if (rest == NULL)
             return false;
     }
-    struct runs *runs = runs_of(spans, run);
+    struct runs *runs = runs_of(page_heap, run);
     runs_remove(runs, run);
     span->segment = run->segment;
     span->start = start;
@@ -75,14 +76,14 @@ bool run_cut(struct spans *spans, struct span *run, struct span *span, char *sta
     }
     if (front == 0 && back == 0) {
         span_unlink(run);
-        descriptor_give(spans, run);
+        descriptor_free(page_heap, run);
     }
     return true;
 }
 
-void run_shorten(struct spans *spans, struct span *run, size_t pages, bool at_start)
+void run_shorten(struct page_heap *page_heap, struct span *run, size_t pages, bool at_start)
 {
-    struct runs *runs = runs_of(spans, run);
+    struct runs *runs = runs_of(page_heap, run);
     runs_remove(runs, run);
     run->pages -= (uint32_t)pages;
     if (at_start) {
@@ -94,7 +95,7 @@ void run_shorten(struct spans *spans, struct span *run, size_t pages, bool at_st
         return;
     }
     span_unlink(run);
-    descriptor_give(spans, run);
+    descriptor_free(page_heap, run);
 }
 
 /* How many runs beside each other are looked at. */
@@ -116,11 +117,11 @@ bool run_can_widen(const struct span *run, size_t pages)
     return run->pages < pages && found >= pages;
 }
 
-struct found run_widen(struct spans *spans, struct span *run, size_t pages)
+struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pages)
 {
     size_t fresh = 0;
     const char *dirty_end = span_end(run);
-    runs_remove(&spans->dirty, run);
+    runs_remove(&page_heap->dirty, run);
     while (run->pages < pages) {
         struct span *next = run_beside(run, true);
         bool right = next != NULL;
@@ -132,10 +133,10 @@ struct found run_widen(struct spans *spans, struct span *run, size_t pages)
             fresh += more;
         else if (right)
             dirty_end = start + (more << PAGE_SHIFT);
-        run_shorten(spans, next, more, right);
+        run_shorten(page_heap, next, more, right);
         run->start = right ? run->start : start;
         run->pages += (uint32_t)more;
     }
-    runs_add(&spans->dirty, run);
+    runs_add(&page_heap->dirty, run);
     return (struct found){run, fresh, dirty_end};
 }

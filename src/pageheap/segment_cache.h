@@ -13,11 +13,11 @@
  * Cost: putting in O(1); taking out a walk over at most SNUG_CACHE_SEGMENTS entries, once for a
  * whole segment. Not thread-safe: a cache belongs to a heap's spans, under their lock.
  */
-#ifndef SNUG_SEGMENT_SEGMENT_CACHE_H
-#define SNUG_SEGMENT_SEGMENT_CACHE_H
+#ifndef SNUG_PAGEHEAP_SEGMENT_CACHE_H
+#define SNUG_PAGEHEAP_SEGMENT_CACHE_H
 
 #include "base/peek.h"
-#include "segment/segment.h"
+#include "pageheap/segment.h"
 
 struct segment_cache {
     struct list list;   /* the newest first */

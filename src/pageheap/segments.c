@@ -7,10 +7,10 @@
  * block.
  */
 #include "options/options.h"
+#include "pageheap/page_heap_parts.h"
 #include "platform/memory.h"
 #include "provider/names.h"
 #include "provider/provider.h"
-#include "span/span_runs.h"
 #include "stats/stats.h"
 
 /* A segment is at least this long, and an eighth of what the heap already has if that is more: the
@@ -29,13 +29,13 @@
 /* What is tried when there is not room for that. */
 #define SEGMENT_PAGES_LEAST (64 * KIB >> PAGE_SHIFT)
 
-static size_t segment_pages_wanted(const struct spans *spans, size_t request)
+static size_t segment_pages_wanted(const struct page_heap *page_heap, size_t request)
 {
-    size_t share = size_min(spans->segment_pages / 8, SEGMENT_PAGES_MOST);
-    size_t least = size_min(SEGMENT_PAGES, size_max(SEGMENT_PAGES_FIRST, spans->segment_pages));
+    size_t share = size_min(page_heap->segment_pages / 8, SEGMENT_PAGES_MOST);
+    size_t least = size_min(SEGMENT_PAGES, size_max(SEGMENT_PAGES_FIRST, page_heap->segment_pages));
     if (options.huge_pages == HUGE_PAGES_ALWAYS)
         least = SEGMENT_PAGES;
-    bool alone = request >= SEGMENT_PAGES_ALONE && spans->segment_pages < 2 * SEGMENT_PAGES;
+    bool alone = request >= SEGMENT_PAGES_ALONE && page_heap->segment_pages < 2 * SEGMENT_PAGES;
     return alone ? share : size_max(least, share);
 }
 
@@ -47,14 +47,15 @@ static size_t segment_bytes(const struct segment *segment)
 }
 
 /* Makes all of a segment, whose runs are in no bin, one run of a kind. */
-static struct span *segment_unite(struct spans *spans, struct segment *segment, enum span_kind kind)
+static struct span *segment_unite(struct page_heap *page_heap, struct segment *segment,
+                                  enum span_kind kind)
 {
     struct span *first = segment->first;
     while (first->right != NULL) {
         struct span *next = first->right;
         first->pages += next->pages;
         span_unlink(next);
-        descriptor_give(spans, next);
+        descriptor_free(page_heap, next);
     }
     first->kind = (uint8_t)kind;
     segment->longest = first->pages;
@@ -72,7 +73,7 @@ void segment_summarize(struct segment *segment)
     }
 }
 
-bool segment_purge(struct spans *spans, struct segment *segment)
+bool segment_purge(struct page_heap *page_heap, struct segment *segment)
 {
     char *start = NULL, *end = NULL;
     EACH_SPAN(run, segment)
@@ -86,77 +87,78 @@ bool segment_purge(struct spans *spans, struct segment *segment)
      * system. */
     start = (char *)align_down((uintptr_t)start, os_page_size());
     end = (char *)align_up((uintptr_t)end, os_page_size());
-    if (!spans->provider->purge(spans->provider, start, (size_t)(end - start)))
+    if (!page_heap->provider->purge(page_heap->provider, start, (size_t)(end - start)))
         return false;
-    segment_cache_cleaned(&spans->cache, segment);
-    segment_unite(spans, segment, SPAN_CLEAN);
+    segment_cache_cleaned(&page_heap->cache, segment);
+    segment_unite(page_heap, segment, SPAN_CLEAN);
     return true;
 }
 
 /* ---- Between the list and the cache ---- */
 
-void segment_list(struct spans *spans, struct segment *segment)
+void segment_list(struct page_heap *page_heap, struct segment *segment)
 {
-    list_push(&spans->segments, &segment->link);
-    GAUGE_ADD(spans->segment_pages, segment->pages);
-    spans_note_peak(spans);
-    spans->empty_segments++;
+    list_push(&page_heap->segments, &segment->link);
+    GAUGE_ADD(page_heap->segment_pages, segment->pages);
+    page_heap_note_peak(page_heap);
+    page_heap->empty_segments++;
     EACH_SPAN(run, segment)
-    runs_add(runs_of(spans, run), run);
+    runs_add(runs_of(page_heap, run), run);
 }
 
 /* Says in smaps what a segment is now; see SNUG_NAMES. */
-static void segment_name(const struct spans *spans, const struct segment *segment, const char *name)
+static void segment_name(const struct page_heap *page_heap, const struct segment *segment,
+                         const char *name)
 {
-    if (spans->provider == &provider_os)
+    if (page_heap->provider == &provider_os)
         mapping_name(segment->start, segment->pages << PAGE_SHIFT, name);
 }
 
-static void cache_segment(struct spans *spans, struct segment *segment)
+static void cache_segment(struct page_heap *page_heap, struct segment *segment)
 {
-    segment_cache_put(&spans->cache, segment, spans->now());
-    segment_name(spans, segment, "snug cache");
+    segment_cache_put(&page_heap->cache, segment, page_heap->now());
+    segment_name(page_heap, segment, "snug cache");
     COUNT(segments_cached, 1);
-    spans_shrink_cache(spans, false);
+    page_heap_shrink_cache(page_heap, false);
 }
 
-static void count_reused(const struct spans *spans, const struct segment *segment)
+static void count_reused(const struct page_heap *page_heap, const struct segment *segment)
 {
-    segment_name(spans, segment, "snug heap");
+    segment_name(page_heap, segment, "snug heap");
     COUNT(segments_reused, 1);
 }
 
-void segment_retire(struct spans *spans, struct segment *segment)
+void segment_retire(struct page_heap *page_heap, struct segment *segment)
 {
     EACH_SPAN(run, segment)
-    runs_remove(runs_of(spans, run), run);
+    runs_remove(runs_of(page_heap, run), run);
     list_remove(&segment->link);
-    GAUGE_ADD(spans->segment_pages, -segment->pages);
-    spans->empty_segments--;
+    GAUGE_ADD(page_heap->segment_pages, -segment->pages);
+    page_heap->empty_segments--;
     segment_summarize(segment);
     /* The page tables that a purge in parts leaves behind would keep huge pages out of it. */
-    if (segment->loosened && segment->dirty_pages == 0 && segment_drop(spans, segment))
+    if (segment->huge_split && segment->dirty_pages == 0 && segment_drop(page_heap, segment))
         return;
-    cache_segment(spans, segment);
+    cache_segment(page_heap, segment);
 }
 
-void spans_list_cached(struct spans *spans)
+void page_heap_list_cached(struct page_heap *page_heap)
 {
     for (;;) {
-        struct segment *segment = segment_cache_oldest(&spans->cache);
+        struct segment *segment = segment_cache_oldest(&page_heap->cache);
         if (segment == NULL)
             return;
-        segment_cache_remove(&spans->cache, segment);
-        list_push(&spans->segments, &segment->link);
-        GAUGE_ADD(spans->segment_pages, segment->pages);
+        segment_cache_remove(&page_heap->cache, segment);
+        list_push(&page_heap->segments, &segment->link);
+        GAUGE_ADD(page_heap->segment_pages, segment->pages);
     }
 }
 
 /* ---- To and from the provider ---- */
 
-void segment_want_huge(struct spans *spans, struct segment *segment, bool huge)
+void segment_want_huge(struct page_heap *page_heap, struct segment *segment, bool huge)
 {
-    const struct provider *provider = spans->provider;
+    const struct provider *provider = page_heap->provider;
     if (provider->want_huge == NULL)
         return;
     bool has = provider->want_huge(provider, segment->start, segment_bytes(segment), huge);
@@ -165,54 +167,54 @@ void segment_want_huge(struct spans *spans, struct segment *segment, bool huge)
 }
 
 /* `shared`: it is for many blocks. A program may touch little of a large one. */
-static bool segment_add(struct spans *spans, size_t pages, bool shared)
+static bool segment_add(struct page_heap *page_heap, size_t pages, bool shared)
 {
-    struct span *run = descriptor_take(spans);
+    struct span *run = descriptor_alloc(page_heap);
     if (run == NULL)
         return false;
-    struct segment *segment = segment_new(spans, spans->provider, spans->meta, pages);
+    struct segment *segment = segment_new(page_heap, page_heap->provider, page_heap->meta, pages);
     if (segment == NULL) {
-        descriptor_give(spans, run);
+        descriptor_free(page_heap, run);
         return false;
     }
     *run = (struct span){.start = segment->start,
                          .segment = segment,
                          .pages = (uint32_t)segment->pages,
-                         .kind = spans->provider->unclean ? SPAN_DIRTY : SPAN_CLEAN,
+                         .kind = page_heap->provider->unclean ? SPAN_DIRTY : SPAN_CLEAN,
                          .units = run->units};
     span_link_only(run);
-    const struct provider *provider = spans->provider;
+    const struct provider *provider = page_heap->provider;
     if (shared)
-        segment_want_huge(spans, segment, true);
+        segment_want_huge(page_heap, segment, true);
     if (provider->prepare != NULL)
         provider->prepare(provider, segment->start, segment_bytes(segment));
-    segment_list(spans, segment);
-    spans->fresh = segment->start;
-    spans->fresh_end = segment_end(segment);
+    segment_list(page_heap, segment);
+    page_heap->fresh = segment->start;
+    page_heap->fresh_end = segment_end(segment);
     return true;
 }
 
-bool segment_drop(struct spans *spans, struct segment *segment)
+bool segment_drop(struct page_heap *page_heap, struct segment *segment)
 {
     struct span *run =
-        segment_unite(spans, segment, segment->dirty_pages == 0 ? SPAN_CLEAN : SPAN_DIRTY);
+        segment_unite(page_heap, segment, segment->dirty_pages == 0 ? SPAN_CLEAN : SPAN_DIRTY);
     /* Before it is unmapped: another thread may be given the same addresses at once. */
     page_map_set_entry(run->start, entry_freed(run->former_bytes));
-    if (!segment_free(spans->provider, spans->meta, segment))
+    if (!segment_free(page_heap->provider, page_heap->meta, segment))
         return false;
-    descriptor_give(spans, run);
+    descriptor_free(page_heap, run);
     return true;
 }
 
-size_t spans_shrink_cache(struct spans *spans, bool all)
+size_t page_heap_shrink_cache(struct page_heap *page_heap, bool all)
 {
-    struct segment_cache *cache = &spans->cache;
-    size_t pages = size_max(options.cache_bytes >> PAGE_SHIFT, spans->demand.wanted);
+    struct segment_cache *cache = &page_heap->cache;
+    size_t pages = size_max(options.cache_bytes >> PAGE_SHIFT, page_heap->retention.wanted);
     struct segment_cache_bounds bounds = {options.cache_segments, pages,
                                           options_nanoseconds(options.cache_age)};
     if (options.purge_delay == DELAY_NEVER)
         bounds.pages = SIZE_MAX;
-    uint64_t now = spans->now();
+    uint64_t now = page_heap->now();
     size_t gone = 0;
     for (;;) {
         struct segment *segment =
@@ -221,10 +223,10 @@ size_t spans_shrink_cache(struct spans *spans, bool all)
             return gone;
         size_t dirty = segment->dirty_pages, length = segment->pages;
         segment_cache_remove(cache, segment);
-        if (segment_drop(spans, segment)) {
+        if (segment_drop(page_heap, segment)) {
             gone += length;
             if (dirty != 0 && !all)
-                demand_purged(&spans->demand, dirty, now);
+                retention_released(&page_heap->retention, dirty, now);
             continue;
         }
         /* The provider cannot, too many mappings for one. Then the pages go, later, as others do,
@@ -236,111 +238,113 @@ size_t spans_shrink_cache(struct spans *spans, bool all)
 }
 
 /* For a request of so many pages. */
-static bool segment_reuse(struct spans *spans, struct segment *segment, size_t pages)
+static bool segment_reuse(struct page_heap *page_heap, struct segment *segment, size_t pages)
 {
     if (segment == NULL)
         return false;
-    count_reused(spans, segment);
+    count_reused(page_heap, segment);
     /* As if it were new: perhaps it had to do without, or was one block. */
     if (segment->undeclined || (!segment->huge_pages && pages <= segment->pages / 2))
-        segment_want_huge(spans, segment, options.huge_pages == HUGE_PAGES_ALWAYS);
-    segment_list(spans, segment);
+        segment_want_huge(page_heap, segment, options.huge_pages == HUGE_PAGES_ALWAYS);
+    segment_list(page_heap, segment);
     return true;
 }
 
-bool spans_grow_dirty(struct spans *spans, size_t pages)
+bool page_heap_grow_dirty(struct page_heap *page_heap, size_t pages)
 {
-    return segment_reuse(spans, segment_cache_take_dirty(&spans->cache, pages), pages);
+    return segment_reuse(page_heap, segment_cache_take_dirty(&page_heap->cache, pages), pages);
 }
 
-bool spans_grow(struct spans *spans, size_t pages)
+bool page_heap_grow(struct page_heap *page_heap, size_t pages)
 {
-    if (segment_reuse(spans, segment_cache_take(&spans->cache, pages), pages))
+    if (segment_reuse(page_heap, segment_cache_take(&page_heap->cache, pages), pages))
         return true;
-    size_t wanted = segment_pages_wanted(spans, pages);
+    size_t wanted = segment_pages_wanted(page_heap, pages);
     wanted = size_max(wanted, bytes_to_pages(options.prefault));
     if (wanted > SEGMENT_PAGES_FIRST)
         wanted = align_up(wanted, SEGMENT_PAGES_STEP);
-    if (segment_add(spans, size_max(pages, wanted), pages <= wanted))
+    if (segment_add(page_heap, size_max(pages, wanted), pages <= wanted))
         return true;
-    if (segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST), false))
+    if (segment_add(page_heap, align_up(pages, SEGMENT_PAGES_LEAST), false))
         return true;
     /* Perhaps what waits in the cache, in pieces too small for this, is what is missing. */
-    return spans->cache.count != 0 && (spans_shrink_cache(spans, true), true) &&
-           segment_add(spans, align_up(pages, SEGMENT_PAGES_LEAST), false);
+    return page_heap->cache.count != 0 && (page_heap_shrink_cache(page_heap, true), true) &&
+           segment_add(page_heap, align_up(pages, SEGMENT_PAGES_LEAST), false);
 }
 
-void spans_prepare(struct spans *spans)
+void page_heap_prepare(struct page_heap *page_heap)
 {
-    lock_take(&spans->lock);
-    spans_grow(spans, 1);
-    lock_release(&spans->lock);
+    lock_acquire(&page_heap->lock);
+    page_heap_grow(page_heap, 1);
+    lock_release(&page_heap->lock);
 }
 
 /* ---- Whole ranges ---- */
 
 /* Makes a cached segment that was taken out the range that `span` describes. */
-static void segment_to_range(struct spans *spans, struct segment *segment, struct span *span)
+static void segment_to_range(struct page_heap *page_heap, struct segment *segment,
+                             struct span *span)
 {
     bool zero = segment->dirty_pages == 0;
-    descriptor_give(spans, segment_unite(spans, segment, SPAN_CLEAN));
+    descriptor_free(page_heap, segment_unite(page_heap, segment, SPAN_CLEAN));
     *span = (struct span){.start = segment->start,
-                          .owner = spans,
+                          .owner = page_heap,
                           .pages = (uint32_t)segment->pages,
                           .kind = SPAN_HUGE,
                           .zero = zero,
                           .units = span->units};
-    segment_forget(spans->meta, segment);
+    segment_forget(page_heap->meta, segment);
 }
 
-static bool range_from_provider(struct spans *spans, struct span *span, size_t bytes,
+static bool range_from_provider(struct page_heap *page_heap, struct span *span, size_t bytes,
                                 size_t alignment)
 {
-    char *start = provider_take_block(spans->provider, bytes, alignment);
-    if (start == NULL && spans->cache.count != 0 &&
-        provider_might_take(spans->provider, bytes, spans->cache.pages << PAGE_SHIFT)) {
-        spans_shrink_cache(spans, true);
-        start = provider_take_block(spans->provider, bytes, alignment);
+    char *start = provider_take_block(page_heap->provider, bytes, alignment);
+    if (start == NULL && page_heap->cache.count != 0 &&
+        provider_might_take(page_heap->provider, bytes, page_heap->cache.pages << PAGE_SHIFT)) {
+        page_heap_shrink_cache(page_heap, true);
+        start = provider_take_block(page_heap->provider, bytes, alignment);
     }
     if (start == NULL)
         return false;
     *span = (struct span){.start = start,
-                          .owner = spans,
+                          .owner = page_heap,
                           .pages = (uint32_t)(bytes >> PAGE_SHIFT),
                           .kind = SPAN_HUGE,
-                          .zero = !spans->provider->unclean,
+                          .zero = !page_heap->provider->unclean,
                           .units = span->units};
     return true;
 }
 
-bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size_t alignment)
+bool page_heap_alloc_range(struct page_heap *page_heap, struct span *span, size_t bytes,
+                           size_t alignment)
 {
     size_t pages = bytes >> PAGE_SHIFT;
     struct segment *segment =
-        segment_cache_take_whole(&spans->cache, pages, pages + pages / 8, alignment);
+        segment_cache_take_whole(&page_heap->cache, pages, pages + pages / 8, alignment);
     if (segment == NULL)
-        return range_from_provider(spans, span, bytes, alignment);
-    count_reused(spans, segment);
-    segment_to_range(spans, segment, span);
+        return range_from_provider(page_heap, span, bytes, alignment);
+    count_reused(page_heap, segment);
+    segment_to_range(page_heap, segment, span);
     return true;
 }
 
-void spans_give_range(struct spans *spans, struct span *span)
+void page_heap_free_range(struct page_heap *page_heap, struct span *span)
 {
     char *start = span->start;
     size_t pages = span->pages;
-    struct segment *segment = segment_of_range(spans, spans->meta, start, pages);
+    struct segment *segment = segment_of_range(page_heap, page_heap->meta, start, pages);
     if (segment == NULL) {
-        if (!spans->provider->give(spans->provider, start, pages << PAGE_SHIFT))
-            spans->provider->purge(spans->provider, start, pages << PAGE_SHIFT);
-        descriptor_give(spans, span);
+        if (!page_heap->provider->give(page_heap->provider, start, pages << PAGE_SHIFT))
+            page_heap->provider->purge(page_heap->provider, start, pages << PAGE_SHIFT);
+        descriptor_free(page_heap, span);
         return;
     }
-    segment->undeclined = spans->provider->take_block != NULL;
+    segment->undeclined = page_heap->provider->take_block != NULL;
     span->kind = SPAN_DIRTY;
     span->segment = segment;
     span->former_bytes = pages << PAGE_SHIFT;
     span_link_only(span);
     segment_summarize(segment);
-    cache_segment(spans, segment);
+    cache_segment(page_heap, segment);
 }

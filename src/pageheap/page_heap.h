@@ -19,17 +19,17 @@
  *
  * Thread-safe; takes RANK_SPANS, and RANK_META inside.
  */
-#ifndef SNUG_SPAN_SPAN_H
-#define SNUG_SPAN_SPAN_H
+#ifndef SNUG_PAGEHEAP_PAGE_HEAP_H
+#define SNUG_PAGEHEAP_PAGE_HEAP_H
 
 #include "base/list.h"
 #include "base/peek.h"
 #include "meta/meta.h"
+#include "pageheap/huge_price.h"
+#include "pageheap/large_table.h"
+#include "pageheap/segment_cache.h"
 #include "platform/lock.h"
-#include "segment/segment_cache.h"
-#include "span/demand.h"
-#include "span/huge_price.h"
-#include "span/large_table.h"
+#include "retention/retention.h"
 
 enum span_kind {
     SPAN_DIRTY, /* free, with leftovers in it */
@@ -90,7 +90,7 @@ struct freed_blocks {
     unsigned next;
 };
 
-struct spans {
+struct page_heap {
     struct lock lock;
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
     /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
@@ -118,7 +118,7 @@ struct spans {
     size_t mapped_peak;         /* most of segment_pages + cache.pages + huge_pages */
     size_t used_peak;           /* most of used_pages + huge_pages */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
-    struct demand demand;
+    struct retention retention;
     struct huge_price huge_price;
     struct zero_asked {
         uint32_t wait;   /* so many short blocks are made zero by hand without asking */
@@ -126,83 +126,86 @@ struct spans {
     } zero_asked;
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
     const char *fresh_end;
-    uint64_t tick_due; /* when spans_tick has something to do; UINT64_MAX: never */
+    uint64_t tick_due; /* when page_heap_tick has something to do; UINT64_MAX: never */
 };
 
-void spans_init(struct spans *spans, const struct provider *provider);
+void page_heap_init(struct page_heap *page_heap, const struct provider *provider);
 
 /* Raises the peaks to what there is now. The lock must be held. */
-static inline void spans_note_peak(struct spans *spans)
+static inline void page_heap_note_peak(struct page_heap *page_heap)
 {
-    GAUGE_RAISE(spans->mapped_peak, spans->segment_pages + spans->cache.pages + spans->huge_pages);
-    GAUGE_RAISE(spans->used_peak, spans->used_pages + spans->huge_pages);
+    GAUGE_RAISE(page_heap->mapped_peak,
+                page_heap->segment_pages + page_heap->cache.pages + page_heap->huge_pages);
+    GAUGE_RAISE(page_heap->used_peak, page_heap->used_pages + page_heap->huge_pages);
 }
 
 /* Makes the first segment, if there is memory for it yet. */
-void spans_prepare(struct spans *spans);
+void page_heap_prepare(struct page_heap *page_heap);
 
 /* Takes `pages` pages at a multiple of `alignment` bytes (a power of two, at least PAGE_BYTES).
  * `span`, which the caller brings with `units` filled in, becomes their descriptor, and every page
  * leads to it. False: no memory, and nothing has changed. */
-bool span_take(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
-               size_t alignment);
+bool span_alloc(struct page_heap *page_heap, struct span *span, enum span_kind kind, size_t pages,
+                size_t alignment);
 
 /* The same for a span of which every page will be touched, one soon after the other: it may be made
  * of huge pages. See span_packed.c. */
-bool span_take_packed(struct spans *spans, struct span *span, enum span_kind kind, size_t pages,
-                      size_t alignment);
+bool span_alloc_packed(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                       size_t pages, size_t alignment);
 
 /* The same, but only of memory that is kept: false if what is dirty does not fit. */
-bool span_take_kept(struct spans *spans, struct span *span, enum span_kind kind, size_t pages);
+bool span_alloc_kept(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                     size_t pages);
 
-/* Frees a span that span_take gave; the descriptor goes with it. `object_bytes` is the size of the
+/* Frees a span that span_alloc gave; the descriptor goes with it. `object_bytes` is the size of the
  * objects that were in it, for messages about later misuse. The pages' class bytes must be 0. */
-void span_give(struct spans *spans, struct span *span, size_t object_bytes);
+void span_free(struct page_heap *page_heap, struct span *span, size_t object_bytes);
 
 /* The same for a caller that holds the lock. */
-void span_free_locked(struct spans *spans, struct span *span, size_t object_bytes);
+void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes);
 
 /* Notes that a block is no longer where it was. The lock must be held. */
-static inline void spans_note_freed(struct spans *spans, const char *start, size_t bytes)
+static inline void page_heap_note_freed(struct page_heap *page_heap, const char *start,
+                                        size_t bytes)
 {
-    struct freed_blocks *freed = &spans->freed;
+    struct freed_blocks *freed = &page_heap->freed;
     freed->last[freed->next++ % SPANS_FREED] = (struct freed_block){(uintptr_t)start, bytes};
 }
 
 /* The span in a segment that an address is in, found by walking; NULL if none is. The lock must be
  * held. */
-struct span *span_around(const struct spans *spans, uintptr_t address);
+struct span *span_around(const struct page_heap *page_heap, uintptr_t address);
 
 /* Makes a span longer in place, if what follows it is free. */
-bool span_extend(struct spans *spans, struct span *span, size_t pages);
+bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages);
 
 /* Makes a span shorter and frees the rest. False: no memory for a descriptor; as before. */
-bool span_shrink(struct spans *spans, struct span *span, size_t pages);
+bool span_shrink(struct page_heap *page_heap, struct span *span, size_t pages);
 
 /* ---- What is kept (span_purge.c) ---- */
 
 /* Free pages that occupy memory. The lock must be held. */
-static inline size_t spans_kept_pages(const struct spans *spans)
+static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
 {
-    return spans->dirty.pages + spans->cache.dirty_pages;
+    return page_heap->dirty.pages + page_heap->cache.dirty_pages;
 }
 
 /* Purges free runs until at most `keep_pages` are dirty, and with 0 gives empty segments back.
  * Returns the bytes that went to the system. */
-size_t spans_purge(struct spans *spans, size_t keep_pages);
+size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages);
 
 /* Purges what is kept beyond its bound. The lock must be held. */
-void spans_keep_bound(struct spans *spans);
+void page_heap_keep_bound(struct page_heap *page_heap);
 
 /* Lets the bound of what is kept shrink by what was not needed, and old empty segments go. To be
  * called on slow paths when it is due: no thread of snug's own does it. */
-void spans_tick(struct spans *spans);
+void page_heap_tick(struct page_heap *page_heap);
 
-static inline bool spans_tick_is_due(const struct spans *spans)
+static inline bool page_heap_tick_is_due(const struct page_heap *page_heap)
 {
     /* relaxed: a hint; mostly there is nothing to do, and the clock is not read */
-    uint64_t due = __atomic_load_n(&spans->tick_due, __ATOMIC_RELAXED);
-    return UNLIKELY(due != UINT64_MAX) && spans->now() >= due;
+    uint64_t due = __atomic_load_n(&page_heap->tick_due, __ATOMIC_RELAXED);
+    return UNLIKELY(due != UINT64_MAX) && page_heap->now() >= due;
 }
 
 /* Whether huge pages were asked for where a span is. A hint: it needs no lock. */
@@ -213,29 +216,30 @@ static inline bool span_has_huge_pages(const struct span *span)
 
 /* To be called before parts of a span in use are purged: where it is there should be no huge pages
  * any more. Takes the lock. */
-void span_loosen(struct spans *spans, const struct span *span);
+void span_split_huge(struct page_heap *page_heap, const struct span *span);
 
 /* ---- Whole ranges, for huge blocks (span_segment.c) ---- */
 
 /* A range of `bytes` or, from the cache, up to an eighth more, at a multiple of `alignment`, which
  * `span` then describes; false: no memory. The lock must be held. */
-bool spans_take_range(struct spans *spans, struct span *span, size_t bytes, size_t alignment);
+bool page_heap_alloc_range(struct page_heap *page_heap, struct span *span, size_t bytes,
+                           size_t alignment);
 
 /* Takes a range back, and the span with it: into the cache, or to the provider. What is kept may be
  * beyond its bound then. The lock must be held. */
-void spans_give_range(struct spans *spans, struct span *span);
+void page_heap_free_range(struct page_heap *page_heap, struct span *span);
 
 /* Frees every span at once, huge ones included. With `keep`, as much memory stays as if they had
  * been freed one by one; without, all of it goes back. Slabs and cells that lay in it must be
- * forgotten too. (spans_clear.c) */
-void spans_clear(struct spans *spans, bool keep);
+ * forgotten too. (page_heap_clear.c) */
+void page_heap_clear(struct page_heap *page_heap, bool keep);
 
 /* Makes a segment of memory that no provider gave, at page boundaries. False: no memory for its
- * descriptors. (spans_clear.c) */
-bool spans_adopt(struct spans *spans, char *start, size_t bytes);
+ * descriptors. (page_heap_clear.c) */
+bool page_heap_adopt(struct page_heap *page_heap, char *start, size_t bytes);
 
 /* Walks all of it. NULL if every invariant holds, otherwise what does not. */
-const char *spans_check(struct spans *spans);
+const char *page_heap_check(struct page_heap *page_heap);
 
 /* Runs in bins (runs.c). */
 void runs_init(struct runs *runs);
@@ -264,9 +268,9 @@ static inline bool span_is_free(const struct span *span)
 }
 
 /* The spans that a span is one of; so every pointer leads to its heap. */
-static inline struct spans *span_home(const struct span *span)
+static inline struct page_heap *span_home(const struct span *span)
 {
-    return span->segment != NULL ? span->segment->spans : (struct spans *)span->owner;
+    return span->segment != NULL ? span->segment->page_heap : (struct page_heap *)span->owner;
 }
 
 #endif

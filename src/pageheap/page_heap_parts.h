@@ -3,30 +3,30 @@
  * span_segment.c has the segments and their cache, span_purge.c gives back. Not for other layers.
  * The lock of the spans must be held for all of it.
  */
-#ifndef SNUG_SPAN_SPAN_RUNS_H
-#define SNUG_SPAN_SPAN_RUNS_H
+#ifndef SNUG_PAGEHEAP_PAGE_HEAP_PARTS_H
+#define SNUG_PAGEHEAP_PAGE_HEAP_PARTS_H
 
 #include "meta/page_map.h"
-#include "span/span.h"
+#include "pageheap/page_heap.h"
 
-static inline struct runs *runs_of(struct spans *spans, const struct span *run)
+static inline struct runs *runs_of(struct page_heap *page_heap, const struct span *run)
 {
-    return run->kind == SPAN_DIRTY ? &spans->dirty : &spans->clean;
+    return run->kind == SPAN_DIRTY ? &page_heap->dirty : &page_heap->clean;
 }
 
 /* A descriptor, or NULL. */
-static inline struct span *descriptor_take(struct spans *spans)
+static inline struct span *descriptor_alloc(struct page_heap *page_heap)
 {
-    struct span *span = meta_take_from(spans->meta, sizeof(*span));
+    struct span *span = meta_alloc_from(page_heap->meta, sizeof(*span));
     if (span != NULL)
         span->units = 1;
     return span;
 }
 _Static_assert(sizeof(struct span) <= META_LEAST, "a descriptor is the least block of metadata");
 
-static inline void descriptor_give(struct spans *spans, struct span *span)
+static inline void descriptor_free(struct page_heap *page_heap, struct span *span)
 {
-    meta_give_to(spans->meta, span, span->units * META_LEAST);
+    meta_free_to(page_heap->meta, span, span->units * META_LEAST);
 }
 
 /* Makes `span` the right neighbour of `left`, or the left one of `right`. */
@@ -78,15 +78,16 @@ struct found {
 };
 
 /* Puts a free run, which is in no bin, where it belongs, joined with its free neighbours. */
-void run_settle(struct spans *spans, struct span *run);
+void run_settle(struct page_heap *page_heap, struct span *run);
 
 /* Cuts `pages` pages at `start` out of a free run, as `span`, which is in no bin then and has its
  * place, its length and its kind. The run's descriptor goes on for what is left, or is given back.
  * False: no memory for another; nothing changed. */
-bool run_cut(struct spans *spans, struct span *run, struct span *span, char *start, size_t pages);
+bool run_cut(struct page_heap *page_heap, struct span *run, struct span *span, char *start,
+             size_t pages);
 
 /* Takes `pages` pages from that end of a free run at which a neighbour is to become longer. */
-void run_shorten(struct spans *spans, struct span *run, size_t pages, bool at_start);
+void run_shorten(struct page_heap *page_heap, struct span *run, size_t pages, bool at_start);
 
 /* The free run of any kind on the right of a span, or on its left; NULL if there is none. */
 struct span *run_beside(const struct span *span, bool right);
@@ -96,39 +97,39 @@ bool run_can_widen(const struct span *run, size_t pages);
 
 /* Makes a dirty run `pages` long by what is free beside it. The pages that were clean count as
  * dirty until the caller takes all, at once. */
-struct found run_widen(struct spans *spans, struct span *run, size_t pages);
+struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pages);
 
 /* ---- Finding one (run_find.c) ---- */
 
-struct found run_find(struct spans *spans, size_t pages, size_t alignment);
+struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignment);
 
 /* Only one that memory is paid for already: a dirty one, or one in the cache, or one with a dirty
  * part. */
-struct found run_find_kept(struct spans *spans, size_t pages, size_t alignment);
+struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t alignment);
 
 /* For a span that will be filled; see span_packed.c. */
-struct found run_find_packed(struct spans *spans, size_t pages, size_t alignment);
+struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment);
 
 /* ---- Segments (span_segment.c) ---- */
 
 /* Adds a segment, from the cache or from the provider, in which `pages` pages fit for sure. */
-bool spans_grow(struct spans *spans, size_t pages);
+bool page_heap_grow(struct page_heap *page_heap, size_t pages);
 
 /* Fills in what a segment without a page in use, whose runs are in no bin, says of them. */
 void segment_summarize(struct segment *segment);
 
 /* Puts such a segment into the list, and its runs into the bins. */
-void segment_list(struct spans *spans, struct segment *segment);
+void segment_list(struct page_heap *page_heap, struct segment *segment);
 
 /* Adds a segment from the cache of which `pages` pages in a row, or fewer, occupy memory. False:
  * none there is dirty. */
-bool spans_grow_dirty(struct spans *spans, size_t pages);
+bool page_heap_grow_dirty(struct page_heap *page_heap, size_t pages);
 
 /* Moves a segment without a page in use from the list to the cache. */
-void segment_retire(struct spans *spans, struct segment *segment);
+void segment_retire(struct page_heap *page_heap, struct segment *segment);
 
 /* Purges a segment in the cache that has dirty pages. False: the provider refused. */
-bool segment_purge(struct spans *spans, struct segment *segment);
+bool segment_purge(struct page_heap *page_heap, struct segment *segment);
 
 /* Notes whether there are huge pages, or will be. */
 static inline void segment_has_huge(struct segment *segment, bool has)
@@ -138,38 +139,39 @@ static inline void segment_has_huge(struct segment *segment, bool has)
 }
 
 /* Asks for huge pages, or says that there should be none. */
-void segment_want_huge(struct spans *spans, struct segment *segment, bool huge);
+void segment_want_huge(struct page_heap *page_heap, struct segment *segment, bool huge);
 
 /* Gives a segment that is in no list, and whose runs are in no bin, back to the provider. False: it
  * refused, and the segment is as before, but for being one run. */
-bool segment_drop(struct spans *spans, struct segment *segment);
+bool segment_drop(struct page_heap *page_heap, struct segment *segment);
 
-/* Moves all segments of the cache to the list, their runs into no bin; for spans_clear. */
-void spans_list_cached(struct spans *spans);
+/* Moves all segments of the cache to the list, their runs into no bin; for page_heap_clear. */
+void page_heap_list_cached(struct page_heap *page_heap);
 
 /* Makes segments leave the cache that it has no room for, or, with `all`, all of them. Returns the
  * pages that went to the system by that. */
-size_t spans_shrink_cache(struct spans *spans, bool all);
+size_t page_heap_shrink_cache(struct page_heap *page_heap, bool all);
 
 /* How many dirty pages may be kept now (span_purge.c). */
-size_t spans_bound(const struct spans *spans);
+size_t page_heap_bound(const struct page_heap *page_heap);
 
 /* Takes note of a change in what is kept or in use. */
-static inline void spans_see_demand(struct spans *spans)
+static inline void page_heap_see(struct page_heap *page_heap)
 {
-    demand_see(&spans->demand, spans_kept_pages(spans), spans->used_pages + spans->huge_pages);
+    retention_see(&page_heap->retention, page_heap_kept_pages(page_heap),
+                  page_heap->used_pages + page_heap->huge_pages);
 }
 
 /* To be called when so many pages were taken. If they were clean, not those that are kept, more of
  * the kept ones may have to go. */
-static inline void spans_took(struct spans *spans, size_t pages, bool clean)
+static inline void page_heap_note_alloc(struct page_heap *page_heap, size_t pages, bool clean)
 {
-    if (UNLIKELY(clean && spans->demand.ghosts != 0))
-        demand_missed(&spans->demand, pages, spans->now());
+    if (UNLIKELY(clean && page_heap->retention.ghosts != 0))
+        retention_missed(&page_heap->retention, pages, page_heap->now());
     if (clean)
-        spans_keep_bound(spans);
+        page_heap_keep_bound(page_heap);
     else
-        spans_see_demand(spans);
+        page_heap_see(page_heap);
 }
 
 #endif

@@ -6,45 +6,45 @@
  *
  * Thread-safe; takes RANK_SPANS.
  */
-#ifndef SNUG_SPAN_LARGE_H
-#define SNUG_SPAN_LARGE_H
+#ifndef SNUG_PAGEHEAP_LARGE_H
+#define SNUG_PAGEHEAP_LARGE_H
 
 #include "meta/misuse.h"
-#include "span/span.h"
+#include "pageheap/page_heap.h"
 
 #define GROWN_MOST MIB
 
 /* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. Behind its
  * first `*dirty` bytes it is known to be zero. */
-void *large_take(struct spans *spans, size_t bytes, size_t alignment, size_t *dirty);
+void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
 
 /* The same for a block that was shorter before, and will probably be longer. */
-void *large_take_grown(struct spans *spans, size_t bytes, size_t *dirty);
+void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);
 
 /* Makes the first `bytes` of a block zero, of cells or a large one, which the caller has just been
  * given. What has hardly been touched, or is long, the system makes zero for less than it takes to
  * write. Takes no lock. (span_zero.c) */
-void block_zero(struct spans *spans, void *block, size_t bytes);
+void block_zero(struct page_heap *page_heap, void *block, size_t bytes);
 
 /* Frees the block at `address`, unless the result says that there is none. */
-struct misuse large_give(struct spans *spans, uintptr_t address);
+struct misuse large_free(struct page_heap *page_heap, uintptr_t address);
 
 /* The bytes that may be used of the block at `address`, or what is wrong with the address. */
-struct misuse large_usable(struct spans *spans, uintptr_t address, size_t *bytes);
+struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_t *bytes);
 
 /* Resizes a block without copying: in place, or by remapping. NULL if that cannot be done: then it
  * is as before. The address must be one for which large_usable finds a block. */
-void *large_resize(struct spans *spans, uintptr_t address, size_t bytes);
+void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes);
 
-/* Frees all huge blocks; for spans_clear. The lock must be held. */
-void large_clear_locked(struct spans *spans);
+/* Frees all huge blocks; for page_heap_clear. The lock must be held. */
+void large_clear_locked(struct page_heap *page_heap);
 
 /* Whether a large block begins at an address, or whether it lies in this memory at all, found by
  * walking. Both take the lock. */
-bool large_has(struct spans *spans, uintptr_t address);
-bool large_covers(struct spans *spans, uintptr_t address);
+bool large_has(struct page_heap *page_heap, uintptr_t address);
+bool large_covers(struct page_heap *page_heap, uintptr_t address);
 
 /* What is wrong with an address that no slab and no large object begins at. */
-struct misuse large_misuse(struct spans *spans, uintptr_t address);
+struct misuse large_misuse(struct page_heap *page_heap, uintptr_t address);
 
 #endif

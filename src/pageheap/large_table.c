@@ -1,10 +1,10 @@
 /*
  * Descriptors of large blocks by address. See large_table.h.
  */
-#include "span/large_table.h"
+#include "pageheap/large_table.h"
 
+#include "pageheap/page_heap.h"
 #include "platform/check.h"
-#include "span/span.h"
 
 enum { LOG_LEAST = 6 };
 
@@ -32,7 +32,7 @@ static struct span **slots_new(struct meta *meta, size_t bytes)
 {
     if (bytes > META_MOST)
         return meta->grows ? meta_map(bytes) : NULL;
-    struct span **slots = meta_take_from(meta, bytes);
+    struct span **slots = meta_alloc_from(meta, bytes);
     for (size_t i = 0; slots != NULL && i < bytes / sizeof(*slots); i++)
         slots[i] = NULL;
     return slots;
@@ -55,7 +55,7 @@ static bool table_grow(struct large_table *table, struct meta *meta)
         if (old.slots[i] != NULL)
             slots_put(table, old.slots[i]);
     if (sizeof(*slots) << old.log <= META_MOST)
-        meta_give_to(meta, old.slots, sizeof(*slots) << old.log);
+        meta_free_to(meta, old.slots, sizeof(*slots) << old.log);
     return true;
 }
 

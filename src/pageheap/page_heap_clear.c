@@ -9,20 +9,20 @@
  *
  * Cost: O(segments + spans), and a page map entry for each page.
  */
+#include "pageheap/large.h"
+#include "pageheap/page_heap_parts.h"
 #include "platform/check.h"
-#include "span/large.h"
-#include "span/span_runs.h"
 #include "stats/stats.h"
 
 /* Makes a span, and what follows it up to the next clean run, one dirty run, which is in no bin. */
-static void run_of_all(struct spans *spans, struct span *first)
+static void run_of_all(struct page_heap *page_heap, struct span *first)
 {
     size_t pages = first->pages;
     while (first->right != NULL && first->right->kind != SPAN_CLEAN) {
         struct span *next = first->right;
         pages += next->pages;
         span_unlink(next);
-        descriptor_give(spans, next);
+        descriptor_free(page_heap, next);
     }
     page_map_fill_classes(first->start, pages, 0);
     page_map_fill_entries(first->start, pages, entry_freed(0));
@@ -32,79 +32,81 @@ static void run_of_all(struct spans *spans, struct span *first)
     list_init(&first->link);
 }
 
-static void segment_empty(struct spans *spans, struct segment *segment)
+static void segment_empty(struct page_heap *page_heap, struct segment *segment)
 {
     EACH_SPAN(span, segment)
     if (span->kind != SPAN_CLEAN)
-        run_of_all(spans, span);
+        run_of_all(page_heap, span);
     segment->used_pages = 0;
     segment_summarize(segment);
 }
 
-bool spans_adopt(struct spans *spans, char *start, size_t bytes)
+bool page_heap_adopt(struct page_heap *page_heap, char *start, size_t bytes)
 {
-    struct segment *segment = meta_take_from(spans->meta, sizeof(*segment));
-    struct span *run = meta_take_from(spans->meta, sizeof(*run));
+    struct segment *segment = meta_alloc_from(page_heap->meta, sizeof(*segment));
+    struct span *run = meta_alloc_from(page_heap->meta, sizeof(*run));
     if (segment == NULL || run == NULL || !page_map_reserve(start, bytes))
         return false; /* what was taken is lost: the heap cannot be made */
-    *segment = (struct segment){.spans = spans, .start = start, .pages = bytes >> PAGE_SHIFT};
+    *segment =
+        (struct segment){.page_heap = page_heap, .start = start, .pages = bytes >> PAGE_SHIFT};
     *run = (struct span){.start = start,
                          .segment = segment,
                          .pages = (uint32_t)segment->pages,
                          .kind = SPAN_DIRTY,
                          .units = 1};
-    lock_take(&spans->lock);
+    lock_acquire(&page_heap->lock);
     span_link_only(run);
-    segment_list(spans, segment);
-    lock_release(&spans->lock);
+    segment_list(page_heap, segment);
+    lock_release(&page_heap->lock);
     return true;
 }
 
 /* Puts an emptied segment where it belongs: into the list if that has none yet, into the cache, or
  * back to the provider if more would be kept with it than `bound`, in dirty pages. */
-static void segment_place(struct spans *spans, struct segment *segment, bool keep, size_t bound)
+static void segment_place(struct page_heap *page_heap, struct segment *segment, bool keep,
+                          size_t bound)
 {
     size_t dirty = segment->dirty_pages;
-    if (!keep || spans_kept_pages(spans) + dirty > bound) {
-        if (segment_drop(spans, segment)) {
-            demand_purged(&spans->demand, dirty, spans->now());
+    if (!keep || page_heap_kept_pages(page_heap) + dirty > bound) {
+        if (segment_drop(page_heap, segment)) {
+            retention_released(&page_heap->retention, dirty, page_heap->now());
             return;
         }
         segment->dirty_pages = dirty == 0 ? 0 : (uint32_t)segment->pages;
     }
-    if (spans->empty_segments == 0) {
-        segment_list(spans, segment);
+    if (page_heap->empty_segments == 0) {
+        segment_list(page_heap, segment);
     } else {
-        segment_cache_put(&spans->cache, segment, spans->now());
+        segment_cache_put(&page_heap->cache, segment, page_heap->now());
         COUNT(segments_cached, 1);
     }
 }
 
-void spans_clear(struct spans *spans, bool keep)
+void page_heap_clear(struct page_heap *page_heap, bool keep)
 {
-    lock_take(&spans->lock);
-    GAUGE_SET(spans->used_pages, 0);
-    spans->shared_pages = 0;
-    large_clear_locked(spans);
-    large_table_clear(&spans->large);
-    spans_list_cached(spans);
-    runs_init(&spans->dirty);
-    runs_init(&spans->clean);
-    GAUGE_SET(spans->large_count, 0);
-    GAUGE_SET(spans->large_requested, 0);
-    spans->empty_segments = 0;
-    size_t bound = spans_bound(spans);
-    for (struct list *node = spans->segments.next; node != &spans->segments;) {
+    lock_acquire(&page_heap->lock);
+    GAUGE_SET(page_heap->used_pages, 0);
+    page_heap->shared_pages = 0;
+    large_clear_locked(page_heap);
+    large_table_clear(&page_heap->large);
+    page_heap_list_cached(page_heap);
+    runs_init(&page_heap->dirty);
+    runs_init(&page_heap->clean);
+    GAUGE_SET(page_heap->large_count, 0);
+    GAUGE_SET(page_heap->large_requested, 0);
+    page_heap->empty_segments = 0;
+    size_t bound = page_heap_bound(page_heap);
+    for (struct list *node = page_heap->segments.next; node != &page_heap->segments;) {
         struct segment *segment = CONTAINER_OF(node, struct segment, link);
         node = node->next;
         list_remove(&segment->link);
-        GAUGE_ADD(spans->segment_pages, -segment->pages);
-        segment_empty(spans, segment);
-        segment_place(spans, segment, keep, bound);
+        GAUGE_ADD(page_heap->segment_pages, -segment->pages);
+        segment_empty(page_heap, segment);
+        segment_place(page_heap, segment, keep, bound);
     }
     if (keep) {
-        spans_shrink_cache(spans, false);
-        spans_keep_bound(spans);
+        page_heap_shrink_cache(page_heap, false);
+        page_heap_keep_bound(page_heap);
     }
-    lock_release(&spans->lock);
+    lock_release(&page_heap->lock);
 }

@@ -5,19 +5,19 @@
  * of a huge block that was freed becomes one, and an empty segment can serve as a huge block. The
  * page map has its leaves before a segment is used, so that nothing later can fail for their lack.
  */
-#ifndef SNUG_SEGMENT_SEGMENT_H
-#define SNUG_SEGMENT_SEGMENT_H
+#ifndef SNUG_PAGEHEAP_SEGMENT_H
+#define SNUG_PAGEHEAP_SEGMENT_H
 
 #include "base/list.h"
 #include "meta/meta.h"
 #include "provider/provider.h"
 
 struct span;
-struct spans;
+struct page_heap;
 
 struct segment {
-    struct list link;    /* in the heap's list of segments, or in its cache of empty ones */
-    struct spans *spans; /* that it belongs to */
+    struct list link;            /* in the heap's list of segments, or in its cache of empty ones */
+    struct page_heap *page_heap; /* that it belongs to */
     char *start;
     size_t pages;
     struct span *first;  /* the leftmost of the spans that tile it */
@@ -28,18 +28,19 @@ struct segment {
     uint32_t longest;     /* pages of the longest run of one kind in it */
     uint16_t uses;        /* its generation: how many times the cache has given it out again */
     bool huge_pages;      /* they were asked for */
-    bool loosened : 1;    /* and declined again, to purge parts of them */
+    bool huge_split : 1;  /* and declined again, to purge parts of them */
     bool undeclined : 1;  /* it was one block, for which the system may use them by itself */
 };
 _Static_assert(sizeof(struct segment) <= 2 * META_LEAST, "a block of metadata");
 
 /* A segment of `pages`, all zero, with its descriptor from `meta`; or NULL. */
-struct segment *segment_new(struct spans *spans, const struct provider *provider, struct meta *meta,
-                            size_t pages);
+struct segment *segment_new(struct page_heap *page_heap, const struct provider *provider,
+                            struct meta *meta, size_t pages);
 
 /* Makes a segment of `pages` at `start`, which the provider gave as a whole. NULL: no memory for
  * its descriptor or for the page map. */
-struct segment *segment_of_range(struct spans *spans, struct meta *meta, char *start, size_t pages);
+struct segment *segment_of_range(struct page_heap *page_heap, struct meta *meta, char *start,
+                                 size_t pages);
 
 /* Gives a segment back. False: the provider refused, and the segment is as before. */
 bool segment_free(const struct provider *provider, struct meta *meta, struct segment *segment);

@@ -11,8 +11,8 @@
  *
  * Not thread-safe: under the lock of the spans.
  */
-#ifndef SNUG_SPAN_LARGE_TABLE_H
-#define SNUG_SPAN_LARGE_TABLE_H
+#ifndef SNUG_PAGEHEAP_LARGE_TABLE_H
+#define SNUG_PAGEHEAP_LARGE_TABLE_H
 
 #include "base/common.h"
 

@@ -25,12 +25,12 @@
  * All sizes are in pages, all times in nanoseconds of the heap's clock, which is handed in. Not
  * thread-safe: under the lock of the spans.
  */
-#ifndef SNUG_SPAN_DEMAND_H
-#define SNUG_SPAN_DEMAND_H
+#ifndef SNUG_RETENTION_RETENTION_H
+#define SNUG_RETENTION_RETENTION_H
 
 #include "base/peek.h"
 
-struct demand {
+struct retention {
     size_t wanted; /* read without the lock, too: a hint */
     size_t ghosts;
     uint64_t ghosts_until; /* from then on nobody is missed any more */
@@ -41,29 +41,30 @@ struct demand {
 };
 
 /* How many free pages may be kept; SIZE_MAX if all. */
-size_t demand_bound(const struct demand *demand, size_t base, size_t in_use);
+size_t retention_bound(const struct retention *retention, size_t base, size_t in_use);
 
 /* So many pages went back to the system. */
-void demand_purged(struct demand *demand, size_t pages, uint64_t now);
+void retention_released(struct retention *retention, size_t pages, uint64_t now);
 
 /* So many clean pages were taken while there were ghosts. */
-void demand_missed(struct demand *demand, size_t pages, uint64_t now);
+void retention_missed(struct retention *retention, size_t pages, uint64_t now);
 
 /* To be called after every change of what is kept or in use. */
-static inline void demand_see(struct demand *demand, size_t kept, size_t in_use)
+static inline void retention_see(struct retention *retention, size_t kept, size_t in_use)
 {
-    if (kept < demand->low)
-        demand->low = kept;
-    if (in_use > demand->epoch_high) {
-        demand->epoch_high = in_use;
-        demand->high = size_max(demand->high, in_use);
+    if (kept < retention->low)
+        retention->low = kept;
+    if (in_use > retention->epoch_high) {
+        retention->epoch_high = in_use;
+        retention->high = size_max(retention->high, in_use);
     }
 }
 
 /* When the present epoch ends if nothing changes until then. */
-uint64_t demand_due(const struct demand *demand, size_t kept, size_t base);
+uint64_t retention_due(const struct retention *retention, size_t kept, size_t base);
 
 /* Ends the epoch if it is over. True: it was; the bound may be lower now. */
-bool demand_tick(struct demand *demand, size_t kept, size_t base, size_t in_use, uint64_t now);
+bool retention_tick(struct retention *retention, size_t kept, size_t base, size_t in_use,
+                    uint64_t now);
 
 #endif

@@ -8,8 +8,8 @@
  * taken.
  */
 #include "base/bits.h"
+#include "pageheap/page_heap.h"
 #include "platform/check.h"
-#include "span/span.h"
 
 /* How many runs of one bin are tried, or of the longest. */
 enum { TRIES = 8 };

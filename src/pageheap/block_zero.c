@@ -13,9 +13,9 @@
  */
 #include <string.h>
 
+#include "pageheap/large.h"
+#include "pageheap/page_heap_parts.h"
 #include "platform/memory.h"
-#include "span/large.h"
-#include "span/span_runs.h"
 
 /* Less than this is written in less time than the system needs. */
 #define SYSTEM_ZERO_LEAST (32 * KIB)
@@ -54,32 +54,32 @@ static void note_asked(struct zero_asked *asked, bool paid)
     __atomic_store_n(&asked->wait, waited, __ATOMIC_RELAXED);
 }
 
-static bool is_better_written(struct spans *spans, const char *start, size_t bytes)
+static bool is_better_written(struct page_heap *page_heap, const char *start, size_t bytes)
 {
     if (bytes >= HAND_ZERO_MOST)
         return false;
     if (bytes >= ALWAYS_ASKED)
         return is_mostly_resident(start, bytes);
-    if (!pays_to_ask(&spans->zero_asked))
+    if (!pays_to_ask(&page_heap->zero_asked))
         return true;
     bool written = is_mostly_resident(start, bytes);
-    note_asked(&spans->zero_asked, !written);
+    note_asked(&page_heap->zero_asked, !written);
     return written;
 }
 
-static bool zero_by_system(struct spans *spans, char *start, size_t bytes)
+static bool zero_by_system(struct page_heap *page_heap, char *start, size_t bytes)
 {
-    return bytes >= SYSTEM_ZERO_LEAST && !spans->compact &&
-           !is_better_written(spans, start, bytes) &&
-           spans->provider->purge(spans->provider, start, bytes);
+    return bytes >= SYSTEM_ZERO_LEAST && !page_heap->compact &&
+           !is_better_written(page_heap, start, bytes) &&
+           page_heap->provider->purge(page_heap->provider, start, bytes);
 }
 
-void block_zero(struct spans *spans, void *block, size_t bytes)
+void block_zero(struct page_heap *page_heap, void *block, size_t bytes)
 {
     char *start = block, *end = start + bytes;
     char *from = (char *)align_up((uintptr_t)start, os_page_size());
     char *to = (char *)align_down((uintptr_t)end, os_page_size());
-    if (from >= to || !zero_by_system(spans, from, (size_t)(to - from)))
+    if (from >= to || !zero_by_system(page_heap, from, (size_t)(to - from)))
         from = to = end;
     memset(start, 0, (size_t)(from - start));
     memset(to, 0, (size_t)(end - to));

@@ -2,15 +2,15 @@
  * Walking all spans of a heap: every invariant of span.h and segment_cache.h, or the first that
  * does not hold.
  */
+#include "pageheap/page_heap_parts.h"
 #include "platform/check.h"
-#include "span/span_runs.h"
 
 /* That what leads to a span in use does. */
 static const char *span_check(const struct span *span)
 {
-    const struct spans *spans = span->segment->spans;
-    if (span->kind == SPAN_LARGE && !spans->compact)
-        return large_table_find(&spans->large, span->start) == span
+    const struct page_heap *page_heap = span->segment->page_heap;
+    if (span->kind == SPAN_LARGE && !page_heap->compact)
+        return large_table_find(&page_heap->large, span->start) == span
                    ? NULL
                    : check_found(span->start, "a large block is not in the table");
     for (size_t i = 0; i < span->pages && !span_is_free(span); i += size_max(span->pages - 1, 1))
@@ -64,30 +64,31 @@ static const char *cache_check(const struct segment_cache *cache)
     return wrong;
 }
 
-const char *spans_check(struct spans *spans)
+const char *page_heap_check(struct page_heap *page_heap)
 {
-    lock_take(&spans->lock);
+    lock_acquire(&page_heap->lock);
     size_t pages[4] = {0, 0, 0, 0};
     const char *wrong = NULL;
     size_t empty = 0;
-    LIST_EACH(node, &spans->segments)
+    LIST_EACH(node, &page_heap->segments)
     {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         empty += segment->used_pages == 0;
         if (wrong == NULL)
             wrong = segment_check(segment, pages);
     }
-    if (wrong == NULL && (pages[SPAN_DIRTY] != spans->dirty.pages ||
-                          pages[SPAN_CLEAN] != spans->clean.pages || pages[2] != spans->used_pages))
+    if (wrong == NULL &&
+        (pages[SPAN_DIRTY] != page_heap->dirty.pages ||
+         pages[SPAN_CLEAN] != page_heap->clean.pages || pages[2] != page_heap->used_pages))
         wrong = "the page counts of the runs are wrong";
-    if (wrong == NULL && pages[0] + pages[1] + pages[2] != spans->segment_pages)
+    if (wrong == NULL && pages[0] + pages[1] + pages[2] != page_heap->segment_pages)
         wrong = "used + dirty + clean pages are not those of the segments";
-    if (wrong == NULL && pages[3] != spans->shared_pages)
+    if (wrong == NULL && pages[3] != page_heap->shared_pages)
         wrong = "the count of pages for slabs and cells is wrong";
-    if (wrong == NULL && empty != spans->empty_segments)
+    if (wrong == NULL && empty != page_heap->empty_segments)
         wrong = "the count of empty segments is wrong";
     if (wrong == NULL)
-        wrong = cache_check(&spans->cache);
-    lock_release(&spans->lock);
+        wrong = cache_check(&page_heap->cache);
+    lock_release(&page_heap->lock);
     return wrong;
 }

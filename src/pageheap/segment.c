@@ -1,22 +1,24 @@
 /*
  * Taking segments from a provider and giving them back. See segment.h.
  */
-#include "segment/segment.h"
+#include "pageheap/segment.h"
 
 #include "meta/meta.h"
 #include "meta/page_map.h"
 #include "platform/memory.h"
 
-static void segment_init(struct segment *segment, struct spans *spans, char *start, size_t bytes)
+static void segment_init(struct segment *segment, struct page_heap *page_heap, char *start,
+                         size_t bytes)
 {
-    *segment = (struct segment){.spans = spans, .start = start, .pages = bytes >> PAGE_SHIFT};
+    *segment =
+        (struct segment){.page_heap = page_heap, .start = start, .pages = bytes >> PAGE_SHIFT};
     list_init(&segment->link);
 }
 
-struct segment *segment_new(struct spans *spans, const struct provider *provider, struct meta *meta,
-                            size_t pages)
+struct segment *segment_new(struct page_heap *page_heap, const struct provider *provider,
+                            struct meta *meta, size_t pages)
 {
-    struct segment *segment = meta_take_from(meta, sizeof(*segment));
+    struct segment *segment = meta_alloc_from(meta, sizeof(*segment));
     if (segment == NULL)
         return NULL;
     size_t bytes = align_up(pages << PAGE_SHIFT, os_page_size());
@@ -25,7 +27,7 @@ struct segment *segment_new(struct spans *spans, const struct provider *provider
         segment_forget(meta, segment);
         return NULL;
     }
-    segment_init(segment, spans, start, bytes);
+    segment_init(segment, page_heap, start, bytes);
     if (!page_map_reserve(start, bytes)) {
         segment_free(provider, meta, segment);
         return NULL;
@@ -33,13 +35,14 @@ struct segment *segment_new(struct spans *spans, const struct provider *provider
     return segment;
 }
 
-struct segment *segment_of_range(struct spans *spans, struct meta *meta, char *start, size_t pages)
+struct segment *segment_of_range(struct page_heap *page_heap, struct meta *meta, char *start,
+                                 size_t pages)
 {
     if (!page_map_reserve(start, pages << PAGE_SHIFT))
         return NULL;
-    struct segment *segment = meta_take_from(meta, sizeof(*segment));
+    struct segment *segment = meta_alloc_from(meta, sizeof(*segment));
     if (segment != NULL)
-        segment_init(segment, spans, start, pages << PAGE_SHIFT);
+        segment_init(segment, page_heap, start, pages << PAGE_SHIFT);
     return segment;
 }
 
@@ -53,5 +56,5 @@ bool segment_free(const struct provider *provider, struct meta *meta, struct seg
 
 void segment_forget(struct meta *meta, struct segment *segment)
 {
-    meta_give_to(meta, segment, sizeof(*segment));
+    meta_free_to(meta, segment, sizeof(*segment));
 }

@@ -13,8 +13,8 @@
  *
  * Times are nanoseconds and handed in. Not thread-safe: under the lock of the spans.
  */
-#ifndef SNUG_SPAN_HUGE_PRICE_H
-#define SNUG_SPAN_HUGE_PRICE_H
+#ifndef SNUG_PAGEHEAP_HUGE_PRICE_H
+#define SNUG_PAGEHEAP_HUGE_PRICE_H
 
 #include "base/common.h"
 

@@ -1,0 +1,324 @@
+/*
+ * Large and huge objects. See large.h.
+ */
+#include "pageheap/large.h"
+
+#include "pageheap/page_heap_parts.h"
+#include "platform/memory.h"
+#include "stats/stats.h"
+
+static size_t span_bytes(const struct span *span)
+{
+    return (size_t)span->pages << PAGE_SHIFT;
+}
+
+/* Changes what the program asked for a block to be, and `sum`, that of all blocks of its kind. */
+static void span_request(size_t *sum, struct span *span, size_t requested)
+{
+    gauge_change(sum, requested - span->requested);
+    span->requested = requested;
+}
+
+/* What is larger has a mapping of its own. */
+static size_t large_most(const struct page_heap *page_heap)
+{
+    return page_heap->compact ? MAX_REQUEST : page_heap->large_most;
+}
+
+/* ---- Huge: mappings of their own ---- */
+
+/* What becomes shorter than this moves: the system has room for some ten thousand mappings. */
+#define HUGE_LEAST (128 * KIB)
+
+/* The huge span that `address` is in. The lock must be held. */
+static struct span *huge_around(const struct page_heap *page_heap, uintptr_t address)
+{
+    struct span *span = page_heap->huge;
+    while (span != NULL && address - (uintptr_t)span->start >= span_bytes(span))
+        span = span->right;
+    return span;
+}
+
+/* Lists a span, for which there is room in the table. `fresh` are the pages in it that occupied no
+ * memory when they were taken. The lock must be held. */
+static void huge_list(struct page_heap *page_heap, struct span *span, size_t fresh)
+{
+    span->left = NULL;
+    span->right = page_heap->huge;
+    if (span->right != NULL)
+        span->right->left = span;
+    /* release: who walks the list from outside finds the span whole */
+    __atomic_store_n(&page_heap->huge, span, __ATOMIC_RELEASE);
+    GAUGE_ADD(page_heap->huge_count, 1);
+    GAUGE_ADD(page_heap->huge_pages, span->pages);
+    gauge_change(&page_heap->huge_requested, span->requested);
+    page_heap_note_peak(page_heap);
+    large_table_add(&page_heap->large, span);
+    page_heap_note_alloc(page_heap, fresh, fresh != 0);
+}
+
+/* The lock must be held. */
+static void huge_unlist(struct page_heap *page_heap, struct span *span)
+{
+    if (span->left != NULL)
+        span->left->right = span->right;
+    else
+        page_heap->huge = span->right;
+    if (span->right != NULL)
+        span->right->left = span->left;
+    GAUGE_ADD(page_heap->huge_count, (size_t)-1);
+    GAUGE_ADD(page_heap->huge_pages, -(size_t)span->pages);
+    gauge_change(&page_heap->huge_requested, -span->requested);
+    large_table_remove(&page_heap->large, span);
+    page_heap_note_freed(page_heap, span->start, span_bytes(span));
+}
+
+static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t alignment,
+                        size_t *dirty)
+{
+    size_t bytes = align_up(requested, os_page_size());
+    if (bytes >> PAGE_SHIFT > UINT32_MAX)
+        return NULL;
+    struct span *span = descriptor_alloc(page_heap);
+    if (span == NULL)
+        return NULL;
+    lock_acquire(&page_heap->lock);
+    bool done = large_table_reserve(&page_heap->large, page_heap->meta) &&
+                page_heap_alloc_range(page_heap, span, bytes, alignment);
+    if (done) {
+        span->requested = requested;
+        *dirty = span->zero ? 0 : bytes;
+        huge_list(page_heap, span, span->zero ? span->pages : 0);
+    }
+    char *start = done ? span->start : NULL;
+    lock_release(&page_heap->lock);
+    if (!done)
+        descriptor_free(page_heap, span);
+    return start;
+}
+
+static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t requested)
+{
+    size_t bytes = align_up(requested, os_page_size());
+    if (bytes >> PAGE_SHIFT > UINT32_MAX)
+        return NULL;
+    if (bytes == span_bytes(span)) {
+        span_request(&page_heap->huge_requested, span, requested);
+        return span->start;
+    }
+    lock_acquire(&page_heap->lock);
+    huge_unlist(page_heap, span);
+    lock_release(&page_heap->lock);
+    char *moved = page_heap->provider->resize(page_heap->provider, span->start, span_bytes(span),
+                                              bytes, true);
+    if (moved != NULL) {
+        span->start = moved;
+        span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
+        span->requested = requested;
+    }
+    lock_acquire(&page_heap->lock);
+    huge_list(page_heap, span, 0);
+    lock_release(&page_heap->lock);
+    return moved;
+}
+
+/* ---- Both kinds ---- */
+
+static void *span_as_block(struct page_heap *page_heap, struct span *span, size_t requested,
+                           size_t *dirty)
+{
+    span_request(&page_heap->large_requested, span, requested);
+    gauge_change(&page_heap->large_count, 1);
+    *dirty = span->dirty_bytes;
+    return span->start;
+}
+
+static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t alignment,
+                           size_t *dirty)
+{
+    struct span *span = descriptor_alloc(page_heap);
+    if (span == NULL)
+        return NULL;
+    if (!span_alloc(page_heap, span, SPAN_LARGE, bytes_to_pages(bytes), alignment)) {
+        descriptor_free(page_heap, span);
+        return NULL;
+    }
+    return span_as_block(page_heap, span, bytes, dirty);
+}
+
+void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty)
+{
+    if (alignment < PAGE_BYTES)
+        alignment = PAGE_BYTES;
+    if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
+        return NULL;
+    bytes = size_max(bytes, 1);
+    if (page_heap_tick_is_due(page_heap))
+        page_heap_tick(page_heap);
+    COUNT(large_taken_bytes, bytes);
+    if (bytes + alignment - PAGE_BYTES > large_most(page_heap))
+        return huge_alloc(page_heap, bytes, alignment, dirty);
+    return span_as_large(page_heap, bytes, alignment, dirty);
+}
+
+void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty)
+{
+    if (bytes <= GROWN_MOST || bytes > large_most(page_heap) || page_heap->compact)
+        return large_alloc(page_heap, bytes, PAGE_BYTES, dirty);
+    if (page_heap_tick_is_due(page_heap))
+        page_heap_tick(page_heap);
+    COUNT(large_taken_bytes, bytes);
+    struct span *span = descriptor_alloc(page_heap);
+    if (span == NULL)
+        return NULL;
+    if (span_alloc_kept(page_heap, span, SPAN_LARGE, bytes_to_pages(bytes)))
+        return span_as_block(page_heap, span, bytes, dirty);
+    descriptor_free(page_heap, span);
+    return huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
+}
+
+/* The large or huge span that begins at `address`; NULL if none does. The lock must be held. */
+static struct span *large_at(const struct page_heap *page_heap, uintptr_t address)
+{
+    if (!page_heap->compact)
+        return large_table_find(&page_heap->large, (const char *)address);
+    uintptr_t entry = page_map_entry(address);
+    struct span *span = entry_is_span(entry) ? (struct span *)entry : NULL;
+    bool begins = span != NULL && (uintptr_t)span->start == address;
+    return begins && span->kind == SPAN_LARGE && span->segment->page_heap == page_heap ? span
+                                                                                       : NULL;
+}
+
+struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
+{
+    lock_acquire(&page_heap->lock);
+    struct span *span = large_at(page_heap, address);
+    if (span == NULL) {
+        lock_release(&page_heap->lock);
+        return large_misuse(page_heap, address);
+    }
+    if (span->kind == SPAN_LARGE) {
+        gauge_change(&page_heap->large_count, (size_t)-1);
+        span_request(&page_heap->large_requested, span, 0);
+        span_free_locked(page_heap, span, span_bytes(span));
+    } else {
+        huge_unlist(page_heap, span);
+        page_heap_free_range(page_heap, span);
+        page_heap_keep_bound(page_heap);
+    }
+    lock_release(&page_heap->lock);
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_t *bytes)
+{
+    lock_acquire(&page_heap->lock);
+    struct span *span = large_at(page_heap, address);
+    if (span != NULL)
+        *bytes = span_bytes(span);
+    lock_release(&page_heap->lock);
+    if (span == NULL)
+        return large_misuse(page_heap, address);
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
+{
+    lock_acquire(&page_heap->lock);
+    struct span *span = large_at(page_heap, address);
+    lock_release(&page_heap->lock);
+    if (span->kind == SPAN_HUGE) {
+        bool stays = bytes > GROWN_MOST || (bytes < span_bytes(span) && bytes >= HUGE_LEAST);
+        return stays ? huge_resize(page_heap, span, bytes) : NULL;
+    }
+    if (bytes > large_most(page_heap))
+        return NULL;
+    size_t pages = bytes_to_pages(bytes);
+    bool done = pages == span->pages;
+    if (pages > span->pages)
+        done = span_extend(page_heap, span, pages);
+    else if (pages < span->pages)
+        done = span_shrink(page_heap, span, pages);
+    if (done)
+        span_request(&page_heap->large_requested, span, bytes);
+    return done ? span->start : NULL;
+}
+
+void large_clear_locked(struct page_heap *page_heap)
+{
+    while (page_heap->huge != NULL) {
+        struct span *span = page_heap->huge;
+        huge_unlist(page_heap, span);
+        page_heap_free_range(page_heap, span);
+    }
+}
+
+/* The span that an address is in, or NULL. */
+static struct span *around(const struct page_heap *page_heap, uintptr_t address)
+{
+    struct span *huge = huge_around(page_heap, address);
+    return huge != NULL ? huge : span_around(page_heap, address);
+}
+
+bool large_has(struct page_heap *page_heap, uintptr_t address)
+{
+    lock_acquire(&page_heap->lock);
+    bool found = large_at(page_heap, address) != NULL;
+    lock_release(&page_heap->lock);
+    return found;
+}
+
+bool large_covers(struct page_heap *page_heap, uintptr_t address)
+{
+    lock_acquire(&page_heap->lock);
+    bool found = around(page_heap, address) != NULL;
+    lock_release(&page_heap->lock);
+    return found;
+}
+
+/* ---- Misuse ---- */
+
+/* The block that was freed last of those that an address was in, as far as it is remembered. */
+static const struct freed_block *freed_around(const struct freed_blocks *freed, uintptr_t address)
+{
+    for (unsigned i = 1; i <= SPANS_FREED; i++) {
+        const struct freed_block *block = &freed->last[(freed->next - i) % SPANS_FREED];
+        if (address - block->start < block->bytes)
+            return block;
+    }
+    return NULL;
+}
+
+/* Of an address in free memory, which is `run`, or NULL if it is no longer in the heap. */
+static struct misuse freed_misuse(const struct page_heap *page_heap, const struct span *run,
+                                  uintptr_t address)
+{
+    struct misuse misuse = {.kind = MISUSE_DOUBLE_FREE, .address = address};
+    const struct freed_block *block = freed_around(&page_heap->freed, address);
+    uintptr_t entry = page_map_entry(address);
+    bool marked = entry != 0 && !entry_is_span(entry);
+    if (block != NULL)
+        misuse.bytes = block->bytes;
+    else if (run != NULL && address - (uintptr_t)run->start < PAGE_BYTES)
+        misuse.bytes = run->former_bytes;
+    else if (marked)
+        misuse.bytes = entry >> 1;
+    else if (run == NULL)
+        misuse.kind = MISUSE_UNKNOWN;
+    return misuse;
+}
+
+COLD struct misuse large_misuse(struct page_heap *page_heap, uintptr_t address)
+{
+    struct misuse misuse = {.kind = MISUSE_INSIDE, .address = address};
+    lock_acquire(&page_heap->lock);
+    const struct span *span = around(page_heap, address);
+    if (span != NULL && !span_is_free(span)) {
+        misuse.bytes = span_bytes(span);
+        misuse.start = (uintptr_t)span->start;
+    } else {
+        misuse = freed_misuse(page_heap, span, address);
+    }
+    lock_release(&page_heap->lock);
+    return misuse;
+}

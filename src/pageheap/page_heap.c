@@ -1,0 +1,212 @@
+/*
+ * Taking, freeing, joining and growing runs of pages. See span.h.
+ *
+ * What stands in the page map: every page of a slab and of a span of cells leads to its descriptor,
+ * so that a pointer into its middle is recognised; when it is freed, they hold the size of what was
+ * there. Of large blocks nothing does, unless the heap is compact.
+ */
+#include "pageheap/page_heap.h"
+
+#include <string.h>
+
+#include "pageheap/page_heap_parts.h"
+#include "platform/check.h"
+#include "platform/thread.h"
+
+void page_heap_init(struct page_heap *page_heap, const struct provider *provider)
+{
+    memset(page_heap, 0, sizeof(*page_heap));
+    lock_init(&page_heap->lock, RANK_PAGE_HEAP);
+    page_heap->provider = provider;
+    page_heap->meta = &meta_system;
+    page_heap->now = os_clock;
+    page_heap->tick_due = UINT64_MAX;
+    page_heap->large_most = LARGE_MOST;
+    list_init(&page_heap->segments);
+    segment_cache_init(&page_heap->cache);
+    runs_init(&page_heap->dirty);
+    runs_init(&page_heap->clean);
+}
+
+/* ---- Segments ---- */
+
+static const struct segment *segment_around(const struct list *segments, uintptr_t address)
+{
+    LIST_EACH(node, segments)
+    {
+        const struct segment *segment = CONTAINER_OF(node, struct segment, link);
+        if (address - (uintptr_t)segment->start < segment->pages << PAGE_SHIFT)
+            return segment;
+    }
+    return NULL;
+}
+
+struct span *span_around(const struct page_heap *page_heap, uintptr_t address)
+{
+    const struct segment *segment = segment_around(&page_heap->segments, address);
+    if (segment == NULL)
+        segment = segment_around(&page_heap->cache.list, address);
+    if (segment == NULL)
+        return NULL;
+    struct span *span = segment->first;
+    while (address >= (uintptr_t)span_end(span))
+        span = span->right;
+    return span;
+}
+
+static void segment_use(struct page_heap *page_heap, struct segment *segment, size_t pages)
+{
+    if (segment->used_pages == 0)
+        page_heap->empty_segments--;
+    segment->used_pages += (uint32_t)pages;
+    GAUGE_ADD(page_heap->used_pages, pages);
+    page_heap_note_peak(page_heap);
+}
+
+static void segment_unuse(struct page_heap *page_heap, struct segment *segment, size_t pages)
+{
+    segment->used_pages -= (uint32_t)pages;
+    GAUGE_ADD(page_heap->used_pages, -pages);
+    if (segment->used_pages == 0)
+        page_heap->empty_segments++;
+}
+
+/* ---- Taking ---- */
+
+/* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run. */
+static bool span_cut(struct page_heap *page_heap, struct found found, struct span *span,
+                     enum span_kind kind, size_t pages, size_t alignment)
+{
+    char *start = (char *)align_up((uintptr_t)found.run->start, alignment);
+    struct segment *segment = found.run->segment;
+    size_t dirty = found.dirty_end > start ? (size_t)(found.dirty_end - start) : 0;
+    bool in_table = kind == SPAN_LARGE && !page_heap->compact;
+    if ((in_table && !large_table_reserve(&page_heap->large, page_heap->meta)) ||
+        !run_cut(page_heap, found.run, span, start, pages))
+        return false;
+    segment_use(page_heap, segment, pages);
+    span->kind = (uint8_t)kind;
+    span->class = 0;
+    span->zero = dirty == 0;
+    span->owner = NULL;
+    if (kind == SPAN_LARGE) {
+        span->requested = 0;
+        span->dirty_bytes = size_min(dirty, pages << PAGE_SHIFT);
+    } else {
+        list_init(&span->link);
+        page_heap->shared_pages += pages;
+    }
+    if (in_table)
+        large_table_add(&page_heap->large, span);
+    else
+        page_map_fill_entries(start, pages, (uintptr_t)span);
+    if (start < page_heap->fresh_end && page_heap->fresh < span_end(span))
+        page_heap->fresh = span_end(span);
+    return true;
+}
+
+typedef struct found run_finder(struct page_heap *page_heap, size_t pages, size_t alignment);
+
+static bool alloc_by(run_finder *find, struct page_heap *page_heap, struct span *span,
+                     enum span_kind kind, size_t pages, size_t alignment)
+{
+    lock_acquire(&page_heap->lock);
+    struct found found = find(page_heap, pages, alignment);
+    bool done = found.run != NULL && span_cut(page_heap, found, span, kind, pages, alignment);
+    if (done)
+        page_heap_note_alloc(page_heap, found.fresh, found.fresh != 0);
+    lock_release(&page_heap->lock);
+    return done;
+}
+
+bool span_alloc(struct page_heap *page_heap, struct span *span, enum span_kind kind, size_t pages,
+                size_t alignment)
+{
+    return alloc_by(run_find, page_heap, span, kind, pages, alignment);
+}
+
+bool span_alloc_packed(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                       size_t pages, size_t alignment)
+{
+    return alloc_by(run_find_packed, page_heap, span, kind, pages, alignment);
+}
+
+bool span_alloc_kept(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                     size_t pages)
+{
+    return alloc_by(run_find_kept, page_heap, span, kind, pages, PAGE_BYTES);
+}
+
+bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
+{
+    size_t more = pages - span->pages;
+    lock_acquire(&page_heap->lock);
+    struct span *next = run_beside(span, true);
+    bool clean = next != NULL && next->kind == SPAN_CLEAN;
+    bool done = next != NULL && next->pages >= more;
+    if (done) {
+        if (page_heap->compact)
+            page_map_fill_entries(span_end(span), more, (uintptr_t)span);
+        run_shorten(page_heap, next, more, true);
+        segment_use(page_heap, span->segment, more);
+        span->pages = (uint32_t)pages;
+        page_heap_note_alloc(page_heap, more, clean);
+    }
+    lock_release(&page_heap->lock);
+    return done;
+}
+
+/* ---- Freeing ---- */
+
+/* Frees pages that nothing leads to any more. */
+static void span_free_pages(struct page_heap *page_heap, struct span *span, size_t object_bytes)
+{
+    struct segment *segment = span->segment;
+    span->kind = SPAN_DIRTY;
+    span->former_bytes = object_bytes;
+    segment_unuse(page_heap, segment, span->pages);
+    run_settle(page_heap, span);
+    /* One empty segment stays in the list, so that a program that goes up and down across its edge
+     * does not move it to the cache and back at each turn. */
+    if (segment->used_pages == 0 && page_heap->empty_segments > 1)
+        segment_retire(page_heap, segment);
+    page_heap_keep_bound(page_heap);
+}
+
+void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes)
+{
+    if (span->kind != SPAN_LARGE)
+        page_heap->shared_pages -= span->pages;
+    if (span->kind == SPAN_LARGE && !page_heap->compact) {
+        large_table_remove(&page_heap->large, span);
+        page_heap_note_freed(page_heap, span->start, object_bytes);
+    } else {
+        page_map_fill_entries(span->start, span->pages, entry_freed(object_bytes));
+    }
+    span_free_pages(page_heap, span, object_bytes);
+}
+
+void span_free(struct page_heap *page_heap, struct span *span, size_t object_bytes)
+{
+    lock_acquire(&page_heap->lock);
+    span_free_locked(page_heap, span, object_bytes);
+    lock_release(&page_heap->lock);
+}
+
+bool span_shrink(struct page_heap *page_heap, struct span *span, size_t pages)
+{
+    struct span *rest = descriptor_alloc(page_heap);
+    if (rest == NULL)
+        return false;
+    lock_acquire(&page_heap->lock);
+    rest->segment = span->segment;
+    rest->start = span->start + (pages << PAGE_SHIFT);
+    rest->pages = span->pages - (uint32_t)pages;
+    span_link_right(span, rest);
+    span->pages = (uint32_t)pages;
+    if (page_heap->compact)
+        page_map_fill_entries(rest->start, rest->pages, entry_freed(0));
+    span_free_pages(page_heap, rest, 0);
+    lock_release(&page_heap->lock);
+    return true;
+}

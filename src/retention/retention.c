@@ -1,0 +1,94 @@
+/*
+ * Learning how much to keep. See retention.h.
+ */
+#include "retention/retention.h"
+
+#include "options/options.h"
+
+/* Freed pages that come back at less than this rate may as well be faulted in again. A fault and
+ * the purge before it were measured at 0.08 (bare metal) to 0.4 ns a byte (a virtual machine), so
+ * this bounds what purging can cost at about one to three percent of a program's time. */
+#define BYTES_WORTH_KEEPING_PER_SECOND (64 * MIB)
+
+#define SECOND ((uint64_t)1000000000)
+#define MILLISECOND ((uint64_t)1000000)
+
+/* For how long so many pages are worth keeping. */
+static uint64_t window(size_t pages)
+{
+    uint64_t most = options_nanoseconds(options.purge_delay);
+    uint64_t page = SECOND / (BYTES_WORTH_KEEPING_PER_SECOND >> PAGE_SHIFT);
+    uint64_t worth = size_min(pages, UINT32_MAX) * page;
+    return worth < most ? worth : most;
+}
+
+/* The clock is coarse: two readings may be the same, or from two processors a little apart. */
+static uint64_t since(uint64_t then, uint64_t now)
+{
+    return now > then ? now - then : 0;
+}
+
+size_t retention_bound(const struct retention *retention, size_t base, size_t in_use)
+{
+    if (options.purge_delay == DELAY_NEVER)
+        return SIZE_MAX;
+    if (options.purge_delay == 0)
+        return 0;
+    size_t high = retention->high + retention->high / 8;
+    size_t room = high > in_use ? high - in_use : 0;
+    return size_max(base, size_min(base + retention->wanted, room));
+}
+
+void retention_released(struct retention *retention, size_t pages, uint64_t now)
+{
+    if (now > retention->ghosts_until)
+        retention->ghosts = 0;
+    retention->ghosts += pages;
+    retention->ghosts_until = now + window(retention->ghosts);
+}
+
+void retention_missed(struct retention *retention, size_t pages, uint64_t now)
+{
+    if (now > retention->ghosts_until)
+        retention->ghosts = 0;
+    size_t missed = size_min(pages, retention->ghosts);
+    if (missed == 0)
+        return;
+    retention->ghosts -= missed;
+    /* An eighth more: what is kept never fits exactly, and the next peak is not just as high. */
+    GAUGE_SET(retention->wanted,
+              size_min(retention->wanted + missed + missed / 8, retention->high));
+    /* What was learned is not to be forgotten before it could be of use: a new epoch begins. */
+    retention->epoch = now;
+    retention->low = SIZE_MAX;
+}
+
+/* An epoch is never shorter than this: a tick is a look at all that is kept. */
+#define EPOCH_LEAST (20 * MILLISECOND)
+
+/* It is as long for what is wanted and in use right now: a peak that is half way up must not look
+ * as if the other half were not needed. */
+static uint64_t epoch_length(const struct retention *retention, size_t kept, size_t base)
+{
+    uint64_t length = window(size_max(kept > base ? kept - base : 0, retention->wanted));
+    return length > EPOCH_LEAST ? length : EPOCH_LEAST;
+}
+
+uint64_t retention_due(const struct retention *retention, size_t kept, size_t base)
+{
+    return retention->epoch + epoch_length(retention, kept, base);
+}
+
+bool retention_tick(struct retention *retention, size_t kept, size_t base, size_t in_use,
+                    uint64_t now)
+{
+    if (since(retention->epoch, now) < epoch_length(retention, kept, base))
+        return false;
+    size_t idle = retention->low > base ? retention->low - base : 0;
+    GAUGE_SET(retention->wanted, retention->wanted - size_min(retention->wanted, idle));
+    retention->high = size_max(retention->epoch_high, in_use);
+    retention->epoch_high = in_use;
+    retention->low = kept;
+    retention->epoch = now;
+    return true;
+}

@@ -1,0 +1,175 @@
+/*
+ * Tests of retention/retention.h by itself: what is learned from pages that are missed, what is
+ * forgotten when nobody takes them, and for how long. Time is a number here.
+ */
+#include "support.h"
+
+#include "options/options.h"
+#include "retention/retention.h"
+
+#define MS ((uint64_t)1000000)
+#define SECOND (1000 * MS)
+
+/* A gigabyte, which is worth keeping for 16 seconds, and so for as long as the option says. */
+#define PEAK ((size_t)262144)
+
+static struct retention retention;
+
+static int begin(void **state)
+{
+    retention = (struct retention){.wanted = 0};
+    return options_reset(state);
+}
+
+/* A peak comes, and all of it is given back at `now`. */
+static void peak_goes(uint64_t now)
+{
+    retention_see(&retention, 0, PEAK);
+    retention_released(&retention, PEAK, now);
+}
+
+TEST(at_first_only_the_base_is_kept)
+{
+    assert_int_equal(retention_bound(&retention, 1024, 0), 1024);
+    retention_see(&retention, 0, PEAK);
+    assert_int_equal(retention_bound(&retention, 1024, 0), 1024);
+}
+
+TEST(what_is_missed_soon_is_wanted)
+{
+    peak_goes(SECOND);
+    retention_missed(&retention, 1000, 2 * SECOND);
+    assert_int_equal(retention.wanted, 1125);
+    assert_int_equal(retention.ghosts, PEAK - 1000);
+    retention_missed(&retention, 2 * PEAK, 2 * SECOND); /* no more than went */
+    assert_int_equal(retention.wanted, PEAK);
+    assert_int_equal(retention.ghosts, 0);
+    assert_int_equal(retention_bound(&retention, 1024, 0), 1024 + PEAK);
+}
+
+TEST(what_is_missed_late_is_not)
+{
+    peak_goes(SECOND);
+    retention_missed(&retention, 1000, 11 * SECOND + 1);
+    assert_int_equal(retention.wanted, 0);
+    assert_int_equal(retention.ghosts, 0);
+    /* A little is not worth keeping for long: 4 MiB for a sixteenth of a second. */
+    retention_released(&retention, 1024, 20 * SECOND);
+    retention_missed(&retention, 1024, 20 * SECOND + 62 * MS);
+    assert_int_equal(retention.wanted, 1152);
+    retention_released(&retention, 1024, 30 * SECOND);
+    retention_missed(&retention, 1024, 30 * SECOND + 63 * MS);
+    assert_int_equal(retention.wanted, 1152);
+}
+
+TEST(the_option_limits_for_how_long)
+{
+    options.purge_delay = 500;
+    peak_goes(SECOND);
+    retention_missed(&retention, 1000, SECOND + 501 * MS);
+    assert_int_equal(retention.wanted, 0);
+    options.purge_delay = DELAY_NEVER;
+    assert_true(retention_bound(&retention, 0, 0) == SIZE_MAX);
+    options.purge_delay = 0;
+    assert_int_equal(retention_bound(&retention, 1024, 0), 0);
+}
+
+TEST(ghosts_of_long_ago_are_not_added_to)
+{
+    retention_released(&retention, 1024, SECOND);
+    retention_released(&retention, 100, 2 * SECOND);
+    assert_int_equal(retention.ghosts, 100);
+    retention_released(&retention, 100, 2 * SECOND);
+    assert_int_equal(retention.ghosts, 200);
+    retention_released(&retention, 100, SECOND); /* another processor's clock */
+    assert_int_equal(retention.ghosts, 300);
+}
+
+TEST(in_use_and_kept_are_together_hardly_more_than_a_recent_peak)
+{
+    peak_goes(SECOND);
+    retention_missed(&retention, PEAK, SECOND);
+    const size_t most = PEAK + PEAK / 8, base = 10;
+    for (size_t in_use = 0; in_use <= 2 * PEAK; in_use += PEAK / 4) {
+        size_t kept = size_min(base + retention.wanted, in_use < most ? most - in_use : 0);
+        assert_int_equal(retention_bound(&retention, base, in_use), size_max(kept, base));
+    }
+}
+
+TEST(what_stays_idle_for_an_epoch_is_forgotten)
+{
+    const size_t base = 1024;
+    peak_goes(SECOND);
+    retention_missed(&retention, PEAK, SECOND);
+    /* Up and down every second: all is taken each time, so all stays wanted. */
+    uint64_t now = SECOND;
+    for (unsigned round = 0; round < 50; round++) {
+        retention_see(&retention, 0, PEAK);
+        now += 100 * MS;
+        retention_tick(&retention, 0, base, PEAK, now);
+        retention_see(&retention, PEAK, 0);
+        now += 900 * MS;
+        retention_tick(&retention, PEAK, base, 0, now);
+        assert_int_equal(retention.wanted, PEAK);
+    }
+    /* Then a part stays idle, above the base, for one epoch. */
+    for (unsigned i = 0; i < 15; i++) {
+        now += SECOND;
+        retention_see(&retention, base + PEAK / 4, PEAK - PEAK / 4);
+        retention_tick(&retention, PEAK, base, 0, now);
+    }
+    assert_int_equal(retention.wanted, PEAK - PEAK / 4);
+    /* Then all of it. */
+    for (unsigned i = 0; i < 25; i++) {
+        now += SECOND;
+        retention_tick(&retention, PEAK + base, base, 0, now);
+    }
+    assert_int_equal(retention.wanted, 0);
+    assert_int_equal(retention_bound(&retention, base, 0), base);
+}
+
+TEST(an_epoch_is_as_long_as_what_is_kept_is_worth)
+{
+    retention.epoch = SECOND;
+    assert_true(retention_due(&retention, 1024 + PEAK, 1024) == 11 * SECOND);
+    assert_in_range(retention_due(&retention, 1024 + 16384, 1024), 2 * SECOND - MS,
+                    2 * SECOND); /* 64 MiB */
+    assert_true(retention_due(&retention, 1024, 1024) == SECOND + 20 * MS);
+    assert_true(retention_due(&retention, 0, 1024) == SECOND + 20 * MS);
+    assert_false(retention_tick(&retention, 0, 1024, 0, SECOND + 19 * MS));
+    assert_false(retention_tick(&retention, 0, 1024, 0, 0));
+    assert_true(retention_tick(&retention, 0, 1024, 0, SECOND + 20 * MS));
+    assert_false(retention_tick(&retention, 0, 1024, 0, SECOND + 21 * MS));
+    /* Half way up to a peak that is wanted it is as long as at its foot. */
+    retention.epoch = SECOND;
+    retention.wanted = PEAK;
+    assert_true(retention_due(&retention, 1024 + PEAK / 16, 1024) == 11 * SECOND);
+}
+
+TEST(a_peak_of_long_ago_gives_no_room)
+{
+    retention_see(&retention, 0, PEAK);
+    retention.wanted = PEAK;
+    assert_int_equal(retention_bound(&retention, 0, 100), PEAK);
+    retention_see(&retention, 0, 100);
+    assert_true(retention_tick(&retention, 0, 0, 100, 10 * SECOND)); /* the epoch of the peak */
+    assert_int_equal(retention_bound(&retention, 0, 100), PEAK);
+    assert_true(retention_tick(&retention, 0, 0, 100, 20 * SECOND));
+    assert_int_equal(retention_bound(&retention, 0, 100), 100 / 8);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(at_first_only_the_base_is_kept, begin, options_reset),
+        ROW_WITH(what_is_missed_soon_is_wanted, begin, options_reset),
+        ROW_WITH(what_is_missed_late_is_not, begin, options_reset),
+        ROW_WITH(the_option_limits_for_how_long, begin, options_reset),
+        ROW_WITH(ghosts_of_long_ago_are_not_added_to, begin, options_reset),
+        ROW_WITH(in_use_and_kept_are_together_hardly_more_than_a_recent_peak, begin, options_reset),
+        ROW_WITH(what_stays_idle_for_an_epoch_is_forgotten, begin, options_reset),
+        ROW_WITH(an_epoch_is_as_long_as_what_is_kept_is_worth, begin, options_reset),
+        ROW_WITH(a_peak_of_long_ago_gives_no_room, begin, options_reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
