@@ -182,6 +182,13 @@ static ALWAYS_INLINE uintptr_t page_map_home_entry(uintptr_t address)
     return __atomic_load_n(&chunk[page_map_in_chunk(address)], __ATOMIC_RELAXED);
 }
 
+/* As page_map_entry, inlined for the home. */
+static ALWAYS_INLINE uintptr_t page_map_entry_fast(uintptr_t address)
+{
+    uintptr_t tagged = page_map_home_entry(address);
+    return LIKELY(tagged != 0) ? entry_untagged(tagged) : page_map_entry(address);
+}
+
 static inline bool entry_is_span(uintptr_t entry)
 {
     return entry != 0 && (entry & 1) == 0;

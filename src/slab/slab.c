@@ -300,48 +300,73 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
     return given;
 }
 
-/* Objects that were freed in no order lie in a slab each, whose descriptors are asked for ahead. */
-enum { GIVE_AHEAD = 8 };
+/* Objects that were freed in no order lie in a slab each. So the descriptors of so many are asked
+ * for before the first is needed. */
+enum { FREE_BATCH = 32 };
 
-static inline void slab_prefetch(uintptr_t address)
+/* Finds where the slabs of objects should be. What it says is a guess: a wild pointer's slab may be
+ * released at any moment. */
+static void slabs_find(const uintptr_t *objects, size_t count, struct slab **slabs)
 {
-    const char *slab = (const char *)page_map_entry(address);
-    __builtin_prefetch(slab, 1);
-    __builtin_prefetch(slab + sizeof(struct slab) / 2, 1);
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t entry = page_map_entry_fast(objects[i]);
+        slabs[i] = entry_is_span(entry) ? (struct slab *)entry : NULL;
+        if (UNLIKELY(slabs[i] == NULL))
+            continue;
+        __builtin_prefetch(slabs[i], 1);
+        __builtin_prefetch(slabs[i]->free_bits, 1);
+    }
 }
 
-void slabs_free(const uintptr_t *objects, size_t count, const char *call)
+/* The bin of what should be a slab; NULL if it is none. */
+static struct bin *bin_of(const struct slab *slab)
+{
+    if (UNLIKELY(slab == NULL || slab->span.kind != SPAN_SLAB))
+        return NULL;
+    return (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
+}
+
+/* Releases the one lock that may be held, and takes that of another bin; NULL: of none. */
+static void bin_change(struct bin **locked, struct bin *bin)
+{
+    if (*locked != NULL)
+        lock_release(&(*locked)->lock);
+    if (bin != NULL)
+        lock_acquire(&bin->lock);
+    *locked = bin;
+}
+
+static void slabs_free_found(const uintptr_t *objects, size_t count, struct slab **slabs,
+                             const char *call)
 {
     struct bin *locked = NULL;
     for (size_t i = 0; i < count;) {
-        if (i + GIVE_AHEAD < count)
-            slab_prefetch(objects[i + GIVE_AHEAD]);
-        struct slab *slab = slab_of(objects[i]);
-        struct bin *bin = slab == NULL
-                              ? NULL
-                              : (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
-        if (bin != locked) {
-            if (locked != NULL)
-                lock_release(&locked->lock);
-            if (bin != NULL)
-                lock_acquire(&bin->lock);
-            locked = bin;
-        }
+        struct slab *slab = slabs[i];
+        struct bin *bin = bin_of(slab);
+        if (bin != locked)
+            bin_change(&locked, bin);
         struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
-        /* Asked again under the lock: for a wild pointer the slab may just have been released. */
-        if (bin != NULL && slab_of(objects[i]) == slab)
+        /* Asked again under the lock. */
+        if (bin != NULL && LIKELY(page_map_entry_fast(objects[i]) == (uintptr_t)slab))
             i += slab_free(bin, slab, objects + i, count - i, &misuse);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
-            if (locked != NULL)
-                lock_release(&locked->lock);
-            locked = NULL;
+            bin_change(&locked, NULL);
             if (call != NULL)
                 misuse_report(call, &misuse);
             i++; /* which returns if it only warns */
         }
     }
-    if (locked != NULL)
-        lock_release(&locked->lock);
+    bin_change(&locked, NULL);
+}
+
+void slabs_free(const uintptr_t *objects, size_t count, const char *call)
+{
+    struct slab *slabs[FREE_BATCH];
+    for (size_t done = 0; done < count; done += FREE_BATCH) {
+        size_t batch = size_min(count - done, FREE_BATCH);
+        slabs_find(objects + done, batch, slabs);
+        slabs_free_found(objects + done, batch, slabs, call);
+    }
 }
 
 void bin_trim(struct bin *bin)
