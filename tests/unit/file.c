@@ -1,9 +1,8 @@
 /*
  * Tests of files that a process has memory in: how they are named, and what is there already.
  */
-#include "support.h"
+#include "scratch.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,36 +15,10 @@
 #include "platform/file.h"
 #include "platform/memory.h"
 
-static char directory[64];
-
-static int begin(void **state)
-{
-    strcpy(directory, "/tmp/snug.test.XXXXXX");
-    return options_reset(state) != 0 || mkdtemp(directory) == NULL;
-}
-
-static size_t files_in_directory(void)
-{
-    size_t count = 0;
-    DIR *open = opendir(directory);
-    assert_non_null(open);
-    while (readdir(open) != NULL)
-        count++;
-    closedir(open);
-    return count - 2; /* . and .. */
-}
-
-static int end(void **state)
-{
-    size_t left = files_in_directory();
-    rmdir(directory);
-    return options_reset(state) != 0 || left != 0;
-}
-
 static const char *path_of(const char *name)
 {
     static char path[160];
-    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    snprintf(path, sizeof(path), "%s/%s", scratch, name);
     return path;
 }
 
@@ -119,7 +92,7 @@ static void stays(const struct kind *kind)
     assert_int_equal(after.st_nlink, 0);
     assert_int_equal(after.st_size, 2 * os_page_size());
     close(file);
-    assert_int_equal(files_in_directory(), 4);
+    assert_int_equal(scratch_count(), 4);
     ASSERT_THAT(lstat(path, &after) == 0 && after.st_ino == before.st_ino &&
                     after.st_mode == before.st_mode && after.st_size == before.st_size,
                 "%s is not there any more", kind->name);
@@ -173,16 +146,16 @@ TEST(a_signal_that_ends_the_process_leaves_no_name)
         int status = child_status(make_files_for_ever, &i, said);
         ASSERT_THAT(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM, "status %#x, \"%s\"",
                     (unsigned)status, said);
-        ASSERT_THAT(files_in_directory() == 0, "child %d left a file", i);
+        ASSERT_THAT(scratch_count() == 0, "child %d left a file", i);
     }
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW_WITH(whatever_has_the_name_stays, begin, end),
-        ROW_WITH(a_free_name_is_used_for_a_moment, begin, end),
-        ROW_WITH(a_signal_that_ends_the_process_leaves_no_name, begin, end),
+        ROW_WITH(whatever_has_the_name_stays, scratch_begin, scratch_end),
+        ROW_WITH(a_free_name_is_used_for_a_moment, scratch_begin, scratch_end),
+        ROW_WITH(a_signal_that_ends_the_process_leaves_no_name, scratch_begin, scratch_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

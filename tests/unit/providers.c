@@ -2,9 +2,8 @@
  * Tests of the providers other than the system's: what they hand out, what becomes of it, and when
  * they refuse.
  */
-#include "support.h"
+#include "scratch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -27,32 +26,6 @@
 #include "provider/provider_prealloc.h"
 #include "provider/quota.h"
 #include "stats/stats.h"
-
-static char directory[64];
-
-static int begin(void **state)
-{
-    strcpy(directory, "/tmp/snug.test.XXXXXX");
-    return options_reset(state) != 0 || mkdtemp(directory) == NULL;
-}
-
-static size_t files_in_directory(void)
-{
-    size_t count = 0;
-    DIR *open = opendir(directory);
-    assert_non_null(open);
-    while (readdir(open) != NULL)
-        count++;
-    closedir(open);
-    return count - 2; /* . and .. */
-}
-
-static int end(void **state)
-{
-    size_t left = files_in_directory();
-    rmdir(directory);
-    return options_reset(state) != 0 || left != 0;
-}
 
 /* Takes ranges until there is no more, checks that they are zero, aligned and apart, gives them
  * back, and takes them again. Returns how many bytes there were. */
@@ -147,7 +120,7 @@ TEST(what_cannot_be_taken_ahead_is_known_at_once)
 static struct file_settings settings(size_t bytes, bool grows)
 {
     return (struct file_settings){
-        .directory = directory, .bytes = bytes, .grows = grows, .factor = 1600};
+        .directory = scratch, .bytes = bytes, .grows = grows, .factor = 1600};
 }
 
 TEST(a_file_of_fixed_size)
@@ -155,7 +128,7 @@ TEST(a_file_of_fixed_size)
     struct file_provider file;
     struct file_settings fixed = settings(2 * MIB, false);
     assert_int_equal(provider_file_init(&file, &fixed, NULL), 0);
-    assert_int_equal(files_in_directory(), 0);
+    assert_int_equal(scratch_count(), 0);
     assert_in_range(exercise(&file.pool.provider, SIZE_MAX), MIB, 2 * MIB);
     assert_null(file.pool.provider.take(&file.pool.provider, 3 * MIB, os_page_size()));
     resize_in_place(&file.pool.provider);
@@ -185,7 +158,7 @@ TEST(files_grow_by_a_factor)
 TEST(a_file_by_its_name_leaves_others_alone)
 {
     char path[96];
-    snprintf(path, sizeof(path), "%s/heap", directory);
+    snprintf(path, sizeof(path), "%s/heap", scratch);
     FILE *other = fopen(path, "w");
     fputs("important", other);
     fclose(other);
@@ -194,7 +167,7 @@ TEST(a_file_by_its_name_leaves_others_alone)
     named.path = path;
     assert_int_equal(provider_file_init(&file, &named, NULL), 0);
     exercise(&file.pool.provider, 8 * MIB);
-    assert_int_equal(files_in_directory(), 1);
+    assert_int_equal(scratch_count(), 1);
     provider_file_end(&file);
     char text[16] = "";
     other = fopen(path, "r");
@@ -209,7 +182,7 @@ TEST(a_file_by_its_name_leaves_others_alone)
 static void write_file(const char *name, const char *text)
 {
     char path[160];
-    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    snprintf(path, sizeof(path), "%s/%s", scratch, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
@@ -238,7 +211,7 @@ static void use_named_files(void *argument)
     struct file_provider file;
     struct file_settings growing = settings(MIB, true);
     forbid_files_without_names();
-    CHILD_CHECK(open(directory, O_RDWR | O_TMPFILE, 0600) < 0 && errno == EOPNOTSUPP);
+    CHILD_CHECK(open(scratch, O_RDWR | O_TMPFILE, 0600) < 0 && errno == EOPNOTSUPP);
     CHILD_CHECK(provider_file_init(&file, &growing, NULL) == 0);
     CHILD_CHECK(exercise(&file.pool.provider, 8 * MIB) > 4 * MIB);
     provider_file_end(&file);
@@ -251,9 +224,9 @@ TEST(where_files_need_a_name_it_goes_at_once)
     write_file("snug.1.0", ""); /* that happens to be called so */
     assert_int_equal(child_status(use_named_files, NULL, said), 0);
     assert_string_equal(said, "");
-    snprintf(path, sizeof(path), "%s/snug.1.0", directory);
+    snprintf(path, sizeof(path), "%s/snug.1.0", scratch);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(files_in_directory(), 0);
+    assert_int_equal(scratch_count(), 0);
 }
 
 TEST(what_no_file_can_be_made_in_is_said_once)
@@ -452,8 +425,8 @@ static size_t limit_in(const char *membership, bool version_1)
 {
     char group[96], root[96];
     write_file("cgroup", membership);
-    snprintf(group, sizeof(group), "%s/cgroup", directory);
-    snprintf(root, sizeof(root), "%s/%s", directory, version_1 ? "v1" : "v2");
+    snprintf(group, sizeof(group), "%s/cgroup", scratch);
+    snprintf(root, sizeof(root), "%s/%s", scratch, version_1 ? "v1" : "v2");
     return limit_of_cgroup(group, root);
 }
 
@@ -463,7 +436,7 @@ TEST(the_limit_of_a_control_group)
                                               "v1", "v1/memory", "v1/memory/c"};
     char path[400];
     for (size_t i = 0; i < 6; i++) {
-        snprintf(path, sizeof(path), "%s/%s", directory, directories[i]);
+        snprintf(path, sizeof(path), "%s/%s", scratch, directories[i]);
         assert_int_equal(mkdir(path, 0700), 0);
     }
     write_file("v2/a/memory.max", "1000000\n");
@@ -480,8 +453,8 @@ TEST(the_limit_of_a_control_group)
     assert_int_equal(limit_in("7:memory:/\n", true), 9223372036854771712u);
     assert_int_equal(limit_in("nonsense", false), SIZE_MAX);
     assert_int_equal(limit_in("", false), SIZE_MAX);
-    assert_int_equal(limit_of_cgroup("/no/such/file", directory), 0);
-    snprintf(path, sizeof(path), "rm -r %s/v1 %s/v2 %s/cgroup", directory, directory, directory);
+    assert_int_equal(limit_of_cgroup("/no/such/file", scratch), 0);
+    snprintf(path, sizeof(path), "rm -r %s/v1 %s/v2 %s/cgroup", scratch, scratch, scratch);
     assert_int_equal(system(path), 0);
 }
 
@@ -491,18 +464,18 @@ int main(void)
         ROW(memory_taken_ahead_is_all_there_is),
         ROW(memory_taken_ahead_may_have_something_beyond),
         ROW(what_cannot_be_taken_ahead_is_known_at_once),
-        ROW_WITH(a_file_of_fixed_size, begin, end),
-        ROW_WITH(files_grow_by_a_factor, begin, end),
-        ROW_WITH(a_file_by_its_name_leaves_others_alone, begin, end),
-        ROW_WITH(where_files_need_a_name_it_goes_at_once, begin, end),
-        ROW_WITH(what_no_file_can_be_made_in_is_said_once, begin, end),
-        ROW_WITH(a_file_that_cannot_grow_refuses, begin, end),
-        ROW_WITH(a_fork_copies_files, begin, end),
-        ROW_WITH(a_fork_copies_to_memory_where_no_file_can_be_made, begin, end),
+        ROW_WITH(a_file_of_fixed_size, scratch_begin, scratch_end),
+        ROW_WITH(files_grow_by_a_factor, scratch_begin, scratch_end),
+        ROW_WITH(a_file_by_its_name_leaves_others_alone, scratch_begin, scratch_end),
+        ROW_WITH(where_files_need_a_name_it_goes_at_once, scratch_begin, scratch_end),
+        ROW_WITH(what_no_file_can_be_made_in_is_said_once, scratch_begin, scratch_end),
+        ROW_WITH(a_file_that_cannot_grow_refuses, scratch_begin, scratch_end),
+        ROW_WITH(a_fork_copies_files, scratch_begin, scratch_end),
+        ROW_WITH(a_fork_copies_to_memory_where_no_file_can_be_made, scratch_begin, scratch_end),
         ROW(a_quota_counts_and_refuses),
         ROW(the_limit_counts_all_that_the_system_gives),
         ROW(what_the_system_refuses_does_not_count),
-        ROW_WITH(the_limit_of_a_control_group, begin, end),
+        ROW_WITH(the_limit_of_a_control_group, scratch_begin, scratch_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
