@@ -5,11 +5,9 @@
  * parent goes on undisturbed, and at the end nothing of its own may be lost.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/common.h"
@@ -23,36 +21,23 @@ static atomic_bool done;
 
 /* ---- The load ---- */
 
-struct place {
-    pthread_t thread;
-    struct ticket ticket;
-    struct ticket *current;
-    struct random random;
-};
-
-static void turn(struct place *place)
+static void turn(struct member *member)
 {
-    if (place->current->block == NULL)
-        ticket_take(place->current, &place->random);
-    else if (random_one_in(&place->random, 3))
-        ticket_resize(place->current, &place->random);
+    if (member->current->block == NULL)
+        ticket_take(member->current, &member->random);
+    else if (random_one_in(&member->random, 3))
+        ticket_resize(member->current, &member->random);
     else
-        ticket_free(place->current, &place->random);
-    place->current = slots_exchange(&slots, &place->random, place->current);
+        ticket_free(member->current, &member->random);
+    member->current = slots_exchange(&slots, &member->random, member->current);
 }
 
 static void *work(void *argument)
 {
-    struct place *place = argument;
+    struct member *member = argument;
     while (!atomic_load_explicit(&done, memory_order_relaxed))
-        turn(place);
+        turn(member);
     return NULL;
-}
-
-static void place_init(struct place *place, uint64_t number)
-{
-    place->current = &place->ticket;
-    place->random = stress_random(number);
 }
 
 /* ---- The child ---- */
@@ -89,22 +74,6 @@ static void start_a_thread(struct random *random)
     EXPECT(pthread_join(thread, NULL) == 0, "no thread to join");
 }
 
-static void wait_for(pid_t child, const char *whose)
-{
-    int status = 0;
-    EXPECT(child > 0 && waitpid(child, &status, 0) == child, "no child");
-    EXPECT(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM, "%s did not end in time", whose);
-    EXPECT(!WIFSIGNALED(status), "%s was killed by signal %d", whose, WTERMSIG(status));
-    EXPECT(WEXITSTATUS(status) == 0, "%s ended with %d", whose, WEXITSTATUS(status));
-}
-
-/* A thread that is stuck in the allocator runs no handler: the signal itself ends the process. */
-static void child_begin(void)
-{
-    signal(SIGALRM, SIG_DFL);
-    alarm(watchdog_seconds(SECONDS) / 4); /* before the parent's own */
-}
-
 _Noreturn static void child_end(void)
 {
     /* Under a sanitizer the end of a process looks at threads that a child does not have. */
@@ -115,12 +84,12 @@ _Noreturn static void child_end(void)
 
 _Noreturn static void live_as_child(struct random random)
 {
-    child_begin();
+    child_begin(SECONDS);
     take_and_free(&random, 300);
     expect_sound_heap();
     pid_t grandchild = fork();
     if (grandchild == 0) {
-        child_begin();
+        child_begin(SECONDS);
         slots_free_blocks(&slots, &random);
         take_and_free(&random, 300);
         expect_sound_heap();
@@ -131,7 +100,7 @@ _Noreturn static void live_as_child(struct random random)
     snug_malloc_trim(0);
     start_a_thread(&random);
     expect_sound_heap();
-    wait_for(grandchild, "a child's child");
+    child_wait(grandchild, "a child's child");
     child_end();
 }
 
@@ -143,7 +112,7 @@ static void fork_once(struct random *random)
     pid_t child = fork();
     if (child == 0)
         live_as_child(for_child);
-    wait_for(child, "a child");
+    child_wait(child, "a child");
 }
 
 static size_t forks_of_each;
@@ -151,37 +120,37 @@ static size_t forks_of_each;
 /* Of two threads that fork, so that forks meet. Each works between, and so has magazines. */
 static void *fork_and_work(void *argument)
 {
-    struct place *place = argument;
+    struct member *member = argument;
     for (size_t i = 0; i < forks_of_each; i++) {
-        size_t turns = random_log(&place->random, 1, 500);
+        size_t turns = random_log(&member->random, 1, 500);
         while (turns-- > 0)
-            turn(place);
-        fork_once(&place->random);
+            turn(member);
+        fork_once(&member->random);
     }
     return NULL;
 }
 
 int main(int count, char **arguments)
 {
-    static struct place places[THREADS + 2]; /* the last two are those that fork */
+    static struct member members[THREADS + 2]; /* the last two are those that fork */
     stress_begin(count, arguments, SECONDS);
     slots_init(&slots, SLOTS);
     forks_of_each = scaled(30);
     double begun = seconds_now();
     for (size_t i = 0; i < THREADS + 2; i++)
-        place_init(&places[i], i);
+        member_init(&members[i], i);
     for (size_t i = 0; i <= THREADS; i++)
-        EXPECT(pthread_create(&places[i].thread, NULL, i < THREADS ? work : fork_and_work,
-                              &places[i]) == 0,
+        EXPECT(pthread_create(&members[i].thread, NULL, i < THREADS ? work : fork_and_work,
+                              &members[i]) == 0,
                "no thread");
-    fork_and_work(&places[THREADS + 1]);
-    EXPECT(pthread_join(places[THREADS].thread, NULL) == 0, "no thread to join");
+    fork_and_work(&members[THREADS + 1]);
+    EXPECT(pthread_join(members[THREADS].thread, NULL) == 0, "no thread to join");
     atomic_store(&done, true);
     for (size_t i = 0; i < THREADS; i++)
-        EXPECT(pthread_join(places[i].thread, NULL) == 0, "no thread to join");
+        EXPECT(pthread_join(members[i].thread, NULL) == 0, "no thread to join");
     struct random random = stress_random(THREADS + 2);
     for (size_t i = 0; i < THREADS + 2; i++)
-        ticket_free(places[i].current, &random);
+        ticket_free(members[i].current, &random);
     slots_free_blocks(&slots, &random);
     expect_empty_heap();
     slots_end(&slots);

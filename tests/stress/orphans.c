@@ -12,11 +12,9 @@
  * all, little is left: what each thread had in hand.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/common.h"
@@ -26,20 +24,6 @@
 #include "team.h"
 
 enum { THREADS = 4, BLOCKS = 3600, SLOTS = 600, TAKEN = 12000, SECONDS = 200 };
-
-static void child_begin(void)
-{
-    signal(SIGALRM, SIG_DFL);
-    alarm(watchdog_seconds(SECONDS) / 4);
-}
-
-static void child_wait(pid_t child)
-{
-    int status = 0;
-    EXPECT(child > 0 && waitpid(child, &status, 0) == child, "no child");
-    EXPECT(!WIFSIGNALED(status), "a child was killed by signal %d", WTERMSIG(status));
-    EXPECT(WEXITSTATUS(status) == 0, "a child ended with %d", WEXITSTATUS(status));
-}
 
 /* ---- At rest ---- */
 
@@ -123,20 +107,20 @@ static void fork_at_rest(void (*live)(void))
 {
     pid_t child = fork();
     if (child == 0) {
-        child_begin();
+        child_begin(SECONDS);
         live();
         child = fork(); /* its own child has no more, and no less */
         if (child == 0) {
-            child_begin();
+            child_begin(SECONDS);
             snug_malloc_trim(0);
             expect_nothing_cached();
             expect_empty_heap();
             _exit(0);
         }
-        child_wait(child);
+        child_wait(child, "a child");
         _exit(0);
     }
-    child_wait(child);
+    child_wait(child, "a child");
 }
 
 static void nothing(void) {}
@@ -249,33 +233,26 @@ static void on_a_heap(void)
 static struct slots slots;
 static atomic_bool done;
 
-struct place {
-    pthread_t thread;
-    struct ticket ticket;
-    struct ticket *current;
-    struct random random;
-};
-
 /* Small objects and cells, as only those wait in caches. */
 static size_t small_size(struct random *random)
 {
     return random_one_in(random, 8) ? random_below(random, 6000) : 1 + random_below(random, 200);
 }
 
-static void turn(struct place *place)
+static void turn(struct member *member)
 {
-    if (place->current->block == NULL)
-        ticket_take_size(place->current, &place->random, small_size(&place->random));
+    if (member->current->block == NULL)
+        ticket_take_size(member->current, &member->random, small_size(&member->random));
     else
-        ticket_free(place->current, &place->random);
-    place->current = slots_exchange(&slots, &place->random, place->current);
+        ticket_free(member->current, &member->random);
+    member->current = slots_exchange(&slots, &member->random, member->current);
 }
 
 static void *work(void *argument)
 {
-    struct place *place = argument;
+    struct member *member = argument;
     while (!atomic_load_explicit(&done, memory_order_relaxed))
-        turn(place);
+        turn(member);
     return NULL;
 }
 
@@ -284,7 +261,7 @@ enum { LOST_MOST = THREADS * (1 + 2 * MAGAZINE_SLOTS_MOST) };
 
 _Noreturn static void live_as_child(struct random random)
 {
-    child_begin();
+    child_begin(SECONDS);
     static struct ticket taken[TAKEN];
     for (size_t i = 0; i < TAKEN; i++)
         ticket_take_size(&taken[i], &random, small_size(&random));
@@ -303,15 +280,14 @@ _Noreturn static void live_as_child(struct random random)
 
 static void amid_work(void)
 {
-    static struct place places[THREADS + 1]; /* the last is that of this thread */
+    static struct member members[THREADS + 1]; /* the last is that of this thread */
     slots_init(&slots, SLOTS);
     for (size_t i = 0; i <= THREADS; i++) {
-        places[i].current = &places[i].ticket;
-        places[i].random = stress_random(i);
+        member_init(&members[i], i);
         if (i < THREADS)
-            EXPECT(pthread_create(&places[i].thread, NULL, work, &places[i]) == 0, "no thread");
+            EXPECT(pthread_create(&members[i].thread, NULL, work, &members[i]) == 0, "no thread");
     }
-    struct place *here = &places[THREADS];
+    struct member *here = &members[THREADS];
     for (size_t forks = scaled(60); forks != 0; forks--) {
         for (size_t turns = random_log(&here->random, 1, 20000); turns != 0; turns--)
             turn(here);
@@ -321,13 +297,13 @@ static void amid_work(void)
             ticket_free(here->current, &for_child);
             live_as_child(for_child);
         }
-        child_wait(child);
+        child_wait(child, "a child");
     }
     atomic_store(&done, true);
     for (size_t i = 0; i < THREADS; i++)
-        EXPECT(pthread_join(places[i].thread, NULL) == 0, "no thread to join");
+        EXPECT(pthread_join(members[i].thread, NULL) == 0, "no thread to join");
     for (size_t i = 0; i <= THREADS; i++)
-        ticket_free(places[i].current, &here->random);
+        ticket_free(members[i].current, &here->random);
     slots_free_blocks(&slots, &here->random);
     expect_empty_heap();
     slots_end(&slots);

@@ -3,11 +3,14 @@
  */
 #include "team.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/common.h"
 #include "heap/totals.h"
@@ -150,6 +153,29 @@ void slots_end(struct slots *slots)
 {
     free((void *)slots->at);
     free(slots->tickets);
+}
+
+/* ---- Threads and children ---- */
+
+void member_init(struct member *member, uint64_t number)
+{
+    member->current = &member->ticket;
+    member->random = stress_random(number);
+}
+
+void child_begin(unsigned seconds)
+{
+    signal(SIGALRM, SIG_DFL);
+    alarm(watchdog_seconds(seconds) / 4);
+}
+
+void child_wait(pid_t child, const char *whose)
+{
+    int status = 0;
+    EXPECT(child > 0 && waitpid(child, &status, 0) == child, "no child");
+    EXPECT(!WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM, "%s did not end in time", whose);
+    EXPECT(!WIFSIGNALED(status), "%s was killed by signal %d", whose, WTERMSIG(status));
+    EXPECT(WEXITSTATUS(status) == 0, "%s ended with %d", whose, WEXITSTATUS(status));
 }
 
 /* ---- The heap as a whole ---- */

@@ -9,6 +9,9 @@
 #ifndef SNUG_TESTS_TEAM_H
 #define SNUG_TESTS_TEAM_H
 
+#include <pthread.h>
+#include <sys/types.h>
+
 #include "expect.h"
 
 struct ticket {
@@ -33,6 +36,16 @@ void ticket_resize(struct ticket *ticket, struct random *random);
 /* Checks the block's contents and frees it; nothing if there is none. */
 void ticket_free(struct ticket *ticket, struct random *random);
 
+/* A thread with the ticket that it has in hand. */
+struct member {
+    pthread_t thread;
+    struct ticket ticket;
+    struct ticket *current;
+    struct random random;
+};
+
+void member_init(struct member *member, uint64_t number);
+
 /* Places where tickets wait for any thread. */
 struct slots {
     struct ticket *_Atomic *at;
@@ -51,6 +64,13 @@ void slots_free_blocks(struct slots *slots, struct random *random);
 
 /* Gives the slots' own memory back. */
 void slots_end(struct slots *slots);
+
+/* In a child of fork: it ends within a quarter of the `seconds` of its parent's watchdog. A thread
+ * that is stuck in the allocator runs no handler, so the signal itself ends the process. */
+void child_begin(unsigned seconds);
+
+/* Waits for a child, which must end with 0. `whose` begins the line that says what it did. */
+void child_wait(pid_t child, const char *whose);
 
 /* To be called when every thread has been joined and every block is free: nothing may be live,
  * every invariant must hold, and after a trim nothing may be left. */
