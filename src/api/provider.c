@@ -105,7 +105,7 @@ snug_provider *snug_provider_file(const struct snug_file_config *config)
         return or_error(NULL, ENOMEM);
     const char *path = known.path != NULL        ? known.path
                        : known.directory != NULL ? known.directory
-                                                 : "/var/tmp";
+                                                 : DEFAULT_FILE_DIR;
     memcpy(provider->path, path, strlen(path) + 1);
     struct file_settings settings = {
         .directory = provider->path,

@@ -8,8 +8,6 @@
 #include "provider/provider_file.h"
 #include "provider/provider_prealloc.h"
 
-#define DEFAULT_DIRECTORY "/var/tmp"
-
 static struct pool prealloc;
 static struct file_provider file;
 
@@ -31,7 +29,7 @@ static const struct provider *source_prealloc(const struct provider *beyond)
 static const struct provider *source_file(const struct provider *beyond)
 {
     struct file_settings settings = {
-        .directory = options.file_dir != NULL ? options.file_dir : DEFAULT_DIRECTORY,
+        .directory = options.file_dir != NULL ? options.file_dir : DEFAULT_FILE_DIR,
         .path = options.file_dir != NULL ? NULL : options.file,
         .bytes = options.provider_size,
         .grows = options.file_grow != 0,

@@ -43,6 +43,7 @@ struct options {
 #define OPTION_FACTOR(name, field, default_, least, most, text) \
     enum { LEAST_##name = least, MOST_##name = most };
 #include "options/options.def"
+#define DEFAULT_FILE_DIR "/var/tmp"
 
 /* The numbers of a limit that are no size. */
 #define LIMIT_NONE ((size_t)0)
