@@ -13,20 +13,16 @@
 
 #include "options/options.h"
 
-#define OPTION_CHOICE(name, field, default_, choices, text) .field = (default_),
-#define OPTION_SET(name, field, default_, choices, text) .field = (default_),
-#define OPTION_NUMBER(name, field, default_, least, most, text) .field = (default_),
-#define OPTION_SIZE(name, field, default_, least, most, text) .field = (default_),
-#define OPTION_DELAY(name, field, default_, text) .field = (default_),
-#define OPTION_LIMIT(name, field, word, number, text) .field = 0,
-#define OPTION_FACTOR(name, field, default_, least, most, text) .field = (default_),
-#define OPTION_PATH(name, field, text) .field = NULL,
-static const struct options defaults = {
-#include "options/options.def"
-};
-
+static struct options defaults;
 static int real_stderr = -1;
 static int captured;
+
+/* The options as they are before anything has read the environment: 101 is the first of priorities,
+ * and the library's own constructor comes later. */
+__attribute__((constructor(101))) static void options_keep_defaults(void)
+{
+    defaults = options;
+}
 
 int options_reset(void **state)
 {
