@@ -72,9 +72,4 @@ static inline struct heap_totals heap_totals(void)
     return heap_totals_of(NULL, &heap_default, NULL);
 }
 
-static inline struct class_totals heap_class_totals(size_t class)
-{
-    return heap_class_totals_of(NULL, &heap_default, class);
-}
-
 #endif

@@ -91,7 +91,7 @@ static ALWAYS_INLINE struct cache *heap_cache_guess(struct page_heap *page_heap)
 }
 
 /* Puts a small object or a cell of a heap other than malloc's (`only`, or if that is NULL any) into
- * the calling thread's magazines. False: nothing was done, as for cache_push. */
+ * the calling thread's magazines. False: nothing was done, as for cache_push_of. */
 static inline bool heap_push_other(const struct heap *only, uintptr_t address, size_t byte)
 {
     uintptr_t tagged = page_map_home_entry(address);

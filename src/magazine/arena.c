@@ -440,10 +440,3 @@ void arenas_each_lock_of(struct arenas *arenas, enum lock_rank rank, void (*act)
             act(&cells->lock);
     }
 }
-
-void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock))
-{
-    arenas_each_lock_of(arenas, RANK_DEPOT, act);
-    arenas_each_lock_of(arenas, RANK_BIN, act);
-    arenas_each_lock_of(arenas, RANK_CELLS, act);
-}

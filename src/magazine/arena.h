@@ -155,11 +155,8 @@ void arenas_clear(struct arenas *arenas);
 
 const char *arenas_check(struct arenas *arenas);
 
-/* Calls `act` with every lock of the bins and depots in use, in the order in which they may be
- * taken. While arenas->lock is held no others come into use. */
-void arenas_each_lock(struct arenas *arenas, void (*act)(struct lock *lock));
-
-/* The same for those of one rank, RANK_DEPOT, RANK_BIN or RANK_CELLS. */
+/* Calls `act` with every lock in use of one rank: RANK_DEPOT, RANK_BIN or RANK_CELLS. While
+ * arenas->lock is held no others come into use. */
 void arenas_each_lock_of(struct arenas *arenas, enum lock_rank rank,
                          void (*act)(struct lock *lock));
 

@@ -121,10 +121,4 @@ static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, 
     return true;
 }
 
-/* The same for any address. */
-static ALWAYS_INLINE bool cache_push(struct cache *cache, uintptr_t address)
-{
-    return cache_push_of(cache, address, page_map_class(address));
-}
-
 #endif

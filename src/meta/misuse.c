@@ -8,8 +8,6 @@
 #include "options/options.h"
 #include "platform/output.h"
 
-static size_t reported;
-
 static void text_add_object(struct text *text, size_t bytes)
 {
     text_add(text, "a ");
@@ -73,12 +71,6 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
     text_add_finding(&text, misuse, twice);
     text_add(&text, "\n");
     text_write(&text, 2);
-    __atomic_fetch_add(&reported, 1, __ATOMIC_RELAXED);
     if (options.misuse == MISUSE_ABORT)
         os_abort();
-}
-
-size_t misuse_count(void)
-{
-    return __atomic_load_n(&reported, __ATOMIC_RELAXED);
 }

@@ -31,7 +31,4 @@ struct misuse {
 /* `call` is what the program called: "free", "realloc". Does nothing for MISUSE_NONE. */
 void misuse_report(const char *call, const struct misuse *misuse);
 
-/* How many were reported. */
-size_t misuse_count(void);
-
 #endif

@@ -12,14 +12,6 @@
 
 _Static_assert((int)SAMPLE_CLASSES == (int)CLASS_COUNT, "a sample for each class");
 
-uint64_t values_sum(const struct values *values)
-{
-    return values->live_small + values->live_cells + values->live_large + values->live_huge +
-           values->waste + values->cached_small + values->cached_cells + values->depots +
-           values->free_slabs + values->free_cells + values->purge_pending + values->free_clean +
-           values->metadata;
-}
-
 static void set_memory(struct values *values, const struct heap_totals *totals)
 {
     values->mapped = totals->segments + totals->huge + totals->meta_mapped;

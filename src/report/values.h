@@ -59,7 +59,4 @@ void values_read_resident(struct values *values, struct peek *peek, const struct
 /* Fills in the medium blocks by size (medium.c), unless they cannot be walked. As above. */
 void values_read_medium(struct values *values, struct peek *peek, const struct anchor *anchor);
 
-/* The sum of all parts of what is mapped. */
-uint64_t values_sum(const struct values *values);
-
 #endif

@@ -89,11 +89,12 @@ void pattern_fill(void *block, size_t size, uint64_t id);
 /* The offset of the first byte that does not hold the pattern, or `size` if all do. */
 size_t pattern_check(const void *block, size_t size, uint64_t id);
 
-/* What a heap has left when all is free, and whether its free pages can go; heap_face.h knows heaps
- * that are different. */
+/* What a heap has left when all is free, whether its free pages can go, and the objects of one of
+ * its classes; heap_face.h has the same for other heaps than malloc's. */
 #if !defined(SEGMENTS_LEFT)
 #define SEGMENTS_LEFT 0
 #define PURGES (options.provider == PROVIDER_OS)
+#define heap_class_totals(class) heap_class_totals_of(NULL, &heap_default, class)
 #endif
 
 #endif

@@ -12,9 +12,9 @@
 
 #include "platform/memory.h"
 #include "provider/provider.h"
-#include "report/values.h"
 #include "snug/snug.h"
 #include "team.h"
+#include "values_sum.h"
 
 enum { THREADS = 4, TICKETS = 1200, SLOTS = 400, ROUNDS = 6 };
 

@@ -256,10 +256,16 @@ static void note_lock(struct lock *lock)
     lock_ranks[lock_count++] = lock->rank;
 }
 
-TEST(every_lock_in_use_is_visited_in_order)
+static void note_locks(void)
 {
     lock_count = 0;
-    arenas_each_lock(&arenas, note_lock);
+    for (enum lock_rank rank = 0; rank < RANK_COUNT; rank++)
+        arenas_each_lock_of(&arenas, rank, note_lock);
+}
+
+TEST(every_lock_in_use_is_visited_by_rank)
+{
+    note_locks();
     assert_int_equal(lock_count, 0);
     uintptr_t object[3];
     assert_int_equal(arenas_refill(&arenas, 1, &object[0], 1), 1);
@@ -267,8 +273,7 @@ TEST(every_lock_in_use_is_visited_in_order)
     arenas_swap();
     assert_int_equal(arenas_refill(&arenas, 3, &object[2], 1), 1);
     uintptr_t cell = alloc_cell(5000, 16);
-    lock_count = 0;
-    arenas_each_lock(&arenas, note_lock);
+    note_locks();
     assert_int_equal(lock_count, 2 * 3 + 1);
     for (size_t i = 1; i < lock_count; i++)
         assert_true(lock_ranks[i] >= lock_ranks[i - 1]);
@@ -295,7 +300,7 @@ int main(void)
                  page_heap_end),
         ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, page_heap_end),
         ROW_WITH(totals_are_sums_over_the_arenas, two_arenas_begin, page_heap_end),
-        ROW_WITH(every_lock_in_use_is_visited_in_order, two_arenas_begin, page_heap_end),
+        ROW_WITH(every_lock_in_use_is_visited_by_rank, two_arenas_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

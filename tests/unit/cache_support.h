@@ -19,6 +19,12 @@ int cache_end(void **state);
 uintptr_t object_get(struct cache *of, size_t class);
 void object_put(struct cache *of, uintptr_t object);
 
+/* Puts an object at any address into its magazine, as free does. */
+static inline bool cache_push(struct cache *of, uintptr_t address)
+{
+    return cache_push_of(of, address, page_map_class(address));
+}
+
 /* The loaded magazine of a class, or NULL. */
 struct magazine *loaded_of(const struct cache *of, size_t class);
 

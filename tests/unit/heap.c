@@ -310,7 +310,7 @@ static void assert_totals_add_up(void)
     struct heap_totals totals = heap_totals();
     size_t free = 0, waiting = 0, cached = 0;
     for (size_t class = 1; class < CLASS_COUNT; class++) {
-        struct class_totals objects = heap_class_totals(class);
+        struct class_totals objects = class_totals(class);
         assert_int_equal(objects.total,
                          objects.live + objects.cached + objects.waiting + objects.free);
         free += objects.free * class_bytes(class);
@@ -397,15 +397,15 @@ TEST(a_trim_gives_free_memory_back)
 TEST(classes_are_counted_one_by_one)
 {
     size_t class = class_of_size(48);
-    size_t live = heap_class_totals(class).live;
+    size_t live = class_totals(class).live;
     char *blocks[100];
     for (size_t i = 0; i < 100; i++)
         blocks[i] = block_get(48);
-    assert_int_equal(heap_class_totals(class).live, live + 100);
+    assert_int_equal(class_totals(class).live, live + 100);
     for (size_t i = 0; i < 100; i++)
         heap_free(blocks[i]);
-    assert_int_equal(heap_class_totals(class).live, live);
-    assert_true(heap_class_totals(class).cached > 0);
+    assert_int_equal(class_totals(class).live, live);
+    assert_true(class_totals(class).cached > 0);
 }
 
 int main(void)

@@ -10,6 +10,12 @@
 /* Fails unless heap_check is content. */
 void assert_heap_sound(void);
 
+/* The objects of one size class of the process's heap. */
+static inline struct class_totals class_totals(size_t class)
+{
+    return heap_class_totals_of(NULL, &heap_default, class);
+}
+
 /* A block that must be had. */
 char *block_get(size_t bytes);
 

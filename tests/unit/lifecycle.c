@@ -149,9 +149,9 @@ TEST(an_exiting_process_looks_at_its_magazines)
 {
     for (unsigned i = 0; i < 100; i++)
         heap_free(block_get(64));
-    assert_true(heap_class_totals(class_of_size(64)).cached > 0);
+    assert_true(class_totals(class_of_size(64)).cached > 0);
     heap_exit();
-    assert_int_equal(heap_class_totals(class_of_size(64)).cached, 0);
+    assert_int_equal(class_totals(class_of_size(64)).cached, 0);
     heap_free(block_get(64)); /* and goes on */
     assert_heap_sound();
 }
@@ -176,12 +176,18 @@ static void count_held(struct lock *lock)
     locks_held += __atomic_load_n(&lock->word, __ATOMIC_RELAXED) != 0;
 }
 
+static void each_arena_lock(void (*act)(struct lock *lock))
+{
+    for (enum lock_rank rank = 0; rank < RANK_COUNT; rank++)
+        arenas_each_lock_of(&heap_default.arenas, rank, act);
+}
+
 static size_t held_now(void)
 {
     locks_held = 0;
     count_held(heap_init_lock());
     count_held(&heap_default.arenas.lock);
-    arenas_each_lock(&heap_default.arenas, count_held);
+    each_arena_lock(count_held);
     count_held(&heap_default.page_heap.lock);
     count_held(&meta_system.lock);
     return locks_held;
@@ -200,7 +206,7 @@ TEST(every_lock_is_held_while_the_process_forks)
     heap_free(block_get(64));
     heap_free(block_get(5000));
     lock_total = 4;
-    arenas_each_lock(&heap_default.arenas, count_lock);
+    each_arena_lock(count_lock);
     assert_int_equal(held_now(), 0);
     heap_fork_before();
     size_t held = held_now();

@@ -48,22 +48,18 @@ TEST(each_kind_has_its_line)
 {
     options.misuse = MISUSE_WARN;
     for (size_t i = 0; i < ROWS; i++) {
-        size_t count = misuse_count();
         stderr_capture();
         misuse_report(rows[i].call, &rows[i].misuse);
         assert_string_equal(stderr_restore(), rows[i].line);
-        assert_int_equal(misuse_count(), count + 1);
     }
 }
 
 TEST(no_misuse_is_not_reported)
 {
-    size_t count = misuse_count();
     struct misuse none = {MISUSE_NONE, 0x7f0000001040, 64, 0};
     stderr_capture();
     misuse_report("free", &none); /* and does not abort */
     assert_string_equal(stderr_restore(), "");
-    assert_int_equal(misuse_count(), count);
 }
 
 static void report_row(void *argument)
