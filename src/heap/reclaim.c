@@ -64,7 +64,8 @@ static bool trim_may_help(const struct heap *heap, size_t bytes)
     return provider_might_take(heap->page_heap.provider, bytes, mapped - size_min(mapped, huge));
 }
 
-/* Less than this a heap does not ask its provider for. */
+/* Bytes: a heap asks its provider for no less, so with less left of a quota nothing else can help.
+ */
 #define TAKEN_LEAST (64 * KIB)
 
 /* Not if it is a quota or the end of a buffer that is in the way. */

@@ -10,8 +10,8 @@
 #include "platform/check.h"
 #include "platform/thread.h"
 
-/* What descriptors take of a buffer: at worst each page was a slab once, with 128 bytes, and a free
- * run or a large block at another time, with 64; small ones never become large ones again. */
+/* Bytes: descriptors take this of a buffer for each page at worst, a slab's 128 and a run's 64. A
+ * small descriptor never becomes a large one again. */
 enum { DESCRIPTORS_PER_PAGE = 192 };
 
 static struct {
@@ -27,12 +27,13 @@ static struct heap_record *record_of(struct list *link)
 
 /* ---- Heaps ---- */
 
-/* Below this a heap is compact: a slab of several pages for each class, and a MiB for cells, would
- * be most of it. */
+/* Bytes: in a smaller heap, slabs of several pages and a MiB of cells would be most of it. */
 #define COMPACT_BELOW (16 * MIB)
 
-/* What one thread's magazines of a heap may hold. */
+/* Bytes: one thread's magazines of a heap hold no more, since a program may have many heaps. */
 #define HELD_BYTES_MOST (2 * MIB)
+
+/* One part in: of a quota, those magazines hold no more, for what they hold counts towards it. */
 #define HELD_SHARE 32
 
 /* A record for a new heap, with its first arena. */

@@ -27,9 +27,10 @@ struct heap_settings {
     const char *name;
 };
 
+/* Layout: a name's bytes in the record, its end included. */
 enum { HEAP_NAME_MOST = 32 };
 
-/* The least buffer that can be a heap. */
+/* Bytes: a smaller buffer is refused, for its descriptors, arena and first slabs would fill it. */
 #define HEAP_BUFFER_LEAST (64 * KIB)
 
 /* What is kept of a heap beside what malloc's has too. */

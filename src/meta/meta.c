@@ -9,8 +9,19 @@
 #include "platform/memory.h"
 #include "provider/names.h"
 
+/* Bytes: a small program needs no more than this, which stands in the library's own zero pages. */
 #define FIRST_CHUNK (64 * KIB)
+
+/* Bytes: the least that is mapped at once afterwards, so that metadata is in few mappings. */
 #define CHUNK (512 * KIB)
+
+/* One part in: a chunk is this part of the metadata there is, so their number grows with its log.
+ */
+#define CHUNK_SHARE 16
+
+/* Bytes: what is tried when a whole chunk is refused; a limit may be near, and this may still fit.
+ */
+#define CHUNK_LEAST (16 * KIB)
 
 struct meta_block {
     struct meta_block *next;
@@ -58,11 +69,10 @@ static bool chunk_new(struct meta *meta)
     bool first = meta->chunk == NULL;
     /* relaxed: tables are counted without the lock */
     size_t mapped = __atomic_load_n(&meta->mapped, __ATOMIC_RELAXED);
-    size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(mapped / 16, CHUNK));
+    size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(mapped / CHUNK_SHARE, CHUNK));
     char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (chunk == NULL) {
-        /* A limit may be near: a smaller chunk may still go. */
-        bytes = size_max(os_page_size(), 16 * KIB);
+        bytes = size_max(os_page_size(), CHUNK_LEAST);
         chunk = os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
         if (chunk == NULL)
             return false;

@@ -14,13 +14,15 @@
 
 #include "platform/lock.h"
 
+/* Layout: blocks of metadata are of 64, 128, ... 4096 bytes. */
 #define META_LEAST ((size_t)64)
 #define META_MOST ((size_t)4096)
 
-enum { META_SIZES = 7 }; /* 64, 128, ... 4096 */
+/* Layout: those sizes. */
+enum { META_SIZES = 7 };
 
-/* Chunks grow with what there is, so these are enough for any heap; the statistics do not see what
- * is in others. */
+/* Layout: chunks grow with the metadata there is, so this many are enough for any heap. The
+ * statistics do not see what is in others. */
 enum { META_RANGES = 64 };
 
 /* An area of such memory. Nearly everything lies in the one that grows by the system's memory; a

@@ -9,22 +9,27 @@
 #include "platform/check.h"
 #include "platform/lock.h"
 
-/* No address has bit 63. */
+/* Layout: no address has bit 63. */
 #define NOWHERE ((uintptr_t)1 << 63)
 
 struct page_map page_map = {.home = NOWHERE};
 struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
+/* Layout: what the parts of the map cover. */
 #define HOME_BYTES ((uintptr_t)1 << PAGE_MAP_HOME_BITS)
-/* As much of the home lies below the first segment: the system maps downwards, where it does not do
- * as it did long ago. */
-#define HOME_BELOW (HOME_BYTES / 4 * 3)
 #define LEAF_BYTES ((uintptr_t)1 << 32)
 #define CHUNK_BYTES ((uintptr_t)1 << PAGE_MAP_CHUNK_BITS)
 #define ADDRESS_END ((uintptr_t)PAGE_MAP_ROOT << 32)
 
+/* Bytes: this much of the home lies below the first segment, since most systems map downwards. */
+#define HOME_BELOW (HOME_BYTES / 4 * 3)
+
+/* One part in: chunks mapped at once are this part of those there are, for few system calls. */
+#define CHUNKS_SHARE 8
+
 /* ---- Ranges with maps of their own ---- */
 
+/* Layout: the table is looked through from its start, so that it is short. */
 enum { RANGES_MOST = 64 };
 
 static struct range {
@@ -93,7 +98,7 @@ static struct {
 /* Makes some when there are none left; `count` are needed now. */
 static bool chunks_provide(size_t count)
 {
-    count = size_max(count, spare_chunks.used / 8);
+    count = size_max(count, spare_chunks.used / CHUNKS_SHARE);
     spare_chunks.next = meta_map(count * sizeof(*spare_chunks.next));
     spare_chunks.count = spare_chunks.next != NULL ? count : 0;
     return spare_chunks.count != 0;

@@ -34,6 +34,7 @@
 
 struct span;
 
+/* Layout: of the map, for addresses of 48 bits. */
 enum {
     PAGE_MAP_ROOT_BITS = 16,
     PAGE_MAP_ROOT = 1 << PAGE_MAP_ROOT_BITS,
@@ -125,8 +126,8 @@ static ALWAYS_INLINE bool page_map_is_cell(uintptr_t address)
     return (page_map_class(address) | 2) == PAGE_MAP_OTHER_CELL;
 }
 
-/* An entry of the slower map is NULL, the span that the page belongs to, or an odd word: the page
- * lies within free memory, and an object of entry >> 1 bytes that began in it was freed.
+/* Layout: an entry of the slower map is NULL, the span that the page belongs to, or an odd word:
+ * the page lies within free memory, and an object of entry >> 1 bytes that began in it was freed.
  *
  * Addresses of descriptors leave the upper bits free. They hold the size class of pages with small
  * objects of heaps other than malloc's, whose class byte cannot say it: so the magazine that such

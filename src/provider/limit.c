@@ -13,9 +13,11 @@
 #include "platform/output.h"
 #include "platform/thread.h"
 
-/* What is left of a group's limit for all that is not heap: stacks, code, the kernel's part. */
+/* One part in: this much of a group's limit is left to stacks, code and the kernel's own memory. */
 #define OTHERS_SHARE 16
 
+/* Nanoseconds: a container's limit may change while it runs, and reading it is three system calls.
+ */
 #define READ_AGAIN_NS ((uint64_t)1000000000)
 
 static size_t used;

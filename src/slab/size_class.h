@@ -18,12 +18,15 @@
 #include "base/bits.h"
 #include "meta/page_map.h"
 
+/* Layout: the grid is found in the low 16 bits of an address. */
 #define GRID_BYTES (64 * KIB)
 
-enum {
-    CLASS_COUNT = 64 + 1, /* class 0 included */
-    SMALL_MOST = 1024     /* the size of the last */
-};
+/* Layout: one class for each 16 bytes, and class 0. */
+enum { CLASS_COUNT = 64 + 1 };
+
+/* Bytes: up to here a class every 16 bytes wastes less than a cell's header; above, cells take
+ * over. */
+enum { SMALL_MOST = 1024 };
 
 _Static_assert((int)CLASS_COUNT == (int)PAGE_MAP_CELL, "no class has the number of cells");
 

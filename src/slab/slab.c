@@ -300,8 +300,8 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
     return given;
 }
 
-/* Objects that were freed in no order lie in a slab each. So the descriptors of so many are asked
- * for before the first is needed. */
+/* Objects: the descriptors of so many slabs are asked for before the first is needed, for objects
+ * freed in no order lie in a slab each. */
 enum { FREE_BATCH = 32 };
 
 /* Finds where the slabs of objects should be. What it says is a guess: a wild pointer's slab may be

@@ -22,7 +22,11 @@
 #include "pageheap/page_heap.h"
 #include "slab/size_class.h"
 
-enum { SLAB_OBJECTS_MOST = 512, BIN_LEVELS = 4 };
+/* Layout: 8 KiB of 16 bytes. */
+enum { SLAB_OBJECTS_MOST = 512 };
+
+/* Lists: of slabs, by how full they are, so that the fullest is found without a search. */
+enum { BIN_LEVELS = 4 };
 
 struct slab {
     struct span span;     /* span.owner is the bin, span.link stands in one of its lists */
