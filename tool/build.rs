@@ -21,7 +21,7 @@ fn main() {
 }
 
 /// The library's own code for reading statistics and writing them, which the tool uses on other processes.
-const SHARED: [&str; 17] = [
+const SHARED: [&str; 18] = [
     "heap/totals.c",
     "magazine/arena_totals.c",
     "magazine/cache_totals.c",
@@ -39,6 +39,7 @@ const SHARED: [&str; 17] = [
     "report/resident.c",
     "report/values.c",
     "report/writer.c",
+    "stats/stats.c",
 ];
 
 fn compile_shared_code() {

@@ -15,6 +15,7 @@
 #include "heap/user_heaps.h"
 #include "meta/meta.h"
 #include "provider/provider_file.h"
+#include "stats/stats.h"
 
 /* All but those that say which others there are: they are taken first and released last. */
 static void each_lock(void (*act)(struct lock *lock))
@@ -85,5 +86,6 @@ void heap_fork_in_child(void)
     arenas_orphan(&heap_default.arenas, arenas_end_orphans);
     heaps_orphan();
     heap_keep_caches();
+    tally_keep_own();
     fork_after(lock_reset);
 }

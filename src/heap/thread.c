@@ -7,6 +7,7 @@
 #include "meta/meta.h"
 #include "options/options.h"
 #include "platform/thread.h"
+#include "stats/stats.h"
 
 /* A thread gets a cache of a heap at this many slow calls. */
 enum { CALLS_BEFORE_CACHE = 24 };
@@ -38,6 +39,8 @@ static bool arm(void *word)
     thread_self.arming = true;
     bool armed = os_thread_exit_arm(word);
     thread_self.arming = false;
+    if (armed)
+        tally_begin();
     return armed;
 }
 
@@ -195,6 +198,7 @@ void heap_thread_end(void *argument)
     end_other_caches();
     if (cache_exists(cache))
         cache_free(cache);
+    tally_end();
 }
 
 /* ---- All threads' ---- */

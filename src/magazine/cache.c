@@ -82,11 +82,12 @@ static void cache_magazine_free(struct cache *cache, size_t class, struct magazi
 
 /* ---- Refilling ---- */
 
-/* Notes a refill with objects of a class, from where `source` counts. */
-static ALWAYS_INLINE void count_refill(uint64_t *source, size_t class, size_t count)
+/* Notes a refill with objects of a class. */
+static ALWAYS_INLINE void count_refill(size_t class, size_t count)
 {
-    count_both(&counters.refills, 1, source, 1);
-    count_both(&counters.refill_objects, count, &counters.refill_bytes, count * class_bytes(class));
+    COUNT(refills, 1);
+    COUNT(refill_objects, count);
+    COUNT(refill_bytes, count * class_bytes(class));
 }
 
 /* Loads a full magazine, with an empty spare or none, and takes its first object. */
@@ -104,7 +105,8 @@ static inline void *refill_from_spare(struct cache *cache, size_t class, struct 
     struct magazine *spare = empty->link;
     empty->link = NULL;
     empty->count = 0;
-    count_refill(&counters.refills_spare, class, magazine_capacity(spare->log));
+    COUNT(refills_spare, 1);
+    count_refill(class, magazine_capacity(spare->log));
     spare->link = empty;
     return load_full(cache, class, spare);
 }
@@ -127,7 +129,8 @@ static void *refill_from_depot(struct cache *cache, size_t class, struct magazin
     void *object = load_full(cache, class, full);
     if (goes)
         cache_magazine_free(cache, class, empty);
-    count_refill(&counters.refills_depot, class, magazine_capacity(full->log));
+    COUNT(refills_depot, 1);
+    count_refill(class, magazine_capacity(full->log));
     return object;
 }
 
@@ -162,8 +165,7 @@ static void *refill_from_slabs(struct cache *cache, size_t class, struct magazin
         top += wanted - taken;
     }
     cache_set_top(cache, class, top);
-    COUNT(refills, 1);
-    count_both(&counters.refill_objects, taken, &counters.refill_bytes, taken * class_bytes(class));
+    count_refill(class, taken);
     return cache_pop(cache, class);
 }
 

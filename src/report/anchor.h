@@ -23,8 +23,7 @@ struct anchor {
     uint32_t layout;
     char version[16];
     const struct heap *heap;
-    const struct counters *counters;
-    const struct samples *samples;
+    const struct tally *tallies;
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
     struct page_map_node *const *page_map;

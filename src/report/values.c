@@ -41,19 +41,24 @@ static void set_memory(struct values *values, const struct heap_totals *totals)
     values->live = values->live_small + values->live_cells + values->live_large + values->live_huge;
 }
 
-/* What the program asked for, as far as samples tell, in the objects of one class. */
-static uint64_t estimate_class(const struct values *values, struct peek *peek,
-                               const struct samples *from, size_t class)
+static uint64_t sample_sum(struct peek *peek, const struct tally *from, size_t array, size_t class)
 {
-    uint64_t live = values->classes[class].live;
-    uint64_t requests = PEEK(peek, from->requests[class]);
-    if (requests == 0)
-        return live * class_bytes(class);
-    double mean = (double)PEEK(peek, from->bytes[class]) / (double)requests;
-    return (uint64_t)((double)live * mean);
+    return tallies_sum(peek, from, array + class * sizeof(uint64_t));
 }
 
-static void set_requested(struct values *values, struct peek *peek, const struct samples *from,
+/* What the program asked for, as far as samples tell, in the objects of one class. */
+static uint64_t estimate_class(const struct values *values, struct peek *peek,
+                               const struct tally *from, size_t class)
+{
+    uint64_t live = values->classes[class].live;
+    uint64_t requests = sample_sum(peek, from, offsetof(struct tally, samples.requests), class);
+    if (requests == 0)
+        return live * class_bytes(class);
+    uint64_t bytes = sample_sum(peek, from, offsetof(struct tally, samples.bytes), class);
+    return (uint64_t)((double)live * ((double)bytes / (double)requests));
+}
+
+static void set_requested(struct values *values, struct peek *peek, const struct tally *from,
                           const struct heap_totals *totals)
 {
     values->requested_small = 0;
@@ -67,10 +72,7 @@ static void set_requested(struct values *values, struct peek *peek, const struct
 
 static void set_counters(struct values *values, struct peek *peek, const struct anchor *anchor)
 {
-    const struct counters *from = anchor->counters;
-#define COUNTER(name, text) values->counters.name = PEEK(peek, from->name);
-#include "stats/counters.def"
-#undef COUNTER
+    values->counters = counters_read(peek, anchor->tallies);
     const struct os_calls *calls = anchor->os_calls;
     values->mmap_calls = PEEK(peek, calls->mmap_calls);
     values->mmap_bytes = PEEK(peek, calls->mmap_bytes);
@@ -126,7 +128,7 @@ bool values_read(struct values *values, struct peek *peek, const struct anchor *
     memset(values, 0, sizeof(*values));
     struct heap_totals totals = heap_totals_of(peek, anchor->heap, values->classes);
     set_memory(values, &totals);
-    set_requested(values, peek, anchor->samples, &totals);
+    set_requested(values, peek, anchor->tallies, &totals);
     set_counters(values, peek, anchor);
     uint64_t own = totals.segments + totals.huge;
     uint64_t all = values->counters.map_bytes - values->counters.unmap_bytes;

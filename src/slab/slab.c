@@ -302,20 +302,38 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
 
 /* Objects: the descriptors of so many slabs are asked for before the first is needed, for objects
  * freed in no order lie in a slab each. */
-enum { FREE_BATCH = 32 };
+enum { FREE_BATCH = 128 };
 
-/* Finds where the slabs of objects should be. What it says is a guess: a wild pointer's slab may be
- * released at any moment. */
-static void slabs_find(const uintptr_t *objects, size_t count, struct slab **slabs)
+/* Objects beside each other in a batch that should lie in one slab. A guess: a wild pointer's slab
+ * may be released at any moment. */
+struct slab_part {
+    struct slab *slab;
+    size_t end; /* the first object behind them */
+};
+
+/* Finds the parts of a batch; returns how many. */
+static size_t batch_part(const uintptr_t *objects, size_t count, struct slab_part *parts)
 {
+    size_t found = 0;
+    uintptr_t page = 0; /* where there is none */
     for (size_t i = 0; i < count; i++) {
-        uintptr_t entry = page_map_entry_fast(objects[i]);
-        slabs[i] = entry_is_span(entry) ? (struct slab *)entry : NULL;
-        if (UNLIKELY(slabs[i] == NULL))
+        if (objects[i] >> PAGE_SHIFT == page)
             continue;
-        __builtin_prefetch(slabs[i], 1);
-        __builtin_prefetch(slabs[i]->free_bits, 1);
+        page = objects[i] >> PAGE_SHIFT;
+        uintptr_t entry = page_map_entry_fast(objects[i]);
+        struct slab *slab = entry_is_span(entry) ? (struct slab *)entry : NULL;
+        if (found != 0 && slab == parts[found - 1].slab)
+            continue;
+        if (found != 0)
+            parts[found - 1].end = i;
+        parts[found++].slab = slab;
+        if (LIKELY(slab != NULL)) {
+            __builtin_prefetch(slab, 1);
+            __builtin_prefetch(slab->free_bits, 1);
+        }
     }
+    parts[found - 1].end = count;
+    return found;
 }
 
 /* The bin of what should be a slab; NULL if it is none. */
@@ -336,37 +354,42 @@ static void bin_change(struct bin **locked, struct bin *bin)
     *locked = bin;
 }
 
-static void slabs_free_found(const uintptr_t *objects, size_t count, struct slab **slabs,
-                             const char *call)
+/* Frees the objects from `i` to the end of a part. */
+static void part_free(const uintptr_t *objects, size_t i, struct slab_part part,
+                      struct bin **locked, const char *call)
 {
-    struct bin *locked = NULL;
-    for (size_t i = 0; i < count;) {
-        struct slab *slab = slabs[i];
-        struct bin *bin = bin_of(slab);
-        if (bin != locked)
-            bin_change(&locked, bin);
+    while (i < part.end) {
+        struct bin *bin = bin_of(part.slab);
+        if (bin != *locked)
+            bin_change(locked, bin);
         struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
         /* Asked again under the lock. */
-        if (bin != NULL && LIKELY(page_map_entry_fast(objects[i]) == (uintptr_t)slab))
-            i += slab_free(bin, slab, objects + i, count - i, &misuse);
+        if (bin != NULL && LIKELY(page_map_entry_fast(objects[i]) == (uintptr_t)part.slab))
+            i += slab_free(bin, part.slab, objects + i, part.end - i, &misuse);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
-            bin_change(&locked, NULL);
+            bin_change(locked, NULL);
             if (call != NULL)
                 misuse_report(call, &misuse);
             i++; /* which returns if it only warns */
         }
     }
-    bin_change(&locked, NULL);
 }
 
 void slabs_free(const uintptr_t *objects, size_t count, const char *call)
 {
-    struct slab *slabs[FREE_BATCH];
-    for (size_t done = 0; done < count; done += FREE_BATCH) {
-        size_t batch = size_min(count - done, FREE_BATCH);
-        slabs_find(objects + done, batch, slabs);
-        slabs_free_found(objects + done, batch, slabs, call);
+    struct bin *locked = NULL;
+    while (count != 0) {
+        size_t batch = size_min(count, FREE_BATCH), done = 0;
+        struct slab_part parts[FREE_BATCH];
+        size_t found = batch_part(objects, batch, parts);
+        for (size_t i = 0; i < found; i++) {
+            part_free(objects, done, parts[i], &locked, call);
+            done = parts[i].end;
+        }
+        objects += batch;
+        count -= batch;
     }
+    bin_change(&locked, NULL);
 }
 
 void bin_trim(struct bin *bin)

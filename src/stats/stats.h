@@ -1,44 +1,26 @@
 /*
- * Counters: only written here, printed by the report layer. One global word each, added to by
- * relaxed atomics; that is cheap enough because nothing on the fast path counts. A refill counts
- * once for up to a hundred objects. While the process has one thread the additions are plain ones:
- * an atomic one waits for all stores before it, and a slow path has up to eight of them.
+ * Counters: only written here, printed by the report layer.
+ *
+ * The idea: a thread with a cache has a tally of its own, which it adds to by plain stores; who
+ * reads sums all of them. An atomic addition waits for all stores before it, those to memory that
+ * nobody has touched yet among them, and a slow path counts up to eight times. Threads that have
+ * none, because they have just begun, have ended or are more than there are tallies, share the
+ * first by atomics. A tally keeps its counts when its thread ends, and goes on in the next one's
+ * hands: nothing is ever moved from one to another, so a reader misses nothing.
+ *
+ * Cost: one load and one addition for a count; 1.3 KiB of zero pages for each thread at a time.
+ * Nothing is decided by a counter.
  */
 #ifndef SNUG_STATS_STATS_H
 #define SNUG_STATS_STATS_H
 
 #include "base/peek.h"
-#include "platform/lock.h"
 
 #define COUNTER(name, text) uint64_t name;
 struct counters {
 #include "stats/counters.def"
 };
 #undef COUNTER
-
-extern struct counters counters;
-
-static inline void count_add(uint64_t *counter, uint64_t amount)
-{
-    if (lock_is_alone())
-        GAUGE_ADD(*counter, amount);
-    else /* relaxed: a total that nothing is decided by */
-        __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
-}
-
-#define COUNT(name, amount) count_add(&counters.name, (uint64_t)(amount))
-
-/* Two at once, with one question whether the process has one thread. */
-static inline void count_both(uint64_t *first, uint64_t amount, uint64_t *second, uint64_t more)
-{
-    if (lock_is_alone()) {
-        GAUGE_ADD(*first, amount);
-        GAUGE_ADD(*second, more);
-    } else { /* relaxed: as above */
-        __atomic_fetch_add(first, amount, __ATOMIC_RELAXED);
-        __atomic_fetch_add(second, more, __ATOMIC_RELAXED);
-    }
-}
 
 /* What programs ask for, by small class: every request that meets an empty magazine is noted, which
  * is one of up to a hundred. `bytes` over `requests` is what a block of the class is asked for on
@@ -50,13 +32,52 @@ struct samples {
     uint64_t bytes[SAMPLE_CLASSES];
 };
 
-extern struct samples samples;
+/* Layout: a thread's tally shares no cache line with another's. */
+struct tally {
+    struct counters counters;
+    struct samples samples;
+} __attribute__((aligned(64)));
+
+/* Threads: so many count for themselves, as many as large machines have processors. */
+enum { TALLIES = 64 };
+
+extern struct tally tallies[TALLIES]; /* [0] is for all who have none */
+
+/* The thread's own; NULL: it has none. */
+extern __thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
+
+/* Gives the calling thread a tally if there is one left; takes it back at the thread's end. */
+void tally_begin(void);
+void tally_end(void);
+
+/* In a child of fork: the tallies of threads that it does not have are free. */
+void tally_keep_own(void);
+
+/* Adds to the word at so many bytes from a tally's beginning. */
+static ALWAYS_INLINE void tally_add(size_t offset, uint64_t amount)
+{
+    struct tally *own = tally_own;
+    uint64_t *word = (uint64_t *)((char *)(own != NULL ? own : tallies) + offset);
+    if (LIKELY(own != NULL))
+        GAUGE_ADD(*word, amount);
+    else /* relaxed: a total that nothing is decided by */
+        __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
+}
+
+#define COUNT(name, amount) tally_add(offsetof(struct tally, counters.name), (uint64_t)(amount))
 
 static inline void sample_request(size_t class, size_t bytes)
 {
-    count_both(&samples.requests[class], 1, &samples.bytes[class], bytes);
+    tally_add(offsetof(struct tally, samples.requests) + class * sizeof(uint64_t), 1);
+    tally_add(offsetof(struct tally, samples.bytes) + class * sizeof(uint64_t), bytes);
 }
 
-#define COUNTED(name) __atomic_load_n(&counters.name, __ATOMIC_RELAXED)
+/* The sum over the tallies of `all`, which may be another process's, of the word at `offset`. */
+uint64_t tallies_sum(struct peek *peek, const struct tally *all, size_t offset);
+
+#define COUNTED(name) tallies_sum(NULL, tallies, offsetof(struct tally, counters.name))
+
+/* All counters at once. */
+struct counters counters_read(struct peek *peek, const struct tally *all);
 
 #endif

@@ -9,7 +9,7 @@
 
 TEST(a_counter_counts_itself_only)
 {
-    struct counters before = counters;
+    struct counters before = counters_read(NULL, tallies);
 #define COUNTER(name, text) \
     COUNT(name, 3); \
     COUNT(name, 0); \
@@ -18,14 +18,21 @@ TEST(a_counter_counts_itself_only)
 #undef COUNTER
 }
 
-enum { THREADS = 4, TURNS = 10000 };
+enum { THREADS = 8, TURNS = 2000000 };
 
+static pthread_barrier_t begin;
+
+/* `argument`: not NULL for a thread that has a tally of its own. */
 static void *count(void *argument)
 {
+    if (argument != NULL)
+        tally_begin();
+    pthread_barrier_wait(&begin);
     for (unsigned i = 0; i < TURNS; i++) {
         COUNT(refills, 1);
         COUNT(purge_bytes, 4096);
     }
+    tally_end();
     return argument;
 }
 
@@ -33,12 +40,70 @@ TEST(no_thread_is_lost)
 {
     uint64_t refills = COUNTED(refills), bytes = COUNTED(purge_bytes);
     pthread_t threads[THREADS];
+    assert_int_equal(pthread_barrier_init(&begin, NULL, THREADS), 0);
     for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, count, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, count, i % 2 == 0 ? &threads[i] : NULL),
+                         0);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(COUNTED(refills) - refills, THREADS * TURNS);
+    assert_int_equal(COUNTED(refills) - refills, (uint64_t)THREADS * TURNS);
     assert_int_equal(COUNTED(purge_bytes) - bytes, (uint64_t)THREADS * TURNS * 4096);
+}
+
+TEST(a_tally_is_of_one_thread_at_a_time)
+{
+    tally_begin();
+    struct tally *first = tally_own;
+    assert_non_null(first);
+    assert_ptr_not_equal(first, &tallies[0]);
+    tally_begin();
+    assert_ptr_equal(tally_own, first);
+    tally_own = NULL; /* as another thread would be */
+    tally_begin();
+    assert_ptr_not_equal(tally_own, first);
+    tally_end();
+    tally_own = first;
+    uint64_t flushes = COUNTED(flushes);
+    COUNT(flushes, 5);
+    tally_end();
+    assert_null(tally_own);
+    assert_int_equal(COUNTED(flushes), flushes + 5);
+    tally_begin();
+    assert_ptr_equal(tally_own, first); /* which goes on with what it had */
+    assert_int_equal(COUNTED(flushes), flushes + 5);
+    tally_end();
+}
+
+TEST(who_gets_no_tally_counts_all_the_same)
+{
+    struct tally *own[TALLIES];
+    for (size_t i = 1; i < TALLIES; i++) {
+        tally_own = NULL;
+        tally_begin();
+        own[i] = tally_own;
+        assert_non_null(own[i]);
+    }
+    tally_own = NULL;
+    tally_begin();
+    assert_null(tally_own);
+    uint64_t flushes = COUNTED(flushes), shared = tallies[0].counters.flushes;
+    COUNT(flushes, 2);
+    assert_int_equal(COUNTED(flushes), flushes + 2);
+    assert_int_equal(tallies[0].counters.flushes, shared + 2);
+    /* A child has the thread that forked, and no other. */
+    tally_own = own[7];
+    tally_keep_own();
+    tally_own = NULL;
+    for (size_t i = 1; i < TALLIES - 1; i++) {
+        tally_own = NULL;
+        tally_begin();
+        assert_non_null(tally_own);
+        assert_ptr_not_equal(tally_own, own[7]);
+    }
+    tally_own = NULL;
+    tally_begin();
+    assert_null(tally_own);
+    tally_keep_own();
 }
 
 int main(void)
@@ -46,6 +111,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW(a_counter_counts_itself_only),
         ROW(no_thread_is_lost),
+        ROW(a_tally_is_of_one_thread_at_a_time),
+        ROW(who_gets_no_tally_counts_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
