@@ -16,6 +16,7 @@
 
 #include "heap/reclaim.h"
 #include "heap/user_heaps.h"
+#include "pageheap/block_zero.h"
 #include "stats/event.h"
 #include "stats/stats.h"
 

@@ -22,21 +22,13 @@ void huge_price_note_small(struct huge_price *price, size_t pages, uint64_t elap
 bool huge_price_try(struct huge_price *price)
 {
     price->age++;
-    if (price->small_ns == 0)
-        return false;
-    if (price->wait == 0)
-        return true;
-    price->wait--;
-    return false;
+    return price->small_ns != 0 && backoff_try(&price->backoff);
 }
 
 bool huge_price_note_huge(struct huge_price *price, size_t pages, uint64_t elapsed)
 {
     /* Three quarters: no more than small pages cost is no reason for a huge one. */
     bool cheap = elapsed / pages < (uint64_t)price->small_ns * 3 / 4;
-    price->waited = cheap ? 0
-                          : (uint32_t)size_min(size_max(HUGE_WAIT_LEAST, 2 * (size_t)price->waited),
-                                               HUGE_WAIT_MOST);
-    price->wait = price->waited;
+    backoff_note(&price->backoff, cheap);
     return cheap;
 }

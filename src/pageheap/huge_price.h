@@ -4,31 +4,26 @@
  * The idea: a huge page is bought, one at a time, and the price is looked at. What 4 KiB cost in a
  * huge page is compared with what they cost singly, both measured here and now: on a machine with
  * fresh memory a huge page costs a third, on one whose memory is in pieces the kernel has to move
- * others first, and it costs several times as much. When it was dear, the next few occasions pass
- * unused, then twice as many, and so on; one that is cheap begins anew.
+ * others first, and it costs several times as much. When it was dear, occasions pass unused, as
+ * base/backoff.h says.
  *
- * Cost: one huge page of every HUGE_WAIT_LEAST at first, of every HUGE_WAIT_MOST in the end, is
- * bought dearly where they are dear; a measurement of small pages, which are used afterwards, at
- * every HUGE_PRICE_AGE occasions.
+ * Cost: where huge pages are dear one of every BACKOFF_MOST is bought in the end; a measurement of
+ * small pages, which are used afterwards, at every HUGE_PRICE_AGE occasions.
  *
- * Times are nanoseconds and handed in. Not thread-safe: under the lock of the spans.
+ * Times are nanoseconds and handed in. Not thread-safe: under the page heap's lock.
  */
 #ifndef SNUG_PAGEHEAP_HUGE_PRICE_H
 #define SNUG_PAGEHEAP_HUGE_PRICE_H
 
-#include "base/common.h"
+#include "base/backoff.h"
 
-enum {
-    HUGE_WAIT_LEAST = 8,
-    HUGE_WAIT_MOST = 1024,
-    HUGE_PRICE_AGE = 64 /* occasions; the kernel's state changes */
-};
+/* Occasions after which small pages are measured again: the kernel's state changes. */
+enum { HUGE_PRICE_AGE = 64 };
 
 struct huge_price {
     uint32_t small_ns; /* for 4 KiB made present in small pages; 0: not known */
     uint32_t age;      /* occasions since that was measured */
-    uint32_t wait;     /* occasions that still pass unused */
-    uint32_t waited;   /* how many did after the last dear one; 0: it was cheap */
+    struct backoff backoff;
 };
 
 /* Whether the price of small pages should be measured first. */

@@ -3,14 +3,10 @@
  */
 #include "pageheap/large.h"
 
-#include "pageheap/page_heap_parts.h"
+#include "meta/page_map.h"
+#include "pageheap/segments.h"
 #include "platform/memory.h"
 #include "stats/stats.h"
-
-static size_t span_bytes(const struct span *span)
-{
-    return (size_t)span->pages << PAGE_SHIFT;
-}
 
 /* Changes what the program asked for a block to be, and `sum`, that of all blocks of its kind. */
 static void span_request(size_t *sum, struct span *span, size_t requested)
@@ -27,7 +23,7 @@ static size_t large_most(const struct page_heap *page_heap)
 
 /* ---- Huge: mappings of their own ---- */
 
-/* What becomes shorter than this moves: the system has room for some ten thousand mappings. */
+/* Bytes; what becomes shorter moves: the system has room for some ten thousand mappings. */
 #define HUGE_LEAST (128 * KIB)
 
 /* The huge span that `address` is in. The lock must be held. */
@@ -84,7 +80,9 @@ static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t al
         return NULL;
     lock_acquire(&page_heap->lock);
     bool done = large_table_reserve(&page_heap->large, page_heap->meta) &&
-                page_heap_alloc_range(page_heap, span, bytes, alignment);
+                (segments_alloc_range(page_heap, span, bytes, alignment) ||
+                 (page_heap_release_cache(page_heap, bytes) != 0 &&
+                  segments_alloc_range(page_heap, span, bytes, alignment)));
     if (done) {
         span->requested = requested;
         *dirty = span->zero ? 0 : bytes;
@@ -203,7 +201,8 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
         span_free_locked(page_heap, span, span_bytes(span));
     } else {
         huge_unlist(page_heap, span);
-        page_heap_free_range(page_heap, span);
+        segments_free_range(page_heap, span);
+        page_heap_shrink_cache(page_heap);
         page_heap_keep_bound(page_heap);
     }
     lock_release(&page_heap->lock);
@@ -249,7 +248,7 @@ void large_clear_locked(struct page_heap *page_heap)
     while (page_heap->huge != NULL) {
         struct span *span = page_heap->huge;
         huge_unlist(page_heap, span);
-        page_heap_free_range(page_heap, span);
+        segments_free_range(page_heap, span);
     }
 }
 
@@ -281,8 +280,8 @@ bool large_covers(struct page_heap *page_heap, uintptr_t address)
 /* The block that was freed last of those that an address was in, as far as it is remembered. */
 static const struct freed_block *freed_around(const struct freed_blocks *freed, uintptr_t address)
 {
-    for (unsigned i = 1; i <= SPANS_FREED; i++) {
-        const struct freed_block *block = &freed->last[(freed->next - i) % SPANS_FREED];
+    for (unsigned i = 1; i <= BLOCKS_FREED; i++) {
+        const struct freed_block *block = &freed->last[(freed->next - i) % BLOCKS_FREED];
         if (address - block->start < block->bytes)
             return block;
     }

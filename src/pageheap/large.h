@@ -4,7 +4,7 @@
  * has a mapping of its own from GROWN_MOST on, for that can be resized by moving page table
  * entries, unless it fits into what is kept: copying costs less than faulting in.
  *
- * Thread-safe; takes RANK_SPANS.
+ * Thread-safe; takes RANK_PAGE_HEAP.
  */
 #ifndef SNUG_PAGEHEAP_LARGE_H
 #define SNUG_PAGEHEAP_LARGE_H
@@ -12,6 +12,7 @@
 #include "meta/misuse.h"
 #include "pageheap/page_heap.h"
 
+/* Bytes: of a longer block that grows the table entries are moved, for less than copying costs. */
 #define GROWN_MOST MIB
 
 /* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. Behind its
@@ -20,11 +21,6 @@ void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, s
 
 /* The same for a block that was shorter before, and will probably be longer. */
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);
-
-/* Makes the first `bytes` of a block zero, of cells or a large one, which the caller has just been
- * given. What has hardly been touched, or is long, the system makes zero for less than it takes to
- * write. Takes no lock. (span_zero.c) */
-void block_zero(struct page_heap *page_heap, void *block, size_t bytes);
 
 /* Frees the block at `address`, unless the result says that there is none. */
 struct misuse large_free(struct page_heap *page_heap, uintptr_t address);

@@ -1,16 +1,15 @@
 /*
- * Taking, freeing, joining and growing runs of pages. See span.h.
- *
- * What stands in the page map: every page of a slab and of a span of cells leads to its descriptor,
- * so that a pointer into its middle is recognised; when it is freed, they hold the size of what was
- * there. Of large blocks nothing does, unless the heap is compact.
+ * Taking and freeing spans: the one place where the parts of the page heap and the decision what is
+ * kept come together. See page_heap.h.
  */
 #include "pageheap/page_heap.h"
 
 #include <string.h>
 
-#include "pageheap/page_heap_parts.h"
-#include "platform/check.h"
+#include "meta/page_map.h"
+#include "pageheap/huge_pages.h"
+#include "pageheap/run_find.h"
+#include "pageheap/segments.h"
 #include "platform/thread.h"
 
 void page_heap_init(struct page_heap *page_heap, const struct provider *provider)
@@ -26,6 +25,28 @@ void page_heap_init(struct page_heap *page_heap, const struct provider *provider
     segment_cache_init(&page_heap->cache);
     runs_init(&page_heap->dirty);
     runs_init(&page_heap->clean);
+}
+
+void page_heap_prepare(struct page_heap *page_heap)
+{
+    lock_acquire(&page_heap->lock);
+    segments_grow(page_heap, 1);
+    lock_release(&page_heap->lock);
+}
+
+bool page_heap_adopt(struct page_heap *page_heap, char *start, size_t bytes)
+{
+    struct span *run = descriptor_alloc(page_heap);
+    struct segment *segment =
+        run != NULL ? segment_of_range(page_heap, page_heap->meta, start, bytes >> PAGE_SHIFT)
+                    : NULL;
+    if (segment == NULL)
+        return false; /* what was taken is lost: the heap cannot be made */
+    lock_acquire(&page_heap->lock);
+    span_link_only(run, segment, SPAN_DIRTY);
+    segments_add(page_heap, segment);
+    lock_release(&page_heap->lock);
+    return true;
 }
 
 /* ---- Segments ---- */
@@ -71,7 +92,7 @@ static void segment_unuse(struct page_heap *page_heap, struct segment *segment, 
         page_heap->empty_segments++;
 }
 
-/* ---- Taking ---- */
+/* ---- Allocating ---- */
 
 /* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run. */
 static bool span_cut(struct page_heap *page_heap, struct found found, struct span *span,
@@ -91,7 +112,7 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     span->owner = NULL;
     if (kind == SPAN_LARGE) {
         span->requested = 0;
-        span->dirty_bytes = size_min(dirty, pages << PAGE_SHIFT);
+        span->dirty_bytes = size_min(dirty, span_bytes(span));
     } else {
         list_init(&span->link);
         page_heap->shared_pages += pages;
@@ -158,7 +179,7 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 
 /* ---- Freeing ---- */
 
-/* Frees pages that nothing leads to any more. */
+/* Frees pages that nothing leads to any more, and lets go what is too much then. */
 static void span_free_pages(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
     struct segment *segment = span->segment;
@@ -168,8 +189,10 @@ static void span_free_pages(struct page_heap *page_heap, struct span *span, size
     run_settle(page_heap, span);
     /* One empty segment stays in the list, so that a program that goes up and down across its edge
      * does not move it to the cache and back at each turn. */
-    if (segment->used_pages == 0 && page_heap->empty_segments > 1)
-        segment_retire(page_heap, segment);
+    if (segment->used_pages == 0 && page_heap->empty_segments > 1) {
+        segments_retire(page_heap, segment);
+        page_heap_shrink_cache(page_heap);
+    }
     page_heap_keep_bound(page_heap);
 }
 

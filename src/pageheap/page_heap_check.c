@@ -1,8 +1,9 @@
 /*
- * Walking all spans of a heap: every invariant of span.h and segment_cache.h, or the first that
- * does not hold.
+ * Walking all spans of a page heap: every invariant of span.h, page_heap_state.h and
+ * segment_cache.h, or the first that does not hold.
  */
-#include "pageheap/page_heap_parts.h"
+#include "meta/page_map.h"
+#include "pageheap/page_heap.h"
 #include "platform/check.h"
 
 /* That what leads to a span in use does. */

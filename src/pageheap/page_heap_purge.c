@@ -1,28 +1,18 @@
 /*
- * What a heap keeps of its free pages, and what goes back to the system.
- *
- * No thread waits for this: all of it happens in calls of free, and in the slow paths of others. So
- * that memory has gone when a program falls idle, what is kept beyond the bound (retention.h) is
- * purged as it becomes free: first empty segments, the oldest first and each by one call, then the
- * longest runs. Down to half a base below the bound, so that it is not done at every free.
- *
- * Tried, and not better: to purge no more than what is too much, the end of a segment or run. What
- * is left of it fits fewer requests, so more of them took clean pages.
+ * Purging, and the cache of segments kept within its bounds. See page_heap_purge.h.
  */
+#include "pageheap/page_heap_purge.h"
+
 #include "options/options.h"
-#include "pageheap/page_heap_parts.h"
+#include "pageheap/run.h"
+#include "pageheap/segments.h"
 #include "platform/memory.h"
 #include "stats/event.h"
 
-/* What is kept without having been learned. */
+/* Pages that are kept without having been learned: SNUG_DIRTY, and an eighth of what is in use. */
 static size_t base_pages(const struct page_heap *page_heap)
 {
     return size_max(options.dirty >> PAGE_SHIFT, page_heap->used_pages / 8);
-}
-
-static size_t in_use_pages(const struct page_heap *page_heap)
-{
-    return page_heap->used_pages + page_heap->huge_pages;
 }
 
 /* ---- Purging ---- */
@@ -44,7 +34,7 @@ static struct range run_huge_part(const struct span *run)
 static bool run_is_whole(const struct span *run, size_t most)
 {
     (void)most;
-    return !run->segment->huge_pages || run_huge_part(run).pages != 0;
+    return run->segment->huge != HUGE_THERE || run_huge_part(run).pages != 0;
 }
 
 static bool run_is_any(const struct span *run, size_t most)
@@ -53,14 +43,12 @@ static bool run_is_any(const struct span *run, size_t most)
     return true;
 }
 
-/* Which runs may be purged: parts of huge pages, too, or only whole ones. */
-enum purge_scope { WHOLE, PARTS };
-
-/* The longest dirty run or, where there are huge pages, the longest with a whole one. */
-static struct span *run_to_purge(struct page_heap *page_heap, enum purge_scope how)
+/* The longest dirty run or, where there are huge pages, the longest with a whole one. `split`:
+ * parts of huge pages may be purged, too. */
+static struct span *run_to_purge(struct page_heap *page_heap, bool split)
 {
     struct span *run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
-    if (run == NULL && how == PARTS)
+    if (run == NULL && split)
         run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_any);
     return run;
 }
@@ -71,17 +59,17 @@ static struct span *run_to_purge(struct page_heap *page_heap, enum purge_scope h
  * when it is empty. */
 static void segment_split_huge(struct page_heap *page_heap, struct segment *segment)
 {
-    if (!segment->huge_pages)
+    if (segment->huge != HUGE_THERE)
         return;
-    segment_want_huge(page_heap, segment, false);
-    segment->huge_split = true;
+    segment_ask_huge(page_heap, segment, false);
+    segment_set_huge(segment, HUGE_SPLIT);
 }
 
 /* What of a run is to be purged. */
 static struct range run_purgeable(struct page_heap *page_heap, const struct span *run)
 {
     struct range part = run_huge_part(run);
-    if (run->segment->huge_pages && part.pages != 0)
+    if (run->segment->huge == HUGE_THERE && part.pages != 0)
         return part;
     segment_split_huge(page_heap, run->segment);
     return (struct range){run->start, run->pages};
@@ -94,34 +82,16 @@ void span_split_huge(struct page_heap *page_heap, const struct span *span)
     lock_release(&page_heap->lock);
 }
 
-/* Takes a part of a run out of the bins; NULL: no memory for its descriptor. */
-static struct span *run_take_range(struct page_heap *page_heap, struct span *run,
-                                   struct range range)
-{
-    if (range.pages == run->pages) {
-        runs_remove(&page_heap->dirty, run);
-        return run;
-    }
-    struct span *part = descriptor_alloc(page_heap);
-    if (part == NULL)
-        return NULL;
-    part->former_bytes = 0;
-    if (run_cut(page_heap, run, part, range.start, range.pages))
-        return part;
-    descriptor_free(page_heap, part);
-    return NULL;
-}
-
 /* Both return how many pages were dirty; 0 if the system refused, or its pages are larger than what
  * there is, or there is no memory for a descriptor. */
-static size_t purge_longest(struct page_heap *page_heap, enum purge_scope how)
+static size_t purge_longest(struct page_heap *page_heap, bool split)
 {
-    struct span *run = run_to_purge(page_heap, how);
+    struct span *run = run_to_purge(page_heap, split);
     if (run == NULL ||
         (((uintptr_t)run->start | (uintptr_t)span_end(run)) & (os_page_size() - 1)) != 0)
         return 0;
     struct range range = run_purgeable(page_heap, run);
-    struct span *part = run_take_range(page_heap, run, range);
+    struct span *part = run_part(page_heap, run, range.start, range.pages);
     if (part == NULL)
         return 0;
     bool done =
@@ -136,29 +106,64 @@ static size_t purge_oldest_segment(struct page_heap *page_heap)
 {
     struct segment *segment = segment_cache_oldest_dirty(&page_heap->cache);
     size_t pages = segment->dirty_pages;
-    if (!segment->huge_split && segment_purge(page_heap, segment))
-        return pages;
+    bool split = segment->huge == HUGE_SPLIT;
     /* A provider that keeps the pages of what it handed out may take it back as a whole, and have
      * another heap that it is for. */
-    segment_cache_remove(&page_heap->cache, segment);
-    if (segment_drop(page_heap, segment))
-        return pages;
-    segment->dirty_pages = (uint32_t)segment->pages;
-    segment_cache_put(&page_heap->cache, segment, page_heap->now());
-    return segment->huge_split && segment_purge(page_heap, segment) ? pages : 0;
+    bool done = (!split && segments_purge_cached(page_heap, segment)) ||
+                segments_drop_cached(page_heap, segment) ||
+                (split && segments_purge_cached(page_heap, segment));
+    return done ? pages : 0;
 }
 
-static size_t purge_down_to(struct page_heap *page_heap, size_t keep_pages, enum purge_scope how)
+static size_t purge_down_to(struct page_heap *page_heap, size_t keep_pages, bool split)
 {
     size_t purged = 0;
     while (page_heap_kept_pages(page_heap) > keep_pages) {
         size_t pages = page_heap->cache.dirty_pages != 0 ? purge_oldest_segment(page_heap)
-                                                         : purge_longest(page_heap, how);
+                                                         : purge_longest(page_heap, split);
         if (pages == 0)
             break;
         purged += pages;
     }
     return purged;
+}
+
+/* ---- The cache of segments ---- */
+
+size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused)
+{
+    size_t gone = 0;
+    struct segment *oldest;
+    if (page_heap->cache.count == 0 ||
+        !provider_might_take(page_heap->provider, refused, page_heap->cache.pages << PAGE_SHIFT))
+        return 0;
+    while ((oldest = segment_cache_oldest(&page_heap->cache)) != NULL) {
+        size_t pages = oldest->pages;
+        if (!segments_drop_cached(page_heap, oldest))
+            break;
+        gone += pages;
+    }
+    return gone;
+}
+
+void page_heap_shrink_cache(struct page_heap *page_heap)
+{
+    size_t pages = size_max(options.cache_bytes >> PAGE_SHIFT, page_heap->retention.wanted);
+    struct segment_cache_bounds bounds = {options.cache_segments, pages,
+                                          options_nanoseconds(options.cache_age)};
+    if (options.purge_delay == DELAY_NEVER)
+        bounds.pages = SIZE_MAX;
+    uint64_t now = page_heap->now();
+    struct segment *surplus;
+    while ((surplus = segment_cache_surplus(&page_heap->cache, &bounds, now)) != NULL) {
+        size_t dirty = surplus->dirty_pages;
+        /* If the provider cannot, too many mappings for one, the pages go, later, as others do, and
+         * the addresses serve again. */
+        if (!segments_drop_cached(page_heap, surplus))
+            return;
+        if (dirty != 0)
+            retention_released(&page_heap->retention, dirty, now);
+    }
 }
 
 size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
@@ -171,11 +176,11 @@ size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
             struct segment *segment = CONTAINER_OF(node, struct segment, link);
             node = node->next;
             if (segment->used_pages == 0)
-                segment_retire(page_heap, segment);
+                segments_retire(page_heap, segment);
         }
-        gone = page_heap_shrink_cache(page_heap, true);
+        gone = page_heap_release_cache(page_heap, 0);
     }
-    gone += purge_down_to(page_heap, keep_pages, PARTS);
+    gone += purge_down_to(page_heap, keep_pages, true);
     lock_release(&page_heap->lock);
     return gone << PAGE_SHIFT;
 }
@@ -206,7 +211,8 @@ static uint64_t next_tick(const struct page_heap *page_heap)
 
 size_t page_heap_bound(const struct page_heap *page_heap)
 {
-    return retention_bound(&page_heap->retention, base_pages(page_heap), in_use_pages(page_heap));
+    return retention_bound(&page_heap->retention, base_pages(page_heap),
+                           page_heap_in_use_pages(page_heap));
 }
 
 void page_heap_keep_bound(struct page_heap *page_heap)
@@ -216,11 +222,11 @@ void page_heap_keep_bound(struct page_heap *page_heap)
     size_t kept = page_heap_kept_pages(page_heap);
     size_t bound = page_heap_bound(page_heap);
     if (kept > bound) {
-        size_t purged = purge_down_to(page_heap, bound - size_min(bound, base / 2), WHOLE);
+        size_t purged = purge_down_to(page_heap, bound - size_min(bound, base / 2), false);
         /* What is left are parts of huge pages, and those that are free in part now may well be
          * free as a whole soon. Not so when there are that many. */
         if (page_heap_kept_pages(page_heap) > 2 * bound)
-            purged += purge_down_to(page_heap, bound, PARTS);
+            purged += purge_down_to(page_heap, bound, true);
         if (purged != 0)
             retention_released(&page_heap->retention, purged, page_heap->now());
         page_heap_see(page_heap);
@@ -236,7 +242,7 @@ static void purge_idle_parts(struct page_heap *page_heap, size_t least)
     size_t bound = page_heap_bound(page_heap);
     if (least <= bound || page_heap_kept_pages(page_heap) <= bound)
         return;
-    size_t purged = purge_down_to(page_heap, bound, PARTS);
+    size_t purged = purge_down_to(page_heap, bound, true);
     if (purged != 0)
         retention_released(&page_heap->retention, purged, page_heap->now());
 }
@@ -248,8 +254,8 @@ void page_heap_tick(struct page_heap *page_heap)
     if (page_heap->tick_due <= now) {
         size_t least = page_heap->retention.low;
         bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap),
-                                   base_pages(page_heap), in_use_pages(page_heap), now);
-        page_heap_shrink_cache(page_heap, false);
+                                   base_pages(page_heap), page_heap_in_use_pages(page_heap), now);
+        page_heap_shrink_cache(page_heap);
         if (over)
             purge_idle_parts(page_heap, least);
         page_heap_keep_bound(page_heap);

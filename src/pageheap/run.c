@@ -1,10 +1,7 @@
 /*
- * One free run: joined with its neighbours, cut, shortened, made longer by what is beside it. No
- * decision is made here: what is free, and of which kind, the callers say. See span.h.
- *
- * Cost: O(1), but for run_widen, which goes on for as many runs as it takes in.
+ * Joining and cutting. See run.h.
  */
-#include "pageheap/page_heap_parts.h"
+#include "pageheap/run.h"
 
 static bool is_free_of_kind(const struct span *span, int kind)
 {
@@ -17,26 +14,27 @@ struct span *run_beside(const struct span *span, bool right)
     return beside != NULL && span_is_free(beside) ? beside : NULL;
 }
 
-/* Takes `neighbour` into `run`, which lies beside it. */
-static void run_absorb(struct page_heap *page_heap, struct span *run, struct span *neighbour)
+void run_take_in(struct page_heap *page_heap, struct span *run)
 {
-    runs_remove(runs_of(page_heap, neighbour), neighbour);
-    if (neighbour == run->left) {
-        run->start = neighbour->start;
-        run->former_bytes = neighbour->former_bytes;
-    }
-    run->pages += neighbour->pages;
-    span_unlink(neighbour);
-    descriptor_free(page_heap, neighbour);
+    struct span *next = run->right;
+    run->pages += next->pages;
+    span_unlink(next);
+    descriptor_free(page_heap, next);
 }
 
 void run_settle(struct page_heap *page_heap, struct span *run)
 {
-    if (is_free_of_kind(run->left, run->kind))
-        run_absorb(page_heap, run, run->left);
-    if (is_free_of_kind(run->right, run->kind))
-        run_absorb(page_heap, run, run->right);
-    runs_add(runs_of(page_heap, run), run);
+    struct runs *runs = runs_of(page_heap, run);
+    if (is_free_of_kind(run->right, run->kind)) {
+        runs_remove(runs, run->right);
+        run_take_in(page_heap, run);
+    }
+    if (is_free_of_kind(run->left, run->kind)) {
+        run = run->left;
+        runs_remove(runs, run);
+        run_take_in(page_heap, run);
+    }
+    runs_add(runs, run);
 }
 
 bool run_cut(struct page_heap *page_heap, struct span *run, struct span *span, char *start,
@@ -81,6 +79,22 @@ bool run_cut(struct page_heap *page_heap, struct span *run, struct span *span, c
     return true;
 }
 
+struct span *run_part(struct page_heap *page_heap, struct span *run, char *start, size_t pages)
+{
+    if (pages == run->pages) {
+        runs_remove(runs_of(page_heap, run), run);
+        return run;
+    }
+    struct span *part = descriptor_alloc(page_heap);
+    if (part == NULL)
+        return NULL;
+    part->former_bytes = 0;
+    if (run_cut(page_heap, run, part, start, pages))
+        return part;
+    descriptor_free(page_heap, part);
+    return NULL;
+}
+
 void run_shorten(struct page_heap *page_heap, struct span *run, size_t pages, bool at_start)
 {
     struct runs *runs = runs_of(page_heap, run);
@@ -98,7 +112,8 @@ void run_shorten(struct page_heap *page_heap, struct span *run, size_t pages, bo
     descriptor_free(page_heap, run);
 }
 
-/* How many runs beside each other are looked at. */
+/* Runs on each side of one that are looked at: a chain of short ones may be as long as a segment.
+ */
 enum { CHAIN_MOST = 16 };
 
 bool run_can_widen(const struct span *run, size_t pages)

@@ -1,13 +1,13 @@
 /*
- * In which run a span is to lie: dirty memory first, the newest of the cache's segments, a dirty
- * part that can be made long enough; then clean memory, and a segment more. See span.h.
+ * Looking for a run. See run_find.h.
  */
-#include "pageheap/page_heap_parts.h"
+#include "pageheap/run_find.h"
 
-/* Shorter requests take what is clean: there would be too many of them to search for each. */
-enum { WIDEN_LEAST = 32 };
+#include "pageheap/page_heap_purge.h"
+#include "pageheap/segments.h"
 
-/* And it is not worth it for a dirty part of less than one in so many. */
+/* A request is made of a dirty run and what is beside it if one page in so many, and one at least,
+ * is dirty: for less, and for the many short ones, the search costs more than it gains. */
 enum { WIDEN_PART = 32 };
 
 /* A run as a whole, dirty or clean. */
@@ -23,12 +23,20 @@ struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t ali
 {
     struct span *run = runs_find(&page_heap->dirty, pages, alignment);
     if (run == NULL && page_heap->cache.dirty_pages != 0 &&
-        page_heap_grow_dirty(page_heap, pages + (alignment >> PAGE_SHIFT) - 1))
+        segments_grow_dirty(page_heap, pages + (alignment >> PAGE_SHIFT) - 1))
         run = runs_find(&page_heap->dirty, pages, alignment);
-    if (run != NULL || alignment > PAGE_BYTES || pages < WIDEN_LEAST)
+    if (run != NULL || alignment > PAGE_BYTES || pages < WIDEN_PART)
         return found_run(run, pages);
     run = runs_find_long(&page_heap->dirty, pages, pages / WIDEN_PART, run_can_widen);
     return run != NULL ? run_widen(page_heap, run, pages) : found_run(NULL, 0);
+}
+
+/* What waits in the cache, in pieces too small for this, may be what the provider lacks. */
+static bool grow(struct page_heap *page_heap, size_t pages)
+{
+    return segments_grow(page_heap, pages) ||
+           (page_heap_release_cache(page_heap, pages << PAGE_SHIFT) &&
+            segments_grow(page_heap, pages));
 }
 
 struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignment)
@@ -37,7 +45,7 @@ struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignmen
     if (found.run != NULL)
         return found;
     struct span *run = runs_find(&page_heap->clean, pages, alignment);
-    if (run == NULL && page_heap_grow(page_heap, pages + (alignment >> PAGE_SHIFT) - 1))
+    if (run == NULL && grow(page_heap, pages + (alignment >> PAGE_SHIFT) - 1))
         run = runs_find(&page_heap->clean, pages, alignment);
     if (run == NULL) /* of a provider whose memory is not zero */
         run = runs_find(&page_heap->dirty, pages, alignment);

@@ -1,17 +1,13 @@
 /*
- * Free runs of pages in bins by length, under a bitmap.
- *
- * A bin of more than one length is looked through for a few runs only; any run of a higher bin is
- * long enough. So a find is O(1). What it gives is mostly at most one bin step (an eighth) longer
- * than the best fit; where many runs that are a little too short stand in the request's own bin, it
- * is what the next bin in use has. Of the few that are looked at, the one in the fullest segment is
- * taken.
+ * The bins. See runs.h.
  */
+#include "pageheap/runs.h"
+
 #include "base/bits.h"
-#include "pageheap/page_heap.h"
 #include "platform/check.h"
 
-/* How many runs of one bin are tried, or of the longest. */
+/* Runs of one bin, or of the longest, that are looked at: a few lines of cache, whatever there are.
+ */
 enum { TRIES = 8 };
 
 enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };

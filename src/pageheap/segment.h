@@ -15,6 +15,14 @@
 struct span;
 struct page_heap;
 
+/* Huge pages in a segment. */
+enum segment_huge {
+    HUGE_NONE,      /* none were asked for */
+    HUGE_BY_SYSTEM, /* it was one block, for which the system may use them by itself */
+    HUGE_THERE,     /* there are, or will be */
+    HUGE_SPLIT      /* there were, and parts of them were purged: see segment_split_huge */
+};
+
 struct segment {
     struct list link;            /* in the heap's list of segments, or in its cache of empty ones */
     struct page_heap *page_heap; /* that it belongs to */
@@ -27,9 +35,7 @@ struct segment {
     uint64_t emptied;     /* since when, on the heap's clock, in nanoseconds */
     uint32_t longest;     /* pages of the longest run of one kind in it */
     uint16_t uses;        /* its generation: how many times the cache has given it out again */
-    bool huge_pages;      /* they were asked for */
-    bool huge_split : 1;  /* and declined again, to purge parts of them */
-    bool undeclined : 1;  /* it was one block, for which the system may use them by itself */
+    uint8_t huge;         /* enum segment_huge */
 };
 _Static_assert(sizeof(struct segment) <= 2 * META_LEAST, "a block of metadata");
 

@@ -6,7 +6,7 @@
 
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
-#include "span_support.h"
+#include "page_heap_support.h"
 
 /* What a fresh span has to give. */
 #define SPAN_UNITS ((size_t)CELL_UNITS - 1)

@@ -3,7 +3,7 @@
  * when there is none for its descriptors. The processes that run out are children; sanitizers need
  * too much address space for it.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include "heap/totals.h"
 

@@ -38,7 +38,7 @@ static size_t occasions_passed(void)
     size_t passed = 0;
     while (!huge_price_try(&price)) {
         passed++;
-        assert_in_range(passed, 0, 2 * HUGE_WAIT_MOST);
+        assert_in_range(passed, 0, 2 * BACKOFF_MOST);
     }
     return passed;
 }
@@ -75,7 +75,7 @@ TEST(occasions_that_pass_unused_count_for_its_age)
     small_costs(1000);
     for (unsigned i = 0; i < 4; i++)
         huge_costs(1000);
-    assert_int_equal(price.wait, 8 * HUGE_WAIT_LEAST);
+    assert_int_equal(price.backoff.wait, 8 * BACKOFF_LEAST);
     for (unsigned i = 0; i < HUGE_PRICE_AGE; i++)
         assert_false(huge_price_try(&price));
     assert_true(huge_price_is_stale(&price));
@@ -121,13 +121,13 @@ TEST(after_a_cheap_one_none_passes_and_waiting_begins_anew)
     for (size_t dear = 1; dear < 9; dear++) {
         for (size_t i = 0; i < dear; i++) {
             assert_false(huge_costs(4000));
-            assert_in_range(occasions_passed(), HUGE_WAIT_LEAST, HUGE_WAIT_MOST);
+            assert_in_range(occasions_passed(), BACKOFF_LEAST, BACKOFF_MOST);
         }
         assert_true(huge_costs(300));
         assert_int_equal(occasions_passed(), 0);
     }
     assert_false(huge_costs(4000));
-    assert_int_equal(occasions_passed(), HUGE_WAIT_LEAST);
+    assert_int_equal(occasions_passed(), BACKOFF_LEAST);
 }
 
 TEST(an_interrupted_measurement_doubles_the_price_at_most)
@@ -174,9 +174,9 @@ TEST(numbers_may_be_as_large_or_small_as_they_like)
     small_costs(UINT32_MAX);
     huge_price_note_small(&price, 1, UINT64_MAX);
     assert_int_equal(price.small_ns, UINT32_MAX);
-    price.waited = UINT32_MAX;
+    price.backoff.waited = UINT32_MAX;
     assert_false(huge_costs(UINT32_MAX));
-    assert_int_equal(price.wait, HUGE_WAIT_MOST);
+    assert_int_equal(price.backoff.wait, BACKOFF_MOST);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
  * Tests of pageheap/large.h: large blocks in segments, huge ones in mappings of their own, resizing
  * without a copy, and what is said of a wrong address.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include <string.h>
 

@@ -1,16 +1,17 @@
 /*
- * Tests of large_zero (pageheap/large.c): a block is zero afterwards, whatever was in it, and is
- * made so in the way that costs less: by hand where it is short or mostly there, by the system
+ * Tests of block_zero (pageheap/block_zero.h): a block is zero afterwards, whatever was in it, and
+ * is made so in the way that costs less: by hand where it is short or mostly there, by the system
  * where it was hardly touched, or is long. Which way it was is told by the provider's calls, and by
  * what is resident.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "options/options.h"
+#include "pageheap/block_zero.h"
 #include "pageheap/large.h"
 #include "platform/memory.h"
 

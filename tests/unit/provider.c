@@ -147,7 +147,7 @@ TEST(huge_pages_are_asked_for_as_the_option_says)
     assert_true(os->want_huge(os, start, 8 * MIB, true));
     assert_false(os->want_huge(os, start, MIB, true)); /* none fits */
     assert_false(os->want_huge(os, start, 8 * MIB, false));
-    options.huge_pages = HUGE_PAGES_AUTO; /* they are bought one by one: see span_packed.c */
+    options.huge_pages = HUGE_PAGES_AUTO; /* they are bought one by one: see huge_pages.c */
     char *more = os->take(os, 64 * MIB, os_page_size());
     assert_false(os->want_huge(os, start, 8 * MIB, true));
     assert_true(os->give(os, start, 8 * MIB));

@@ -1,5 +1,5 @@
 /*
- * Tests of pageheap/runs.c: runs in bins by length. The runs here are descriptors only; their
+ * Tests of pageheap/runs.h: runs in bins by length. The runs here are descriptors only; their
  * addresses are numbers.
  */
 #include "support.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "pageheap/page_heap.h"
+#include "pageheap/runs.h"
 
 enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };
 

@@ -4,8 +4,8 @@
 #ifndef SNUG_TESTS_UNIT_SLAB_SUPPORT_H
 #define SNUG_TESTS_UNIT_SLAB_SUPPORT_H
 
+#include "page_heap_support.h"
 #include "slab/slab.h"
-#include "span_support.h"
 
 /* The slab that an object is in. */
 static inline struct slab *slab_at(uintptr_t object)

@@ -1,7 +1,7 @@
 /*
  * Tests of span/: giving pages back to the system, and the segments that spans are cut from.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include <string.h>
 

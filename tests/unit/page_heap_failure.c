@@ -4,7 +4,7 @@
  * each step all invariants hold, what failed succeeds when it is tried again, and in the end
  * everything is given back.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Spans for tests. See span_support.h.
+ * Spans for tests. See page_heap_support.h.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include "meta/meta.h"
 

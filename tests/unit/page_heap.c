@@ -1,8 +1,8 @@
 /*
  * Tests of pageheap/page_heap.h: taking and freeing runs of pages, joining, reuse, growing and
- * shrinking. Purging and segments are in span_purge.c, failures in span_failure.c.
+ * shrinking. Purging and segments are in page_heap_purge.c, failures in page_heap_failure.c.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
  * Tests of page_heap_check: one field after the other is damaged, and each damage is found.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include "meta/page_map.h"
 

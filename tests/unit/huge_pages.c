@@ -1,8 +1,8 @@
 /*
- * Tests of pageheap/packed.c: when a huge page is bought, where, for whom, and what becomes of it.
- * Prices are in span_packed_price.c.
+ * Tests of pageheap/huge_pages.h: when a huge page is bought, where, for whom, and what becomes of
+ * it. Prices are in huge_pages_price.c.
  */
-#include "packed_support.h"
+#include "huge_pages_support.h"
 
 #include <string.h>
 

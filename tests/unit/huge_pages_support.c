@@ -1,7 +1,7 @@
 /*
- * Buying huge pages, for tests. See packed_support.h.
+ * Buying huge pages, for tests. See huge_pages_support.h.
  */
-#include "packed_support.h"
+#include "huge_pages_support.h"
 
 #include <string.h>
 

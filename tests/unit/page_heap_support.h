@@ -1,8 +1,8 @@
 /*
  * A set of spans on a provider of its own, for the tests of what is made of spans.
  */
-#ifndef SNUG_TESTS_UNIT_SPAN_SUPPORT_H
-#define SNUG_TESTS_UNIT_SPAN_SUPPORT_H
+#ifndef SNUG_TESTS_UNIT_PAGE_HEAP_SUPPORT_H
+#define SNUG_TESTS_UNIT_PAGE_HEAP_SUPPORT_H
 
 #include "fake_provider.h"
 #include "heap/heap.h" /* all headers, before names of ours that parameters in them have too */

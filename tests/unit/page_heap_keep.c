@@ -1,9 +1,9 @@
 /*
- * Tests of what a heap keeps and gives back as time passes (span_purge.c, span_segment.c): peaks,
+ * Tests of what a heap keeps and gives back as time passes (page_heap_purge.h, segments.h): peaks,
  * sawteeth, quiet, huge blocks in a loop, the options, and a system that refuses. The clock stands
  * still unless a test moves it.
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include <string.h>
 

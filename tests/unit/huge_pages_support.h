@@ -3,10 +3,10 @@
  * pages. It notes what it is asked to make present, and says what that took; it makes nothing
  * present, for only the accounts matter here.
  */
-#ifndef SNUG_TESTS_UNIT_PACKED_SUPPORT_H
-#define SNUG_TESTS_UNIT_PACKED_SUPPORT_H
+#ifndef SNUG_TESTS_UNIT_HUGE_PAGES_SUPPORT_H
+#define SNUG_TESTS_UNIT_HUGE_PAGES_SUPPORT_H
 
-#include "pageheap/page_heap_parts.h" /* before names of ours that parameters in it have too */
+#include "pageheap/page_heap.h" /* before names of ours that parameters in it have too */
 
 #include "cell_support.h"
 #include "platform/memory.h"

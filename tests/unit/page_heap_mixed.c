@@ -1,8 +1,8 @@
 /*
  * Tests of requests that are made of kept and of clean pages (span.c), and of purging where there
- * are huge pages (span_purge.c).
+ * are huge pages (page_heap_purge.h).
  */
-#include "span_support.h"
+#include "page_heap_support.h"
 
 #include <string.h>
 

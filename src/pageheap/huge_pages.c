@@ -1,0 +1,101 @@
+/*
+ * Buying huge pages. See huge_pages.h.
+ */
+#include "pageheap/huge_pages.h"
+
+#include "options/options.h"
+#include "pageheap/page_heap_purge.h"
+#include "pageheap/run_find.h"
+#include "pageheap/segments.h"
+#include "platform/memory.h"
+
+#define HUGE_PAGES_PAGES (OS_HUGE_PAGE >> PAGE_SHIFT)
+
+/* Slabs and cells must have so many huge pages' worth already: one is at most a sixteenth more. */
+enum { PACKED_SHARE = 16 };
+
+/* Pages that are made present as small ones, to see what they cost: enough that the system call
+ * itself does not count. */
+enum { SMALL_SAMPLE_PAGES = 16 };
+
+static bool may_buy(const struct page_heap *page_heap)
+{
+    return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
+           page_heap->shared_pages / PACKED_SHARE >= HUGE_PAGES_PAGES &&
+           page_heap_kept_pages(page_heap) + HUGE_PAGES_PAGES <= page_heap_bound(page_heap);
+}
+
+/* Makes part of a clean run present, as a dirty run. Returns the nanoseconds that took; 0: it was
+ * not done. The run's descriptor may be gone then. */
+static uint64_t run_populate(struct page_heap *page_heap, struct span *run, char *start,
+                             size_t pages, bool huge)
+{
+    const struct provider *provider = page_heap->provider;
+    struct span *part = run_part(page_heap, run, start, pages);
+    if (part == NULL)
+        return 0;
+    uint64_t elapsed = provider->populate(provider, start, pages << PAGE_SHIFT, huge);
+    if (elapsed != 0)
+        part->kind = SPAN_DIRTY;
+    else
+        provider->purge(provider, start, pages << PAGE_SHIFT); /* there may be some of it */
+    part->former_bytes = 0;
+    run_settle(page_heap, part);
+    return elapsed;
+}
+
+static void buy_small(struct page_heap *page_heap, struct span *run, char *start, size_t pages)
+{
+    uint64_t elapsed = run_populate(page_heap, run, start, pages, false);
+    if (elapsed != 0)
+        huge_price_note_small(&page_heap->huge_price, pages, elapsed);
+}
+
+static void buy_huge(struct page_heap *page_heap, struct span *run, char *start)
+{
+    struct segment *segment = run->segment;
+    uint64_t elapsed = run_populate(page_heap, run, start, HUGE_PAGES_PAGES, true);
+    /* Elsewhere page tables may be left over, which keep a huge page out: that says nothing about
+     * their price. No memory for one is as dear as can be. */
+    bool tells = elapsed == 0 || (start >= page_heap->fresh && start < page_heap->fresh_end);
+    uint64_t price = elapsed == 0 ? UINT64_MAX : elapsed;
+    bool cheap = !tells || huge_price_note_huge(&page_heap->huge_price, HUGE_PAGES_PAGES, price);
+    if (cheap)
+        segment_set_huge(segment, HUGE_THERE);
+}
+
+/* Makes something present where a span of `pages` at `start`, in a clean run, would be, if there is
+ * occasion to. True: it was tried, and the runs there are others now. When it is time to measure
+ * small pages, the range at hand goes without a huge one: where each is bought there is no other
+ * place for that. */
+static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start, size_t pages)
+{
+    char *huge = (char *)align_up((uintptr_t)start, OS_HUGE_PAGE);
+    if (huge_price_is_stale(&page_heap->huge_price)) {
+        size_t sample = size_max(pages, SMALL_SAMPLE_PAGES);
+        char *end = start + (sample << PAGE_SHIFT);
+        if (end > huge || end > span_end(run))
+            return false;
+        buy_small(page_heap, run, start, sample);
+        return true;
+    }
+    if (huge >= start + (pages << PAGE_SHIFT) || huge + OS_HUGE_PAGE > span_end(run) ||
+        !huge_price_try(&page_heap->huge_price))
+        return false;
+    buy_huge(page_heap, run, huge);
+    return true;
+}
+
+struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment)
+{
+    struct found found = run_find(page_heap, pages, alignment);
+    if (found.run == NULL || found.run->kind != SPAN_CLEAN || !may_buy(page_heap))
+        return found;
+    char *start = (char *)align_up((uintptr_t)found.run->start, alignment);
+    size_t kept = page_heap_kept_pages(page_heap);
+    if (!buy_ahead(page_heap, found.run, start, pages))
+        return found;
+    struct found bought = run_find(page_heap, pages, alignment);
+    bought.fresh += page_heap_kept_pages(page_heap) - kept;
+    return bought;
+}

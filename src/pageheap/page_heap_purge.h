@@ -1,0 +1,77 @@
+/*
+ * What a page heap keeps of its free pages, and what goes back to the system.
+ *
+ * No thread waits for this: all of it happens in calls of free, and in the slow paths of others. So
+ * that memory has gone when a program falls idle, what is kept beyond the bound (retention.h) is
+ * purged as it becomes free: first empty segments, the oldest first and each by one call, then the
+ * longest runs. Down to half a base below the bound, so that it is not done at every free.
+ *
+ * Tried, and not better: to purge no more than what is too much, the end of a segment or run. What
+ * is left of it fits fewer requests, so more of them took clean pages.
+ *
+ * Cost: a system call for each segment or run that goes back. Unless a function says otherwise the
+ * page heap's lock must be held.
+ */
+#ifndef SNUG_PAGEHEAP_PAGE_HEAP_PURGE_H
+#define SNUG_PAGEHEAP_PAGE_HEAP_PURGE_H
+
+#include "pageheap/page_heap_state.h"
+
+/* How many dirty pages may be kept now. */
+size_t page_heap_bound(const struct page_heap *page_heap);
+
+/* Purges what is kept beyond its bound. */
+void page_heap_keep_bound(struct page_heap *page_heap);
+
+/* Makes segments leave the cache that it has no room for. To be called when one was put into it. */
+void page_heap_shrink_cache(struct page_heap *page_heap);
+
+/* Gives all segments of the cache back, if `refused` bytes, which the provider did not give, might
+ * be had then; 0: in any case. Returns the pages that went. */
+size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused);
+
+/* Purges free runs until at most `keep_pages` are dirty, and with 0 gives empty segments back.
+ * Returns the bytes that went to the system. Takes the lock. */
+size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages);
+
+/* Lets the bound of what is kept shrink by what was not needed, and old empty segments go. To be
+ * called on slow paths when it is due: no thread of snug's own does it. Takes the lock. */
+void page_heap_tick(struct page_heap *page_heap);
+
+static inline bool page_heap_tick_is_due(const struct page_heap *page_heap)
+{
+    /* relaxed: a hint; mostly there is nothing to do, and the clock is not read */
+    uint64_t due = __atomic_load_n(&page_heap->tick_due, __ATOMIC_RELAXED);
+    return UNLIKELY(due != UINT64_MAX) && page_heap->now() >= due;
+}
+
+/* Takes note of a change in what is kept or in use. */
+static inline void page_heap_see(struct page_heap *page_heap)
+{
+    retention_see(&page_heap->retention, page_heap_kept_pages(page_heap),
+                  page_heap_in_use_pages(page_heap));
+}
+
+/* To be called when so many pages were taken. If they were clean, not those that are kept, more of
+ * the kept ones may have to go. */
+static inline void page_heap_note_alloc(struct page_heap *page_heap, size_t pages, bool clean)
+{
+    if (UNLIKELY(clean && page_heap->retention.ghosts != 0))
+        retention_missed(&page_heap->retention, pages, page_heap->now());
+    if (clean)
+        page_heap_keep_bound(page_heap);
+    else
+        page_heap_see(page_heap);
+}
+
+/* Whether there are huge pages where a span is. A hint: it needs no lock. */
+static inline bool span_has_huge_pages(const struct span *span)
+{
+    return __atomic_load_n(&span->segment->huge, __ATOMIC_RELAXED) == HUGE_THERE;
+}
+
+/* To be called before parts of a span in use are purged: where it is there should be no huge pages
+ * any more. Takes the lock. */
+void span_split_huge(struct page_heap *page_heap, const struct span *span);
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * What a page heap consists of, for the files that are parts of it. Who uses one includes
+ * page_heap.h.
+ *
+ * The functions here keep the books; the lock must be held for them.
+ */
+#ifndef SNUG_PAGEHEAP_PAGE_HEAP_STATE_H
+#define SNUG_PAGEHEAP_PAGE_HEAP_STATE_H
+
+#include "base/backoff.h"
+#include "pageheap/huge_price.h"
+#include "pageheap/large_table.h"
+#include "pageheap/runs.h"
+#include "pageheap/segment_cache.h"
+#include "platform/lock.h"
+#include "retention/retention.h"
+
+/* Blocks, large and huge, that were freed or moved last: for what is said of a second free, which
+ * mostly follows the first soon. */
+enum { BLOCKS_FREED = 4 };
+
+struct freed_blocks {
+    struct freed_block {
+        uintptr_t start;
+        size_t bytes;
+    } last[BLOCKS_FREED];
+    unsigned next;
+};
+
+struct page_heap {
+    struct lock lock;
+    bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
+    /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
+    bool compact;
+    bool untouched;    /* nothing of snug's is written into the pages; compact too */
+    size_t large_most; /* LARGE_MOST, but for tests */
+    const struct provider *provider;
+    struct meta *meta;     /* where descriptors lie */
+    uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
+    struct list segments;
+    size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
+    size_t used_pages;    /* == sum of segment->used_pages */
+    size_t shared_pages;  /* of them, == sum over slabs and spans of cells */
+    size_t empty_segments;
+    struct runs dirty;
+    struct runs clean;
+    struct large_table large; /* large and huge blocks, but for those of a compact heap */
+    struct span *huge;        /* the first of the huge ones */
+    struct freed_blocks freed;
+    size_t huge_count;
+    size_t huge_pages;
+    size_t large_count;         /* large blocks; huge ones are not among them */
+    size_t large_requested;     /* sum of `requested` over the large blocks */
+    size_t huge_requested;      /* and over the huge ones */
+    size_t mapped_peak;         /* most of segment_pages + cache.pages + huge_pages */
+    size_t used_peak;           /* most of used_pages + huge_pages */
+    struct segment_cache cache; /* empty segments in addition to those in `segments` */
+    struct retention retention;
+    struct huge_price huge_price;
+    struct backoff zero_asked; /* see block_zero.c */
+    const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
+    const char *fresh_end;
+    uint64_t tick_due; /* when page_heap_tick has something to do; UINT64_MAX: never */
+};
+
+static inline struct runs *runs_of(struct page_heap *page_heap, const struct span *run)
+{
+    return run->kind == SPAN_DIRTY ? &page_heap->dirty : &page_heap->clean;
+}
+
+/* Free pages that occupy memory. */
+static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
+{
+    return page_heap->dirty.pages + page_heap->cache.dirty_pages;
+}
+
+static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
+{
+    return page_heap->used_pages + page_heap->huge_pages;
+}
+
+/* Raises the peaks to what there is now. */
+static inline void page_heap_note_peak(struct page_heap *page_heap)
+{
+    GAUGE_RAISE(page_heap->mapped_peak,
+                page_heap->segment_pages + page_heap->cache.pages + page_heap->huge_pages);
+    GAUGE_RAISE(page_heap->used_peak, page_heap_in_use_pages(page_heap));
+}
+
+/* Notes that a block is no longer where it was. */
+static inline void page_heap_note_freed(struct page_heap *page_heap, const char *start,
+                                        size_t bytes)
+{
+    struct freed_blocks *freed = &page_heap->freed;
+    freed->last[freed->next++ % BLOCKS_FREED] = (struct freed_block){(uintptr_t)start, bytes};
+}
+
+/* A descriptor, or NULL. Needs no lock. */
+static inline struct span *descriptor_alloc(struct page_heap *page_heap)
+{
+    struct span *span = meta_alloc_from(page_heap->meta, sizeof(*span));
+    if (span != NULL)
+        span->units = 1;
+    return span;
+}
+
+static inline void descriptor_free(struct page_heap *page_heap, struct span *span)
+{
+    meta_free_to(page_heap->meta, span, span->units * META_LEAST);
+}
+
+#endif

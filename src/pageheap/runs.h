@@ -1,0 +1,41 @@
+/*
+ * Runs in bins by length, under a bitmap, so that a fitting one is found without walking.
+ *
+ * A bin of more than one length is looked through for a few runs only; any run of a higher bin is
+ * long enough. So what is found is mostly at most one bin step (an eighth) longer than the best
+ * fit; where many runs that are a little too short stand in the request's own bin, it is what the
+ * next bin in use has. Of the few that are looked at, the one in the fullest segment is taken, so
+ * that the others empty.
+ *
+ * Cost: O(1). Source: two-level bins as in M. Masmano et al., "TLSF" (2004). Not thread-safe.
+ */
+#ifndef SNUG_PAGEHEAP_RUNS_H
+#define SNUG_PAGEHEAP_RUNS_H
+
+#include "base/peek.h"
+#include "pageheap/span.h"
+
+/* Lengths 1 to 16 have a bin each, then every doubling has 8, up to 2^32 pages. */
+enum { RUN_EXACT = 16, RUN_STEPS = 8, RUN_BINS = RUN_EXACT + 28 * RUN_STEPS };
+
+struct runs {
+    uint64_t bitmap[(RUN_BINS + 63) / 64]; /* bit b == bins[b] is not empty */
+    struct list bins[RUN_BINS];
+    size_t pages; /* sum over the bins */
+    size_t count; /* of runs */
+};
+
+void runs_init(struct runs *runs);
+void runs_add(struct runs *runs, struct span *run);
+void runs_remove(struct runs *runs, struct span *run);
+
+/* A run in which `pages` pages fit at a multiple of `alignment` bytes; NULL if none is found. */
+struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment);
+
+/* Of the runs of about `most` pages and less, but at least `least`, a long one that `suits`, which
+ * is told `most`; NULL if none is found soon. */
+typedef bool run_predicate(const struct span *run, size_t most);
+struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
+                            run_predicate *suits);
+
+#endif
