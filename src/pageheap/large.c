@@ -122,26 +122,24 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
 
 /* ---- Both kinds ---- */
 
-static void *span_as_block(struct page_heap *page_heap, struct span *span, size_t requested,
-                           size_t *dirty)
-{
-    span_request(&page_heap->large_requested, span, requested);
-    gauge_change(&page_heap->large_count, 1);
-    *dirty = span->dirty_bytes;
-    return span->start;
-}
-
-static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t alignment,
+/* `kept`: only of memory that is kept. */
+static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t alignment, bool kept,
                            size_t *dirty)
 {
     struct span *span = descriptor_alloc(page_heap);
     if (span == NULL)
         return NULL;
-    if (!span_alloc(page_heap, span, SPAN_LARGE, bytes_to_pages(bytes), alignment)) {
+    size_t pages = bytes_to_pages(bytes);
+    bool done = kept ? span_alloc_kept(page_heap, span, SPAN_LARGE, pages)
+                     : span_alloc(page_heap, span, SPAN_LARGE, pages, alignment);
+    if (!done) {
         descriptor_free(page_heap, span);
         return NULL;
     }
-    return span_as_block(page_heap, span, bytes, dirty);
+    span_request(&page_heap->large_requested, span, bytes);
+    gauge_change(&page_heap->large_count, 1);
+    *dirty = span->dirty_bytes;
+    return span->start;
 }
 
 void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty)
@@ -156,7 +154,7 @@ void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, s
     COUNT(large_taken_bytes, bytes);
     if (bytes + alignment - PAGE_BYTES > large_most(page_heap))
         return huge_alloc(page_heap, bytes, alignment, dirty);
-    return span_as_large(page_heap, bytes, alignment, dirty);
+    return span_as_large(page_heap, bytes, alignment, false, dirty);
 }
 
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty)
@@ -166,13 +164,8 @@ void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty
     if (page_heap_tick_is_due(page_heap))
         page_heap_tick(page_heap);
     COUNT(large_taken_bytes, bytes);
-    struct span *span = descriptor_alloc(page_heap);
-    if (span == NULL)
-        return NULL;
-    if (span_alloc_kept(page_heap, span, SPAN_LARGE, bytes_to_pages(bytes)))
-        return span_as_block(page_heap, span, bytes, dirty);
-    descriptor_free(page_heap, span);
-    return huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
+    void *block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
+    return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }
 
 /* The large or huge span that begins at `address`; NULL if none does. The lock must be held. */

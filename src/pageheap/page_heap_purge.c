@@ -17,40 +17,19 @@ static size_t base_pages(const struct page_heap *page_heap)
 
 /* ---- Purging ---- */
 
-/* A range of whole pages. */
-struct range {
-    char *start;
-    size_t pages;
-};
-
-/* The whole huge pages in a run. */
-static struct range run_huge_part(const struct span *run)
+/* The whole huge pages in a run; none: 0 pages. */
+static size_t huge_part(const struct span *run, char **start)
 {
-    char *start = (char *)align_up((uintptr_t)run->start, OS_HUGE_PAGE);
+    *start = (char *)align_up((uintptr_t)run->start, OS_HUGE_PAGE);
     char *end = (char *)align_down((uintptr_t)span_end(run), OS_HUGE_PAGE);
-    return (struct range){start, start < end ? (size_t)(end - start) >> PAGE_SHIFT : 0};
+    return *start < end ? (size_t)(end - *start) >> PAGE_SHIFT : 0;
 }
 
 static bool run_is_whole(const struct span *run, size_t most)
 {
+    char *start;
     (void)most;
-    return run->segment->huge != HUGE_THERE || run_huge_part(run).pages != 0;
-}
-
-static bool run_is_any(const struct span *run, size_t most)
-{
-    (void)run, (void)most;
-    return true;
-}
-
-/* The longest dirty run or, where there are huge pages, the longest with a whole one. `split`:
- * parts of huge pages may be purged, too. */
-static struct span *run_to_purge(struct page_heap *page_heap, bool split)
-{
-    struct span *run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
-    if (run == NULL && split)
-        run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_any);
-    return run;
+    return run->segment->huge != HUGE_THERE || huge_part(run, &start) != 0;
 }
 
 /* Before parts of huge pages are purged their segment must have none any more: the kernel would
@@ -65,16 +44,6 @@ static void segment_split_huge(struct page_heap *page_heap, struct segment *segm
     segment_set_huge(segment, HUGE_SPLIT);
 }
 
-/* What of a run is to be purged. */
-static struct range run_purgeable(struct page_heap *page_heap, const struct span *run)
-{
-    struct range part = run_huge_part(run);
-    if (run->segment->huge == HUGE_THERE && part.pages != 0)
-        return part;
-    segment_split_huge(page_heap, run->segment);
-    return (struct range){run->start, run->pages};
-}
-
 void span_split_huge(struct page_heap *page_heap, const struct span *span)
 {
     lock_acquire(&page_heap->lock);
@@ -82,24 +51,33 @@ void span_split_huge(struct page_heap *page_heap, const struct span *span)
     lock_release(&page_heap->lock);
 }
 
-/* Both return how many pages were dirty; 0 if the system refused, or its pages are larger than what
- * there is, or there is no memory for a descriptor. */
+/* Purges the longest dirty run or, where there are huge pages, the whole ones of the longest with
+ * any. `split`: parts of huge pages may go, too. This and the next return how many pages were
+ * dirty; 0 if the system refused, or its pages are larger than what there is, or there is no memory
+ * for a descriptor. */
 static size_t purge_longest(struct page_heap *page_heap, bool split)
 {
-    struct span *run = run_to_purge(page_heap, split);
+    struct span *run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
+    if (run == NULL && split)
+        run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, NULL);
     if (run == NULL ||
         (((uintptr_t)run->start | (uintptr_t)span_end(run)) & (os_page_size() - 1)) != 0)
         return 0;
-    struct range range = run_purgeable(page_heap, run);
-    struct span *part = run_part(page_heap, run, range.start, range.pages);
+    char *start;
+    size_t pages = huge_part(run, &start);
+    if (run->segment->huge != HUGE_THERE || pages == 0) {
+        segment_split_huge(page_heap, run->segment);
+        start = run->start;
+        pages = run->pages;
+    }
+    struct span *part = run_part(page_heap, run, start, pages);
     if (part == NULL)
         return 0;
-    bool done =
-        page_heap->provider->purge(page_heap->provider, range.start, range.pages << PAGE_SHIFT);
+    bool done = page_heap->provider->purge(page_heap->provider, start, pages << PAGE_SHIFT);
     if (done)
         part->kind = SPAN_CLEAN;
     run_settle(page_heap, part);
-    return done ? range.pages : 0;
+    return done ? pages : 0;
 }
 
 static size_t purge_oldest_segment(struct page_heap *page_heap)

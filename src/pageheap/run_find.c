@@ -23,7 +23,7 @@ struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t ali
 {
     struct span *run = runs_find(&page_heap->dirty, pages, alignment);
     if (run == NULL && page_heap->cache.dirty_pages != 0 &&
-        segments_grow_dirty(page_heap, pages + (alignment >> PAGE_SHIFT) - 1))
+        segments_grow(page_heap, pages + (alignment >> PAGE_SHIFT) - 1, true))
         run = runs_find(&page_heap->dirty, pages, alignment);
     if (run != NULL || alignment > PAGE_BYTES || pages < WIDEN_PART)
         return found_run(run, pages);
@@ -34,9 +34,9 @@ struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t ali
 /* What waits in the cache, in pieces too small for this, may be what the provider lacks. */
 static bool grow(struct page_heap *page_heap, size_t pages)
 {
-    return segments_grow(page_heap, pages) ||
+    return segments_grow(page_heap, pages, false) ||
            (page_heap_release_cache(page_heap, pages << PAGE_SHIFT) &&
-            segments_grow(page_heap, pages));
+            segments_grow(page_heap, pages, false));
 }
 
 struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignment)

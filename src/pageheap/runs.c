@@ -101,7 +101,7 @@ struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
             struct span *run = CONTAINER_OF(node, struct span, link);
             if (run->pages < least || tries-- == 0)
                 return NULL;
-            if (suits(run, most))
+            if (suits == NULL || suits(run, most))
                 return run;
         }
     }

@@ -3,37 +3,8 @@
  */
 #include "pageheap/segment.h"
 
-#include "meta/meta.h"
 #include "meta/page_map.h"
 #include "platform/memory.h"
-
-static void segment_init(struct segment *segment, struct page_heap *page_heap, char *start,
-                         size_t bytes)
-{
-    *segment =
-        (struct segment){.page_heap = page_heap, .start = start, .pages = bytes >> PAGE_SHIFT};
-    list_init(&segment->link);
-}
-
-struct segment *segment_new(struct page_heap *page_heap, const struct provider *provider,
-                            struct meta *meta, size_t pages)
-{
-    struct segment *segment = meta_alloc_from(meta, sizeof(*segment));
-    if (segment == NULL)
-        return NULL;
-    size_t bytes = align_up(pages << PAGE_SHIFT, os_page_size());
-    char *start = provider->take(provider, bytes, os_page_size());
-    if (start == NULL) {
-        segment_forget(meta, segment);
-        return NULL;
-    }
-    segment_init(segment, page_heap, start, bytes);
-    if (!page_map_reserve(start, bytes)) {
-        segment_free(provider, meta, segment);
-        return NULL;
-    }
-    return segment;
-}
 
 struct segment *segment_of_range(struct page_heap *page_heap, struct meta *meta, char *start,
                                  size_t pages)
@@ -41,8 +12,23 @@ struct segment *segment_of_range(struct page_heap *page_heap, struct meta *meta,
     if (!page_map_reserve(start, pages << PAGE_SHIFT))
         return NULL;
     struct segment *segment = meta_alloc_from(meta, sizeof(*segment));
-    if (segment != NULL)
-        segment_init(segment, page_heap, start, pages << PAGE_SHIFT);
+    if (segment != NULL) {
+        *segment = (struct segment){.page_heap = page_heap, .start = start, .pages = pages};
+        list_init(&segment->link);
+    }
+    return segment;
+}
+
+struct segment *segment_new(struct page_heap *page_heap, const struct provider *provider,
+                            struct meta *meta, size_t pages)
+{
+    size_t bytes = align_up(pages << PAGE_SHIFT, os_page_size());
+    char *start = provider->take(provider, bytes, os_page_size());
+    if (start == NULL)
+        return NULL;
+    struct segment *segment = segment_of_range(page_heap, meta, start, bytes >> PAGE_SHIFT);
+    if (segment == NULL)
+        provider->give(provider, start, bytes);
     return segment;
 }
 

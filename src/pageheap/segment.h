@@ -34,7 +34,6 @@ struct segment {
     uint32_t dirty_pages; /* those that occupy memory; 0: all of it is zero */
     uint64_t emptied;     /* since when, on the heap's clock, in nanoseconds */
     uint32_t longest;     /* pages of the longest run of one kind in it */
-    uint16_t uses;        /* its generation: how many times the cache has given it out again */
     uint8_t huge;         /* enum segment_huge */
 };
 _Static_assert(sizeof(struct segment) <= 2 * META_LEAST, "a block of metadata");

@@ -53,14 +53,12 @@ static bool is_better(const struct segment *a, const struct segment *b)
 
 static struct segment *take_out(struct segment_cache *cache, struct segment *segment)
 {
-    if (segment != NULL) {
+    if (segment != NULL)
         segment_cache_remove(cache, segment);
-        segment->uses++;
-    }
     return segment;
 }
 
-static struct segment *alloc_fitting(struct segment_cache *cache, size_t pages, bool dirty_only)
+struct segment *segment_cache_take(struct segment_cache *cache, size_t pages, bool dirty_only)
 {
     struct segment *best = NULL;
     LIST_EACH(node, &cache->list)
@@ -71,16 +69,6 @@ static struct segment *alloc_fitting(struct segment_cache *cache, size_t pages, 
             best = segment;
     }
     return take_out(cache, best);
-}
-
-struct segment *segment_cache_take(struct segment_cache *cache, size_t pages)
-{
-    return alloc_fitting(cache, pages, false);
-}
-
-struct segment *segment_cache_take_dirty(struct segment_cache *cache, size_t pages)
-{
-    return alloc_fitting(cache, pages, true);
 }
 
 struct segment *segment_cache_take_whole(struct segment_cache *cache, size_t least, size_t most,

@@ -8,10 +8,10 @@
  * leaves at its old end.
  *
  * Only the list is here. Which segments are made to leave, and whose pages go back to the system
- * meanwhile, is decided in span/.
+ * meanwhile, is decided in page_heap_purge.h.
  *
  * Cost: putting in O(1); taking out a walk over at most SNUG_CACHE_SEGMENTS entries, once for a
- * whole segment. Not thread-safe: a cache belongs to a heap's spans, under their lock.
+ * whole segment. Not thread-safe: under the page heap's lock.
  */
 #ifndef SNUG_PAGEHEAP_SEGMENT_CACHE_H
 #define SNUG_PAGEHEAP_SEGMENT_CACHE_H
@@ -45,11 +45,8 @@ void segment_cache_remove(struct segment_cache *cache, struct segment *segment);
 void segment_cache_cleaned(struct segment_cache *cache, struct segment *segment);
 
 /* Takes out a segment in which a run of `pages` pages fits; NULL if there is none. Of those with
- * dirty pages, or else of all, the smallest. */
-struct segment *segment_cache_take(struct segment_cache *cache, size_t pages);
-
-/* The same of those with dirty pages only. */
-struct segment *segment_cache_take_dirty(struct segment_cache *cache, size_t pages);
+ * dirty pages, or else of all unless `dirty_only`, the smallest. */
+struct segment *segment_cache_take(struct segment_cache *cache, size_t pages, bool dirty_only);
 
 /* Takes out a whole segment of `least` to `most` pages that begins at a multiple of `alignment`:
  * one with dirty pages if there is one, of those the newest; NULL if there is none. */

@@ -206,15 +206,12 @@ static bool reuse(struct page_heap *page_heap, struct segment *segment, size_t p
     return true;
 }
 
-bool segments_grow_dirty(struct page_heap *page_heap, size_t pages)
+bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only)
 {
-    return reuse(page_heap, segment_cache_take_dirty(&page_heap->cache, pages), pages);
-}
-
-bool segments_grow(struct page_heap *page_heap, size_t pages)
-{
-    if (reuse(page_heap, segment_cache_take(&page_heap->cache, pages), pages))
+    if (reuse(page_heap, segment_cache_take(&page_heap->cache, pages, dirty_only), pages))
         return true;
+    if (dirty_only)
+        return false;
     size_t wanted = pages_wanted(page_heap, pages);
     return segment_take(page_heap, size_max(pages, wanted), pages <= wanted) ||
            segment_take(page_heap, align_up(pages, SEGMENT_PAGES_LEAST), false);

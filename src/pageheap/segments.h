@@ -16,12 +16,9 @@
 
 #include "pageheap/page_heap_state.h"
 
-/* Adds a segment, from the cache or from the provider, in which `pages` pages fit for sure. */
-bool segments_grow(struct page_heap *page_heap, size_t pages);
-
-/* Adds one from the cache of which `pages` pages in a row, or fewer, occupy memory. False: none
- * there is dirty. */
-bool segments_grow_dirty(struct page_heap *page_heap, size_t pages);
+/* Adds a segment, from the cache or from the provider, in which `pages` pages fit for sure. With
+ * `dirty_only`, one from the cache of which some pages occupy memory; false: there is none. */
+bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only);
 
 /* Puts a segment without a page in use into the list, and its runs into the bins. */
 void segments_add(struct page_heap *page_heap, struct segment *segment);

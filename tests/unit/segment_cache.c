@@ -69,13 +69,12 @@ TEST(dirty_segments_are_taken_first_then_small_ones)
     put(3, 1, 2);
     put(4, 1, 3);
     put(2, 0, 4);
-    assert_null(segment_cache_take(&cache, 501));
-    assert_ptr_equal(segment_cache_take(&cache, 150), &segments[3]);
-    assert_int_equal(segments[3].uses, 1);
-    assert_ptr_equal(segment_cache_take(&cache, 150), &segments[4]);
-    assert_ptr_equal(segment_cache_take(&cache, 150), &segments[1]);
-    assert_ptr_equal(segment_cache_take(&cache, 150), &segments[2]);
-    assert_null(segment_cache_take(&cache, 1));
+    assert_null(segment_cache_take(&cache, 501, false));
+    assert_ptr_equal(segment_cache_take(&cache, 150, false), &segments[3]);
+    assert_ptr_equal(segment_cache_take(&cache, 150, false), &segments[4]);
+    assert_ptr_equal(segment_cache_take(&cache, 150, false), &segments[1]);
+    assert_ptr_equal(segment_cache_take(&cache, 150, false), &segments[2]);
+    assert_null(segment_cache_take(&cache, 1, false));
     assert_int_equal(cache.count, 0);
 }
 
@@ -83,8 +82,8 @@ TEST(a_run_must_fit_into_what_is_taken)
 {
     put(5, 300, 1);
     segments[5].longest = 300;
-    assert_null(segment_cache_take(&cache, 301));
-    assert_ptr_equal(segment_cache_take(&cache, 300), &segments[5]);
+    assert_null(segment_cache_take(&cache, 301, false));
+    assert_ptr_equal(segment_cache_take(&cache, 300, false), &segments[5]);
 }
 
 TEST(whole_segments_are_taken_by_length_and_alignment)
