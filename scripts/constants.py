@@ -23,7 +23,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = "provider meta slab".split()  # those whose constants are annotated so far
+LAYERS = "provider meta pageheap slab".split()  # those whose constants are annotated so far
 UNITS = (
     "bytes; bytes a second; pages; units of 16 bytes; objects; slots; blocks; cells; lists; runs; slabs; magazines; segments; "
     "arenas; threads; calls; requests; frees; looks; purges; occasions; times; nanoseconds; one part in; parts of 64; "

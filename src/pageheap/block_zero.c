@@ -7,14 +7,14 @@
 
 #include "platform/memory.h"
 
-/* Bytes; less is written in less time than the system needs to drop it. */
+/* Bytes: less is written in less time than the system needs to drop it. */
 #define SYSTEM_ZERO_LEAST (32 * KIB)
 
-/* Bytes; from here on to ask is a few percent of what writing costs. */
+/* Bytes: from here on to ask what is there is a few percent of what writing costs. */
 #define ALWAYS_ASKED (128 * KIB)
 
-/* Bytes; more is always left to the system. What was touched throughout once, and cleared by
- * hand ever since, would stay in memory for ever, however little of it is touched now. */
+/* Bytes: what was cleared by hand ever since it was touched throughout would stay for ever. More is
+ * always left to the system, however little of it is touched now. */
 #define HAND_ZERO_MOST (32 * MIB)
 
 /* If as many pages will be touched as were, both ways take as long where five of eight are there.

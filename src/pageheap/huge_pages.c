@@ -11,11 +11,12 @@
 
 #define HUGE_PAGES_PAGES (OS_HUGE_PAGE >> PAGE_SHIFT)
 
-/* Slabs and cells must have so many huge pages' worth already: one is at most a sixteenth more. */
+/* Times: slabs and cells have so many huge pages' worth already, so one is at most a sixteenth
+ * more. */
 enum { PACKED_SHARE = 16 };
 
-/* Pages that are made present as small ones, to see what they cost: enough that the system call
- * itself does not count. */
+/* Pages: made present as small ones to see their price, so many that the system call does not
+ * count. */
 enum { SMALL_SAMPLE_PAGES = 16 };
 
 static bool may_buy(const struct page_heap *page_heap)

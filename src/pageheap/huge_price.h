@@ -17,7 +17,7 @@
 
 #include "base/backoff.h"
 
-/* Occasions after which small pages are measured again: the kernel's state changes. */
+/* Occasions: then small pages are measured again, for the kernel's state changes. */
 enum { HUGE_PRICE_AGE = 64 };
 
 struct huge_price {

@@ -23,7 +23,7 @@ static size_t large_most(const struct page_heap *page_heap)
 
 /* ---- Huge: mappings of their own ---- */
 
-/* Bytes; what becomes shorter moves: the system has room for some ten thousand mappings. */
+/* Bytes: what becomes shorter moves, as the system has room for some ten thousand mappings. */
 #define HUGE_LEAST (128 * KIB)
 
 /* The huge span that `address` is in. The lock must be held. */

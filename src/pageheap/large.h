@@ -12,7 +12,7 @@
 #include "meta/misuse.h"
 #include "pageheap/page_heap.h"
 
-/* Bytes: of a longer block that grows the table entries are moved, for less than copying costs. */
+/* Bytes: to move the page table entries of a longer block costs less than to copy it. */
 #define GROWN_MOST MIB
 
 /* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. Behind its

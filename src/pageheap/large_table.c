@@ -6,6 +6,7 @@
 #include "pageheap/page_heap.h"
 #include "platform/check.h"
 
+/* Log2: of the slots of the first table, which fill one block of metadata of 512 bytes. */
 enum { LOG_LEAST = 6 };
 
 static size_t slot_mask(const struct large_table *table)

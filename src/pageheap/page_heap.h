@@ -23,8 +23,8 @@
 #include "pageheap/page_heap_purge.h"
 #include "pageheap/page_heap_state.h"
 
-/* Bytes; a larger block has a mapping of its own, and so may become longer without being copied.
- * Pages that are kept serve all that are not. */
+/* Bytes: a larger block has a mapping of its own, so it can grow without being copied. The pages of
+ * all that are not larger serve each other. */
 #define LARGE_MOST (128 * MIB)
 
 void page_heap_init(struct page_heap *page_heap, const struct provider *provider);

@@ -15,8 +15,8 @@
 #include "platform/lock.h"
 #include "retention/retention.h"
 
-/* Blocks, large and huge, that were freed or moved last: for what is said of a second free, which
- * mostly follows the first soon. */
+/* Blocks: a second free mostly follows the first soon, so the last few, large or huge, are known.
+ */
 enum { BLOCKS_FREED = 4 };
 
 struct freed_blocks {

@@ -112,8 +112,7 @@ void run_shorten(struct page_heap *page_heap, struct span *run, size_t pages, bo
     descriptor_free(page_heap, run);
 }
 
-/* Runs on each side of one that are looked at: a chain of short ones may be as long as a segment.
- */
+/* Runs: looked at on each side of one, for a chain of short ones may be as long as a segment. */
 enum { CHAIN_MOST = 16 };
 
 bool run_can_widen(const struct span *run, size_t pages)

@@ -6,8 +6,8 @@
 #include "pageheap/page_heap_purge.h"
 #include "pageheap/segments.h"
 
-/* A request is made of a dirty run and what is beside it if one page in so many, and one at least,
- * is dirty: for less, and for the many short ones, the search costs more than it gains. */
+/* One part in: so much of a request must be dirty, and a page at least, to be worth a search for
+ * what is beside it. Short requests, of which there are many, make none. */
 enum { WIDEN_PART = 32 };
 
 /* A run as a whole, dirty or clean. */

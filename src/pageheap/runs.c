@@ -6,10 +6,11 @@
 #include "base/bits.h"
 #include "platform/check.h"
 
-/* Runs of one bin, or of the longest, that are looked at: a few lines of cache, whatever there are.
+/* Runs: looked at in one bin, or of the longest, so that a find takes a few lines of cache at most.
  */
 enum { TRIES = 8 };
 
+/* Layout: a bit for each bin. */
 enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };
 
 static size_t bin_of(size_t pages)

@@ -15,7 +15,7 @@
 #include "base/peek.h"
 #include "pageheap/span.h"
 
-/* Lengths 1 to 16 have a bin each, then every doubling has 8, up to 2^32 pages. */
+/* Layout: lengths 1 to 16 have a bin each, then every doubling has 8, up to 2^32 pages. */
 enum { RUN_EXACT = 16, RUN_STEPS = 8, RUN_BINS = RUN_EXACT + 28 * RUN_STEPS };
 
 struct runs {

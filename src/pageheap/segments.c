@@ -10,19 +10,20 @@
 #include "provider/names.h"
 #include "stats/stats.h"
 
-/* Pages of a segment at least, and an eighth of what the heap already has if that is more: the
- * number of mappings grows with the logarithm of the heap. */
+/* Pages: of a segment at least, so that a small heap has few mappings. An eighth of what the heap
+ * has if that is more: their number grows with the logarithm of the heap. */
 #define SEGMENT_PAGES (4 * MIB >> PAGE_SHIFT)
-/* Pages of the first ones, unless they are to have huge pages: a small program that locks all its
- * memory, or whose address space is limited, pays for all of it. So many hold a span of cells and
- * some slabs. */
+/* Pages: of the first ones, for a program that locks its memory or has little pays for all of it.
+ * So many hold a span of cells and some slabs; those that are to have huge pages are not shorter.
+ */
 #define SEGMENT_PAGES_FIRST ((MIB + 256 * KIB) >> PAGE_SHIFT)
-/* Pages of a block for which there may be a segment that is no longer, so that a small heap of a
- * few such blocks takes no more than they do. */
+/* Pages: a block of so many may have a segment that is no longer, as a heap of a few such pays for
+ * no more. */
 #define SEGMENT_PAGES_ALONE (MIB >> PAGE_SHIFT)
-/* Pages at most, unless one request is longer: the eighth of a huge heap might be refused. */
+/* Pages: more at once, the eighth of a huge heap, the system might refuse. */
 #define SEGMENT_PAGES_MOST (GIB >> PAGE_SHIFT)
-/* Pages that are tried, as a multiple, when there is not room for that. */
+/* Pages: when there is not room for a segment, the multiple of these that the request needs is
+ * tried. */
 #define SEGMENT_PAGES_LEAST (64 * KIB >> PAGE_SHIFT)
 
 static size_t pages_wanted(const struct page_heap *page_heap, size_t request)
