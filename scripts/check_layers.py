@@ -9,6 +9,7 @@ The folders in src/ are layers, in the order of LAYERS, lowest first. Rules:
   - no chain of includes leads back to where it began;
   - no chain of calls between files of one layer does (c_calls.py says what a call is), nor between
     modules of the tool, if there is a tool/src (rust_uses.py);
+  - in a layer that has FLOORS, no file includes or calls one of a higher floor, and each has its floor;
   - an included file of ours exists; what is included is written out, not a macro;
   - every source file is in a layer, and no file in src/ has more than MAX_LINES lines.
 Each violation is one line, `file:line: what is wrong`. The exit status is 1 if there is any.
@@ -25,6 +26,15 @@ from rust_uses import read_uses
 LAYERS = (
     "base platform options stats provider meta retention pageheap cell slab magazine heap report api"
 ).split()
+# Files of a layer, without their endings, from the lowest floor up: what a mechanism may not know of.
+FLOORS = {
+    "pageheap": (
+        "segment span segment_cache runs large_table huge_price page_heap_state",  # structures
+        "run segments block_zero",  # what is done with them: cut, join, grow, drop, clear
+        "page_heap_purge run_find huge_pages",  # what is decided: what is kept, and which run serves
+        "page_heap large page_heap_clear page_heap_check",  # taking and freeing, of both of these
+    )
+}
 MAY_INCLUDE_PUBLIC = {"api", "heap", "report"}
 MAX_LINES = 600
 
@@ -171,6 +181,33 @@ class Tree:
                 files.split()[0], 1, f"not a group of circles any more, but in KNOWN_GROUPS: {files}"
             )
 
+    def find_upward(self, floors):
+        """Reports what a file includes or calls of a higher floor of its layer, files without a floor, and
+        names without a file."""
+        floor_of = {
+            PurePosixPath("src", layer, name): number
+            for layer, names in floors.items()
+            for number, floor in enumerate(names)
+            for name in floor.split()
+        }
+        units = {path.with_suffix("") for path in self.texts}
+        for unit in sorted(units | set(floor_of)):
+            if unit not in units:
+                self.fault(unit, 1, "no such file, but it is in FLOORS")
+            elif unit.parts[1] in floors and unit not in floor_of:
+                self.fault(self.file_of(unit), 1, f"{unit.parts[1]} has floors, but this file is on none")
+        uses = [
+            (path.with_suffix(""), target.with_suffix(""), path, line, f"include {target}")
+            for path, targets in self.includes.items()
+            for line, target in targets
+        ]
+        for unit, called in read_calls(self.texts).items():
+            for other, (path, line, name) in called.items():
+                uses.append((unit, other, path, line, f"call {name} of {self.file_of(other)}"))
+        for unit, other, path, line, how in uses:
+            if unit.parent == other.parent and floor_of.get(unit, 0) < floor_of.get(other, 0):
+                self.fault(path, line, f"may not {how}, which is on a higher floor")
+
     def find_circles_of_tool(self):
         graph = read_uses(self.modules, PurePosixPath("tool/src"))
         for group in find_groups(graph):
@@ -194,11 +231,12 @@ class Tree:
         return str(source if source in self.texts else unit.with_suffix(".h"))
 
 
-def check(root, known):
+def check(root, known, floors):
     """All that is wrong with a tree, as lines, and the number of its files."""
     tree = Tree(root)
     tree.find_cycles()
     tree.find_circles(known)
+    tree.find_upward(floors)
     tree.find_circles_of_tool()
     if not any(path.parts[0] == "src" for path in tree.includes):
         tree.fault("src", 1, "no source files found")
@@ -211,7 +249,8 @@ def main(arguments):
         return 0 if arguments[0] in ("-h", "--help") else 2
     repository = Path(__file__).resolve().parent.parent
     root = Path(arguments[0] if arguments else repository).resolve()
-    faults, files = check(root, KNOWN_GROUPS if root == repository else ())
+    own = root == repository
+    faults, files = check(root, KNOWN_GROUPS if own else (), FLOORS if own else {})
     for fault in faults:
         print(fault)
     if not faults:

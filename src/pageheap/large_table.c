@@ -3,7 +3,8 @@
  */
 #include "pageheap/large_table.h"
 
-#include "pageheap/page_heap.h"
+#include "meta/meta.h"
+#include "pageheap/span.h"
 #include "platform/check.h"
 
 /* Log2: of the slots of the first table, which fill one block of metadata of 512 bytes. */

@@ -69,14 +69,14 @@ def check(changes):
         return run.returncode, run.stdout.splitlines()
 
 
-def check_known(changes, known=()):
-    """What is wrong with the good tree with the changes made, if these groups are known. In this process:
-    a start of Python takes as long as all of the check."""
+def check_known(changes, known=(), floors=None):
+    """What is wrong with the good tree with the changes made, if these groups are known, and the layers have
+    these floors. In this process: a start of Python takes as long as all of the check."""
     sys.path.insert(0, str(CHECK.parent))
     module = importlib.import_module("check_layers")
     with tempfile.TemporaryDirectory(prefix="layers of snug ") as root:
         write_tree(root, changes)
-        return module.check(Path(root).resolve(), known)[0]
+        return module.check(Path(root).resolve(), known, floors or {})[0]
 
 
 class GoodTree(unittest.TestCase):
@@ -316,6 +316,43 @@ class CirclesOfCalls(unittest.TestCase):
         self.assertEqual(
             check_known(CHAIN, [known]),
             [f"src/pageheap/a.c:1: not a group of circles any more, but in KNOWN_GROUPS: {known}"],
+        )
+
+
+class Floors(unittest.TestCase):
+    """a.c calls b.c, and b.c calls c.c."""
+
+    FLOORS = {"pageheap": ("c", "b", "a")}
+
+    def test_downward_and_on_one_floor(self):
+        for names in (("c", "b", "a"), ("c", "a b"), ("a b c",)):
+            self.assertEqual(check_known(CHAIN, floors={"pageheap": names}), [])
+
+    def test_upward_call(self):
+        text = "int c_run(int by)\n{\n    return d_run(by);\n}\n"
+        changes = {"src/pageheap/d.c": "int d_run(int by)\n{\n    return by;\n}\n", "src/pageheap/c.c": text}
+        self.assertEqual(
+            check_known({**CHAIN, **changes}, floors={"pageheap": ("c", "b d", "a")}),
+            ["src/pageheap/c.c:3: may not call d_run of src/pageheap/d.c, which is on a higher floor"],
+        )
+
+    def test_upward_include(self):
+        text = '#include "pageheap/a.h"\n' + CHAIN["src/pageheap/c.c"]
+        self.assertEqual(
+            check_known({**CHAIN, "src/pageheap/c.c": text}, floors=self.FLOORS),
+            ["src/pageheap/c.c:1: may not include src/pageheap/a.h, which is on a higher floor"],
+        )
+
+    def test_file_without_a_floor(self):
+        self.assertEqual(
+            check_known({**CHAIN, "src/pageheap/new.c": "int x;\n"}, floors=self.FLOORS),
+            ["src/pageheap/new.c:1: pageheap has floors, but this file is on none"],
+        )
+
+    def test_floor_without_its_file(self):
+        self.assertEqual(
+            check_known(CHAIN, floors={"pageheap": ("c gone", "b", "a")}),
+            ["src/pageheap/gone:1: no such file, but it is in FLOORS"],
         )
 
 
