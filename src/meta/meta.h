@@ -69,16 +69,4 @@ static inline void meta_free(void *block, size_t bytes)
  * none. */
 void *meta_map(size_t bytes);
 
-/* For the statistics, of the area that grows: bytes handed out; bytes of all chunks and tables, of
- * which only what was touched occupies memory. */
-static inline size_t meta_bytes_used(void)
-{
-    return __atomic_load_n(&meta_system.used, __ATOMIC_RELAXED);
-}
-
-static inline size_t meta_bytes_mapped(void)
-{
-    return __atomic_load_n(&meta_system.mapped, __ATOMIC_RELAXED);
-}
-
 #endif

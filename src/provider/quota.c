@@ -28,26 +28,27 @@ static void count_less(struct quota *quota, size_t bytes)
     __atomic_sub_fetch(&quota->used, bytes, __ATOMIC_RELAXED);
 }
 
-static void *take(const struct provider *provider, size_t bytes, size_t alignment)
+static void *take_counted(const struct provider *provider, size_t bytes, size_t alignment,
+                          bool block)
 {
     struct quota *quota = quota_of(provider);
     if (!count_more(quota, bytes))
         return NULL;
-    void *start = quota->under->take(quota->under, bytes, alignment);
+    void *start = block ? provider_take_block(quota->under, bytes, alignment)
+                        : quota->under->take(quota->under, bytes, alignment);
     if (start == NULL)
         count_less(quota, bytes);
     return start;
 }
 
+static void *take(const struct provider *provider, size_t bytes, size_t alignment)
+{
+    return take_counted(provider, bytes, alignment, false);
+}
+
 static void *take_block(const struct provider *provider, size_t bytes, size_t alignment)
 {
-    struct quota *quota = quota_of(provider);
-    if (!count_more(quota, bytes))
-        return NULL;
-    void *start = provider_take_block(quota->under, bytes, alignment);
-    if (start == NULL)
-        count_less(quota, bytes);
-    return start;
+    return take_counted(provider, bytes, alignment, true);
 }
 
 static bool give(const struct provider *provider, void *start, size_t bytes)

@@ -15,7 +15,6 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .tallies = tallies,
     .lock_waits = lock_waits,
     .os_calls = &os_calls,
-    .page_map = page_map_nodes,
     .options = &options,
     .events = &events,
 };

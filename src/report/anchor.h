@@ -26,7 +26,6 @@ struct anchor {
     const struct tally *tallies;
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
-    struct page_map_node *const *page_map;
     const struct options *options;
     struct events *events; /* the only one that is written from outside */
 };

@@ -164,7 +164,7 @@ static void expect_sound(void)
 /* The page map's nodes stay. */
 static size_t used_but_nodes(void)
 {
-    size_t bytes = meta_bytes_used();
+    size_t bytes = meta_system.used;
     for (size_t i = 0; i < PAGE_MAP_NODES; i++)
         bytes -= page_map_nodes[i] != NULL ? sizeof(struct page_map_node) : 0;
     return bytes;

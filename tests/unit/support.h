@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/common.h"
+#include "meta/meta.h"
 
 /* A test function, and its row in the list of them: each starts with the same options. */
 #define TEST(name) static void name(void **state __attribute__((unused)))
@@ -24,6 +25,17 @@ enum { TEST_SKIPPED = 77, TEXT_MOST = 16384 };
 
 /* The options as they are without any variable; for cmocka's setup and teardown. */
 int options_reset(void **state);
+
+/* Of the metadata that grows: bytes handed out, and bytes of all chunks and tables. */
+static inline size_t meta_bytes_used(void)
+{
+    return __atomic_load_n(&meta_system.used, __ATOMIC_RELAXED);
+}
+
+static inline size_t meta_bytes_mapped(void)
+{
+    return __atomic_load_n(&meta_system.mapped, __ATOMIC_RELAXED);
+}
 
 /* ---- What is written ---- */
 
