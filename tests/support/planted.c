@@ -44,13 +44,14 @@ enum fault {
     INIT_LOCK,      /* a lock is held while the first call maps memory */
     SILENT_FREE,    /* free takes any pointer and does nothing */
     TWICE,          /* what was freed twice is handed out twice */
-    LATE_FREE       /* a second free is only noticed in the call after it */
+    LATE_FREE,      /* a second free is only noticed in the call after it */
+    SLOW            /* each malloc counts to 5,000 first */
 };
 
 static const char *const fault_names[] = {
     "",           "none",          "misaligned",     "overlapping", "dirty_calloc", "short_realloc",
     "free_errno", "quiet_failure", "abort_at_limit", "shared_zero", "fork_lock",    "thread_leak",
-    "init_lock",  "silent_free",   "twice",          "late_free",
+    "init_lock",  "silent_free",   "twice",          "late_free",   "slow",
 };
 
 static enum fault planted;
@@ -165,6 +166,12 @@ static void late_free(void *block)
     freed[slot] = block;
 }
 
+static void waste_time(void)
+{
+    for (int i = 0; i < 5000; i++)
+        __asm__ volatile(""); /* or the loop would go */
+}
+
 static void *allocate(size_t size)
 {
     void *block = NULL;
@@ -198,6 +205,10 @@ static void *allocate(size_t size)
         lock();
         late_look();
         unlock();
+        block = __libc_malloc(size);
+        break;
+    case SLOW:
+        waste_time();
         block = __libc_malloc(size);
         break;
     default:
