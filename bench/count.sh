@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# count.sh - instructions of a malloc(64) and its free, counted by callgrind, on several allocators.
+# count.sh - instructions of each call that takes, resizes or asks for a block, with the free of what
+# it gave, counted by callgrind, on several allocators.
 #
-# usage: count.sh [-b DIRECTORY] NAME=LIBRARY.so...
-#   -b DIRECTORY   where count_pair is (build/bench)
+# usage: count.sh [-b DIRECTORY] [-c CALL]... NAME=LIBRARY.so...
+#   -b DIRECTORY   where count_calls is (build/bench)
+#   -c CALL        only this one of what `count_calls list` prints
 #
-# The system's malloc and an empty pair (two calls into a shared library that do nothing) come first.
-# Each is run twice, TIMES and 2 * TIMES pairs: the difference is the loop alone, without start and
-# end of the program. The table gives all instructions of one turn of the loop, and what is left
-# without those of the empty one. Needs valgrind.
+# The system's malloc comes first. Each loop is run twice, TIMES and 2 * TIMES turns: the difference is
+# the loop alone, without start and end of the program. The row `empty` is two calls into a shared
+# library that do nothing: what a turn costs without an allocator. Needs valgrind.
 set -euo pipefail
 
-readonly times=100000
+readonly times=20000
 build=$(dirname "$0")/../build/bench
-while getopts b: option; do
+only=()
+while getopts b:c: option; do
     case $option in
     b) build=$OPTARG ;;
+    c) only+=("$OPTARG") ;;
     *) exit 2 ;;
     esac
 done
@@ -27,11 +30,17 @@ command -v valgrind >/dev/null || {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# total KIND TIMES LIBRARY: instructions of the whole run
+names=(system) libraries=('')
+for peer in "$@"; do
+    names+=("${peer%%=*}")
+    libraries+=("$(realpath -e "${peer#*=}")")
+done
+
+# total CALL TIMES LIBRARY: instructions of the whole run
 total() {
     local out=$scratch/callgrind.out
     LD_PRELOAD=$3 valgrind --tool=callgrind --callgrind-out-file="$out" \
-        "$build/count_pair" "$1" "$2" >"$scratch/log" 2>&1 || {
+        "$build/count_calls" "$1" "$2" >"$scratch/log" 2>&1 || {
         echo "valgrind failed with LD_PRELOAD=$3:" >&2
         tail -n 5 "$scratch/log" >&2
         return 1
@@ -39,24 +48,24 @@ total() {
     awk '/^(summary|totals):/ { print $2; exit }' "$out"
 }
 
-# per_pair KIND LIBRARY: with one decimal
-per_pair() {
+# per_turn CALL LIBRARY: with one decimal
+per_turn() {
     local once twice
     once=$(total "$1" $times "$2")
     twice=$(total "$1" $((2 * times)) "$2")
     awk -v a="$once" -v b="$twice" -v n=$times 'BEGIN { printf "%.1f", (b - a) / n }'
 }
 
-print_row() { # NAME INSTRUCTIONS
-    awk -v name="$1" -v all="$2" -v empty="$empty" 'BEGIN {
-        printf "%-20s %14.1f %22.1f\n", name, all, all - empty }'
-}
-
-empty=$(per_pair empty '')
-printf '%-20s %14s %22s\n' allocator instructions 'without the calls'
-print_row '(empty)' "$empty"
-print_row system "$(per_pair pair '')"
-for peer in "$@"; do
-    library=$(realpath -e "${peer#*=}")
-    print_row "${peer%%=*}" "$(per_pair pair "$library")"
+if [ ${#only[@]} -eq 0 ]; then
+    mapfile -t only < <("$build/count_calls" list)
+fi
+printf '%-22s' call
+printf ' %12s' "${names[@]}"
+echo
+for call in "${only[@]}"; do
+    printf '%-22s' "$call"
+    for library in "${libraries[@]}"; do
+        printf ' %12s' "$(per_turn "$call" "$library")"
+    done
+    echo
 done
