@@ -76,12 +76,8 @@ void snug_heap_destroy(snug_heap *heap)
 void *snug_heap_malloc(snug_heap *heap, size_t size)
 {
     struct cache *cache = heap_cache_fast(heap_in(heap));
-    if (LIKELY(size <= SMALL_MOST)) {
-        void *object = cache_pop(cache, class_of_size(size));
-        if (LIKELY(object != NULL))
-            return object;
-    }
-    return malloc_slow(size, heap_in(heap), cache);
+    void *object = cache_pop_bytes(cache, size);
+    return LIKELY(object != NULL) ? object : malloc_slow(size, heap_in(heap), cache);
 }
 
 void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)
@@ -89,7 +85,8 @@ void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)
     size_t bytes;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
         return or_no_memory(NULL);
-    return heap_alloc_zero_in(heap_in(heap), bytes);
+    void *object = cache_pop_zero(heap_cache_fast(heap_in(heap)), bytes);
+    return LIKELY(object != NULL) ? object : heap_alloc_zero_in(heap_in(heap), bytes);
 }
 
 void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
@@ -98,7 +95,8 @@ void *snug_heap_aligned_alloc(snug_heap *heap, size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return heap_alloc_aligned_in(heap_in(heap), alignment, size);
+    void *object = cache_pop_aligned(heap_cache_fast(heap_in(heap)), alignment, size);
+    return LIKELY(object != NULL) ? object : heap_alloc_aligned_in(heap_in(heap), alignment, size);
 }
 
 void snug_heap_free(snug_heap *heap, void *block)

@@ -7,40 +7,32 @@
 #include "api/slow.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
+#include "stats/event.h"
 
 /* ---- Slow paths ---- */
 
-/* Above the small sizes: cells, the most part of them from the thread's quick lists. */
-static NOINLINE void *malloc_medium(size_t size, struct heap *heap, struct cache *cache)
-{
-    void *cell = LIKELY(size <= CELL_MOST) ? cache_pop_cell(cache, size) : NULL;
-    return LIKELY(cell != NULL) ? cell : heap_alloc_with(heap, cache, size);
-}
-
 NOINLINE void *malloc_slow(size_t size, struct heap *heap, struct cache *cache)
 {
-    if (size > SMALL_MOST)
-        return malloc_medium(size, heap, cache);
-    return heap_alloc_with(heap, cache, size);
+    if (size <= SMALL_MOST || size > CELL_MOST)
+        return heap_alloc_with(heap, cache, size);
+    void *cell = cache_pop_cell(cache, size);
+    return LIKELY(cell != NULL) ? cell : heap_alloc_in(heap, size);
 }
 
-/* Cells, and what is not of malloc's heap. */
+/* What is no cell of malloc's heap. */
 static NOINLINE void free_elsewhere(void *block, size_t class, struct heap *only)
 {
-    uintptr_t address = (uintptr_t)block;
-    bool done = class == PAGE_MAP_CELL
-                    ? LIKELY(only == NULL) && cache_push_cell(thread_self.cache, address)
-                    : heap_push_other(only, address, class);
-    if (UNLIKELY(!done))
-        heap_free_of(only, block, class);
+    if (class > PAGE_MAP_CELL && LIKELY(heap_push_other(only, (uintptr_t)block, class)))
+        return;
+    heap_free_of(only, block, class);
 }
 
 NOINLINE void free_slow(void *block, size_t class, struct heap *only)
 {
-    if (class >= PAGE_MAP_CELL)
+    if (class != PAGE_MAP_CELL || UNLIKELY(only != NULL))
         free_elsewhere(block, class, only);
-    else
-        heap_free_of(only, block, class);
+    else if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))
+        heap_free_of(NULL, block, PAGE_MAP_CELL);
 }
 
 /* The class of a page far from home takes longer to find. */
@@ -56,12 +48,8 @@ static NOINLINE void free_far(void *block)
 
 HOT void *snug_malloc(size_t size)
 {
-    if (LIKELY(size <= SMALL_MOST)) {
-        void *object = cache_pop(thread_self.cache, class_of_size(size));
-        if (LIKELY(object != NULL))
-            return object;
-    }
-    return malloc_slow(size, &heap_default, thread_self.cache);
+    void *object = cache_pop_bytes(thread_self.cache, size);
+    return LIKELY(object != NULL) ? object : malloc_slow(size, &heap_default, thread_self.cache);
 }
 
 HOT void snug_free(void *block)
@@ -91,15 +79,16 @@ void snug_free_aligned_sized(void *block, size_t alignment, size_t size)
 
 /* ---- calloc and realloc ---- */
 
-void *snug_calloc(size_t count, size_t size)
+HOT void *snug_calloc(size_t count, size_t size)
 {
     size_t bytes;
     if (UNLIKELY(__builtin_mul_overflow(count, size, &bytes)))
         return or_no_memory(NULL);
-    return heap_alloc_zero(bytes);
+    void *object = cache_pop_zero(thread_self.cache, bytes);
+    return LIKELY(object != NULL) ? object : heap_alloc_zero(bytes);
 }
 
-void *snug_realloc(void *block, size_t size)
+static NOINLINE void *realloc_slow(void *block, size_t size)
 {
     if (block == NULL)
         return snug_malloc(size);
@@ -108,6 +97,33 @@ void *snug_realloc(void *block, size_t size)
         return NULL;
     }
     return or_no_memory(heap_resize(block, size));
+}
+
+/* An object that a magazine has instead of the small one of this class at `block`; NULL: nothing
+ * was done. */
+static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
+{
+    struct cache *cache = thread_self.cache;
+    uintptr_t address = (uintptr_t)block;
+    void *moved = cache_pop_copy(cache, address, class_size(class), size);
+    if (UNLIKELY(moved == NULL))
+        return realloc_slow(block, size);
+    if (UNLIKELY(!cache_push_of(cache, address, class)))
+        free_slow(block, class, NULL);
+    return moved;
+}
+
+HOT void *snug_realloc(void *block, size_t size)
+{
+    uintptr_t address = (uintptr_t)block;
+    if (UNLIKELY(!page_map_is_home(address)))
+        return realloc_slow(block, size);
+    size_t class = page_map_home_class(address);
+    if (UNLIKELY(!object_is_live(address, class)))
+        return realloc_slow(block, size);
+    if (!object_stays(class_size(class), size))
+        return realloc_by_copy(block, class, size);
+    return LIKELY(!events_wait()) ? block : realloc_slow(block, size);
 }
 
 void *snug_reallocarray(void *block, size_t count, size_t size)
@@ -120,16 +136,18 @@ void *snug_reallocarray(void *block, size_t count, size_t size)
 
 /* ---- Aligned ---- */
 
-void *snug_aligned_alloc(size_t alignment, size_t size)
+HOT void *snug_aligned_alloc(size_t alignment, size_t size)
 {
     if (UNLIKELY(!is_power_of_two(alignment))) {
         errno = EINVAL;
         return NULL;
     }
-    return heap_alloc_aligned(alignment, size);
+    void *object = cache_pop_aligned(thread_self.cache, alignment, size);
+    return LIKELY(object != NULL) ? object : heap_alloc_aligned(alignment, size);
 }
 
-void *snug_memalign(size_t alignment, size_t size)
+/* An alignment that is no power of two stands for the next. */
+static NOINLINE void *memalign_slow(size_t alignment, size_t size)
 {
     if (UNLIKELY(alignment > MAX_REQUEST)) {
         errno = EINVAL;
@@ -141,16 +159,33 @@ void *snug_memalign(size_t alignment, size_t size)
     return heap_alloc_aligned(power, size);
 }
 
-int snug_posix_memalign(void **result, size_t alignment, size_t size)
+HOT void *snug_memalign(size_t alignment, size_t size)
 {
-    if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
-        return EINVAL;
+    void *object = NULL;
+    if (LIKELY(is_power_of_two(alignment)))
+        object = cache_pop_aligned(thread_self.cache, alignment, size);
+    return LIKELY(object != NULL) ? object : memalign_slow(alignment, size);
+}
+
+static NOINLINE int posix_memalign_slow(void **result, size_t alignment, size_t size)
+{
     int error = errno; /* which a failing system call of libc's may write */
     void *block = heap_alloc_aligned(alignment, size);
     if (UNLIKELY(block == NULL))
         return ENOMEM; /* errno is that as well: glibc sets it, and programs read it */
     errno = error;
     *result = block;
+    return 0;
+}
+
+HOT int snug_posix_memalign(void **result, size_t alignment, size_t size)
+{
+    if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
+        return EINVAL;
+    void *object = cache_pop_aligned(thread_self.cache, alignment, size);
+    if (UNLIKELY(object == NULL))
+        return posix_memalign_slow(result, alignment, size);
+    *result = object;
     return 0;
 }
 
@@ -169,9 +204,18 @@ void *snug_pvalloc(size_t size)
 
 /* ---- Size ---- */
 
-size_t snug_malloc_usable_size(void *block)
+static NOINLINE size_t usable_size_slow(const void *block)
 {
     return block == NULL ? 0 : heap_usable(block, "malloc_usable_size");
+}
+
+HOT size_t snug_malloc_usable_size(void *block)
+{
+    uintptr_t address = (uintptr_t)block;
+    if (UNLIKELY(!page_map_is_home(address)))
+        return usable_size_slow(block);
+    size_t class = page_map_home_class(address);
+    return LIKELY(object_is_live(address, class)) ? class_size(class) : usable_size_slow(block);
 }
 
 /* ---- The names that programs know ---- */

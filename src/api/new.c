@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "api/slow.h"
 #include "snug/snug.h"
 
 #define OPERATOR __attribute__((visibility("default")))
-#define COLD __attribute__((noinline, cold))
 
 typedef void (*new_handler)(void);
 new_handler _ZSt15get_new_handlerv(void); /* std::get_new_handler() */
@@ -49,7 +49,7 @@ static COLD new_handler current_handler(void)
 #endif
 }
 
-static COLD void throw_bad_alloc(void)
+static COLD _Noreturn void throw_bad_alloc(void)
 {
 #if defined(SNUG_STATIC)
     _ZSt17__throw_bad_allocv();
@@ -63,36 +63,54 @@ static COLD void throw_bad_alloc(void)
     __builtin_trap(); /* operator new without the C++ runtime */
 }
 
-static inline void *take(size_t size, size_t alignment)
+/* ---- The throwing forms ---- */
+
+static void *take(size_t size, size_t alignment)
 {
     return alignment == 0 ? snug_malloc(size) : snug_aligned_alloc(alignment, size);
 }
 
-static COLD void *alloc_or_throw(size_t size, size_t alignment)
+#if defined(SNUG_STATIC)
+/* The magazines are out of reach for an object of its own. */
+static ALWAYS_INLINE void *take_fast(size_t size, size_t alignment)
 {
-    for (;;) {
-        new_handler handler = current_handler();
-        if (handler == NULL)
-            break;
-        handler();
-        void *block = take(size, alignment);
-        if (block != NULL)
-            return block;
-    }
-    throw_bad_alloc();
+    (void)size;
+    (void)alignment;
     return NULL;
 }
+#else
+/* What a magazine has, or NULL. */
+static ALWAYS_INLINE void *take_fast(size_t size, size_t alignment)
+{
+    struct cache *cache = thread_self.cache;
+    return alignment == 0 ? cache_pop_bytes(cache, size)
+                          : cache_pop_aligned(cache, alignment, size);
+}
+#endif
 
-static inline void *new_block(size_t size, size_t alignment)
+static NOINLINE void *new_slow(size_t size, size_t alignment)
 {
     void *block = take(size, alignment);
-    return __builtin_expect(block != NULL, 1) ? block : alloc_or_throw(size, alignment);
+    while (UNLIKELY(block == NULL)) {
+        new_handler handler = current_handler();
+        if (handler == NULL)
+            throw_bad_alloc();
+        handler();
+        block = take(size, alignment);
+    }
+    return block;
+}
+
+static ALWAYS_INLINE void *new_block(size_t size, size_t alignment)
+{
+    void *block = take_fast(size, alignment);
+    return LIKELY(block != NULL) ? block : new_slow(size, alignment);
 }
 
 /* Each also as new[], which is the same. */
 #define NEW(suffix, PARAMETERS, RESULT) \
     OPERATOR void *_Znw##suffix PARAMETERS; \
-    OPERATOR void *_Znw##suffix PARAMETERS \
+    HOT OPERATOR void *_Znw##suffix PARAMETERS \
     { \
         return RESULT; \
     } \
@@ -104,6 +122,8 @@ static inline void *new_block(size_t size, size_t alignment)
 
 NEW(m, (size_t size), new_block(size, 0))
 NEW(mSt11align_val_t, (size_t size, size_t alignment), new_block(size, alignment))
+
+/* ---- The nothrow forms ---- */
 
 #if !defined(SNUG_STATIC)
 /* The nothrow forms return NULL whatever happens, also if the new handler throws, and C cannot
@@ -127,10 +147,16 @@ static COLD void *alloc_quietly(size_t size, size_t alignment, const void *nothr
     return quietly(size, alignment, nothrow);
 }
 
-static inline void *new_quietly(size_t size, size_t alignment, const void *nothrow)
+static NOINLINE void *new_quietly_slow(size_t size, size_t alignment, const void *nothrow)
 {
     void *block = take(size, alignment);
-    return __builtin_expect(block != NULL, 1) ? block : alloc_quietly(size, alignment, nothrow);
+    return LIKELY(block != NULL) ? block : alloc_quietly(size, alignment, nothrow);
+}
+
+static ALWAYS_INLINE void *new_quietly(size_t size, size_t alignment, const void *nothrow)
+{
+    void *block = take_fast(size, alignment);
+    return LIKELY(block != NULL) ? block : new_quietly_slow(size, alignment, nothrow);
 }
 
 NEW(mRKSt9nothrow_t, (size_t size, const void *nothrow), new_quietly(size, 0, nothrow))

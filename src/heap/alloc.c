@@ -93,11 +93,9 @@ static void *alloc_aligned(struct heap *heap, struct cache *cache, size_t alignm
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     bytes += bytes == 0;
-    size_t rounded = align_up(bytes, alignment);
-    /* All multiples of the size are multiples of the alignment, counted from a 64 KiB boundary: the
-     * grid does the rest. */
-    if (rounded <= SMALL_MOST)
-        return alloc_object(heap, cache, class_of_size(rounded));
+    size_t class = class_of_aligned(alignment, bytes);
+    if (class != 0)
+        return alloc_object(heap, cache, class);
     if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
         return alloc_medium_aligned(heap, cache, bytes, alignment);
     return alloc_large(heap, bytes, alignment, dirty);

@@ -11,12 +11,9 @@
 #include "heap/alloc.h"
 #include "stats/event.h"
 
-/* Blocks of so many bytes may be cells. Smaller ones are not worth a header. */
-enum { GROWN_LEAST = 257 };
-
 /* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
  * moves is joined; slabs of one class after the other, each half empty as the blocks move on, came
- * to three times the memory. */
+ * to three times the memory. Below GROWN_LEAST a block is not worth a header. */
 static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
 {
     void *block = NULL;
@@ -73,8 +70,7 @@ void *heap_resize(void *block, size_t bytes)
             cell_resize((uintptr_t)block, bytes, bytes_to_grow(old_bytes, bytes)))
             return block;
     } else if (place.class != 0) {
-        /* A block that becomes a little smaller stays; moving it would cost more than it frees. */
-        if (bytes <= old_bytes && (bytes > old_bytes / 2 || old_bytes <= 64))
+        if (object_stays(old_bytes, bytes))
             return block;
     } else if (bytes > medium_most(place.heap) || shrinks_in_place(old_bytes, bytes)) {
         void *resized = large_resize(&place.heap->page_heap, (uintptr_t)block, bytes);

@@ -1,6 +1,6 @@
 /*
- * The fast path: all that nearly every malloc and free does. This file and api/malloc.c are the
- * whole of it; what happens when it does not serve stands in cache.h and heap/heap.h.
+ * The fast path: all that nearly every call does. This file and api/malloc.c are the whole of it;
+ * what happens when it does not serve stands in cache.h and heap/heap.h.
  *
  * A thread has, for each size class, a magazine: an array of pointers to free objects. Of it the
  * thread knows no more than the top.
@@ -13,6 +13,13 @@
  *
  * A mark is the capacity n, a number below every address. So one comparison tells whether the
  * magazine is empty, or full, and there are no bounds and no counts to load.
+ *
+ * All other calls are made of the same two steps, once it is known which class serves:
+ *
+ *   calloc         what malloc hands out, cleared up to the end of the object
+ *   aligned_alloc  the class of the size rounded up to the alignment: its whole grid is aligned
+ *   realloc        the object itself where it may stay; otherwise malloc, a copy, free
+ *   usable size    that of the class of the object's page
  *
  * What lower layers say about an address or a size is one line each:
  *
@@ -34,6 +41,7 @@
 #ifndef SNUG_MAGAZINE_FAST_H
 #define SNUG_MAGAZINE_FAST_H
 
+#include "base/bytes.h"
 #include "slab/size_class.h"
 
 enum { CACHE_CLASSES = PAGE_MAP_OTHER_CELL + 1 };
@@ -101,6 +109,26 @@ static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
     return (void *)object;
 }
 
+/* The same for a request of `bytes`; NULL also if it is not a small one. */
+static ALWAYS_INLINE void *cache_pop_bytes(struct cache *cache, size_t bytes)
+{
+    return LIKELY(bytes <= SMALL_MOST) ? cache_pop(cache, class_of_size(bytes)) : NULL;
+}
+
+/* The same, all zero up to its end. */
+static ALWAYS_INLINE void *cache_pop_zero(struct cache *cache, size_t bytes)
+{
+    void *object = cache_pop_bytes(cache, bytes);
+    return LIKELY(object != NULL) ? bytes_clear(object, align_up(bytes, MIN_ALIGN)) : NULL;
+}
+
+/* The same at a multiple of `alignment`, a power of two or 0. */
+static ALWAYS_INLINE void *cache_pop_aligned(struct cache *cache, size_t alignment, size_t bytes)
+{
+    size_t class = class_of_aligned(alignment, bytes);
+    return LIKELY(class != 0) ? cache_pop(cache, class) : NULL;
+}
+
 /* Puts the object at `address`, whose page has this class, into its magazine. False: nothing was
  * done, because it is no small object, is not the beginning of one, is free already, or there is no
  * room. */
@@ -119,6 +147,40 @@ static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, 
     top[-1] = address;
     cache_set_top(cache, class, top - 1);
     return true;
+}
+
+/* ---- Objects that are in use ---- */
+
+/* Whether an object of malloc's heap begins at `address`, whose page has this class, and is not
+ * free. */
+static ALWAYS_INLINE bool object_is_live(uintptr_t address, size_t class)
+{
+    return LIKELY(class - 1 < CLASS_COUNT - 1) && LIKELY(on_grid(address, class)) &&
+           LIKELY(*object_key_word(address) != object_key(address));
+}
+
+/* Whether an object of `old_bytes` that is resized stays where it is: moving one that becomes a
+ * little smaller would cost more than it frees. */
+static ALWAYS_INLINE bool object_stays(size_t old_bytes, size_t bytes)
+{
+    return bytes <= old_bytes && (bytes > old_bytes / 2 || (old_bytes <= 64 && bytes != 0));
+}
+
+/* What grows to so many bytes may be a cell; see heap/resize.c. */
+enum { GROWN_LEAST = 257 };
+
+_Static_assert((int)GROWN_LEAST == (int)BYTES_SHORT + 1, "bytes_copy copies all below");
+
+/* The object to which a live one of `old_bytes` is moved, with what was in it; NULL, and nothing
+ * was done, if the magazines have none. The old one is still to be freed. */
+static ALWAYS_INLINE void *cache_pop_copy(struct cache *cache, uintptr_t address, size_t old_bytes,
+                                          size_t bytes)
+{
+    size_t class = class_of_size(bytes);
+    void *object = LIKELY(bytes < GROWN_LEAST) ? cache_pop(cache, class) : NULL;
+    if (LIKELY(object != NULL))
+        bytes_copy(object, (const void *)address, size_min(old_bytes, class_size(class)));
+    return object;
 }
 
 #endif

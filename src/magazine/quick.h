@@ -85,8 +85,8 @@ static ALWAYS_INLINE uint64_t quick_find(const struct quick *quick, size_t own, 
 {
     size_t word = own / 64, shift = own % 64;
     uint64_t bits = quick->bitmap[word] >> shift | quick->bitmap[word + 1] << 1 << (63 - shift);
-    uint64_t too_small = quick_units(quick->list[own]) < units;
-    return bits & ((2u << QUICK_WINDOW) - 1) & ~too_small;
+    uint64_t fits = quick_units(quick->list[own]) >= units;
+    return bits & ((2u << QUICK_WINDOW) - 2 + fits);
 }
 
 static ALWAYS_INLINE bool quick_entry_is_sound(uintptr_t entry)

@@ -47,6 +47,22 @@ static ALWAYS_INLINE size_t class_of_size(size_t bytes)
     return (bytes + MIN_ALIGN - 1) / MIN_ALIGN;
 }
 
+/* The bytes of an object of a class, without a look at the table. */
+static ALWAYS_INLINE size_t class_size(size_t class)
+{
+    return class * MIN_ALIGN;
+}
+
+/* The class for `bytes` at a multiple of `alignment`, a power of two; 0 if there is none, and for 0
+ * bytes. All multiples of a size that is rounded up to the alignment are multiples of it, counted
+ * from a 64 KiB boundary, so the grid does the rest. Rounding up fills the low bits of the last
+ * byte's offset; said like this, nothing overflows. */
+static ALWAYS_INLINE size_t class_of_aligned(size_t alignment, size_t bytes)
+{
+    size_t last = (bytes - 1) | (alignment - 1);
+    return LIKELY(last < SMALL_MOST) ? last / MIN_ALIGN + 1 : 0;
+}
+
 /* The class that serves a class in a compact heap, where a slab for each of 64 would be too many:
  * four to each doubling. */
 static inline size_t class_compact(size_t class)

@@ -43,10 +43,16 @@ static inline bool events_started(void)
     return __atomic_load_n(&events.started, __ATOMIC_RELAXED) != 0;
 }
 
-static inline void events_poll(void)
+/* Whether something is asked for. */
+static ALWAYS_INLINE bool events_wait(void)
 {
     /* relaxed: a request is honoured a little later then */
-    if (UNLIKELY(__atomic_load_n(&events.any, __ATOMIC_RELAXED) != 0))
+    return UNLIKELY(__atomic_load_n(&events.any, __ATOMIC_RELAXED) != 0);
+}
+
+static inline void events_poll(void)
+{
+    if (events_wait())
         events_run();
 }
 
