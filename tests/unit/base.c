@@ -1,12 +1,13 @@
 /*
- * Tests of base/: bits, bitmaps, lists and the arithmetic of sizes, each against a plain
- * computation.
+ * Tests of base/: bits, bitmaps, lists, clearing and copying, and the arithmetic of sizes, each
+ * against a plain computation.
  */
 #include "support.h"
 
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/bytes.h"
 #include "base/list.h"
 
 /* ---- bits.h ---- */
@@ -210,6 +211,41 @@ TEST(pages_are_rounded_up)
     assert_int_equal(size_max(SIZE_MAX, 0), SIZE_MAX);
 }
 
+/* ---- bytes.h ---- */
+
+enum { ROOM = 2048, WALL = 64 }; /* of an area, and what must stay before and behind */
+
+/* Whether from `start` on there are `bytes` of `inside`, and rubbish around them. */
+static bool is_within(const unsigned char *area, size_t bytes, const unsigned char *inside)
+{
+    for (size_t i = 0; i < WALL; i++)
+        if (area[i] != 0xee || area[WALL + bytes + i] != 0xee)
+            return false;
+    return memcmp(area + WALL, inside, bytes) == 0;
+}
+
+TEST(clearing_clears_all_and_no_more)
+{
+    static unsigned char area[ROOM], zero[ROOM];
+    for (size_t bytes = BYTES_STEP; bytes <= 1024; bytes += BYTES_STEP) {
+        memset(area, 0xee, sizeof(area));
+        assert_ptr_equal(bytes_clear(area + WALL, bytes), area + WALL);
+        ASSERT_THAT(is_within(area, bytes, zero), "%zu bytes", bytes);
+    }
+}
+
+TEST(copying_copies_all_and_no_more)
+{
+    static unsigned char area[ROOM], from[ROOM];
+    for (size_t i = 0; i < ROOM; i++)
+        from[i] = (unsigned char)(i * 7 + i / 256);
+    for (size_t bytes = BYTES_STEP; bytes <= BYTES_SHORT; bytes += BYTES_STEP) {
+        memset(area, 0xee, sizeof(area));
+        bytes_copy(area + WALL, from, bytes);
+        ASSERT_THAT(is_within(area, bytes, from), "%zu bytes", bytes);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -224,6 +260,8 @@ int main(void)
         ROW(alignment_rounds_up_and_down),
         ROW(powers_of_two_are_told_from_others),
         ROW(pages_are_rounded_up),
+        ROW(clearing_clears_all_and_no_more),
+        ROW(copying_copies_all_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

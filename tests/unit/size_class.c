@@ -13,6 +13,7 @@ TEST(classes_rise_in_steps_of_the_least_alignment)
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         assert_true(class_bytes(class) > class_bytes(class - 1));
         assert_int_equal(class_bytes(class) % MIN_ALIGN, 0);
+        assert_int_equal(class_size(class), class_bytes(class));
     }
     assert_int_equal(class_bytes(CLASS_COUNT - 1), SMALL_MOST);
     assert_in_range(CLASS_COUNT, 2, PAGE_MAP_CLASSES);
@@ -29,14 +30,30 @@ TEST(every_size_has_the_smallest_class_that_holds_it)
     }
 }
 
-/* A power of two has no class that is less aligned than itself: what heap_alloc_aligned relies on.
- */
-TEST(multiples_of_an_alignment_have_classes_of_that_alignment)
+/* The class is that of the smallest multiple of the alignment, and so aligned itself: what aligned
+ * blocks rely on. */
+TEST(every_alignment_has_the_smallest_class_that_is_aligned)
 {
-    for (size_t alignment = MIN_ALIGN; alignment <= SMALL_MOST; alignment *= 2)
-        for (size_t bytes = alignment; bytes <= SMALL_MOST; bytes += alignment)
-            ASSERT_THAT(class_bytes(class_of_size(bytes)) % alignment == 0, "%zu at %zu", bytes,
+    for (size_t alignment = 1; alignment <= SMALL_MOST; alignment *= 2)
+        for (size_t bytes = 1; bytes <= SMALL_MOST; bytes++) {
+            size_t class = class_of_aligned(alignment, bytes);
+            ASSERT_THAT(class == class_of_size(align_up(bytes, alignment)), "%zu at %zu", bytes,
                         alignment);
+            ASSERT_THAT(class_bytes(class) % alignment == 0, "%zu at %zu", bytes, alignment);
+        }
+}
+
+TEST(what_is_too_large_for_a_class_has_none)
+{
+    static const size_t sizes[] = {SMALL_MOST + 1, 5000, SIZE_MAX - 4096, SIZE_MAX};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t alignment = 1; alignment != 0; alignment *= 2) {
+            assert_int_equal(class_of_aligned(alignment, sizes[i]), 0);
+            assert_int_equal(class_of_aligned(alignment, 0), 0);
+            if (alignment > SMALL_MOST)
+                assert_int_equal(class_of_aligned(alignment, 1), 0);
+        }
+    assert_int_equal(class_of_aligned(0, 100), 0);
 }
 
 TEST(slabs_fit_their_descriptors)
@@ -84,7 +101,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW(classes_rise_in_steps_of_the_least_alignment),
         ROW(every_size_has_the_smallest_class_that_holds_it),
-        ROW(multiples_of_an_alignment_have_classes_of_that_alignment),
+        ROW(every_alignment_has_the_smallest_class_that_is_aligned),
+        ROW(what_is_too_large_for_a_class_has_none),
         ROW(slabs_fit_their_descriptors),
         ROW(the_grid_agrees_with_division),
         ROW(keys_depend_on_the_secret_and_the_address),
