@@ -227,3 +227,19 @@ fn changes_from_one_file_to_another() {
 fn assert_clean_status(output: &std::process::Output) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
 }
+
+/// docs/benchmarks.md and the plot in README.md are what the tool makes of the results beside them.
+#[test]
+fn the_kept_reports_are_of_the_kept_results() {
+    let place = Place::new();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let (table, plot) = (place.path("benchmarks.md"), place.path("frontier.svg"));
+    let mut command = place.snug(&["bench", "--report-of", text(&docs.join("benchmarks.json.zst"))]);
+    let output = command.args(["--markdown", text(&table), "--frontier", text(&plot)]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    for made in [table, plot] {
+        let kept = docs.join(made.file_name().unwrap());
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        assert!(read(&made) == read(&kept), "{} is to be made again", kept.display());
+    }
+}

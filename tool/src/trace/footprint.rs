@@ -59,6 +59,7 @@ pub fn run(
     touch: Touch,
     report: &ReportArgs,
 ) -> Result<ExitCode> {
+    ensure!(report.frontier.is_none(), "a footprint has no speed, which --frontier draws");
     let mut traces = Vec::new();
     for program in programs {
         let on = |allocator: &Allocator| {

@@ -1,5 +1,6 @@
 //! Which plots a lab has: speed against memory, throughput by threads, memory over time.
 
+use super::frontier;
 use super::plots::{Line, Plot, COLOURS};
 use crate::bench::allocators::{Allocator, SNUG, SYSTEM};
 use crate::bench::results::{Lab, RowResult, Series};
@@ -148,26 +149,17 @@ fn memory_over_time(lab: &Lab, result: &RowResult) -> Option<Plot> {
     })
 }
 
-/// A point for each allocator: the geometric means, over all rows that have it, of speed and of peak memory beside those
-/// of the system's malloc.
-fn overall(lab: &Lab) -> Option<Plot> {
-    let system = lab.place_of(SYSTEM)?;
+/// A point for each allocator: the means over all rows. Nothing unless there are two.
+pub fn overall(lab: &Lab) -> Option<Plot> {
+    let means = frontier::means(lab);
     let of_place = |place: usize| {
-        let mut logs = Vec::new();
-        for result in &lab.rows {
-            let (series, base) = (&result.series[place], &result.series[system]);
-            if let (Some(time), Some(peak)) = (series.time_ratio(base), series.peak_ratio(base)) {
-                logs.push((peak.median.ln(), -time.median.ln()));
-            }
-        }
-        let mean = |value: fn(&(f64, f64)) -> f64| (logs.iter().map(value).sum::<f64>() / logs.len() as f64).exp();
-        let point = (!logs.is_empty()).then(|| (mean(|log| log.0), mean(|log| log.1)));
+        let point = means[place].map(|means| (means.peak, means.speed));
         let labels = vec![(0, lab.allocators[place].name.clone())];
         Line { labels, ..line(lab, place, point.into_iter().collect()) }
     };
     let lines: Vec<Line> = places(lab).into_iter().map(of_place).filter(|line| !line.points.is_empty()).collect();
     (lines.len() > 1).then(|| Plot {
-        title: "All rows: speed against memory".into(),
+        title: format!("{} rows: speed against memory", lab.rows.len()),
         x: "peak memory, times that of the system's malloc".into(),
         y: "speed, times that of the system's malloc".into(),
         hold: vec![(1.0, 0.0)],

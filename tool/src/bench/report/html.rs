@@ -11,7 +11,7 @@ use super::{terminal, words};
 use crate::bench::allocators::Allocator;
 use crate::bench::results::Lab;
 
-const STYLE: &str = include_str!("page.css");
+const STYLE: &str = concat!(include_str!("colours.css"), include_str!("page.css"));
 
 pub fn render(lab: &Lab) -> Result<String> {
     let body = html! {

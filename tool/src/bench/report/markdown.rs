@@ -24,7 +24,8 @@ pub fn render(lab: &Lab) -> String {
     } else {
         render_table(&mut text, &behind);
     }
-    for table in tables::all(lab) {
+    let all_rows = Some(tables::all_rows(lab)).filter(|table| !table.lines.is_empty());
+    for table in all_rows.into_iter().chain(tables::all(lab)) {
         render_table(&mut text, &table);
     }
     text.push_str("\n## The rows\n\n");

@@ -1,8 +1,9 @@
 //! Reports of a lab: on the terminal, as JSON (all of it, to be read again), as CSV (a line for each run), as Markdown,
-//! and as one HTML page with plots.
+//! as one HTML page with plots, and as a picture of all rows in one plot.
 
 mod csv_file;
 pub mod figures;
+mod frontier;
 pub mod html;
 pub mod markdown;
 pub mod plots;
@@ -40,12 +41,16 @@ pub struct ReportArgs {
     /// Write tables and plots to FILE, as one page of HTML
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+
+    /// Write the plot of speed against memory over all rows to FILE, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub frontier: Option<PathBuf>,
 }
 
 impl ReportArgs {
     /// That all files can be written is known before hours are spent.
     pub fn ensure_writable(&self) -> Result<()> {
-        for path in [&self.json, &self.csv, &self.markdown, &self.html].into_iter().flatten() {
+        for path in [&self.json, &self.csv, &self.markdown, &self.html, &self.frontier].into_iter().flatten() {
             let probe = File::options().create(true).append(true).open(path);
             probe.with_context(|| format!("cannot write {}", path.display()))?;
         }
@@ -59,7 +64,12 @@ pub fn publish(lab: &Lab, args: &ReportArgs) -> Result<()> {
     write_json(lab, args.json.as_deref())?;
     write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))?;
     write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown::render(lab).as_bytes())?))?;
-    write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?))
+    write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?))?;
+    write_to(args.frontier.as_deref(), |file| {
+        let plot =
+            figures::overall(lab).context("a plot of all rows needs the system's malloc and another allocator")?;
+        Ok(file.write_all(plots::image(&plot)?.as_bytes())?)
+    })
 }
 
 const COMPRESSED: &str = "zst";

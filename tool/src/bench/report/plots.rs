@@ -1,10 +1,11 @@
-//! Plots as SVG, to stand inside a page of HTML.
+//! Plots as SVG, to stand inside a page of HTML, or as pictures of their own.
 //!
 //! The colours are the page's: where plotters writes one, the name of a CSS variable is put (`--s0`, `--s1`, ... for the
 //! series, `--grid` for the grid), and the text's own colour for axes and labels. So the same plot serves light and dark
 //! pages.
 
 use anyhow::{anyhow, Result};
+use maud::html;
 use plotters::coord::types::RangedCoordf64;
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -56,6 +57,18 @@ pub fn svg(plot: &Plot) -> Result<String> {
         area.present().map_err(|error| anyhow!("cannot draw {}: {error}", plot.title))?;
     }
     Ok(with_page_colours(&text))
+}
+
+/// The plot as a file that needs no page: with its title, a size, and the page's colours inside it.
+pub fn image(plot: &Plot) -> Result<String> {
+    let style = format!(
+        "<style>{}svg {{ background: var(--page); color: var(--ink); }}</style>{}",
+        include_str!("colours.css"),
+        html! { title { (plot.title) } }.into_string()
+    );
+    let text = svg(plot)?;
+    let size = format!(" width=\"{}\" height=\"{}\">", SIZE.0 * 3 / 2, SIZE.1 * 3 / 2);
+    Ok(text.replacen('>', &format!("{size}\n{style}"), 1))
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -181,6 +194,20 @@ mod tests {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert!(!text.contains("#01") && !text.contains("width=\"440\" height=\"300\" viewBox"), "{text}");
+    }
+
+    #[test]
+    fn a_picture_needs_no_page() {
+        let text = image(&plot()).unwrap();
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let style = document.descendants().find(|node| node.has_tag_name("style")).unwrap().text().unwrap();
+        for part in ["--s3:", "--grid:", "prefers-color-scheme: dark", "color: var(--ink)"] {
+            assert!(style.contains(part), "{part} is not in {style}");
+        }
+        assert_eq!(document.root_element().attribute("width"), Some("660"));
+        let title = document.descendants().find(|node| node.has_tag_name("title")).unwrap();
+        assert_eq!(title.text(), Some("Title"));
+        assert_eq!(document.descendants().filter(|node| node.has_tag_name("circle")).count(), 2);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::frontier;
 use crate::bench::behind;
 use crate::bench::results::{Figures, Lab, Row, RowResult, Series, Unit};
 use crate::bench::stats::{self, Estimate};
@@ -68,6 +69,33 @@ pub fn behind(lab: &Lab) -> Table {
         ),
         columns: ["in", "snug", "best", "has", "ratio"].map(str::to_string).to_vec(),
         lines: found.iter().map(line).collect(),
+    }
+}
+
+/// What the plot of all rows shows; nothing for a single row.
+pub fn all_rows(lab: &Lab) -> Table {
+    let means = frontier::means(lab);
+    let of = |name: &str, value: fn(&frontier::Means) -> f64, digits: usize, best: fn(f64) -> f64| {
+        let cell = |means: &Option<frontier::Means>| Cell {
+            text: means.map_or(NOTHING.into(), |means| format!("{:.digits$}", value(&means))),
+            ..Cell::default()
+        };
+        let values = means.iter().map(|means| Some(best(value(&(*means)?))));
+        Line { name: name.into(), about: String::new(), cells: mark_best(means.iter().map(cell), values) }
+    };
+    let lines = vec![
+        of("speed", |means| means.speed, 2, |speed| -speed),
+        of("peak memory", |means| means.peak, 2, |peak| peak),
+        of("rows", |means| means.rows as f64, 0, |_| 0.0),
+    ];
+    Table {
+        title: "All rows".into(),
+        note:
+            "Geometric means over the rows that an allocator did not fail in, beside the system's malloc: a speed of \
+               2 is half the time. * is the best."
+                .into(),
+        columns: names(lab),
+        lines: if lab.rows.len() > 1 && means.iter().flatten().count() > 1 { lines } else { Vec::new() },
     }
 }
 
@@ -303,6 +331,14 @@ mod tests {
     fn only_tables_with_something_to_show() {
         let titles: Vec<String> = all(&lab()).into_iter().map(|table| table.title).collect();
         assert_eq!(titles, ["Time", "Peak memory, MiB", "Memory overhead", "Page faults", "Further figures"]);
+    }
+
+    #[test]
+    fn the_fastest_and_the_smallest_of_all_rows_are_best() {
+        let table = all_rows(&lab());
+        let best = |line: usize| table.lines[line].cells.iter().map(|cell| cell.best).collect::<Vec<_>>();
+        assert_eq!((best(0), best(1), best(2)), (vec![false, false, true], vec![true, false, true], vec![false; 3]));
+        assert_eq!(table.lines[2].cells[2].text, "1");
     }
 
     #[test]
