@@ -295,9 +295,9 @@ SNUG_PUBLIC int snug_heap_get_statistics(snug_heap *heap,
 
 /* ---- Providers ------------------------------------------------------------------------------- */
 
-/* `bytes` of the system's memory, taken and present at once. With `go_on`, what has no room there
- * is taken from the system too; without, it is refused. Errors: NULL, ENOMEM. */
-SNUG_PUBLIC snug_provider *snug_provider_prealloc(size_t bytes, int go_on) SNUG_NOTHROW;
+/* `bytes` of the system's memory, taken and present at once. With `fallback`, what has no room
+ * there is taken from the system too; without, it is refused. Errors: NULL, ENOMEM. */
+SNUG_PUBLIC snug_provider *snug_provider_prealloc(size_t bytes, int fallback) SNUG_NOTHROW;
 
 /* Memory in files on a disk. They have no name once they are made, so they vanish when the provider
  * is destroyed or the process ends, however it ends. All of a file is reserved on the disk before
@@ -308,7 +308,10 @@ struct snug_file_config {
     const char *path;      /* or: the name, which is seen while the file is made; copied */
     size_t bytes;          /* of the first file; 0: 64 MiB */
     double grow_factor;    /* above 1: further files, so that the whole grows by that; 0: none */
-    int go_on;             /* what has no room is taken from the system */
+    __extension__ union {
+        int fallback; /* not 0: what has no room is taken from the system */
+        int go_on;    /* the same by its old name */
+    };
 };
 
 /* Errors: NULL with the errno of what failed, such as ENOENT or ENOSPC; EINVAL for the config. */

@@ -62,10 +62,11 @@ inline void deallocate(snug_heap *heap, void *block) noexcept
 class provider
 {
   public:
-    /* `bytes` of memory taken ahead; with `go_on`, more from the system when they are used up. */
-    static provider prealloc(std::size_t bytes, bool go_on = false)
+    /* `bytes` of memory taken ahead; with `fallback`, more from the system when they are used up.
+     */
+    static provider prealloc(std::size_t bytes, bool fallback = false)
     {
-        return provider(snug_provider_prealloc(bytes, go_on));
+        return provider(snug_provider_prealloc(bytes, fallback));
     }
 
     /* A file in `directory` of `bytes`, and with a factor above 1 further ones. */

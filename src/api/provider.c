@@ -72,12 +72,12 @@ void snug_provider_destroy(snug_provider *provider)
     provider_delete(provider);
 }
 
-snug_provider *snug_provider_prealloc(size_t bytes, int go_on)
+snug_provider *snug_provider_prealloc(size_t bytes, int fallback)
 {
     snug_provider *provider = provider_new(PROVIDER_OF_POOL);
     if (provider != NULL &&
         (bytes == 0 || bytes > MAX_REQUEST ||
-         !provider_prealloc_init(&provider->pool, bytes, go_on != 0 ? &provider_os : NULL))) {
+         !provider_prealloc_init(&provider->pool, bytes, fallback != 0 ? &provider_os : NULL))) {
         provider_delete(provider);
         provider = NULL;
     }
@@ -116,8 +116,8 @@ snug_provider *snug_provider_file(const struct snug_file_config *config)
         .silent = true,
     };
     int error =
-        provider_file_init(&provider->file, &settings, known.go_on != 0 ? &provider_os : NULL);
-    if (error != 0 && known.go_on == 0) {
+        provider_file_init(&provider->file, &settings, known.fallback != 0 ? &provider_os : NULL);
+    if (error != 0 && known.fallback == 0) {
         snug_provider_destroy(provider);
         return or_error(NULL, error);
     }

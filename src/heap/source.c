@@ -11,22 +11,22 @@
 static struct pool prealloc;
 static struct file_provider file;
 
-static const struct provider *source_prealloc(const struct provider *beyond)
+static const struct provider *source_prealloc(const struct provider *fallback)
 {
-    if (!provider_prealloc_init(&prealloc, options.provider_size, beyond)) {
+    if (!provider_prealloc_init(&prealloc, options.provider_size, fallback)) {
         char buffer[128];
         struct text text;
         text_init(&text, buffer, sizeof(buffer));
         text_add(&text, "snug: the system does not have ");
         text_add_decimal(&text, options.provider_size >> 20);
         text_add(&text, " MiB to be taken ahead");
-        text_add(&text, beyond != NULL ? "; taking what is needed\n" : "\n");
+        text_add(&text, fallback != NULL ? "; taking what is needed\n" : "\n");
         text_write(&text, 2);
     }
     return &prealloc.provider;
 }
 
-static const struct provider *source_file(const struct provider *beyond)
+static const struct provider *source_file(const struct provider *fallback)
 {
     struct file_settings settings = {
         .directory = options.file_dir != NULL ? options.file_dir : DEFAULT_FILE_DIR,
@@ -35,16 +35,16 @@ static const struct provider *source_file(const struct provider *beyond)
         .grows = options.file_grow != 0,
         .factor = options.grow_factor,
     };
-    provider_file_init(&file, &settings, beyond);
+    provider_file_init(&file, &settings, fallback);
     return &file.pool.provider;
 }
 
 const struct provider *heap_source(void)
 {
-    const struct provider *beyond = options.provider_fallback != 0 ? &provider_os : NULL;
+    const struct provider *fallback = options.provider_fallback != 0 ? &provider_os : NULL;
     if (options.provider == PROVIDER_PREALLOC)
-        return source_prealloc(beyond);
+        return source_prealloc(fallback);
     if (options.provider == PROVIDER_FILE)
-        return source_file(beyond);
+        return source_file(fallback);
     return &provider_os;
 }

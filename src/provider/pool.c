@@ -133,8 +133,8 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
     if (start == NULL && pool->grow(pool, bytes + slack))
         start = pool_find(pool, pages, alignment);
     lock_release(&pool->lock);
-    if (start == NULL && pool->beyond != NULL)
-        return pool->beyond->take(pool->beyond, bytes, alignment);
+    if (start == NULL && pool->fallback != NULL)
+        return pool->fallback->take(pool->fallback, bytes, alignment);
     return start;
 }
 
@@ -153,14 +153,14 @@ static bool give(const struct provider *provider, void *start, size_t bytes)
     }
     lock_release(&pool->lock);
     if (extent == NULL)
-        return pool->beyond != NULL && pool->beyond->give(pool->beyond, start, bytes);
+        return pool->fallback != NULL && pool->fallback->give(pool->fallback, start, bytes);
     return true;
 }
 
 /* Whether an address is of what served for the pool. */
-static bool is_beyond(struct pool *pool, const char *start)
+static bool is_of_fallback(struct pool *pool, const char *start)
 {
-    if (pool->beyond == NULL)
+    if (pool->fallback == NULL)
         return false;
     lock_acquire(&pool->lock);
     bool ours = extent_around(pool, start) != NULL;
@@ -172,7 +172,7 @@ static bool is_beyond(struct pool *pool, const char *start)
 static bool purge(const struct provider *provider, void *start, size_t bytes)
 {
     struct pool *pool = pool_of(provider);
-    return is_beyond(pool, start) && pool->beyond->purge(pool->beyond, start, bytes);
+    return is_of_fallback(pool, start) && pool->fallback->purge(pool->fallback, start, bytes);
 }
 
 /* Lets the tail go, or takes what follows, if it is free. Nothing is moved: who asks can copy. */
@@ -199,8 +199,8 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
                     size_t new_bytes, bool may_move)
 {
     struct pool *pool = pool_of(provider);
-    if (is_beyond(pool, start))
-        return pool->beyond->resize(pool->beyond, start, old_bytes, new_bytes, may_move);
+    if (is_of_fallback(pool, start))
+        return pool->fallback->resize(pool->fallback, start, old_bytes, new_bytes, may_move);
     lock_acquire(&pool->lock);
     bool done = resize_in_place(pool, start, old_bytes >> PAGE_SHIFT, new_bytes >> PAGE_SHIFT);
     lock_release(&pool->lock);

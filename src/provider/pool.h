@@ -37,7 +37,7 @@ struct pool {
     bool gives_back;
     bool limited; /* its memory is counted by provider/limit.h */
     /* What serves what the pool cannot; NULL: nothing. */
-    const struct provider *beyond;
+    const struct provider *fallback;
 };
 
 void pool_init(struct pool *pool, bool (*grow)(struct pool *pool, size_t bytes));

@@ -38,7 +38,7 @@ static void report_failure(struct file_provider *file, size_t bytes, int error)
     text_add_bytes(&text, path, size_min(strlen(path), 300));
     text_add(&text, ": ");
     text_add(&text, os_error_text(error));
-    text_add(&text, file->pool.beyond != NULL ? "; using memory\n" : "\n");
+    text_add(&text, file->pool.fallback != NULL ? "; using memory\n" : "\n");
     text_write(&text, 2);
 }
 
@@ -85,11 +85,11 @@ static bool grow(struct pool *pool, size_t bytes)
 }
 
 int provider_file_init(struct file_provider *file, const struct file_settings *settings,
-                       const struct provider *beyond)
+                       const struct provider *fallback)
 {
     memset(file, 0, sizeof(*file));
     pool_init(&file->pool, grow);
-    file->pool.beyond = beyond;
+    file->pool.fallback = fallback;
     file->pool.gives_back = settings->grows;
     file->settings = *settings;
     lock_acquire(&files_lock);

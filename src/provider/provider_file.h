@@ -34,9 +34,9 @@ struct file_provider {
 };
 
 /* Makes the first file. Returns 0, or an errno: it cannot be had. The reason was said in one line
- * on stderr, and the provider serves nothing but what `beyond` (NULL: nothing) does. */
+ * on stderr, and the provider serves nothing but what `fallback` (NULL: nothing) does. */
 int provider_file_init(struct file_provider *file, const struct file_settings *settings,
-                       const struct provider *beyond);
+                       const struct provider *fallback);
 
 /* Unmaps all of it; the files vanish. */
 void provider_file_end(struct file_provider *file);

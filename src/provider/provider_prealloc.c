@@ -14,10 +14,10 @@ static bool never_grows(struct pool *pool, size_t bytes)
     return false;
 }
 
-bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provider *beyond)
+bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provider *fallback)
 {
     pool_init(pool, never_grows);
-    pool->beyond = beyond;
+    pool->fallback = fallback;
     pool->limited = true;
     bytes = align_up(bytes, os_page_size());
     if (!limit_take(bytes))

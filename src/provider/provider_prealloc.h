@@ -7,9 +7,10 @@
 
 #include "provider/pool.h"
 
-/* Takes `bytes`, rounded up to pages. What does not fit in them comes from `beyond`, or, if that is
- * NULL, is refused. False: they cannot be had, and the pool serves nothing but what `beyond` does.
+/* Takes `bytes`, rounded up to pages. What does not fit in them comes from `fallback`, or, if that
+ * is NULL, is refused. False: they cannot be had, and the pool serves nothing but what `fallback`
+ * does.
  */
-bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provider *beyond);
+bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provider *fallback);
 
 #endif

@@ -93,18 +93,18 @@ TEST(memory_taken_ahead_is_all_there_is)
     pool_end(&pool);
 }
 
-TEST(memory_taken_ahead_may_have_something_beyond)
+TEST(memory_taken_ahead_may_have_a_fallback)
 {
     struct pool pool;
     assert_true(provider_prealloc_init(&pool, MIB, &provider_os));
     assert_int_equal(exercise(&pool.provider, 8 * MIB) > MIB, true);
-    char *beyond = pool.provider.take(&pool.provider, 2 * MIB, os_page_size());
-    memset(beyond, 1, 2 * MIB);
-    assert_true(pool.provider.purge(&pool.provider, beyond, MIB));
-    assert_int_equal(beyond[0], 0);
-    beyond = pool.provider.resize(&pool.provider, beyond, 2 * MIB, 3 * MIB, true);
-    assert_int_equal(beyond[2 * MIB - 1], 1);
-    assert_true(pool.provider.give(&pool.provider, beyond, 3 * MIB));
+    char *fallback = pool.provider.take(&pool.provider, 2 * MIB, os_page_size());
+    memset(fallback, 1, 2 * MIB);
+    assert_true(pool.provider.purge(&pool.provider, fallback, MIB));
+    assert_int_equal(fallback[0], 0);
+    fallback = pool.provider.resize(&pool.provider, fallback, 2 * MIB, 3 * MIB, true);
+    assert_int_equal(fallback[2 * MIB - 1], 1);
+    assert_true(pool.provider.give(&pool.provider, fallback, 3 * MIB));
     pool_end(&pool);
 }
 
@@ -462,7 +462,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW(memory_taken_ahead_is_all_there_is),
-        ROW(memory_taken_ahead_may_have_something_beyond),
+        ROW(memory_taken_ahead_may_have_a_fallback),
         ROW(what_cannot_be_taken_ahead_is_known_at_once),
         ROW_WITH(a_file_of_fixed_size, scratch_begin, scratch_end),
         ROW_WITH(files_grow_by_a_factor, scratch_begin, scratch_end),
