@@ -17,7 +17,8 @@
 #include "provider/provider_file.h"
 #include "stats/stats.h"
 
-/* All but those that say which others there are: they are taken first and released last. */
+/* Calls `act` for all locks but those of lists of locks, which are taken first and released last.
+ */
 static void each_lock(void (*act)(struct lock *lock))
 {
     static const enum lock_rank ranks[] = {RANK_DEPOT, RANK_BIN, RANK_CELLS};
@@ -31,9 +32,9 @@ static void each_lock(void (*act)(struct lock *lock))
     act(&meta_system.lock);
 }
 
-/* Whether the forking thread has taken the locks: guarded by them. A thread that is alone has not.
- * Nobody else holds one then; but if it forks in a signal handler it may itself hold those that the
- * interrupted call goes on with, in the child as well. */
+/* Whether the forking thread has taken the locks, by which this is guarded. The only thread of a
+ * process does not take them: nobody else holds one, but if it forks in a signal handler it may
+ * itself hold those that the interrupted call goes on with, in the child as well. */
 static bool locks_taken;
 
 static void locks_take(void)

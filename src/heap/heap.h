@@ -1,9 +1,9 @@
 /*
- * The heap: what the layers below make together. Any pointer goes to the layer that has it; threads
- * get and lose their caches here; fork and exit are survived here.
+ * The heap: the layers below put together. Requests and pointers go to the layer that serves them,
+ * threads get and lose their caches, and fork and exit are handled.
  *
- * Sizes and alignments are those of the program's request, unchecked but for what is said. Who
- * takes and gets NULL finds ENOMEM in errno; freeing keeps it.
+ * Sizes and alignments are those of the program's request, unchecked unless a comment says so. An
+ * allocation that returns NULL leaves ENOMEM in errno; freeing leaves errno as it was.
  */
 #ifndef SNUG_HEAP_HEAP_H
 #define SNUG_HEAP_HEAP_H
@@ -15,7 +15,7 @@ struct heap {
     struct page_heap page_heap;
     struct arenas arenas;
     uint64_t id; /* no other heap of the process has, or had, the same; 0: malloc's */
-    struct heap_record *record; /* NULL for malloc's; see heaps.h */
+    struct heap_record *record; /* NULL for malloc's; see user_heaps.h */
 };
 
 /* The heap behind malloc. */
@@ -28,7 +28,7 @@ extern struct heap heap_default;
 /* A block of `bytes` of a heap, or NULL. */
 void *heap_alloc_in(struct heap *heap, size_t bytes);
 
-/* The same for who has looked up the thread's cache of that heap; it may be `cache_none`. */
+/* The same with the thread's cache of that heap, looked up before; it may be `cache_none`. */
 void *heap_alloc_with(struct heap *heap, struct cache *cache, size_t bytes);
 
 /* The same, all zero. */
@@ -37,12 +37,11 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes);
 /* The same, at a multiple of `alignment`, a power of two. */
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes);
 
-/* Frees a block, whose page has this class byte, of heap `only`, or if that is NULL of any; reports
- * what is none. */
+/* Frees a block, whose page has this class byte, of heap `only`, or of any heap if that is NULL. A
+ * pointer that is no such block is reported as misuse. */
 void heap_free_of(struct heap *only, void *block, size_t byte);
 
-/* The same for malloc's heap, for a block of any heap and of one. NULL is no block, and nothing is
- * done. */
+/* The same for malloc's heap, for a block of any heap, and of one. Freeing NULL does nothing. */
 static inline void *heap_alloc(size_t bytes)
 {
     return heap_alloc_in(&heap_default, bytes);
@@ -72,8 +71,8 @@ static inline void heap_free_in(struct heap *heap, void *block)
  * (resize.c) */
 void *heap_resize(void *block, size_t bytes);
 
-/* The usable bytes of a block of any heap; 0, after a report as misuse of `call`, for what is none.
- */
+/* The usable bytes of a block of any heap. A pointer that is no block is reported as misuse of
+ * `call`; then 0. */
 size_t heap_usable(const void *block, const char *call);
 
 /* The heap that a block is of. For an address that is in no heap, malloc's. */
@@ -109,7 +108,7 @@ struct lock *heap_init_lock(void);
  * told to libc, thread exit and fork. (start.c) */
 void heap_start(char **environment);
 
-/* Looks at what still waits in the exiting thread's magazines, and in depots. */
+/* Checks what still waits in the exiting thread's magazines and in depots, by giving it back. */
 void heap_exit(void);
 
 /* Before fork, and after it in the parent and in the child (fork.c). */

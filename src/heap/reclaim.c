@@ -26,11 +26,11 @@ size_t heap_trim(size_t keep)
 
 /* ---- Limits ---- */
 
-/* Tells who wants to know that so many bytes could not be had. False: nobody does. */
+/* Calls the program's function for a heap that lacks so many bytes. False: there is none. */
 static bool heap_call_back(struct heap *heap, size_t missing)
 {
     struct heap_record *record = heap->record;
-    /* Not from within: what it frees may take and give as well. relaxed: one thread or another */
+    /* Not from within itself: it may allocate and free. relaxed: it guards nothing else */
     if (record == NULL || record->call_back == NULL ||
         __atomic_exchange_n(&record->calling, true, __ATOMIC_RELAXED))
         return false;
@@ -55,7 +55,7 @@ void *heap_look_at_limit(struct heap *heap, void *block)
 
 /* ---- There is no memory ---- */
 
-/* Whether there would be so much if all heaps gave back all that they have but for huge blocks. */
+/* Whether `bytes` might be had if all heaps gave back all that they have except huge blocks. */
 static bool trim_may_help(const struct heap *heap, size_t bytes)
 {
     size_t mapped = limit_used();
@@ -68,7 +68,7 @@ static bool trim_may_help(const struct heap *heap, size_t bytes)
  */
 #define TAKEN_LEAST (64 * KIB)
 
-/* Not if it is a quota or the end of a buffer that is in the way. */
+/* Whether other heaps' memory may help: not where a quota or the end of a buffer is in the way. */
 static bool others_may_help(const struct heap_record *record, size_t bytes)
 {
     return record == NULL ||
@@ -92,7 +92,7 @@ static bool trim_other(struct heap *heap, void *context)
     return false;
 }
 
-/* Gives free memory of all heaps but this one back, if that can help it to have `bytes`. False:
+/* Gives back free memory of all heaps but this one, if that may help it to get `bytes`. False:
  * there was none. */
 static bool trim_others(struct heap *heap, size_t bytes)
 {

@@ -1,5 +1,6 @@
 /*
- * Giving memory back: when the program asks for it, and, here and nowhere else, when there is none.
+ * Giving memory back: when the program asks for it, and when a request was refused. Running out of
+ * memory is handled here and nowhere else.
  */
 #ifndef SNUG_HEAP_RECLAIM_H
 #define SNUG_HEAP_RECLAIM_H
@@ -11,16 +12,15 @@ enum reclaim_step {
     RECLAIM_OWN,    /* all that this heap keeps goes back, the thread's cache first */
     RECLAIM_OTHERS, /* and what other heaps keep: they may share a provider, and do share the
                        limits of the process */
-    RECLAIM_TELL,   /* who asked to be told may free something */
+    RECLAIM_TELL,   /* the program's function for this heap may free something */
     RECLAIM_END
 };
 
-/* Does the next thing after which a request for `bytes` of a heap, which was refused, may succeed.
- * False: there is nothing left to do. A request beyond all there is does not cost the program its
- * caches. */
+/* Takes the next step after which a refused request for `bytes` of a heap may succeed. False: no
+ * step is left. A request that no step could serve does not cost the program its caches. */
 bool heap_reclaim(struct heap *heap, size_t bytes, enum reclaim_step *step);
 
-/* Tells who wants to know if a heap has grown beyond its soft limit. Returns `block`. */
+/* Calls the program's function if a heap has grown beyond its soft limit. Returns `block`. */
 void *heap_look_at_limit(struct heap *heap, void *block);
 
 #endif

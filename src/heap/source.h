@@ -1,12 +1,12 @@
 /*
- * Where malloc's heap has its memory from, as the options say.
+ * Where malloc's heap takes its memory from, as the options say.
  */
 #ifndef SNUG_HEAP_SOURCE_H
 #define SNUG_HEAP_SOURCE_H
 
 #include "provider/provider.h"
 
-/* The provider that SNUG_PROVIDER names, made ready. What cannot be had is said in one line. */
+/* The provider that SNUG_PROVIDER names, made ready. A failure is one line on stderr. */
 const struct provider *heap_source(void);
 
 #endif

@@ -18,8 +18,8 @@ void heap_start(char **environment)
 
 void heap_exit(void)
 {
-    /* Whatever is wrong in these magazines, and in those that were handed over, is said now: there
-     * is no later. */
+    /* Objects in these magazines, and in depots, are checked as they go back to their slabs. What
+     * is wrong with one has to be reported now, as the process ends. */
     struct cache *cache = thread_self.cache;
     if (cache_exists(cache))
         cache_flush(cache);

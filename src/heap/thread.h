@@ -52,7 +52,8 @@ static inline struct cache *heap_cache(struct heap *heap)
     return heap_cache_or_new(heap, heap_cache_if_any(heap));
 }
 
-/* Ends the calling thread's caches; it is about to end. The argument is of no use. */
+/* Ends the caches of the calling thread, which is about to end. The argument is ignored; libc wants
+ * one. */
 void heap_thread_end(void *argument);
 
 /* ---- All threads' caches of one heap other than malloc's; the lock is held ---- */
@@ -60,7 +61,7 @@ void heap_thread_end(void *argument);
 /* Forgets what is in them; `end` frees the caches too. */
 void heap_forget_caches(struct heap_record *record, bool end);
 
-/* In a child of fork: takes back what waits in those of threads that it does not have. */
+/* In a child of fork: takes back what waits in the caches of threads that it does not have. */
 void heap_end_orphans_locked(struct heap_record *record);
 
 /* The same; takes the lock. */

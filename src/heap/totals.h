@@ -28,7 +28,7 @@ struct heap_totals {
     size_t small_waiting;    /* objects in depots */
     size_t small_cached;     /* objects in the magazines of all threads */
     size_t small_free_count; /* number of objects in the last three */
-    size_t slabs_waste;      /* what is no object */
+    size_t slabs_waste;      /* ends of slabs, where no object fits */
 
     size_t cells_live; /* blocks handed out, without their headers */
     size_t cells_count;

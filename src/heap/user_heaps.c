@@ -138,7 +138,7 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     list_init(&record->caches);
 }
 
-/* Gives a heap on a buffer its memory: what begins at `at`, or all of it if that is NULL. */
+/* Gives a heap its buffer: from `at` on, or the whole if that is NULL. */
 static bool buffer_adopt(struct heap_record *record, const struct heap_settings *settings, char *at)
 {
     char *end = settings->buffer + settings->buffer_bytes;

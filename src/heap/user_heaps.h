@@ -21,7 +21,7 @@ struct heap_settings {
     size_t buffer_bytes;
     bool outside; /* no bookkeeping in that memory; without a key, a header or a zero from snug */
     size_t quota; /* bytes that it may take; 0: any */
-    size_t soft_limit; /* and what is above that is told; 0: nothing is */
+    size_t soft_limit; /* bytes above which call_back is called; 0: none */
     void (*call_back)(void *context, struct heap *heap, size_t missing);
     void *context; /* for call_back */
     const char *name;
@@ -33,7 +33,7 @@ enum { HEAP_NAME_MOST = 32 };
 /* Bytes: a smaller buffer is refused, for its descriptors, arena and first slabs would fill it. */
 #define HEAP_BUFFER_LEAST (64 * KIB)
 
-/* What is kept of a heap beside what malloc's has too. */
+/* A heap beside malloc's, with all that malloc's needs no record of. */
 struct heap_record {
     struct heap heap;
     struct list link;   /* in the list of heaps */
@@ -44,10 +44,10 @@ struct heap_record {
     struct arena *arena;
     struct quota quota; /* the heap's provider */
     struct meta meta;   /* for descriptors, of a heap that may take nothing from the system */
-    const char *range;  /* of such a heap, that is known to the page map; or NULL */
-    size_t fixed_bytes; /* of the buffer, that are not for blocks */
+    const char *range;  /* the start of the buffer's pages, as the page map knows it; or NULL */
+    size_t fixed_bytes; /* of the buffer, for bookkeeping */
     size_t soft_limit;  /* SIZE_MAX: none */
-    size_t told;        /* what was taken when that was told last */
+    size_t told;        /* bytes taken when call_back was called for it last; 0: not since */
     bool calling;       /* some thread is in call_back */
     void (*call_back)(void *context, struct heap *heap, size_t missing);
     void *context;
@@ -63,7 +63,7 @@ void heap_clear(struct heap *heap);
 /* Frees everything in a heap, and the heap. */
 void heap_destroy(struct heap *heap);
 
-/* Keeps heap_reclaim from a heap, or no longer. */
+/* Keeps heap_reclaim away from a heap, or lets it come again. */
 void heap_set_visited(struct heap *heap, bool visited);
 
 /* Calls `visit` with every live block of a heap, until it returns false; false if it did. Nobody

@@ -10,9 +10,9 @@
 
 #include "base/common.h"
 
-/* Something wrong with a pointer, found under a lock and reported once that is released. */
-/* MISUSE_DAMAGED means that what snug keeps just before the object at `address` was written over;
- * MISUSE_WRITTEN, that the object itself was, although it was free. */
+/* A fault of a pointer, found under a lock and reported once that is released. MISUSE_DAMAGED: the
+ * header before the object at `address` was written over. MISUSE_WRITTEN: the object itself was,
+ * although it was free. */
 struct misuse {
     enum {
         MISUSE_NONE,

@@ -14,8 +14,8 @@
 
 #if defined(__clang_analyzer__)
 
-/* What an analyser cannot look into may write where its arguments point, as the kernel does; of an
- * asm statement it does not assume that. */
+/* An analyser assumes that a function it cannot look into writes where its arguments point, as the
+ * kernel does. Of an asm statement it does not assume that. */
 long syscall6(long number, long a, long b, long c, long d, long e, long f);
 
 #elif defined(__x86_64__)

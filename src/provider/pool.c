@@ -157,7 +157,7 @@ static bool give(const struct provider *provider, void *start, size_t bytes)
     return true;
 }
 
-/* Whether an address is of what served for the pool. */
+/* Whether an address lies in memory that the fallback served. */
 static bool is_of_fallback(struct pool *pool, const char *start)
 {
     if (pool->fallback == NULL)

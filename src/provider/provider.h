@@ -17,26 +17,27 @@ struct provider {
     /* As `take`, for one block of the program's, where the system may use huge pages of its own
      * accord. NULL: `take` serves. */
     void *(*take_block)(const struct provider *provider, size_t bytes, size_t alignment);
-    /* Takes back what they gave. False: it cannot, and the memory stays the caller's. */
+    /* Takes a range back that either of them gave. False: it cannot, and the range stays the
+     * caller's. */
     bool (*give)(const struct provider *provider, void *start, size_t bytes);
     /* Drops the contents of free pages, which are zero afterwards. False: they are as before. */
     bool (*purge)(const struct provider *provider, void *start, size_t bytes);
     /* Resizes a whole taken range, keeping its contents; growth is zero. NULL: it cannot. */
     void *(*resize)(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move);
-    /* Told of memory in which many small blocks will lie: it may make some of it present. NULL:
-     * there is nothing to do. */
+    /* Prepares memory in which many small blocks will lie; it may make some of it present. NULL:
+     * nothing needs to be done. */
     void (*prepare)(const struct provider *provider, void *start, size_t bytes);
-    /* Makes zero memory that was never written to, or was purged, present: by huge pages if `huge`,
-     * as far as they are to be had. Returns the nanoseconds that took; 0: it could not be done, or
-     * only in part. NULL: there is nothing to be gained by it. */
+    /* Makes memory present that was never written to, or was purged: by huge pages if `huge` and
+     * the system has some. Returns the nanoseconds that it took; 0: it failed, or was done in part.
+     * NULL: nothing is gained by it. */
     uint64_t (*populate)(const struct provider *provider, void *start, size_t bytes, bool huge);
-    /* Asks for huge pages in such memory, or says that there should be none any more, for parts of
-     * them are purged. True: it has them, or will. NULL: there are none. */
+    /* Asks for huge pages in such memory, or declines them, before parts of them are purged. True:
+     * the memory has them, or will. NULL: there are none. */
     bool (*want_huge)(const struct provider *provider, void *start, size_t bytes, bool huge);
     /* Whether `take` would give `bytes` now. NULL: that is not known without taking them. */
     bool (*might_take)(const struct provider *provider, size_t bytes);
-    /* What `take` gives need not be zero after all. */
+    /* Memory from `take` is not zero, unlike that of other providers. */
     bool unclean;
 };
 
@@ -47,9 +48,8 @@ static inline void *provider_take_block(const struct provider *provider, size_t 
                                         : provider->take(provider, bytes, alignment);
 }
 
-/* Whether `bytes`, which the provider has refused, might be had once `returned` bytes more have
- * gone back to it. What is kept for reuse is not given up for a request that is beyond all there
- * is. */
+/* Whether a provider that has refused `bytes` might have them once `returned` bytes more have gone
+ * back to it. If not, the heap keeps what it has cached: giving it up would not help. */
 static inline bool provider_might_take(const struct provider *provider, size_t bytes,
                                        size_t returned)
 {

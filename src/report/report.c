@@ -15,13 +15,13 @@
 
 enum { PRINT_MOST = 64 * 1024 };
 
-/* For how many milliseconds a print waits for its turn, and for other processes. The last one of a
+/* Milliseconds that a print waits for its turn, and for other processes. The last print of a
  * process is worth some patience; any other is not worth holding the program up. */
 enum { PATIENCE = 20, LAST_PATIENCE = 2000 };
 
-/* One print at a time; the numbers are too many for the stack of a signal handler. All of it is
- * zero at the start: a single field that is not would make the whole, 72 KiB, a part of the file.
- */
+/* What one print needs, for one print at a time: too much for the stack of a signal handler. All of
+ * it is zero at the start; one field that is not would put the whole, 72 KiB, into the library's
+ * file. */
 static struct {
     bool busy;
     bool failed;   /* and it was said */
@@ -74,8 +74,8 @@ static bool leads_to_stream(int descriptor)
            now.device == printer.stream.device && now.file == printer.stream.file;
 }
 
-/* A descriptor that still leads where the stream led at the start, or -1: programs close both ends
- * of this, and then get the same numbers for files of their own. */
+/* A descriptor that still leads where the stream led at the start, or -1. Programs close streams
+ * and then get the same numbers for files of their own. */
 static int find_stream(int stream)
 {
     if (!printer.is_open)
@@ -154,7 +154,7 @@ static void print_to_stream(int stream)
 }
 
 /* Whether it is this thread's turn now, or becomes it soon. */
-static bool alloc_turn(unsigned patience)
+static bool take_turn(unsigned patience)
 {
     /* acquire, and release in print: the next one finds all of it at rest */
     while (__atomic_exchange_n(&printer.busy, true, __ATOMIC_ACQUIRE)) {
@@ -165,14 +165,14 @@ static bool alloc_turn(unsigned patience)
     return true;
 }
 
-/* No signals meanwhile, so that whoever has the turn is never the one that waits for it. */
+/* Prints once. Signals are held back meanwhile, so that a thread never waits for its own turn. */
 static bool print(const char *reason, bool last)
 {
     struct os_signals signals;
     if (options.stats == NULL)
         return true;
     os_signals_hold(&signals);
-    bool turn = alloc_turn(last ? LAST_PATIENCE : 0);
+    bool turn = take_turn(last ? LAST_PATIENCE : 0);
     if (turn) {
         bool quick = format_in_force() == FORMAT_CSV && !last;
         values_read(&printer.values, NULL, &snug_anchor, 0, quick ? VALUES_QUICK : VALUES_WHOLE);

@@ -39,8 +39,8 @@ static void on_request(void)
         __atomic_store_n(&events.wanted.check, 1, __ATOMIC_RELAXED);
 }
 
-/* Whether a request was made; it is none any more. */
-static bool alloc_request(uint8_t *request)
+/* Takes a request: true if it was made, and it is gone then. */
+static bool take_request(uint8_t *request)
 {
     return __atomic_load_n(request, __ATOMIC_RELAXED) != 0 &&
            __atomic_exchange_n(request, 0, __ATOMIC_RELAXED) != 0;
@@ -48,7 +48,7 @@ static bool alloc_request(uint8_t *request)
 
 /* ---- What is due ---- */
 
-/* Sets `*next` beyond `now`, by whole steps. */
+/* Moves `*next` past `now`, by whole steps. */
 static void advance(uint64_t *next, uint64_t now, uint64_t step)
 {
     *next += (now - *next) / step * step + step;
@@ -106,13 +106,13 @@ static void run(void)
 {
     if (__atomic_exchange_n(&due.busy, true, __ATOMIC_ACQUIRE))
         return;
-    if (alloc_request(&events.wanted.trim)) {
+    if (take_request(&events.wanted.trim)) {
         heap_trim(0);
         __atomic_fetch_add(&events.trims, 1, __ATOMIC_RELEASE);
     }
-    if (alloc_request(&events.wanted.check))
+    if (take_request(&events.wanted.check))
         report_check();
-    if (alloc_request(&events.wanted.print))
+    if (take_request(&events.wanted.print))
         report_print("signal");
     if (__atomic_load_n(&events.wanted.watch, __ATOMIC_RELAXED) != 0)
         run_watch();

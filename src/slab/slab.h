@@ -3,7 +3,7 @@
  *
  * The idea: which objects are free stands in a bitmap outside of the slab, so an overflow in user
  * memory cannot forge a free list, and freeing what is free is seen. Objects that were never handed
- * out are not in the bitmap but behind a border, `virgin`, so that a new slab needs no
+ * out are not in the bitmap but behind a border, `fresh`, so that a new slab needs no
  * initialisation and its pages are touched one after the other. The lowest free object is handed
  * out first, and of the slabs those with the fewest free objects: so the others empty, and their
  * pages can serve other classes.
@@ -33,8 +33,8 @@ struct slab {
     uint16_t capacity;    /* objects; those at grid numbers first .. first + capacity - 1 */
     uint16_t first;       /* the grid number of the first */
     uint16_t fresh;       /* objects from here on were never handed out; <= capacity */
-    uint16_t free_count;  /* == bits set + capacity - virgin */
-    uint64_t free_bits[]; /* slab_words; one bit per object below virgin: it is here, free */
+    uint16_t free_count;  /* == bits set + capacity - fresh */
+    uint64_t free_bits[]; /* slab_words; one bit per object below fresh: it is here, free */
 };
 /* And over the whole process, for each slab:
  * free_count + objects in magazines and depots + live objects == capacity. */

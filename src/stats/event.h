@@ -1,8 +1,8 @@
 /*
- * What the next slow path of any thread is asked to do. Nobody waits for it there, and a program
- * that is asked for nothing pays one load for each slow path. Whatever a program calls to take,
- * free or resize polls once, unless a magazine or a quick list serves: as long as they do, nothing
- * is noticed, and nothing changes that could be.
+ * Events: what the next slow path of any thread is asked to do. Nobody waits for it, and a program
+ * that is asked for nothing pays one load for each slow path. Every call that allocates, frees or
+ * resizes polls once, unless a magazine or a quick list serves it: those calls notice nothing, and
+ * change nothing that an event is about.
  *
  * Requests come from signal handlers and, through `snug trim`, from other processes: each is a byte
  * of its own, so that setting one needs no more than to write it.
@@ -29,10 +29,10 @@ struct events {
 
 extern struct events events;
 
-/* Does what is asked for; no lock is held. NULL: nothing yet. */
+/* Carries the requests out; called with no lock held. NULL until there is such a function. */
 extern void (*events_handler)(void);
 
-/* Starts that thread; no lock is held. NULL: nothing yet. */
+/* Starts the thread of SNUG_PURGE_THREAD; called with no lock held. NULL: as above. */
 extern void (*events_purge_handler)(void);
 
 COLD void events_run(void);
