@@ -1,4 +1,4 @@
-//! The carried library becomes a file: once, whole, private, and never another one than the one carried.
+//! The carried library becomes a file: once, whole, changed by nobody, and never another one than the one carried.
 
 mod common;
 
@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use common::{assert_clean, assert_refused, stderr, stdout, text, Place};
 
@@ -17,11 +18,11 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn it_is_private_and_written_once() {
+fn all_may_read_it_and_it_is_written_once() {
     let place = Place::new();
     assert_clean(&place.output(&["run", "true"]));
     let [library] = &place.cached()[..] else { panic!("{:?}", place.cached()) };
-    assert_eq!((mode(&place.cache().join("snug")), mode(library)), (0o700, 0o500));
+    assert_eq!((mode(&place.cache().join("snug")), mode(library)), (0o755, 0o555));
     let first = fs::metadata(library).unwrap();
     assert_eq!(stdout(&place.output(&SHOW)).trim(), text(library));
     let second = fs::metadata(library).unwrap();
@@ -57,10 +58,10 @@ fn what_was_tampered_with_is_repaired() {
     let replace = |bytes: &[u8]| {
         fs::remove_file(&library).unwrap();
         fs::write(&library, bytes).unwrap();
-        fs::set_permissions(&library, fs::Permissions::from_mode(0o500)).unwrap();
+        fs::set_permissions(&library, fs::Permissions::from_mode(0o555)).unwrap();
     };
     let lead_elsewhere = || {
-        let elsewhere = place.write("elsewhere", &right, 0o500);
+        let elsewhere = place.write("elsewhere", &right, 0o555);
         fs::remove_file(&library).unwrap();
         symlink(elsewhere, &library).unwrap();
     };
@@ -75,7 +76,7 @@ fn what_was_tampered_with_is_repaired() {
         damage();
         assert_clean(&place.output(&["run", "true"]));
         assert!(fs::read(&library).unwrap() == right, "{name}");
-        assert!(fs::symlink_metadata(&library).unwrap().is_file() && mode(&library) == 0o500, "{name}");
+        assert!(fs::symlink_metadata(&library).unwrap().is_file() && mode(&library) == 0o555, "{name}");
         assert_eq!(place.cached().len(), 1, "{name}");
     }
 }
@@ -87,7 +88,7 @@ fn an_open_folder_is_closed() {
     fs::create_dir_all(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
     assert_clean(&place.output(&["run", "true"]));
-    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(&folder), 0o755);
 }
 
 /// With an XDG_CACHE_HOME that will not do, the library is put under HOME.
@@ -106,7 +107,9 @@ fn folders_that_will_not_do_are_passed_over() {
     place.write("file", "", 0o644);
     fs::create_dir_all(place.path("open/to/all")).unwrap();
     fs::set_permissions(place.path("open/to/all"), fs::Permissions::from_mode(0o777)).unwrap();
-    for name in ["with space", "with:colon", "with$dollar", "file", "open/to/all"] {
+    fs::create_dir_all(place.path("far/below")).unwrap();
+    fs::set_permissions(place.path("far"), fs::Permissions::from_mode(0o777)).unwrap();
+    for name in ["with space", "with:colon", "with$dollar", "file", "open/to/all", "far/below"] {
         assert_passed_over(&place, &place.path(name));
         assert!(!place.path(name).join("snug").exists(), "{name}");
     }
@@ -126,15 +129,56 @@ fn a_folder_that_is_a_link_is_passed_over() {
     assert_eq!(fs::read_dir(place.path("target")).unwrap().count(), 0);
 }
 
+fn user() -> u32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 #[test]
 fn the_last_resort_is_in_tmp() {
     let place = Place::new();
     let nowhere = "/dev/null/x";
     let output = place.snug(&SHOW).env("XDG_CACHE_HOME", nowhere).env("HOME", nowhere).output().unwrap();
     assert_clean(&output);
-    // SAFETY: cannot fail.
-    let user = unsafe { libc::geteuid() };
-    assert!(stdout(&output).starts_with(&format!("/tmp/snug-{user}/libsnug-")), "{}", stdout(&output));
+    let folder = if user() == 0 { "/var/cache/snug".to_string() } else { format!("/tmp/snug-{}", user()) };
+    assert!(stdout(&output).starts_with(&format!("{folder}/libsnug-")), "{}", stdout(&output));
+}
+
+#[test]
+fn copies_of_other_versions_go() {
+    let place = Place::new();
+    assert_clean(&place.output(&["run", "true"]));
+    let library = place.cached().remove(0);
+    let folder = place.cache().join("snug");
+    let left = |name: &str, days: u64| {
+        let path = folder.join(name);
+        fs::copy(&library, &path).unwrap();
+        let then = SystemTime::now() - Duration::from_secs(days * 24 * 3600 + 60);
+        fs::File::open(&path).unwrap().set_modified(then).unwrap();
+        path
+    };
+    let old = [left("libsnug-0123456789abcdef.so", 1), left(".libsnugrecord-Xyz123", 1), left("snugreplay-01", 3)];
+    let kept = [left("libsnug-1123456789abcdef.so", 0), left("notes.txt", 9)];
+    let used = left("libsnug-2123456789abcdef.so", 9);
+    let mut command = std::process::Command::new("cat");
+    let mut user = common::without_surroundings(&mut command).env("LD_PRELOAD", &used);
+    user = user.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut user = user.spawn().unwrap();
+    let is_mapped = |pid: u32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().contains(text(&used));
+    while !is_mapped(user.id()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_clean(&place.output(&["run", "true"]));
+    assert!(old.iter().all(|path| !path.exists()), "{:?}", place.cached());
+    assert!(kept.iter().chain([&used, &library]).all(|path| path.exists()), "{:?}", place.cached());
+    drop(user.stdin.take());
+    user.wait().unwrap();
+    assert_clean(&place.output(&["run", "true"]));
+    assert!(!used.exists());
+    // What is used is never old.
+    left(library.file_name().unwrap().to_str().unwrap(), 9);
+    assert_clean(&place.output(&["run", "true"]));
+    assert!(fs::metadata(&library).unwrap().modified().unwrap().elapsed().unwrap() < Duration::from_secs(600));
 }
 
 #[test]

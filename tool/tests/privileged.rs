@@ -1,4 +1,5 @@
 //! Programs that gain privileges when they start: snug must know beforehand when the loader will ignore LD_PRELOAD.
+//! And programs that give them up: they still run on snug.
 
 mod common;
 
@@ -10,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{assert_refused, stderr, stdout, without_surroundings, Place, SNUG};
+use common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 /// Prints whether the kernel started it as secure: whether the loader ignores LD_PRELOAD.
@@ -24,7 +25,10 @@ const NOBODY: u32 = 65534;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let tests = vec![Trial::ignorable_test("programs_that_gain_privileges", programs_that_gain_privileges)];
+    let tests = vec![
+        Trial::ignorable_test("programs_that_gain_privileges", programs_that_gain_privileges),
+        Trial::ignorable_test("a_program_that_gives_up_root_runs_on_snug", a_program_that_gives_up_root_runs_on_snug),
+    ];
     libtest_mimic::run(&arguments, tests).exit();
 }
 
@@ -115,5 +119,28 @@ fn without_being_root() -> Result<Completion, Failed> {
         return Ok(Completion::ignored_with("not root, and no set-user-ID program is here"));
     };
     assert_refused(&place.output(&["run", program, "--help"]), 126, &["is set-user-ID"]);
+    Ok(Completion::Completed)
+}
+
+/// root starts a program that goes on as another user, from a home that is closed to others.
+fn a_program_that_gives_up_root_runs_on_snug() -> Result<Completion, Failed> {
+    // SAFETY: cannot fail.
+    if unsafe { libc::getuid() } != 0 {
+        return Ok(Completion::ignored_with("only root has it to give up"));
+    }
+    let place = Place::new();
+    let home = place.path("home");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
+    let show = ["run", "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--", "cat"];
+    let arguments = [&show[..], &["/proc/self/maps"]].concat();
+    let output = place.snug(&arguments).env("XDG_CACHE_HOME", &home).env("HOME", &home).output().unwrap();
+    assert_clean(&output);
+    assert!(stdout(&output).contains("/libsnug-"), "{}", stdout(&output));
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+    // Where all may go, it is where it always was.
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = place.snug(&arguments).env("XDG_CACHE_HOME", &home).env("HOME", &home).output().unwrap();
+    assert!(stdout(&output).contains(&format!("{}/snug/libsnug-", text(&home))), "{}", stdout(&output));
     Ok(Completion::Completed)
 }

@@ -20,7 +20,10 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Place {
-        Place { dir: TempDir::new().unwrap() }
+        let dir = TempDir::new().unwrap();
+        // As a folder of the system's is: from one that is closed to others, root's programs could not go on as others.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Place { dir }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
