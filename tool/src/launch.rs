@@ -12,6 +12,7 @@ use clap::Args;
 
 use crate::cache;
 use crate::inherited;
+use crate::live::options::complaints;
 use crate::plot;
 use crate::refusal::Refusal;
 use crate::settings::{Setting, WORKLOADS_VARIABLE};
@@ -55,10 +56,18 @@ pub fn run(args: &RunArgs, settings: &[Setting]) -> Result<ExitCode> {
     bail!(Refusal::cannot_run(format!("{} cannot be run: {error}", args.words[0].to_string_lossy())))
 }
 
-/// Unknown SNUG_ names are left to the library, which knows the right ones; any other name is a mistake here.
+/// What is written on the command line is meant, so a name or value that the library does not know is a mistake. The
+/// library itself, which finds its options in an environment that may be older than it, only warns.
 pub fn check_settings(settings: &[Setting]) -> Result<()> {
     match settings.iter().find(|setting| !setting.name.as_bytes().starts_with(b"SNUG_")) {
-        None => Ok(()),
+        None => {
+            let pairs = settings.iter().map(|setting| (setting.name.clone(), setting.value.clone()));
+            let complaints = complaints(pairs)?;
+            let Some(first) = complaints.lines().next() else { return Ok(()) };
+            // The library would go on with another value, and says which; here nothing goes on.
+            let first = first.trim_start_matches("snug: ").split("; using ").next().unwrap_or(first);
+            bail!("{first}")
+        }
         Some(Setting { name, value }) => {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
             bail!(
@@ -109,7 +118,22 @@ fn stats_place(place: &OsStr) -> Result<OsString> {
     if place == "stderr" || place == "stdout" {
         return Ok(place.into());
     }
-    Ok(absolute(place).context("--stats= needs the name of a file")?.into_os_string())
+    let path = absolute(place).context("--stats= needs the name of a file")?;
+    ensure_format(&path)?;
+    Ok(path.into_os_string())
+}
+
+/// Endings that say a format (those of format_of_path in the library), and those of text.
+const ENDINGS: [&str; 8] = ["json", "jsonl", "csv", "prom", "om", "txt", "text", "log"];
+
+/// An ending that promises another format is a mistake; one that is no word, as in `stats.%p`, promises none.
+fn ensure_format(path: &Path) -> Result<()> {
+    let ending = path.extension().unwrap_or_default().to_string_lossy();
+    let is_word = !ending.is_empty() && ending.chars().all(|letter| letter.is_ascii_alphabetic());
+    if is_word && !ENDINGS.contains(&ending.as_ref()) {
+        bail!("--stats={}: there is no format for .{ending}; known are .json, .csv, .prom, and .txt", path.display());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod compare;
 mod inherited;
 mod launch;
 mod live;
+mod output;
 mod plot;
 mod process;
 mod refusal;

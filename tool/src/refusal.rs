@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+/// The command line asks for what makes no sense; the number that clap uses.
+pub const MISUSE: u8 = 2;
 /// The program was not found; the number that shells, env(1) and nohup(1) use.
 pub const NOT_FOUND: u8 = 127;
 /// The program was found and cannot be run, or not on snug.

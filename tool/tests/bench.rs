@@ -28,8 +28,13 @@ fn bench(place: &Place, args: &[&str]) -> Command {
     command
 }
 
+/// The least that is an allocator: libc's own, by another name.
+const MALLOC: &str = "void *__libc_malloc(unsigned long); void __libc_free(void *);\n\
+    void *malloc(unsigned long size) { return __libc_malloc(size); }\n\
+    void free(void *block) { __libc_free(block); }\n";
+
 fn peer(place: &Place, name: &str) -> String {
-    let library = place.compile(&format!("lib{name}.so"), "int nothing;", &["-shared", "-fPIC"]);
+    let library = place.compile(&format!("lib{name}.so"), MALLOC, &["-shared", "-fPIC", "-w"]);
     format!("{name}={}", text(&library))
 }
 
@@ -138,7 +143,9 @@ fn an_earlier_run_is_continued() {
 #[test]
 fn a_peer_that_does_not_load_is_refused() {
     let place = Place::new();
-    let library = place.write("libtext.so", "no library", 0o755);
+    let gone = place.compile("libgone.so", "int nothing;", &["-shared", "-fPIC"]);
+    let library = place.compile("libtext.so", MALLOC, &["-shared", "-fPIC", "-w", "-Wl,--no-as-needed", text(&gone)]);
+    std::fs::remove_file(gone).unwrap();
     let output = bench(&place, &["--only", "pairs", "--peer", &format!("text={}", text(&library))]).output().unwrap();
     assert_refused_by_loader(&stderr(&output), output.status.code());
     assert!(!place.path("runs").exists(), "it ran all the same");
@@ -242,4 +249,30 @@ fn the_kept_reports_are_of_the_kept_results() {
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
         assert!(read(&made) == read(&kept), "{} is to be made again", kept.display());
     }
+}
+
+#[test]
+fn a_library_without_a_malloc_is_no_allocator() {
+    let place = Place::new();
+    let nothing = place.compile("libnothing.so", "int nothing;", &["-shared", "-fPIC"]);
+    let peer = format!("x={}", text(&nothing));
+    let output = bench(&place, &["--rounds", "1", "--only", "pairs/reverse-100", "--peer", &peer]).output().unwrap();
+    assert_refused(&output, 1, &["--peer x", "libnothing.so has no malloc of its own"]);
+    assert!(!place.path("runs").exists());
+    let output = bench(&place, &["--rounds", "1", "--only", "pairs/reverse-100", "--peer", "x=/etc/passwd"]).output();
+    assert_refused(&output.unwrap(), 1, &["--peer x", "not a shared library"]);
+}
+
+#[test]
+fn files_that_have_nothing_in_common_are_not_compared() {
+    let place = Place::new();
+    let measure = |row: &str, file: &str| {
+        let args = ["--peers", "none", "--rounds", "1", "--only", row, "--json", file];
+        assert_clean_status(&bench(&place, &args).output().unwrap());
+    };
+    measure("pairs/reverse-100", "one.json");
+    measure("pairs/in-order-10000", "two.json");
+    let output = place.output(&["bench", "--compare", "one.json", "two.json"]);
+    assert_refused(&output, 2, &["have no figures in common"]);
+    assert_eq!(place.output(&["bench", "--compare", "one.json", "one.json"]).status.code(), Some(0));
 }

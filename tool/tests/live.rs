@@ -105,7 +105,11 @@ fn what_cannot_be_looked_at(place: &Place) -> Result<Completion, Failed> {
     assert_refused(&place.output(&["top", &program.pid()]), 1, &["needs a terminal"]);
     let mut closed = place.snug(&["stats", &program.pid()]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    assert_refused(&closed.stdout(full).stderr(Stdio::piped()).output().unwrap(), 1, &["could not be written"]);
+    assert_refused(
+        &closed.stdout(full).stderr(Stdio::piped()).output().unwrap(),
+        1,
+        &["cannot write to the standard output", "No space left on device"],
+    );
     Ok(Completion::Completed)
 }
 
@@ -160,6 +164,14 @@ fn a_plot_is_drawn(place: &Place) -> Result<Completion, Failed> {
     assert!(lines.count() >= 4);
     assert_eq!(place.output(&["run", "--plot=a.svg", "sh", "-c", "exit 7"]).status.code(), Some(7));
     assert_refused(&place.output(&["run", "--plot=/nonexistent/a.svg", "true"]), 125, &["cannot be written"]);
+    // What was there stays until there is something better, and what was not there is not left empty.
+    let before = place.write("a.svg", "before", 0o640);
+    for name in ["a.svg", "new.svg"] {
+        let output = place.snug(&["run", &format!("--plot={name}"), "no-such-program"]).output().unwrap();
+        assert_refused(&output, 127, &["no-such-program"]);
+    }
+    assert!(!place.path("new.svg").exists());
+    assert_eq!(std::fs::read_to_string(before).unwrap(), "before");
     assert_eq!(place.output(&["run", "--plot=a.svg", "--stats", "true"]).status.code(), Some(125));
     Ok(Completion::Completed)
 }

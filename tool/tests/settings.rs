@@ -36,6 +36,36 @@ fn other_variables_are_refused() {
     }
 }
 
+/// The library, whose environment may be older than it, would warn and go on.
+#[test]
+fn settings_that_the_library_does_not_know_are_refused() {
+    let place = Place::new();
+    let refused = |word: &str, parts: &[&str]| {
+        assert_refused(&place.output(&["run", word, "true"]), 125, parts);
+        assert_refused(&place.output(&["compare", word, "true"]), 1, parts);
+    };
+    refused("SNUG_DIRTI=1M", &["SNUG_DIRTI is not an option; did you mean SNUG_DIRTY?"]);
+    refused("SNUG_DIRTY=much", &["SNUG_DIRTY=much is not a size"]);
+    refused("SNUG_MISUSE=shout", &["SNUG_MISUSE=shout is not one of abort, warn"]);
+    let output = place.snug(&["run", "true"]).env("SNUG_DIRTI", "1M").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("did you mean SNUG_DIRTY?"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_name_that_promises_another_format_is_refused() {
+    let place = Place::new();
+    for (flag, name) in [("--stats=", "s.yaml"), ("--stats=", "s.html"), ("--plot=", "p.png"), ("--plot=", "p")] {
+        let output = place.output(&["run", &format!("{flag}{name}"), "true"]);
+        assert_refused(&output, 125, &[flag, name, if flag == "--stats=" { ".json" } else { ".svg" }]);
+        assert!(!place.path(name).exists(), "{name}");
+    }
+    for name in ["s.json", "s.csv", "s.prom", "s.txt", "s"] {
+        assert_clean(&place.output(&["run", &format!("--stats={name}"), "ls"]));
+        assert!(place.path(name).exists(), "{name}");
+    }
+}
+
 #[test]
 fn usage_mistakes_have_their_own_status() {
     let place = Place::new();

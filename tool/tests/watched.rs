@@ -94,10 +94,14 @@ fn another_user_may_not_look(place: &Place) -> Result<Completion, Failed> {
     let program = holder(place);
     for arguments in [&["stats"][..], &["trim"], &["top"]] {
         let output = snug_as(place, NOBODY, &[arguments, &[&program.pid()]].concat()).output().unwrap();
-        assert_refused(&output, 1, &["must not be looked into", "the same user or root"]);
+        assert_refused(
+            &output,
+            1,
+            &["must not be looked into", "belongs to the user root", "the same user or root", "sudo snug stats"],
+        );
     }
     let program = holder_as(place, NOBODY);
-    assert_refused(&look_as(place, NOBODY - 1, &program.pid()), 1, &["must not be looked into"]);
+    assert_refused(&look_as(place, NOBODY - 1, &program.pid()), 1, &["belongs to the user nobody"]);
     Ok(Completion::Completed)
 }
 
@@ -133,7 +137,7 @@ fn a_protected_process_is_roots(place: &Place) -> Result<Completion, Failed> {
         HOLDER.replace("int main(void)\n{", "#include <sys/prctl.h>\nint main(void)\n{ prctl(PR_SET_DUMPABLE, 0);");
     let program = place.compile("protected", &source, &["-O1", "-w", "-fno-builtin"]);
     let program = Running::start(snug_as(place, NOBODY, &["run", text(&program)]));
-    assert_refused(&look_as(place, NOBODY, &program.pid()), 1, &["must not be looked into", "protected"]);
+    assert_refused(&look_as(place, NOBODY, &program.pid()), 1, &["must not be looked into", "protected (not dumpable"]);
     assert_seen(&look_as(place, 0, &program.pid()));
     Ok(Completion::Completed)
 }

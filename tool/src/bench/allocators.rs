@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
+use object::{Object, ObjectSymbol};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::build_folder;
@@ -100,6 +101,7 @@ pub fn find(args: &AllocatorArgs) -> Result<Found> {
     for word in &args.peer {
         let peer = parse_named(word)?;
         ensure!(allocators.iter().all(|other| other.name != peer.name), "--peer {word}: {} is taken", peer.name);
+        ensure_is_allocator(&peer)?;
         allocators.push(peer);
     }
     Ok(Found { allocators, missing })
@@ -197,6 +199,25 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// A library without a malloc of its own can be preloaded, and would be shown as an allocator with the figures of the
+/// system's. Its own means in itself: what it is linked with comes after libc.
+fn ensure_is_allocator(peer: &Allocator) -> Result<()> {
+    let Some(library) = &peer.library else { return Ok(()) };
+    let shown = library.display();
+    let bytes = fs::read(library).with_context(|| format!("--peer {}: cannot read {shown}", peer.name))?;
+    let file = object::File::parse(bytes.as_slice())
+        .with_context(|| format!("--peer {}: {shown} is not a shared library", peer.name))?;
+    for function in ["malloc", "free"] {
+        let defines = |symbol: object::Symbol| symbol.is_definition() && symbol.name() == Ok(function);
+        ensure!(
+            file.dynamic_symbols().any(defines),
+            "--peer {}: {shown} has no {function} of its own, so it is no allocator",
+            peer.name
+        );
+    }
+    Ok(())
+}
+
 /// The loader only warns about a library that it cannot preload, and goes on with the system's malloc: then the figures
 /// would not be those of the allocator they are shown for. So it is asked beforehand what it loads.
 pub fn ensure_loads(allocator: &Allocator, workload: &Path) -> Result<()> {
@@ -206,7 +227,10 @@ pub fn ensure_loads(allocator: &Allocator, workload: &Path) -> Result<()> {
     let (loaded, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let path = library.display().to_string();
     let is_there = loaded.lines().any(|line| line.trim_start().starts_with(&path));
-    ensure!(is_there && said.is_empty(), "{} cannot be preloaded: {}", allocator.name, said.trim());
+    // A list is printed even if what the library is linked with is missing; then nothing would run.
+    let missing = loaded.lines().find(|line| line.ends_with("=> not found")).unwrap_or_default();
+    let is_whole = is_there && missing.is_empty() && said.is_empty();
+    ensure!(is_whole, "{} cannot be preloaded: {}{}", allocator.name, said.trim(), missing.trim());
     Ok(())
 }
 

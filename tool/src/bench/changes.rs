@@ -7,13 +7,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{bail, Result};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 
 use super::allocators::{SNUG, SYSTEM};
 use super::report::tables::with_interval;
 use super::results::{Figures, Lab, RowResult, Series};
 use super::stats::{self, Estimate};
+use crate::refusal::{Refusal, MISUSE};
 
 /// Changes smaller than this are not reported, however sure.
 const LEAST: f64 = 0.02;
@@ -29,6 +30,10 @@ struct Change {
 
 pub fn run(old: &Lab, new: &Lab) -> Result<ExitCode> {
     let (changes, compared) = find(old, new);
+    if compared == 0 {
+        let message = "the two have no figures in common: no row and allocator of the one is in the other".to_string();
+        bail!(Refusal { status: MISUSE, message });
+    }
     let mut out = std::io::stdout().lock();
     for warning in warnings(old, new) {
         writeln!(out, "Note: {warning}")?;

@@ -34,5 +34,6 @@ extern "C" {
         value: *mut c_char,
         capacity: usize,
     ) -> bool;
+    pub fn outside_options_reset();
     pub fn options_read(variables: *const *const c_char, descriptor: c_int);
 }

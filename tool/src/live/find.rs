@@ -11,6 +11,7 @@ use object::elf::{FileHeader64, NoteType, ProgramHeader64, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
 use object::LittleEndian;
 
+use super::barred::why_not;
 use super::memory::Memory;
 
 const NAME: &[u8] = b"snug";
@@ -24,7 +25,7 @@ pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
     let maps = match fs::read_to_string(format!("/proc/{process}/maps")) {
         Ok(maps) => maps,
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no process {process}"),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(refusal(process)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(why_not(process)),
         Err(error) => return Err(error).with_context(|| format!("process {process} cannot be looked into")),
     };
     if maps.is_empty() {
@@ -33,16 +34,9 @@ pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
     let starts: Vec<usize> = maps.lines().filter_map(start_of_file).collect();
     let mut header = vec![0; HEADERS];
     if starts.iter().all(|&start| !memory.read(start, &mut header)) {
-        bail!(refusal(process));
+        bail!(why_not(process));
     }
     Ok(starts.iter().filter_map(|&start| anchor_of_file(memory, start)).collect())
-}
-
-fn refusal(process: i32) -> String {
-    format!(
-        "process {process} must not be looked into: that needs the same user or root, a process that is not protected, \
-         and a kernel.yama.ptrace_scope of 0 (or root)"
-    )
 }
 
 /// When a process began, in ticks of the system's clock.

@@ -2,13 +2,15 @@
 //!
 //! docs/decisions/0007-live.md says how, at which cost to the program (none), and who may.
 
+mod barred;
 mod ffi;
 mod find;
 mod memory;
 pub mod options;
 
 use std::ffi::{c_void, CStr, CString};
-use std::io;
+use std::io::{self, Read, Seek};
+use std::os::fd::AsRawFd;
 
 use anyhow::{bail, ensure, Result};
 
@@ -189,15 +191,21 @@ impl Values {
         rows.iter().all(|row| row.blocks != u64::MAX).then_some(rows)
     }
 
-    /// Writes them to a descriptor, as the library itself would.
-    pub fn write(&self, format: Format, detail: bool, descriptor: i32) -> bool {
+    /// As the library itself would write them.
+    pub fn written(&self, format: Format, detail: bool) -> Result<Vec<u8>> {
         let name = match format {
             Format::Text => c"text",
             Format::Json => c"json",
             Format::Csv => c"csv",
             Format::OpenMetrics => c"openmetrics",
         };
+        let mut file = tempfile::tempfile()?;
         // SAFETY: the values were filled in, and the name ends in 0.
-        unsafe { ffi::outside_write(self.0.start(), name.as_ptr(), detail, descriptor) }
+        let done = unsafe { ffi::outside_write(self.0.start(), name.as_ptr(), detail, file.as_raw_fd()) };
+        ensure!(done, "the statistics could not be written to a temporary file");
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 }

@@ -1,6 +1,8 @@
 //! The library's table of options, with the values that this environment gives.
 
 use std::ffi::{c_char, CStr, CString, OsString};
+use std::io::{self, Read, Seek};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::ffi;
@@ -30,6 +32,28 @@ fn rows() -> Vec<(String, String, String)> {
 
 /// All options. Names and values that are wrong are reported on stderr, as the library does.
 pub fn in_force(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<OptionRow> {
+    read(variables, libc::STDERR_FILENO)
+}
+
+/// The values of all options with these settings; nothing is said about mistakes.
+pub fn effect(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
+    read(variables, -1).into_iter().map(|row| row.value).collect()
+}
+
+/// What the library says of settings that it does not know, or whose values it does not; empty if all is well.
+pub fn complaints(variables: impl Iterator<Item = (OsString, OsString)>) -> io::Result<String> {
+    let mut said = tempfile::tempfile()?;
+    read(variables, said.as_raw_fd());
+    let mut text = String::new();
+    said.rewind()?;
+    said.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The options are one variable of the library's code: it begins at the defaults each time.
+fn read(variables: impl Iterator<Item = (OsString, OsString)>, descriptor: i32) -> Vec<OptionRow> {
+    // SAFETY: one thread reads options, at the start of a command.
+    unsafe { ffi::outside_options_reset() };
     let defaults = rows();
     let variable = |(name, value): (OsString, OsString)| {
         let mut bytes = name.into_vec();
@@ -40,13 +64,16 @@ pub fn in_force(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Op
     let variables: Vec<CString> = variables.filter_map(variable).collect();
     let mut pointers: Vec<*const c_char> = variables.iter().map(|variable| variable.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    // SAFETY: a list of strings that ends in NULL; the options point into it only until it goes, below.
-    unsafe { ffi::options_read(pointers.as_ptr(), 2) };
+    // SAFETY: a list of strings that ends in NULL; the options point into it only until they are reset, below.
+    unsafe { ffi::options_read(pointers.as_ptr(), descriptor) };
     let row = |((name, default, text), (_, value, _)): (_, (String, String, String))| OptionRow {
         name: format!("SNUG_{name}"),
         value,
         default,
         text,
     };
-    defaults.into_iter().zip(rows()).map(row).collect()
+    let found = defaults.into_iter().zip(rows()).map(row).collect();
+    // SAFETY: as above; paths of this environment go with it.
+    unsafe { ffi::outside_options_reset() };
+    found
 }

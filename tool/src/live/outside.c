@@ -30,6 +30,7 @@ bool outside_medium(const struct values *values, size_t row, uint64_t *to, uint6
                     uint64_t *bytes);
 bool outside_option(unsigned index, const char **name, const char **text, char *value,
                     size_t capacity);
+void outside_options_reset(void);
 
 size_t outside_values_size(void)
 {
@@ -156,6 +157,17 @@ bool outside_option(unsigned index, const char **name, const char **text, char *
     value[in_force.length] = 0;
     *text = texts[index];
     return true;
+}
+
+/* All options are at their defaults again: those that they have before the first reading. */
+void outside_options_reset(void)
+{
+    static struct options defaults;
+    static bool known;
+    if (!known)
+        defaults = options;
+    known = true;
+    options = defaults;
 }
 
 /* ---- What is never reached from outside ---- */

@@ -1,7 +1,5 @@
 //! The picture: requested, granted, mapped and resident memory over time, as SVG.
 
-use std::path::Path;
-
 use anyhow::Result;
 use plotters::prelude::*;
 
@@ -33,11 +31,18 @@ fn unit_of(bytes: f64) -> (f64, &'static str) {
     *units.iter().rev().find(|(size, _)| bytes >= *size).unwrap_or(&units[0])
 }
 
-pub fn svg(rows: &[Row], program: &str, path: &Path) -> Result<()> {
+/// The picture as text.
+pub fn svg(rows: &[Row], program: &str) -> Result<String> {
+    let mut text = String::new();
+    draw(rows, program, &mut text)?;
+    Ok(text)
+}
+
+fn draw(rows: &[Row], program: &str, into: &mut String) -> Result<()> {
     let most = rows.iter().flat_map(|row| LINES.iter().filter_map(|line| (line.of)(row))).fold(1.0, f64::max);
     let (unit, unit_name) = unit_of(most);
     let end = rows.last().map_or(1.0, |row| row.milliseconds / 1000.0).max(0.001);
-    let root = SVGBackend::new(path, SIZE).into_drawing_area();
+    let root = SVGBackend::with_string(into, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
         .caption(format!("Memory of {program} on snug"), ("sans-serif", 22))

@@ -15,6 +15,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{bail, Context, Result};
 use serde::Deserialize;
 
+use crate::output::Whole;
 use crate::refusal::Refusal;
 
 /// One row; bytes, but for the time.
@@ -35,7 +36,8 @@ const DEFAULTS: [(&str, &str); 2] = [("SNUG_STATS_ON", "exit,interval"), ("SNUG_
 /// Runs the command, which is set up but for the statistics, and leaves the picture at `plot`.
 pub fn run(mut command: Command, plot: &OsStr) -> Result<ExitCode> {
     let plot = absolute(plot).context("--plot= needs the name of a file")?;
-    File::create(&plot).with_context(|| format!("{} cannot be written", plot.display()))?;
+    ensure_svg(&plot)?;
+    let picture = Whole::new(&plot)?;
     let place = tempfile::tempdir()?;
     let set: Vec<_> = command.get_envs().map(|(name, _)| name.to_os_string()).collect();
     command.env("SNUG_STATS", place.path().join("%p.csv")).env("SNUG_STATS_FORMAT", "csv");
@@ -54,13 +56,23 @@ pub fn run(mut command: Command, plot: &OsStr) -> Result<ExitCode> {
     let status = child.wait()?;
     let drawn = rows_of(&place.path().join(format!("{process}.csv"))).and_then(|rows| {
         let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
-        draw::svg(&rows, &name, &plot)
+        picture.write(draw::svg(&rows, &name)?.as_bytes())
     });
     if let Err(error) = drawn {
         eprintln!("snug: {} was not drawn: {error:#}", plot.display());
     }
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Pictures are SVG, which any browser shows and most programs for pictures read; a name that promises another format
+/// would make a file that nothing opens.
+fn ensure_svg(plot: &Path) -> Result<()> {
+    match plot.extension() {
+        Some(ending) if ending.eq_ignore_ascii_case("svg") => Ok(()),
+        None if !plot.is_file() && plot.exists() => Ok(()), // such as /dev/stdout
+        _ => bail!("--plot={}: pictures are SVG, so the name must end in .svg", plot.display()),
+    }
 }
 
 /// What the terminal sends, the command gets too; what is sent to snug alone is handed on.

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use anyhow::{ensure, Result};
+use anyhow::Result;
 use clap::Args;
 
 use crate::live::{Depth, Format, Program};
+use crate::output;
 
 /// Print the statistics of a running program once
 ///
@@ -27,6 +28,6 @@ pub struct StatsArgs {
 
 pub fn run(args: &StatsArgs) -> Result<ExitCode> {
     let values = Program::find(args.pid)?.values(Depth::Whole)?;
-    ensure!(values.write(args.format, args.detail, libc::STDOUT_FILENO), "the statistics could not be written");
+    output::print(&values.written(args.format, args.detail)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::bench::allocators::{Allocator, SNUG};
+use crate::live::options;
 
 /// One option each. Those that say what is reported or checked are left out, and those whose effect is a limit.
 const SINGLE: [(&str, &str); 15] = [
@@ -25,6 +26,8 @@ const SINGLE: [(&str, &str); 15] = [
     ("SNUG_HUGE_PAGES", "never"),
     ("SNUG_PREFAULT", "1M"),
 ];
+
+const PRESET: &str = "SNUG_PRESET";
 
 /// Settings of snug; none are the default. Sorted by name, one value each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -64,7 +67,24 @@ impl Candidate {
         for (name, value) in candidates.into_iter().flat_map(|candidate| &candidate.0) {
             all.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        Candidate(all)
+        Candidate(all).without_idle()
+    }
+
+    /// Without options that change nothing, such as those that the preset implies.
+    fn without_idle(mut self) -> Candidate {
+        let effect = |candidate: &Candidate| {
+            options::effect(candidate.0.iter().map(|(name, value)| (name.into(), value.into())))
+        };
+        let whole = effect(&self);
+        for name in self.0.keys().filter(|&name| name != PRESET).cloned().collect::<Vec<_>>() {
+            let mut less = self.clone();
+            less.0.remove(&name);
+            // The preset itself is an option, too: it stays, and so the values are what is compared.
+            if effect(&less) == whole {
+                self = less;
+            }
+        }
+        self
     }
 }
 
@@ -73,6 +93,9 @@ pub fn singles(library: &Path) -> (Vec<Candidate>, Vec<String>) {
     let (mut known, mut unknown) = (vec![Candidate::default()], Vec::new());
     for (name, value) in SINGLE {
         let candidate = Candidate::of(name, value);
+        if candidate.clone().without_idle() != candidate {
+            continue; // the default already
+        }
         match is_known(library, &candidate) {
             true => known.push(candidate),
             false => unknown.push(candidate.words()),
@@ -95,13 +118,23 @@ mod tests {
     #[test]
     fn names_are_what_can_be_written_before_a_command() {
         assert_eq!(Candidate::default().name(), "snug");
-        let two = Candidate::together(&[Candidate::of("SNUG_B", "1"), Candidate::of("SNUG_A", "2")]);
-        assert_eq!(two.name(), "SNUG_A=2 SNUG_B=1");
+        let two = Candidate::together(&[Candidate::of("SNUG_DIRTY", "1"), Candidate::of("SNUG_ARENAS", "2")]);
+        assert_eq!(two.name(), "SNUG_ARENAS=2 SNUG_DIRTY=1");
     }
 
     #[test]
     fn of_two_values_the_first_counts() {
-        let all = [Candidate::of("SNUG_A", "1"), Candidate::of("SNUG_B", "3"), Candidate::of("SNUG_A", "2")];
-        assert_eq!(Candidate::together(&all).name(), "SNUG_A=1 SNUG_B=3");
+        let of = Candidate::of;
+        let all = [of("SNUG_DEPOT", "1"), of("SNUG_DIRTY", "3"), of("SNUG_DEPOT", "2")];
+        assert_eq!(Candidate::together(&all).name(), "SNUG_DEPOT=1 SNUG_DIRTY=3");
+    }
+
+    #[test]
+    fn what_the_preset_implies_is_left_out() {
+        let of = Candidate::of;
+        let all = [of("SNUG_PRESET", "fast"), of("SNUG_DIRTY", "64M"), of("SNUG_DEPOT", "16M")];
+        assert_eq!(Candidate::together(&all).name(), "SNUG_DEPOT=16M SNUG_PRESET=fast");
+        let all = [of("SNUG_PRESET", "lean"), of("SNUG_DIRTY", "64M")];
+        assert_eq!(Candidate::together(&all).name(), "SNUG_DIRTY=64M SNUG_PRESET=lean");
     }
 }

@@ -7,13 +7,12 @@ mod verdict;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{bail, ensure, Result};
 use clap::Args;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
@@ -27,7 +26,7 @@ use crate::bench::stats::{Estimate, Interval};
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
 use crate::trace::summary::Summary;
-use crate::{cache, carried, launch};
+use crate::{cache, carried, launch, output};
 use candidates::Candidate;
 use verdict::{Goal, GOALS};
 
@@ -83,7 +82,7 @@ struct Part {
 
 pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     if let Some(path) = &args.json {
-        File::options().create(true).append(true).open(path).with_context(|| cannot_write(path))?;
+        output::ensure_writable(path)?;
     }
     let library = cache::library()?;
     let subject = subject(args)?;
@@ -106,10 +105,6 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     write!(out, "\n{}", conclusion(&part, &subject, &args.words))?;
     report::write_json(&part.lab, args.json.as_deref())?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
 }
 
 fn subject(args: &TuneArgs) -> Result<Subject> {
@@ -239,16 +234,18 @@ fn change(what: &str, ratio: Estimate) -> String {
         let change = (value - 1.0) * 100.0;
         format!("{:.1} % {}", change.abs(), if change < 0.0 { "less" } else { "more" })
     };
-    let sure = match ratio.interval {
+    let range = match ratio.interval {
         // The smaller change first.
-        Some(Interval { low, high }) if ratio.median < 1.0 => format!(" ({} to {})", percent(high), percent(low)),
+        Some(Interval { low, high }) if ratio.median < 1.0 && high < 1.0 => {
+            format!(" ({} to {})", percent(high), percent(low))
+        }
         Some(Interval { low, high }) => format!(" ({} to {})", percent(low), percent(high)),
         None => String::new(),
     };
     let beyond_chance = ratio.is_below(1.0) || ratio.is_above(1.0);
     match beyond_chance {
-        true => format!("{} {what}{sure}", percent(ratio.median)),
-        false => format!("about the same {what}{sure}"),
+        true => format!("{} {what}{range}", percent(ratio.median)),
+        false => format!("no difference in {what} seen{range}"),
     }
 }
 
@@ -263,6 +260,7 @@ mod tests {
         assert_eq!(less, "10.0 % less time (5.0 % less to 15.0 % less)");
         let more = change("memory", estimate(1.5, 1.4, 1.6));
         assert_eq!(more, "50.0 % more memory (40.0 % more to 60.0 % more)");
-        assert!(change("time", estimate(1.01, 0.9, 1.1)).starts_with("about the same time"));
+        let unknown = change("time", estimate(0.99, 0.7, 1.4));
+        assert_eq!(unknown, "no difference in time seen (30.0 % less to 40.0 % more)");
     }
 }

@@ -22,6 +22,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::results::Lab;
+use crate::output;
 
 /// Where reports go; part of the arguments of every command that measures.
 #[derive(Debug, Clone, Default, Args)]
@@ -51,8 +52,7 @@ impl ReportArgs {
     /// That all files can be written is known before hours are spent.
     pub fn ensure_writable(&self) -> Result<()> {
         for path in [&self.json, &self.csv, &self.markdown, &self.html, &self.frontier].into_iter().flatten() {
-            let probe = File::options().create(true).append(true).open(path);
-            probe.with_context(|| format!("cannot write {}", path.display()))?;
+            output::ensure_writable(path)?;
         }
         Ok(())
     }

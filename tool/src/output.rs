@@ -1,0 +1,75 @@
+//! What snug itself writes: whole or not at all, and with the reason if it could not.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use tempfile::NamedTempFile;
+
+/// Prints to standard output; a full disk is an error that says so.
+pub fn print(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).context("cannot write to the standard output")
+}
+
+/// That a file can be written is known before the work that fills it; one that was not there is not left there.
+pub fn ensure_writable(path: &Path) -> Result<()> {
+    let is_new = !path.exists();
+    File::options().create(true).append(true).open(path).with_context(|| cannot_write(path))?;
+    if is_new {
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
+pub fn cannot_write(path: &Path) -> String {
+    format!("{} cannot be written", path.display())
+}
+
+/// A file that will be written later: until then what was there stays as it is.
+#[derive(Debug)]
+pub struct Whole {
+    path: PathBuf,
+    /// Beside it, if it is to be replaced; a device or a pipe is written to as it is.
+    beside: Option<NamedTempFile>,
+}
+
+impl Whole {
+    pub fn new(path: &Path) -> Result<Whole> {
+        let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
+        ensure_writable(path)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Where nothing new can be made, what is there is written over.
+        let beside = if is_special { None } else { tempfile::Builder::new().prefix(".snug-").tempfile_in(folder).ok() };
+        Ok(Whole { path: path.to_path_buf(), beside })
+    }
+
+    pub fn write(self, bytes: &[u8]) -> Result<()> {
+        let Whole { path, beside } = self;
+        let Some(mut file) = beside else {
+            return fs::write(&path, bytes).with_context(|| cannot_write(&path));
+        };
+        let place = || -> io::Result<()> {
+            file.write_all(bytes)?;
+            file.as_file().set_permissions(mode_of(&path))?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        place().with_context(|| cannot_write(&path))
+    }
+}
+
+/// The mode of the file that is replaced, or that of a new one.
+fn mode_of(path: &Path) -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).map(|found| found.permissions()).unwrap_or_else(|_| {
+        // SAFETY: asks for the mask by setting it, and sets it back; no other thread makes files meanwhile.
+        let mask = unsafe {
+            let mask = libc::umask(0o077);
+            libc::umask(mask);
+            mask
+        };
+        fs::Permissions::from_mode(0o666 & !mask)
+    })
+}
