@@ -23,12 +23,8 @@ while getopts b:c: option; do
 done
 shift $((OPTIND - 1))
 
-command -v valgrind >/dev/null || {
-    echo "count.sh needs valgrind" >&2
-    exit 2
-}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=bench/callgrind.sh
+source "$(dirname "$0")/callgrind.sh"
 
 names=(system) libraries=('')
 for peer in "$@"; do
@@ -36,23 +32,11 @@ for peer in "$@"; do
     libraries+=("$(realpath -e "${peer#*=}")")
 done
 
-# total CALL TIMES LIBRARY: instructions of the whole run
-total() {
-    local out=$scratch/callgrind.out
-    LD_PRELOAD=$3 valgrind --tool=callgrind --callgrind-out-file="$out" \
-        "$build/count_calls" "$1" "$2" >"$scratch/log" 2>&1 || {
-        echo "valgrind failed with LD_PRELOAD=$3:" >&2
-        tail -n 5 "$scratch/log" >&2
-        return 1
-    }
-    awk '/^(summary|totals):/ { print $2; exit }' "$out"
-}
-
 # per_turn CALL LIBRARY: with one decimal
 per_turn() {
     local once twice
-    once=$(total "$1" $times "$2")
-    twice=$(total "$1" $((2 * times)) "$2")
+    once=$(instructions "$2" "$build/count_calls" "$1" $times)
+    twice=$(instructions "$2" "$build/count_calls" "$1" $((2 * times)))
     awk -v a="$once" -v b="$twice" -v n=$times 'BEGIN { printf "%.1f", (b - a) / n }'
 }
 

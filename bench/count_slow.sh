@@ -21,22 +21,12 @@ while getopts b: option; do
 done
 shift $((OPTIND - 1))
 
-command -v valgrind >/dev/null || {
-    echo "count_slow.sh needs valgrind" >&2
-    exit 2
-}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=bench/callgrind.sh
+source "$(dirname "$0")/callgrind.sh"
 
 # collected HALF BLOCKS ROUNDS: instructions of all take_all or give_all
 collected() {
-    local out=$scratch/callgrind.out
-    LD_PRELOAD=$library valgrind --tool=callgrind --callgrind-out-file="$out" \
-        --toggle-collect="$1" "$build/count_slow" "$2" "$3" >"$scratch/log" 2>&1 || {
-        tail -n 5 "$scratch/log" >&2
-        return 1
-    }
-    awk '/^(summary|totals):/ { print $2; exit }' "$out"
+    instructions "$library" --toggle-collect="$1" "$build/count_slow" "$2" "$3"
 }
 
 # of_rounds COMMAND ARGUMENT... : what `rounds` more rounds add, with the warm-up subtracted
@@ -53,7 +43,7 @@ counter() {
         grep -o "\"$1\": *[0-9]*" | head -n 1 | grep -o '[0-9]*$'
 }
 
-# mean HALF COUNTER BLOCKS: instructions of one slow call
+# mean HALF COUNTER BLOCKS: slow calls in a round, and instructions of one
 mean() {
     local all calls fast
     fast=$(of_rounds collected "$1" $few)
@@ -65,9 +55,11 @@ mean() {
 
 print_row() { # NAME PLACE BLOCKS
     local malloc free
+    local -a numbers
     malloc=$(mean take_all refills "$3")
     free=$(mean give_all flushes "$3")
-    printf '%-12s %-8s %8.1f %12.1f %8.1f %12.1f\n' "$1" "$2" $malloc $free
+    read -ra numbers <<<"$malloc $free"
+    printf '%-12s %-8s %8.1f %12.1f %8.1f %12.1f\n' "$1" "$2" "${numbers[@]}"
 }
 
 printf '%-12s %-8s %8s %12s %8s %12s\n' library from 'a round' malloc 'a round' free
