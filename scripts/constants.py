@@ -3,8 +3,8 @@
 
 Usage: constants.py [--check] [ROOT]     ROOT holds src/ and docs/; default: this repository
 
-In the folders of LAYERS, every `#define` and every constant of an `enum` that has a number is a constant of
-policy, unless its comment says that it is layout. The comment above it, or behind it in its line, reads
+In the folders of LAYERS, every `#define` that is arithmetic with a number in it, and every constant of an `enum` that
+is, is a constant of policy, unless its comment says that it is layout. The comment above it, or behind it in its line, reads
 
     /* Bytes: less than this is cleared by hand in less time than the system needs. */
     #define SYSTEM_ZERO_LEAST (32 * KIB)
@@ -23,7 +23,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = "provider meta pageheap slab".split()  # those whose constants are annotated so far
+LAYERS = "base provider meta pageheap slab heap".split()  # those whose constants have a unit and a reason
 UNITS = (
     "bytes; bytes a second; pages; units of 16 bytes; objects; slots; blocks; cells; lists; runs; slabs; magazines; segments; "
     "arenas; threads; calls; requests; frees; looks; purges; occasions; times; nanoseconds; one part in; parts of 64; "
@@ -38,6 +38,7 @@ DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+([A-Z]\w*)[ \t]+(\S.*)")
 ENUM = re.compile(r"\benum\s*\w*\s*\{(.*?)\}", re.DOTALL)
 MEMBER = re.compile(r"\s*([A-Z]\w*)\s*(?:=(.*))?", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])\d|\b[KMG]IB\b")
+ARITHMETIC = re.compile(r"(?:(?!__)[\w\s()+*/<>&|~-])*")
 CAST = re.compile(r"\((?:int|unsigned|size_t|uintptr_t|uint\d+_t)\)")
 
 
@@ -93,7 +94,7 @@ def defines_of(path, text):
         behind = COMMENT.search(match.group(2))
         value = COMMENT.sub("", match.group(2)).strip()
         after = text.find("\n", match.end()) + 1
-        if NUMBER.search(value):
+        if NUMBER.search(value) and ARITHMETIC.fullmatch(value):
             line = text.count("\n", 0, match.start()) + 1
             comments = [behind.group(0) if behind else None, group]
             yield Constant(path, line, match.group(1), value, [each for each in comments if each])
@@ -141,7 +142,7 @@ def all_values(root):
             text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", CAST.sub("", expressions[name])).replace("/", "//")
             names = set(re.findall(r"[A-Za-z_]\w*", text))
             known = {each: value_of(each, (*above, name)) for each in names}
-            if re.fullmatch(r"[\w\s()+*/<>&|~-]*", text) and None not in known.values():
+            if ARITHMETIC.fullmatch(text) and None not in known.values():
                 values[name] = eval(text, {"__builtins__": {}}, known)  # numbers and operators alone
         return values.get(name)
 

@@ -18,7 +18,11 @@
 
 #include "base/common.h"
 
-enum { BYTES_STEP = 16, BYTES_SHORT = 16 * BYTES_STEP };
+/* Layout: a store of 16 bytes. */
+enum { BYTES_STEP = 16 };
+
+/* Bytes: from more of them libc's wide stores gain more than the call of it costs. */
+enum { BYTES_SHORT = 16 * BYTES_STEP };
 
 /* The first and the last `half` bytes, where that is a constant. */
 static ALWAYS_INLINE void bytes_clear_ends(char *to, size_t bytes, size_t half)

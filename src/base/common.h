@@ -19,20 +19,21 @@
 /* Begins with a cache line. The fast paths were up to a tenth slower where they happened not to. */
 #define HOT __attribute__((aligned(64)))
 
+/* Layout: units of bytes. */
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 
-/* The page of the page map and of all spans: 4 KiB whatever the system's page size is, so that one
- * binary serves 4, 16 and 64 KiB kernels. What is asked of the system is rounded to its own pages
- * in platform/. */
+/* Layout: the page of the page map and of all spans, 4 KiB whatever the system's page size is, so
+ * that one binary serves 4, 16 and 64 KiB kernels. What is asked of the system is rounded to its
+ * own pages in platform/. */
 #define PAGE_SHIFT 12
 #define PAGE_BYTES ((size_t)1 << PAGE_SHIFT)
 
-/* malloc's guaranteed alignment: alignof(max_align_t) on both supported machines. */
+/* Layout: malloc's guaranteed alignment, alignof(max_align_t) on both supported machines. */
 #define MIN_ALIGN ((size_t)16)
 
-/* No request above this is tried: PTRDIFF_MAX, less what rounding up may add. */
+/* Layout: no request above this is tried, PTRDIFF_MAX less what rounding up may add. */
 #define MAX_REQUEST ((size_t)PTRDIFF_MAX - 64 * MIB)
 
 static inline size_t align_up(size_t value, size_t alignment)

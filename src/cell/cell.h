@@ -30,13 +30,17 @@
 #include "meta/page_map.h"
 #include "pageheap/page_heap.h"
 
+/* Layout: blocks are aligned to a unit, and a header lies before each. */
 #define CELL_UNIT ((size_t)16)
 #define CELL_HEADER ((size_t)8)
+
+/* Bytes: in a shorter span the end that no cell fits is a larger part. */
 #define CELL_SPAN_BYTES (1024 * KIB)
 
-/* The largest block that is a cell, in usable bytes. */
+/* Bytes: a larger block takes whole pages, of which it wastes 3 % at most. */
 #define CELL_MOST (128 * KIB - CELL_HEADER)
 
+/* Layout: of the lists by size. */
 enum {
     CELL_UNITS = (int)(CELL_SPAN_BYTES / CELL_UNIT), /* sizes are below this many units */
     CELL_LEAST_UNITS = 2,                            /* room for header, links and trailer */
@@ -50,7 +54,7 @@ enum {
     CELL_WORDS = CELL_LISTS / 64 + 1
 };
 
-/* CELL_END is a span's last header, of no units, behind which nothing is. */
+/* Layout: bit patterns far from each other. CELL_END is a span's last header, of no units. */
 enum cell_state { CELL_LIVE = 0x4c, CELL_CACHED = 0x43, CELL_FREE = 0x46, CELL_END = 0x45 };
 
 /* Stands 8 bytes before the block. Each field is a memory location of its own: `prev_free` belongs

@@ -21,6 +21,7 @@ struct cell_past {
     uint32_t since; /* the tick at which it became free */
 };
 
+/* Units of 16 bytes: whole pages inside of a smaller free cell are too few to be purged. */
 enum { CELL_AGED_UNITS = (int)(32 * KIB / CELL_UNIT) };
 
 static inline struct cell_past *cell_past(struct cell *cell)

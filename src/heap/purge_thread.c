@@ -10,13 +10,14 @@
 #include "platform/thread.h"
 #include "stats/event.h"
 
-/* It neither looks more often than this nor sleeps longer: what it waits for may come earlier than
- * it seemed. */
+/* Nanoseconds: it looks no more often, so that it takes no time that could be noticed. */
 #define SLEEP_LEAST ((uint64_t)10000000)
+
+/* Nanoseconds: it sleeps no longer, as what it waits for may come earlier than it seemed. */
 #define SLEEP_MOST ((uint64_t)1000000000)
 
-/* When a thread was refused, by a limit or a sandbox, another one is asked for after this time.
- * What it would do is done in the program's own calls meanwhile. */
+/* Nanoseconds: when a thread was refused, by a limit or a sandbox, another is asked for after this
+ * time. What it would do is done in the program's own calls meanwhile. */
 #define REFUSED_NANOSECONDS ((uint64_t)1000000000)
 
 static uint32_t running;

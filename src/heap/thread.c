@@ -9,7 +9,8 @@
 #include "platform/thread.h"
 #include "stats/stats.h"
 
-/* A thread gets a cache of a heap at this many slow calls. */
+/* Calls: that were slow before a thread gets a cache of a heap, which takes more than a kilobyte.
+ */
 enum { CALLS_BEFORE_CACHE = 24 };
 
 struct heap_cache {

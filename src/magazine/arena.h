@@ -28,6 +28,7 @@
 #include "magazine/depot.h"
 #include "slab/slab.h"
 
+/* Arenas: with more processors than this several share one, which is still seldom waited for. */
 enum { ARENAS_MOST = 64 };
 
 struct arena {
@@ -81,7 +82,12 @@ void arenas_empty_depots(struct arenas *arenas, size_t class);
 
 /* A program uses many sizes a few times only. A page for each of them is what makes small programs
  * large; so the first requests of the larger classes, where a page holds few objects, are cells. */
-enum { COLD_CLASS_LEAST = 17 /* above 256 bytes */, COLD_REQUESTS = 12 };
+
+/* Class: from this one on, above 256 bytes, a page holds few objects. */
+enum { COLD_CLASS_LEAST = 17 };
+
+/* Requests: so many of a class are cells, before a slab of its own is worth a page. */
+enum { COLD_REQUESTS = 12 };
 
 /* Whether a class is still so little asked for that a cell, packed among others, serves it better
  * than the first page of a slab of its own. Counts the request. */

@@ -217,7 +217,7 @@ static NOINLINE void flush_half(struct cache *cache, size_t class, struct magazi
     slabs_free(given, capacity - kept, "free");
 }
 
-/* What a magazine of a sparse class is: of 12 slots at most. */
+/* Log2: a magazine of a sparse class has 12 slots at most, as each object in it may keep a slab. */
 enum { SPARSE_LOG = 1 };
 
 /* Gives everything back, what others have handed over as well, and leaves a small magazine. */

@@ -22,6 +22,7 @@ struct heap_slot {
     uint32_t calls;      /* made without one */
 };
 
+/* Layout: of a thread's table of caches of other heaps. */
 enum { HEAP_SLOTS = 64 };
 
 extern const struct heap_slot heap_slots_none[HEAP_SLOTS];

@@ -5,18 +5,18 @@
 #include "magazine/cache_magazines.h"
 #include "meta/meta.h"
 
-/* What may wait at first, and what a thread that needs no more is left with. */
+/* Bytes: what may wait at first, and what a thread that needs no more is left with. */
 #define LIMIT_LEAST (64 * KIB)
 
-/* Cells are large: of what a program uses, a small part waits at most. An eighth and a
- * thirty-second were tried as well; see docs/decisions/0003-cells.md. */
+/* One part in: of the cells that a program uses, so much waits at most, since cells are large. More
+ * and less were tried; see docs/measurements/0003-cells.md. */
 enum { USED_PER_WAITING = 16 };
 
-/* So many times cells go back before less may wait. */
+/* Times: cells go back so often before less may wait, so that one quiet moment does not count. */
 enum { CALM_MOST = 4 };
 
-/* Where most cells are free, as after a peak, none wait: each may keep a whole span from going. In
- * less memory than this that is not looked at. */
+/* Bytes: in less memory nobody looks whether most cells are free. Where they are, as after a peak,
+ * none wait, for each may keep a whole span from going. */
 #define SPARSE_LEAST (4 * MIB)
 
 static bool quick_exists(const struct quick *quick)

@@ -8,7 +8,7 @@
 #include "magazine/cache.h"
 #include "options/options.h"
 
-/* What the magazines of all threads together may hold. */
+/* Bytes: the magazines of all threads together hold no more, however many threads there are. */
 #define HELD_BYTES_MOST (64 * MIB)
 
 /* A magazine without slots: empty and full. */

@@ -5,7 +5,7 @@
 
 #include "slab/slab.h"
 
-/* More magazines than this wait in no depot: their own memory is not free either. */
+/* Magazines: more wait in no depot, for their own memory is not free either. */
 enum { DEPOT_MAGAZINES_MOST = 160 };
 
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting)

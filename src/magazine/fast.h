@@ -44,9 +44,10 @@
 #include "base/bytes.h"
 #include "slab/size_class.h"
 
+/* Layout: one magazine for each class byte of the page map. */
 enum { CACHE_CLASSES = PAGE_MAP_OTHER_CELL + 1 };
 
-/* Words below this are marks, not objects. */
+/* Layout: words below this are marks, not objects. */
 #define MARK_LIMIT ((uintptr_t)4096)
 
 struct cache {
@@ -166,7 +167,7 @@ static ALWAYS_INLINE bool object_stays(size_t old_bytes, size_t bytes)
     return bytes <= old_bytes && (bytes > old_bytes / 2 || (old_bytes <= 64 && bytes != 0));
 }
 
-/* What grows to so many bytes may be a cell; see heap/resize.c. */
+/* Bytes: what grows to so many may be a cell; less is not worth a header (heap/resize.c). */
 enum { GROWN_LEAST = 257 };
 
 _Static_assert((int)GROWN_LEAST == (int)BYTES_SHORT + 1, "bytes_copy copies all below");

@@ -17,6 +17,8 @@ struct magazine {
     uintptr_t slots[];     /* mark, slots, mark */
 };
 
+/* Log2: magazines grow up to 124 slots; above, a call of the slow path is one of a hundred already.
+ */
 enum { MAGAZINE_LOG_MOST = 4, MAGAZINE_SLOTS_MOST = (8 << MAGAZINE_LOG_MOST) - 4 };
 
 static inline size_t magazine_capacity(unsigned log)

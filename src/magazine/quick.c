@@ -5,9 +5,12 @@
 
 #include "platform/check.h"
 
-/* Cells are given back so many at a time, under one lock if they are of one arena; of one list only
- * so many, then the hand moves on, or a size that is freed much would keep it for ever. */
-enum { BATCH = 32, OF_ONE_LIST = 8 };
+/* Cells: given back at a time, under one lock if they are of one arena. */
+enum { BATCH = 32 };
+
+/* Cells: of one list at a time; then the hand moves on, or a size that is freed much would keep it.
+ */
+enum { OF_ONE_LIST = 8 };
 
 const struct quick quick_none;
 

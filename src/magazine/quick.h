@@ -31,16 +31,18 @@
 #include "base/peek.h"
 #include "cell/cell.h"
 
+/* Layout: of the lists by size. */
 enum {
     QUICK_FIRST_LOG = 6, /* of 64 units, 1 KiB: the least cell of the first list */
     QUICK_STEP_LOG = 5,  /* log of the lists in a doubling */
     QUICK_LISTS = (7 << QUICK_STEP_LOG) + 1,
     QUICK_WORDS = QUICK_LISTS / 64 + 2, /* one more than it needs: a window reads two */
-    QUICK_WINDOW = 8
+    QUICK_WINDOW =
+        8 /* Lists: a request looks through so many, so it takes a quarter too much at most */
 };
 
-/* An entry, of the table and in a cell, holds a cell's address, and its units in the upper 16 bits,
- * where addresses have none; 0 is the end. */
+/* Layout: an entry, of the table and in a cell, holds a cell's address, and its units in the upper
+ * 16 bits, where addresses have none; 0 is the end. */
 enum { QUICK_UNITS_SHIFT = 48 };
 
 struct quick {

@@ -24,6 +24,8 @@ GOOD = """\
 #define ASK_LEAST (32 * KIB)
 
 #define WITHOUT_A_NUMBER OTHER
+#define ATTRIBUTE __attribute__((aligned(64)))
+#define ADDRESS (&table[1])
 
 /* Calls: the first ones tell nothing,
  * as a longer comment says too. */
@@ -64,7 +66,7 @@ class Constants(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.root = Path(place.name)
         (self.root / "docs").mkdir()
-        self.write("src/base/common.h", "#define KIB ((size_t)1024)\n")
+        self.write("src/base/common.h", "/* Layout: a unit. */\n#define KIB ((size_t)1024)\n")
         self.write("src/slab/a.h", GOOD)
 
     def write(self, name, text):
