@@ -32,7 +32,7 @@ struct snug_mallinfo snug_mallinfo2(void)
 {
     struct heap_totals totals = heap_totals();
     size_t cells_idle = totals.cells_free + totals.cells_cached;
-    size_t small_idle = totals.small_free + totals.small_waiting + totals.small_cached;
+    size_t small_idle = totals.small_free + totals.small_depots + totals.small_cached;
     size_t idle = small_idle + cells_idle + totals.dirty + totals.clean;
     idle = size_min(idle, totals.segments);
     return (struct snug_mallinfo){

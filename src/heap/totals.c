@@ -30,11 +30,11 @@ struct class_totals heap_class_totals_of(struct peek *peek, const struct heap *h
     struct class_totals totals = {.slabs = objects.slabs,
                                   .total = objects.total,
                                   .free = objects.free,
-                                  .waiting = objects.waiting};
+                                  .depots = objects.waiting};
     const struct cache *cache = first_cache(peek, heap);
     for (; cache != NULL; cache = PEEK(peek, cache->next))
         totals.cached += cache_count(peek, cache, class);
-    totals.live = rest_of(totals.total, totals.free + totals.waiting + totals.cached);
+    totals.live = rest_of(totals.total, totals.free + totals.depots + totals.cached);
     return totals;
 }
 
@@ -49,9 +49,9 @@ static void add_class(struct peek *peek, const struct heap *heap, struct heap_to
     totals->small_live += objects->live * bytes;
     totals->small_live_count += objects->live;
     totals->small_free += objects->free * bytes;
-    totals->small_waiting += objects->waiting * bytes;
+    totals->small_depots += objects->depots * bytes;
     totals->small_cached += objects->cached * bytes;
-    totals->small_free_count += objects->free + objects->waiting + objects->cached;
+    totals->small_free_count += objects->free + objects->depots + objects->cached;
 }
 
 static void add_cells(struct peek *peek, const struct heap *heap, struct heap_totals *totals)
@@ -80,7 +80,7 @@ static void add_spans(struct peek *peek, const struct page_heap *page_heap,
 {
     size_t cached = PEEK(peek, page_heap->cache.pages),
            dirty = PEEK(peek, page_heap->cache.dirty_pages);
-    totals->waiting = cached << PAGE_SHIFT;
+    totals->segment_cache = cached << PAGE_SHIFT;
     totals->segments = (PEEK(peek, page_heap->segment_pages) + cached) << PAGE_SHIFT;
     totals->dirty = (PEEK(peek, page_heap->dirty.pages) + dirty) << PAGE_SHIFT;
     totals->clean = (PEEK(peek, page_heap->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;

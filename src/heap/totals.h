@@ -10,22 +10,22 @@
 
 /* Bytes where nothing else is said. The parts add up:
  *   segments == slabs + cells + large + dirty + clean
- *   slabs == small_live + small_free + small_waiting + small_cached + slabs_waste
+ *   slabs == small_live + small_free + small_depots + small_cached + slabs_waste
  *   cells == cells_live + cells_free + cells_cached + cells_waste */
 struct heap_totals {
-    size_t segments; /* taken from the provider for all but huge blocks */
-    size_t slabs;    /* pages of slabs */
-    size_t cells;    /* pages of cell spans */
-    size_t large;    /* pages of large blocks */
-    size_t dirty;    /* free pages that still occupy memory */
-    size_t clean;    /* free pages that do not */
-    size_t waiting;  /* of the last two, in the cache of empty segments */
-    size_t huge;     /* mappings of huge blocks */
+    size_t segments;      /* taken from the provider for all but huge blocks */
+    size_t slabs;         /* pages of slabs */
+    size_t cells;         /* pages of cell spans */
+    size_t large;         /* pages of large blocks */
+    size_t dirty;         /* free pages that still occupy memory */
+    size_t clean;         /* free pages that do not */
+    size_t segment_cache; /* of the last two, in the cache of empty segments */
+    size_t huge;          /* mappings of huge blocks */
 
     size_t small_live; /* objects handed out */
     size_t small_live_count;
     size_t small_free;       /* objects free in slabs */
-    size_t small_waiting;    /* objects in depots */
+    size_t small_depots;     /* objects in depots */
     size_t small_cached;     /* objects in the magazines of all threads */
     size_t small_free_count; /* number of objects in the last three */
     size_t slabs_waste;      /* ends of slabs, where no object fits */
@@ -50,14 +50,14 @@ struct heap_totals {
     size_t used_peak;   /* slabs, cells, large and huge */
 };
 
-/* One class, numbers of objects: total == live + cached + waiting + free. */
+/* One class, numbers of objects: total == live + cached + depots + free. */
 struct class_totals {
     size_t slabs;
     size_t total;
     size_t live;
-    size_t cached;  /* in magazines */
-    size_t waiting; /* in depots */
-    size_t free;    /* in slabs */
+    size_t cached; /* in magazines */
+    size_t depots; /* objects in them */
+    size_t free;   /* in slabs */
 };
 
 struct class_totals heap_class_totals_of(struct peek *peek, const struct heap *heap, size_t class);

@@ -43,7 +43,7 @@ static void add_class(struct writer *writer, const struct values *values, size_t
     add_member(writer, first ? "{" : ",{", "size", class_bytes(class));
     add_member(writer, ",", "live", of->live);
     add_member(writer, ",", "magazines", of->cached);
-    add_member(writer, ",", "depots", of->waiting);
+    add_member(writer, ",", "depots", of->depots);
     add_member(writer, ",", "free", of->free);
     add_member(writer, ",", "slabs", of->slabs);
     text_add(writer_room(writer), "}");

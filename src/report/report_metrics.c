@@ -87,7 +87,7 @@ static void add_classes(struct writer *writer, const struct values *values)
             continue;
         add_class(writer, class, "live", of->live);
         add_class(writer, class, "magazines", of->cached);
-        add_class(writer, class, "depots", of->waiting);
+        add_class(writer, class, "depots", of->depots);
         add_class(writer, class, "free", of->free);
     }
 }

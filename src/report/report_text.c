@@ -258,7 +258,7 @@ static void add_class(struct writer *writer, size_t class, const struct class_to
     text_add_column(text, class_bytes(class), 7);
     text_add_count(text, objects->live, 13);
     text_add_count(text, objects->cached, 13);
-    text_add_count(text, objects->waiting, 13);
+    text_add_count(text, objects->depots, 13);
     text_add_count(text, objects->free, 13);
     text_add_count(text, objects->slabs, 13);
     text_add(text, "\n");

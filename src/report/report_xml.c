@@ -7,7 +7,7 @@
 /* The lines that stand once for the heap and once for the whole. */
 static void write_totals(FILE *stream, const struct heap_totals *totals)
 {
-    size_t small = totals->small_free + totals->small_waiting + totals->small_cached;
+    size_t small = totals->small_free + totals->small_depots + totals->small_cached;
     size_t rest = totals->dirty + totals->clean + totals->cells_free + totals->cells_cached;
     size_t mapped = totals->segments + totals->huge;
     fprintf(stream,
@@ -24,7 +24,7 @@ static void write_totals(FILE *stream, const struct heap_totals *totals)
 
 static void write_class(FILE *stream, size_t class, const struct class_totals *objects)
 {
-    size_t count = objects->free + objects->waiting + objects->cached;
+    size_t count = objects->free + objects->depots + objects->cached;
     if (count != 0)
         fprintf(stream, "<size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n",
                 class_bytes(class - 1) + 1, class_bytes(class), count * class_bytes(class), count);

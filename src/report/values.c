@@ -22,14 +22,14 @@ static void set_memory(struct values *values, const struct heap_totals *totals)
     values->waste = totals->slabs_waste + totals->cells_waste;
     values->cached_small = totals->small_cached;
     values->cached_cells = totals->cells_cached;
-    values->depots = totals->small_waiting;
+    values->depots = totals->small_depots;
     values->free_slabs = totals->small_free;
     values->free_cells = totals->cells_free;
     values->purge_pending = totals->dirty;
     values->free_clean = totals->clean;
     values->metadata = totals->meta_mapped;
     values->metadata_used = totals->meta_used;
-    values->segment_cache = totals->waiting;
+    values->segment_cache = totals->segment_cache;
     values->mapped_peak = totals->mapped_peak;
     values->used_peak = totals->used_peak;
     values->blocks_small = totals->small_live_count;

@@ -42,10 +42,10 @@ static void count_block(struct live *live, const struct block *block)
 static void class_check(size_t class, size_t live)
 {
     struct class_totals totals = heap_class_totals(class);
-    EXPECT(totals.total == live + totals.free + totals.waiting + totals.cached,
+    EXPECT(totals.total == live + totals.free + totals.depots + totals.cached,
            "accounts of class %zu (%zu bytes): %zu objects in %zu slabs, but %zu live + %zu free + "
            "%zu waiting + %zu cached",
-           class, class_bytes(class), totals.total, totals.slabs, live, totals.free, totals.waiting,
+           class, class_bytes(class), totals.total, totals.slabs, live, totals.free, totals.depots,
            totals.cached);
 }
 
@@ -78,7 +78,7 @@ static void whole_check(const struct live *live)
            "%zu dirty + %zu clean",
            totals.segments, totals.slabs, totals.cells, totals.large, totals.dirty, totals.clean);
     size_t objects =
-        totals.small_live + totals.small_free + totals.small_waiting + totals.small_cached;
+        totals.small_live + totals.small_free + totals.small_depots + totals.small_cached;
     EXPECT(totals.slabs == objects + totals.slabs_waste,
            "accounts of slabs: %zu bytes of objects and %zu of waste in %zu of slabs", objects,
            totals.slabs_waste, totals.slabs);

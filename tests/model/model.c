@@ -255,9 +255,9 @@ static void do_trim(void)
     model.size = keep;
     snug_malloc_trim(keep);
     struct heap_totals totals = heap_totals();
-    EXPECT(totals.small_cached == 0 && totals.small_waiting == 0,
+    EXPECT(totals.small_cached == 0 && totals.small_depots == 0,
            "after a trim %zu bytes are cached and %zu waiting", totals.small_cached,
-           totals.small_waiting);
+           totals.small_depots);
     if (getauxval(AT_PAGESZ) == PAGE_BYTES && PURGES)
         EXPECT(totals.dirty <= keep, "after a trim %zu bytes are dirty", totals.dirty);
 }

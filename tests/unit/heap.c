@@ -302,7 +302,7 @@ TEST(errno_is_kept_by_frees)
 
 static size_t idle_of(const struct heap_totals *totals)
 {
-    return totals->small_free + totals->small_waiting + totals->small_cached;
+    return totals->small_free + totals->small_depots + totals->small_cached;
 }
 
 static void assert_totals_add_up(void)
@@ -312,13 +312,13 @@ static void assert_totals_add_up(void)
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct class_totals objects = class_totals(class);
         assert_int_equal(objects.total,
-                         objects.live + objects.cached + objects.waiting + objects.free);
+                         objects.live + objects.cached + objects.depots + objects.free);
         free += objects.free * class_bytes(class);
-        waiting += objects.waiting * class_bytes(class);
+        waiting += objects.depots * class_bytes(class);
         cached += objects.cached * class_bytes(class);
     }
     assert_int_equal(totals.small_free, free);
-    assert_int_equal(totals.small_waiting, waiting);
+    assert_int_equal(totals.small_depots, waiting);
     assert_int_equal(totals.small_cached, cached);
     assert_int_equal(totals.segments,
                      totals.slabs + totals.cells + totals.large + totals.dirty + totals.clean);
@@ -359,7 +359,7 @@ TEST(totals_follow_what_is_taken)
         heap_free(huge[i]);
     assert_totals_add_up();
     totals = heap_totals();
-    assert_true(totals.small_waiting > 0);
+    assert_true(totals.small_depots > 0);
     assert_int_equal(totals.small_live, before.small_live);
     assert_int_equal(totals.cells_live, before.cells_live);
     assert_int_equal(totals.large, before.large);
@@ -386,7 +386,7 @@ TEST(a_trim_gives_free_memory_back)
     assert_true(heap_trim(0) > 0);
     struct heap_totals totals = heap_totals();
     assert_int_equal(totals.dirty, 0);
-    assert_int_equal(totals.small_cached + totals.small_waiting + totals.cells_cached, 0);
+    assert_int_equal(totals.small_cached + totals.small_depots + totals.cells_cached, 0);
     assert_int_equal(totals.small_live, 0);
     assert_int_equal(totals.slabs + totals.cells + totals.large, 0);
     assert_int_equal(totals.segments, 0);

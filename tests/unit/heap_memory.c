@@ -315,15 +315,15 @@ TEST(what_other_heaps_keep_is_given_up_for_the_limit)
         memset(blocks[i] = heap_alloc(3 * MIB), 1, 3 * MIB);
     for (size_t i = 0; i < 8; i++)
         heap_free(blocks[i]);
-    size_t kept = heap_totals().waiting;
+    size_t kept = heap_totals().segment_cache;
     assert_true(kept >= 20 * MIB);
     struct heap *bounded = make((struct heap_settings){.quota = MIB});
     assert_null(heap_alloc_in(bounded, 2 * MIB));
-    assert_int_equal(heap_totals().waiting, kept);
+    assert_int_equal(heap_totals().segment_cache, kept);
     options.limit = COUNTED(map_bytes) - COUNTED(unmap_bytes) + 8 * MIB;
     struct heap *heap = make((struct heap_settings){0});
     assert_non_null(heap_alloc_in(heap, 16 * MIB));
-    assert_int_equal(heap_totals().waiting, 0);
+    assert_int_equal(heap_totals().segment_cache, 0);
     /* And the other way round. */
     heap_clear(heap);
     assert_non_null(blocks[0] = heap_alloc(20 * MIB));

@@ -417,7 +417,7 @@ TEST(the_xml_has_the_totals)
     char *text = xml();
     size_t mapped = totals.segments + totals.huge;
     assert_int_equal(size_of_last(text, "<total type=\"fast\""),
-                     totals.small_free + totals.small_waiting + totals.small_cached);
+                     totals.small_free + totals.small_depots + totals.small_cached);
     assert_int_equal(size_of_last(text, "<total type=\"rest\""),
                      totals.dirty + totals.clean + totals.cells_free + totals.cells_cached);
     assert_int_equal(size_of_last(text, "<total type=\"mmap\""), totals.huge);
@@ -431,7 +431,7 @@ TEST(the_xml_has_the_totals)
         sum += total;
         free_count += count;
     }
-    assert_int_equal(sum, totals.small_free + totals.small_waiting + totals.small_cached);
+    assert_int_equal(sum, totals.small_free + totals.small_depots + totals.small_cached);
     assert_int_equal(free_count, totals.small_free_count);
     free(text);
 }

@@ -116,7 +116,7 @@ bool outside_class(const struct values *values, size_t class, uint64_t *size, ui
     const struct class_totals *of = &values->classes[class];
     *size = class_bytes(class);
     *live = of->live;
-    *idle = of->free + of->waiting + of->cached;
+    *idle = of->free + of->depots + of->cached;
     return true;
 }
 
