@@ -20,6 +20,10 @@ extern "C" {
 #include "workload.h"
 }
 
+/* Some compilers declare these only if they are told to call them. */
+void operator delete(void *block, std::size_t size) noexcept;
+void operator delete(void *block, std::size_t size, std::align_val_t alignment) noexcept;
+
 namespace
 {
 
