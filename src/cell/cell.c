@@ -18,9 +18,6 @@
 #include "platform/check.h"
 #include "stats/stats.h"
 
-/* The clock of purging: one tick at every so many blocks given back. */
-enum { GIVES_PER_TICK = 4096 };
-
 /* A remainder must be able to serve the smallest request that is a cell. */
 enum { SPLIT_LEAST_UNITS = 16 };
 
@@ -33,6 +30,8 @@ bool cells_init(struct cells *cells, struct page_heap *page_heap)
         return false;
     lock_init(&cells->lock, RANK_CELLS);
     cells->split_least = SPLIT_LEAST_UNITS;
+    retention_init(&cells->retention, RETENTION_PAGE_PRICE);
+    cells->look_step = page_heap_base(page_heap);
     /* release: who sees the cells in use sees them whole */
     __atomic_store_n(&cells->page_heap, page_heap, __ATOMIC_RELEASE);
     return true;
@@ -49,9 +48,10 @@ void cells_clear(struct cells *cells)
     GAUGE_SET(cells->span_count, 0);
     GAUGE_SET(cells->free_units, 0);
     GAUGE_SET(cells->given, cells->taken);
-    cells->gives = 0;
     cells->aged_units = 0;
     cells->gone_pages = 0;
+    cells->kept_told = 0;
+    cells->idle_told = 0;
 }
 
 /* ---- Misuse ---- */
@@ -138,7 +138,7 @@ static inline void cell_clear(const struct cells *cells, struct cell *cell, size
         cell_past(cell)->units = (uint16_t)former;
     if (units >= CELL_AGED_UNITS) {
         cell_past(cell)->gone = 0;
-        cell_past(cell)->since = cells->ticks;
+        cell_past(cell)->since = cells->looks;
     }
 }
 
@@ -249,6 +249,7 @@ static bool span_new(struct cells *cells)
     cells->fresh_is_zero = span->zero;
     cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
     cells_count_free(cells, CELL_UNITS - 1, 0);
+    cells_tell(cells);
     COUNT(cell_spans_made, 1);
     return true;
 }
@@ -412,29 +413,13 @@ static inline struct misuse free_locked(struct cells *cells, struct span *span, 
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
-/* A peak that is freed in few large blocks must not wait for many more: there is a tick at every so
- * many bytes as well. */
-static bool much_was_freed(const struct cells *cells)
-{
-    size_t kept = cells_kept_pages(cells);
-    size_t bytes = (kept - size_min(kept, cells->kept_least)) << PAGE_SHIFT;
-    return bytes > options.dirty && bytes > cells_used_bytes(cells) / 8;
-}
-
-/* Call before something is freed: the extremes are just before. */
+/* Call before something is freed, under the lock: the extremes are just before. */
 static inline void note_extremes(struct cells *cells)
 {
     size_t used = cells->span_count * CELL_UNITS - cells->free_units;
-    cells->kept_least = size_min(cells->kept_least, cells_kept_pages(cells));
-    cells->used_most = size_max(cells->used_most, used);
-}
-
-/* The lock must be held. */
-static void tick(struct cells *cells, size_t gives)
-{
-    cells->gives += gives;
-    if (UNLIKELY(cells->gives >= GIVES_PER_TICK || much_was_freed(cells)))
-        cells_tick(cells);
+    size_t kept = cells_kept_pages(cells);
+    cells->kept_least = size_min(cells->kept_least, kept);
+    retention_see(&cells->retention, kept, used * CELL_UNIT >> PAGE_SHIFT);
 }
 
 void cells_free(const uintptr_t *blocks, size_t count)
@@ -461,7 +446,8 @@ void cells_free(const uintptr_t *blocks, size_t count)
         }
     }
     if (locked != NULL) {
-        tick(locked, count);
+        if (UNLIKELY(cells_kept_pages(locked) > locked->kept_least + locked->look_step))
+            cells_look(locked);
         lock_release(&locked->lock);
     }
 }

@@ -72,10 +72,11 @@ struct cells {
     struct lock lock;
     uint32_t split_least; /* units, at least 2: smaller remainders are not split off */
     struct page_heap *page_heap;
-    uint32_t ticks;             /* of purging */
-    uint32_t gives;             /* since the last tick */
-    size_t kept_least;          /* the least of cells_kept_pages since then, */
-    size_t used_most;           /* and the most units in use */
+    uint32_t looks;             /* at what is kept: at each tick, and in a free (cell_purge.c) */
+    size_t look_step;           /* when that many pages, the base of the heap, were freed, */
+    size_t kept_least;          /* counted from the least of cells_kept_pages since the last */
+    size_t kept_told;           /* what the page heap was told of them, */
+    size_t idle_told;           /* and of all free pages, gone ones too */
     size_t aged_units;          /* == sum over the lists of CELL_AGED_UNITS and more, */
     size_t gone_pages;          /* and of cell_gone over the same cells */
     struct retention retention; /* how many free pages are worth keeping */
@@ -118,9 +119,13 @@ bool cell_resize(uintptr_t block, size_t bytes, size_t wish);
  * header only, unless that is wrong. */
 struct misuse cell_misuse(uintptr_t block);
 
-/* Gives back the whole pages inside of large free cells that have been free for two ticks or more,
+/* Gives back the whole pages inside of large free cells that have been free for two looks or more,
  * or, with `all`, of all. Returns the bytes. (cell_purge.c) */
 size_t cells_purge(struct cells *cells, bool all);
+
+/* Part of the heap's tick: ends the epoch if it is over, and looks at what is kept. (cell_purge.c)
+ */
+void cells_tick(struct cells *cells);
 
 /* Calls `visit` with every live cell of a span until it returns false; false if it did. Nobody else
  * may use the heap meanwhile. (cell_visit.c) */

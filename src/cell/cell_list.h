@@ -18,7 +18,7 @@ struct free_links {
 struct cell_past {
     uint16_t units; /* of the block that was here, for what is said about a second free; 0: none */
     uint8_t gone;   /* pages that are not in memory; this and below: from CELL_AGED_UNITS on */
-    uint32_t since; /* the tick at which it became free */
+    uint32_t since; /* cells->looks when it became free */
 };
 
 /* Units of 16 bytes: whole pages inside of a smaller free cell are too few to be purged. */
@@ -136,9 +136,11 @@ void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages);
 void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
                        size_t gone);
 
-/* Call at every so many frees: ends what is to be ended, and gives back what is not worth keeping.
- */
-void cells_tick(struct cells *cells);
+/* Looks at what is kept, and gives back what is not worth keeping. */
+void cells_look(struct cells *cells);
+
+/* Says to the page heap what is free in these cells' spans, and what of it is kept. */
+void cells_tell(struct cells *cells);
 
 /* The smallest free cell of at least `units`, or NULL. Above the sizes that have lists of their own
  * it may be a thirty-second larger than the smallest. */

@@ -40,7 +40,7 @@ static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum purge_s
 {
     uintptr_t start;
     size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
-    if (pages <= gone || !(how == ALL || cells->ticks - cell_past(cell)->since >= 2))
+    if (pages <= gone || !(how == ALL || cells->looks - cell_past(cell)->since >= 2))
         return 0;
     const struct span *span = span_of((uintptr_t)cell);
     if (span_has_huge_pages(span)) {
@@ -102,26 +102,59 @@ void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, siz
         cell_set_gone(cells, rest, gone - missed);
 }
 
-void cells_tick(struct cells *cells)
+/* What may be kept without having been learned. */
+static size_t base_pages(const struct cells *cells)
+{
+    return page_heap_base_of_cells(cells->page_heap, cells->kept_told);
+}
+
+static size_t used_pages(const struct cells *cells)
+{
+    return cells_used_bytes(cells) >> PAGE_SHIFT;
+}
+
+void cells_tell(struct cells *cells)
+{
+    size_t kept = cells_kept_pages(cells), idle = units_to_pages(cells->free_units);
+    page_heap_note_cells(cells->page_heap, kept - cells->kept_told, idle - cells->idle_told);
+    cells->kept_told = kept;
+    cells->idle_told = idle;
+}
+
+/* Asks for a tick by which what is kept now will be too old. */
+static void ask_tick(struct cells *cells, size_t base)
+{
+    size_t kept = cells_kept_pages(cells);
+    if (kept > base && options.purge_delay != DELAY_NEVER)
+        page_heap_ask_tick(cells->page_heap, retention_due(&cells->retention, kept, base));
+}
+
+void cells_look(struct cells *cells)
 {
     struct retention *retention = &cells->retention;
-    uint64_t now = cells->page_heap->now();
-    size_t kept = cells_kept_pages(cells);
-    size_t used = cells_used_bytes(cells) >> PAGE_SHIFT;
-    size_t base = size_max(options.dirty >> PAGE_SHIFT, used / 8);
-    retention_see(retention, size_min(kept, cells->kept_least), units_to_pages(cells->used_most));
-    retention_tick(retention, kept, base, used, now);
-    cells->gives = 0;
-    cells->ticks++;
-    size_t bound = retention_bound(retention, base, used);
+    cells_tell(cells);
+    size_t kept = cells_kept_pages(cells), base = base_pages(cells);
+    size_t bound = retention_bound(retention, base, used_pages(cells));
+    cells->looks++;
+    cells->look_step = page_heap_base(cells->page_heap);
     if (kept > bound) {
         /* A part of a huge page that is free now may well be in use, or free as a whole with its
          * span, soon. Not so when there are that many. */
         size_t purged =
             purge_idle(cells, kept > 2 * bound ? IDLE : IDLE_APART, bound - size_min(bound, base));
         if (purged != 0)
-            retention_released(retention, purged, now);
+            retention_released(retention, purged, cells->page_heap->now());
     }
     cells->kept_least = cells_kept_pages(cells);
-    cells->used_most = 0;
+    cells_tell(cells);
+    ask_tick(cells, base);
+}
+
+void cells_tick(struct cells *cells)
+{
+    lock_acquire(&cells->lock);
+    retention_tick(&cells->retention, cells_kept_pages(cells), base_pages(cells), used_pages(cells),
+                   cells->page_heap->now());
+    cells_look(cells);
+    lock_release(&cells->lock);
 }

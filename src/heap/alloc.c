@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "heap/reclaim.h"
+#include "heap/tick.h"
 #include "heap/user_heaps.h"
 #include "pageheap/block_zero.h"
-#include "stats/event.h"
 #include "stats/stats.h"
 
 /* ---- Taking ---- */
@@ -158,7 +158,7 @@ void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size
 void *heap_alloc_with(struct heap *heap, struct cache *cache, size_t bytes)
 {
     size_t dirty;
-    events_poll();
+    heap_poll(heap);
     return take(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
 }
 
@@ -170,7 +170,7 @@ void *heap_alloc_in(struct heap *heap, size_t bytes)
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     size_t dirty;
-    events_poll();
+    heap_poll(heap);
     void *block = block_alloc(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
     if (block == NULL || dirty == 0)
         return block;
@@ -186,7 +186,7 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t dirty;
-    events_poll();
+    heap_poll(heap);
     return block_alloc(heap, heap_cache(heap), alignment, bytes, &dirty);
 }
 
@@ -343,7 +343,7 @@ void heap_free_of(struct heap *only, void *block, size_t byte)
     if (block == NULL)
         return;
     int error = errno; /* of the program; libc may write it when a thread gets its cache */
-    events_poll();
+    heap_poll(only == NULL ? &heap_default : only);
     uintptr_t address = (uintptr_t)block;
     if (byte != 0 && byte < PAGE_MAP_CELL && only == NULL)
         free_small(&heap_default, heap_cache(&heap_default), address, byte);

@@ -5,10 +5,9 @@
 
 #include <errno.h>
 
-#include "heap/heap.h"
+#include "heap/tick.h"
 #include "options/options.h"
 #include "platform/thread.h"
-#include "stats/event.h"
 
 /* Nanoseconds: it looks no more often, so that it takes no time that could be noticed. */
 #define SLEEP_LEAST ((uint64_t)10000000)
@@ -42,9 +41,7 @@ static void *run(void *argument)
             uint64_t now = page_heap->now();
             uint64_t left = due > now ? due - now : 0;
             os_sleep(left < SLEEP_LEAST ? SLEEP_LEAST : left > SLEEP_MOST ? SLEEP_MOST : left);
-            if (page_heap_tick_is_due(page_heap))
-                page_heap_tick(page_heap);
-            events_poll(); /* what others ask for, in a program that sleeps itself */
+            heap_poll(&heap_default); /* and what others ask for, in a program that sleeps itself */
         }
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
         /* If there is something again, and nobody has started another one meanwhile. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "heap/alloc.h"
-#include "stats/event.h"
+#include "heap/tick.h"
 
 /* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
  * moves is joined; slabs of one class after the other, each half empty as the blocks move on, came
@@ -58,8 +58,8 @@ static bool shrinks_in_place(size_t old_bytes, size_t bytes)
 
 void *heap_resize(void *block, size_t bytes)
 {
-    events_poll();
     struct place place = place_of((uintptr_t)block, page_map_class((uintptr_t)block));
+    heap_poll(place.heap);
     size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
     if (old_bytes == 0 || bytes > MAX_REQUEST)
         return NULL;

@@ -12,9 +12,6 @@
 /* A class with less memory than this is not called sparse. */
 #define SPARSE_CLASS_LEAST (64 * KIB)
 
-/* At every so many new slabs of an arena, its depots are looked at. */
-enum { GROWTHS_PER_LOOK = 16 };
-
 /* A class that grows has this part of its objects put into the depot, in at most so many magazines,
  * all of the size that a thread asks with. */
 enum { STOCK_PART = 64, STOCK_MOST = 16 };
@@ -116,16 +113,8 @@ static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
 
 /* ---- Depots ---- */
 
-/* Nobody else looks at what was kept for a demand that has ended: see page_heap_tick. */
-static inline void tick_if_due(struct arenas *arenas)
-{
-    if (page_heap_tick_is_due(arenas->page_heap))
-        page_heap_tick(arenas->page_heap);
-}
-
 struct magazine *arenas_get_full(struct arenas *arenas, size_t class)
 {
-    tick_if_due(arenas);
     struct arena_class *here = arena_class(arenas, arena_here(arenas), class);
     struct magazine *magazine = depot_get(&here->depot);
     for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
@@ -168,7 +157,6 @@ void arenas_empty_depots(struct arenas *arenas, size_t class)
 
 bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine)
 {
-    tick_if_due(arenas);
     struct arena *arena = arena_here(arenas);
     struct depot *depot = &arena_class(arenas, arena, class)->depot;
     size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
@@ -185,11 +173,25 @@ bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magaz
 /* Gives back what nobody needed since the last look. */
 static void depots_look(struct arena *arena)
 {
+    __atomic_store_n(&arena->grown, 0, __ATOMIC_RELAXED);
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct arena_class *at = &arena->classes[class];
         if (__atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) != NULL)
             depot_look(&at->depot);
     }
+}
+
+/* Call before a slab of a class is made. Idle objects cost when memory grows, so the depots' epochs
+ * are of fresh memory, not of time: one ends when as much was taken as waits, or a 16th of the
+ * heap's base if that is more: a look goes through all classes. */
+static void depots_look_at_growth(struct arenas *arenas, struct arena *arena, size_t class)
+{
+    size_t fresh = class_slab_pages(arenas->page_heap->compact, class) << PAGE_SHIFT;
+    /* relaxed: how often, not when exactly */
+    size_t waiting = __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED);
+    size_t epoch = size_max(waiting, (page_heap_base(arenas->page_heap) << PAGE_SHIFT) / 16);
+    if (__atomic_add_fetch(&arena->grown, fresh, __ATOMIC_RELAXED) >= epoch)
+        depots_look(arena);
 }
 
 /* ---- Taking from slabs ---- */
@@ -271,9 +273,7 @@ static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
     }
     if (taken != 0)
         return taken;
-    /* relaxed: how often, not when exactly */
-    if (__atomic_add_fetch(&arena->growths, 1, __ATOMIC_RELAXED) % GROWTHS_PER_LOOK == 0)
-        depots_look(arena);
+    depots_look_at_growth(arenas, arena, here->bin.class);
     taken = bin_alloc(&here->bin, objects, count, true);
     if (taken == 0)
         return alloc_from_others(arenas, here, objects, count, true);
@@ -337,7 +337,6 @@ void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
                         struct misuse *misuse, size_t *dirty)
 {
     misuse->kind = MISUSE_NONE;
-    tick_if_due(arenas);
     struct cells *here = arena_cells(arenas, arena_here(arenas));
     if (UNLIKELY(here == NULL))
         return alloc_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse, dirty);
@@ -365,6 +364,17 @@ struct cells_use arenas_cells_use(const struct arenas *arenas)
 }
 
 /* ---- All of them ---- */
+
+void arenas_tick(struct arenas *arenas)
+{
+    for (unsigned i = 0; i < arenas->count; i++) {
+        struct cells *cells = arena_cells_if_used(arenas, i);
+        if (cells != NULL)
+            cells_tick(cells);
+        if (arena_at(arenas, i) != NULL)
+            depots_look(arena_at(arenas, i));
+    }
+}
 
 size_t arenas_trim(struct arenas *arenas)
 {

@@ -9,8 +9,8 @@
  * The depot: full magazines wait here for any thread. Handing one over or taking one is O(1), so
  * threads that only free and threads that only allocate exchange objects without touching slabs.
  * A depot is bounded in bytes, all depots of an arena together are, and what nobody took between
- * two looks goes back to the slabs; the looks are taken when fresh memory is about to be used,
- * which is when idle objects cost.
+ * two looks goes back to the slabs; they are looked at when fresh memory is about to be used, which
+ * is when idle objects cost, and at each tick of the heap.
  *
  * A thread that finds neither a full magazine nor a free object makes more than one slab: it fills
  * a few magazines for the depot as well, as many as make a 64th of what the class has, so that the
@@ -32,8 +32,8 @@
 enum { ARENAS_MOST = 64 };
 
 struct arena {
-    uint32_t growths; /* slabs made; every so often a look at the depots */
-    size_t waiting;   /* == sum over the depots of objects * class_bytes */
+    size_t grown;   /* bytes of slabs made since the last look at the depots */
+    size_t waiting; /* == sum over the depots of objects * class_bytes */
     struct arena_class {
         struct bin bin;
         struct depot depot;
@@ -119,6 +119,9 @@ static inline bool arenas_end_orphans_once(struct arenas *arenas)
     end(arenas);
     return true;
 }
+
+/* Their part of the heap's tick: cells and depots give back what nobody needs. */
+void arenas_tick(struct arenas *arenas);
 
 /* Empties all depots into the slabs, gives empty slabs back, and the pages inside of free
  * cells. Returns the bytes of the latter. */

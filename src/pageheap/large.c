@@ -149,8 +149,6 @@ void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, s
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     bytes = size_max(bytes, 1);
-    if (page_heap_tick_is_due(page_heap))
-        page_heap_tick(page_heap);
     COUNT(large_taken_bytes, bytes);
     if (bytes + alignment - PAGE_BYTES > large_most(page_heap))
         return huge_alloc(page_heap, bytes, alignment, dirty);
@@ -161,8 +159,6 @@ void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty
 {
     if (bytes <= GROWN_MOST || bytes > large_most(page_heap) || page_heap->compact)
         return large_alloc(page_heap, bytes, PAGE_BYTES, dirty);
-    if (page_heap_tick_is_due(page_heap))
-        page_heap_tick(page_heap);
     COUNT(large_taken_bytes, bytes);
     void *block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);

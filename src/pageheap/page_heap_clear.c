@@ -66,6 +66,8 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
     lock_acquire(&page_heap->lock);
     GAUGE_SET(page_heap->used_pages, 0);
     page_heap->shared_pages = 0;
+    page_heap->cells_kept = 0;
+    page_heap->cells_idle = 0;
     large_clear_locked(page_heap);
     large_table_clear(&page_heap->large);
     list_cached(page_heap);
@@ -86,6 +88,8 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
     if (keep) {
         page_heap_shrink_cache(page_heap);
         page_heap_keep_bound(page_heap);
+    } else {
+        page_heap_end_ticks(page_heap);
     }
     lock_release(&page_heap->lock);
 }

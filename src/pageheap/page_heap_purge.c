@@ -9,10 +9,38 @@
 #include "platform/memory.h"
 #include "stats/event.h"
 
-/* Pages that are kept without having been learned: SNUG_DIRTY, and an eighth of what is in use. */
+/* relaxed, here and below: cells ask without the lock, and then it is a hint. */
+size_t page_heap_base(const struct page_heap *page_heap)
+{
+    size_t used = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED);
+    size_t idle = __atomic_load_n(&page_heap->cells_idle, __ATOMIC_RELAXED);
+    return size_max(options.dirty >> PAGE_SHIFT, (used - size_min(used, idle)) / 8);
+}
+
+/* Runs and cells share it: who comes first has it, but half of it is for either. */
+static size_t base_share(size_t base, size_t others)
+{
+    return base - size_min(base / 2, others);
+}
+
 static size_t base_pages(const struct page_heap *page_heap)
 {
-    return size_max(options.dirty >> PAGE_SHIFT, page_heap->used_pages / 8);
+    return base_share(page_heap_base(page_heap),
+                      __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED));
+}
+
+size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept)
+{
+    size_t all = __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED);
+    size_t runs = __atomic_load_n(&page_heap->dirty.pages, __ATOMIC_RELAXED) +
+                  __atomic_load_n(&page_heap->cache.dirty_pages, __ATOMIC_RELAXED);
+    return base_share(page_heap_base(page_heap), all - size_min(all, kept) + runs);
+}
+
+void page_heap_note_cells(struct page_heap *page_heap, size_t kept, size_t idle)
+{
+    __atomic_fetch_add(&page_heap->cells_kept, kept, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&page_heap->cells_idle, idle, __ATOMIC_RELAXED);
 }
 
 /* ---- Purging ---- */
@@ -168,9 +196,18 @@ size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
 /* Atomic because page_heap_tick_is_due reads without the lock; relaxed: it is a hint. */
 static void set_tick_due(struct page_heap *page_heap, uint64_t due)
 {
+    int change = (due != UINT64_MAX) - (page_heap->tick_due != UINT64_MAX);
+    if (UNLIKELY(change != 0)) /* relaxed: who polls too early ticks a little later */
+        __atomic_fetch_add(&events.wanted.ticking, (uint16_t)change, __ATOMIC_RELAXED);
     if (UNLIKELY(options.purge_thread != 0) && due != UINT64_MAX && !page_heap->other)
         __atomic_store_n(&events.wanted.purge, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&page_heap->tick_due, due, __ATOMIC_RELAXED);
+}
+
+void page_heap_end_ticks(struct page_heap *page_heap)
+{
+    page_heap->arenas_due = UINT64_MAX;
+    set_tick_due(page_heap, UINT64_MAX);
 }
 
 /* When there is something to do even if the program asks for nothing. */
@@ -184,7 +221,7 @@ static uint64_t next_tick(const struct page_heap *page_heap)
     uint64_t age = options_nanoseconds(options.cache_age);
     if (oldest != NULL && age < UINT64_MAX - oldest->emptied && oldest->emptied + age < due)
         due = oldest->emptied + age;
-    return due;
+    return due < page_heap->arenas_due ? due : page_heap->arenas_due;
 }
 
 size_t page_heap_bound(const struct page_heap *page_heap)
@@ -225,11 +262,26 @@ static void purge_idle_parts(struct page_heap *page_heap, size_t least)
         retention_released(&page_heap->retention, purged, page_heap->now());
 }
 
-void page_heap_tick(struct page_heap *page_heap)
+void page_heap_ask_tick(struct page_heap *page_heap, uint64_t due)
+{
+    /* relaxed: mostly one comes sooner; if it was just there, the next look asks again */
+    if (due >= __atomic_load_n(&page_heap->tick_due, __ATOMIC_RELAXED))
+        return;
+    lock_acquire(&page_heap->lock);
+    if (due < page_heap->arenas_due)
+        page_heap->arenas_due = due;
+    if (due < page_heap->tick_due)
+        set_tick_due(page_heap, due);
+    lock_release(&page_heap->lock);
+}
+
+bool page_heap_tick(struct page_heap *page_heap)
 {
     lock_acquire(&page_heap->lock);
     uint64_t now = page_heap->now();
-    if (page_heap->tick_due <= now) {
+    bool due = page_heap->tick_due <= now;
+    if (due) {
+        page_heap->arenas_due = UINT64_MAX; /* their turn is next, and they say when again */
         size_t least = page_heap->retention.low;
         bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap),
                                    base_pages(page_heap), page_heap_in_use_pages(page_heap), now);
@@ -240,4 +292,5 @@ void page_heap_tick(struct page_heap *page_heap)
         set_tick_due(page_heap, next_tick(page_heap));
     }
     lock_release(&page_heap->lock);
+    return due;
 }

@@ -34,9 +34,28 @@ size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused);
  * Returns the bytes that went to the system. Takes the lock. */
 size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages);
 
-/* Lets the bound of what is kept shrink by what was not needed, and old empty segments go. To be
- * called on slow paths when it is due: no thread of snug's own does it. Takes the lock. */
-void page_heap_tick(struct page_heap *page_heap);
+/* Lets the bound of what is kept shrink by what was not needed, and old empty segments go. Part of
+ * the heap's tick, which comes when it is due: see heap/tick.h. False: it is not. Takes the lock.
+ */
+bool page_heap_tick(struct page_heap *page_heap);
+
+/* Some part of the heap wants a tick, at `due` at the latest. Takes the lock. */
+void page_heap_ask_tick(struct page_heap *page_heap, uint64_t due);
+
+/* The heap will not be used any more, or is as new: nothing wants a tick. */
+void page_heap_end_ticks(struct page_heap *page_heap);
+
+/* How many pages a heap keeps without having learned it, in free runs and inside of free cells
+ * together: SNUG_DIRTY, or an eighth of what is in use, what is free inside of cells not counted.
+ * Needs no lock; without it the result is a hint. */
+size_t page_heap_base(const struct page_heap *page_heap);
+
+/* What of it may be inside of an arena's free cells, which keep `kept` pages now. Needs no lock. */
+size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept);
+
+/* Some arena has so many pages more, or by negative numbers fewer, in free cells than it said
+ * before: in memory, and in all. Needs no lock. */
+void page_heap_note_cells(struct page_heap *page_heap, size_t kept, size_t idle);
 
 static inline bool page_heap_tick_is_due(const struct page_heap *page_heap)
 {

@@ -55,12 +55,15 @@ struct page_heap {
     size_t mapped_peak;         /* most of segment_pages + cache.pages + huge_pages */
     size_t used_peak;           /* most of used_pages + huge_pages */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
-    struct retention retention;
+    struct retention retention; /* how many free pages are worth keeping */
+    size_t cells_kept;   /* of used_pages: those inside of large free cells that are in memory, */
+    size_t cells_idle;   /* and all that are free there, as of what the cells said last */
+    uint64_t arenas_due; /* when cells or depots want a tick */
     struct huge_price huge_price;
     struct backoff zero_asked; /* see block_zero.c */
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
     const char *fresh_end;
-    uint64_t tick_due; /* when page_heap_tick has something to do; UINT64_MAX: never */
+    uint64_t tick_due; /* when the heap wants a tick; UINT64_MAX: never */
 };
 
 static inline struct runs *runs_of(struct page_heap *page_heap, const struct span *run)

@@ -5,20 +5,15 @@
 
 #include "options/options.h"
 
-/* Freed pages that come back at less than this rate may as well be faulted in again. A fault and
- * the purge before it were measured at 0.08 (bare metal) to 0.4 ns a byte (a virtual machine), so
- * this bounds what purging can cost at about one to three percent of a program's time. */
-#define BYTES_WORTH_KEEPING_PER_SECOND (64 * MIB)
+/* What having something again costs may be this part of the time in between: so much time, at most,
+ * a program loses by what it was not right to release. */
+enum { TIME_PER_COST = 40 };
 
-#define SECOND ((uint64_t)1000000000)
-#define MILLISECOND ((uint64_t)1000000)
-
-/* For how long so many pages are worth keeping. */
-static uint64_t window(size_t pages)
+/* For how long so many units are worth keeping. */
+static uint64_t window(const struct retention *retention, size_t units)
 {
     uint64_t most = options_nanoseconds(options.purge_delay);
-    uint64_t page = SECOND / (BYTES_WORTH_KEEPING_PER_SECOND >> PAGE_SHIFT);
-    uint64_t worth = size_min(pages, UINT32_MAX) * page;
+    uint64_t worth = size_min(units, UINT32_MAX) * retention->price * TIME_PER_COST;
     return worth < most ? worth : most;
 }
 
@@ -39,19 +34,19 @@ size_t retention_bound(const struct retention *retention, size_t base, size_t in
     return size_max(base, size_min(base + retention->wanted, room));
 }
 
-void retention_released(struct retention *retention, size_t pages, uint64_t now)
+void retention_released(struct retention *retention, size_t units, uint64_t now)
 {
     if (now > retention->ghosts_until)
         retention->ghosts = 0;
-    retention->ghosts += pages;
-    retention->ghosts_until = now + window(retention->ghosts);
+    retention->ghosts += units;
+    retention->ghosts_until = now + window(retention, retention->ghosts);
 }
 
-void retention_missed(struct retention *retention, size_t pages, uint64_t now)
+void retention_missed(struct retention *retention, size_t units, uint64_t now)
 {
     if (now > retention->ghosts_until)
         retention->ghosts = 0;
-    size_t missed = size_min(pages, retention->ghosts);
+    size_t missed = size_min(units, retention->ghosts);
     if (missed == 0)
         return;
     retention->ghosts -= missed;
@@ -63,15 +58,12 @@ void retention_missed(struct retention *retention, size_t pages, uint64_t now)
     retention->low = SIZE_MAX;
 }
 
-/* An epoch is never shorter than this: a tick is a look at all that is kept. */
-#define EPOCH_LEAST (20 * MILLISECOND)
-
 /* It is as long for what is wanted and in use right now: a peak that is half way up must not look
  * as if the other half were not needed. */
 static uint64_t epoch_length(const struct retention *retention, size_t kept, size_t base)
 {
-    uint64_t length = window(size_max(kept > base ? kept - base : 0, retention->wanted));
-    return length > EPOCH_LEAST ? length : EPOCH_LEAST;
+    uint64_t length = window(retention, size_max(kept > base ? kept - base : 0, retention->wanted));
+    return length > RETENTION_TICK ? length : RETENTION_TICK;
 }
 
 uint64_t retention_due(const struct retention *retention, size_t kept, size_t base)
@@ -84,6 +76,7 @@ bool retention_tick(struct retention *retention, size_t kept, size_t base, size_
 {
     if (since(retention->epoch, now) < epoch_length(retention, kept, base))
         return false;
+    retention_see(retention, kept, in_use);
     size_t idle = retention->low > base ? retention->low - base : 0;
     GAUGE_SET(retention->wanted, retention->wanted - size_min(retention->wanted, idle));
     retention->high = size_max(retention->epoch_high, in_use);

@@ -21,6 +21,7 @@ struct events {
             uint8_t check; /* walk the heap */
             uint8_t watch; /* always look whether something is due */
             uint8_t purge; /* there is something for the thread of SNUG_PURGE_THREAD to wait for */
+            uint16_t ticking; /* so many heaps want a tick some time: see heap/tick.h */
         } wanted;
     };
     uint64_t trims;   /* how many were carried out */
@@ -50,10 +51,11 @@ static ALWAYS_INLINE bool events_wait(void)
     return UNLIKELY(__atomic_load_n(&events.any, __ATOMIC_RELAXED) != 0);
 }
 
-static inline void events_poll(void)
+/* Whether that is more than a heap's tick. */
+static inline bool events_requested(void)
 {
-    if (events_wait())
-        events_run();
+    const struct events ticks = {.wanted = {.ticking = UINT16_MAX}};
+    return (__atomic_load_n(&events.any, __ATOMIC_RELAXED) & ~ticks.any) != 0;
 }
 
 #endif

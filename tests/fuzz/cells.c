@@ -243,10 +243,13 @@ static void purge(struct input *input)
     EXPECT(bytes % PAGE_BYTES == 0, "%zu bytes were purged", bytes);
 }
 
-/* Makes the next block that comes back the one at which the clock of purging ticks. */
+/* The heap ticks, and the next block that comes back is one at which what is kept is looked at. */
 static void make_tick(struct input *input)
 {
-    cells[input_index(input, OWNERS)].gives = UINT32_MAX / 2;
+    struct cells *ticking = &cells[input_index(input, OWNERS)];
+    cells_tick(ticking);
+    ticking->look_step = 0;
+    ticking->kept_least = 0;
 }
 
 /* ---- Misuse and damage ---- */

@@ -111,15 +111,10 @@ TEST(a_depot_is_bounded_in_magazines)
 
 /* ---- Decay ---- */
 
-/* Makes slabs until the depots have been looked at. */
+/* The heap ticks, and the depots are looked at. */
 static void pass_look(void)
 {
-    static uintptr_t objects[64 * OBJECTS_64];
-    size_t count = 0;
-    uint32_t look = arenas.list[0]->growths / 16;
-    while (arenas.list[0]->growths / 16 == look)
-        count += arenas_refill(&arenas, CLASS_64, objects + count, 64);
-    objects_free(objects, count);
+    arenas_tick(&arenas);
 }
 
 TEST(what_nobody_takes_goes_back)
@@ -184,6 +179,21 @@ static void take_many(size_t count, size_t at_a_time)
         assert_true(taken != 0);
         i += taken;
     }
+}
+
+TEST(what_nobody_takes_goes_when_as_much_is_taken_fresh)
+{
+    size_t class = class_of_size(128);
+    fill_depot(class, 8);
+    size_t waiting = arenas.list[0]->waiting, few = waiting / 2 / 64, all = 2 * waiting / 64;
+    pass_look();
+    take_many(few, 1);
+    assert_int_equal(depot_of(class)->count, 8);
+    for (size_t i = few; i < all; i++)
+        assert_int_equal(arenas_refill(&arenas, CLASS_64, &many[i], 1), 1);
+    assert_int_equal(depot_of(class)->count, 0);
+    objects_free(many, all);
+    assert_arenas_empty();
 }
 
 TEST(a_class_that_grows_stocks_its_depot)
@@ -349,6 +359,7 @@ int main(void)
         ROW_WITH(all_depots_together_are_bounded, arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, page_heap_end),
         ROW_WITH(what_nobody_takes_goes_back, arenas_begin, page_heap_end),
+        ROW_WITH(what_nobody_takes_goes_when_as_much_is_taken_fresh, arenas_begin, page_heap_end),
         ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, page_heap_end),
         ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, page_heap_end),
         ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, page_heap_end),

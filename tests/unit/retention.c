@@ -18,6 +18,7 @@ static struct retention retention;
 static int begin(void **state)
 {
     retention = (struct retention){.wanted = 0};
+    retention_init(&retention, RETENTION_PAGE_PRICE);
     return options_reset(state);
 }
 

@@ -1,0 +1,13 @@
+/*
+ * The tick of a heap. See tick.h.
+ */
+#include "heap/tick.h"
+
+void heap_tick(struct heap *heap)
+{
+    if (events_requested())
+        events_run();
+    /* Of several threads that come at the same time one goes on. */
+    if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap))
+        arenas_tick(&heap->arenas);
+}
