@@ -181,16 +181,17 @@ static void depots_look(struct arena *arena)
     }
 }
 
+/* A look goes through all classes: less time than a 50th of what it takes to fault so much in. */
+enum { EPOCHS_PER_DIRTY = 16 };
+
 /* Call before a slab of a class is made. Idle objects cost when memory grows, so the depots' epochs
- * are of fresh memory, not of time: one ends when as much was taken as waits, or a 16th of the
- * heap's base if that is more: a look goes through all classes. */
+ * are of fresh memory, not of time: one ends when a part of SNUG_DIRTY was taken. */
 static void depots_look_at_growth(struct arenas *arenas, struct arena *arena, size_t class)
 {
     size_t fresh = class_slab_pages(arenas->page_heap->compact, class) << PAGE_SHIFT;
     /* relaxed: how often, not when exactly */
-    size_t waiting = __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED);
-    size_t epoch = size_max(waiting, (page_heap_base(arenas->page_heap) << PAGE_SHIFT) / 16);
-    if (__atomic_add_fetch(&arena->grown, fresh, __ATOMIC_RELAXED) >= epoch)
+    if (__atomic_add_fetch(&arena->grown, fresh, __ATOMIC_RELAXED) >
+        options.dirty / EPOCHS_PER_DIRTY)
         depots_look(arena);
 }
 

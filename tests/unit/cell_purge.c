@@ -250,6 +250,60 @@ TEST(few_idle_cells_are_left_alone)
     assert_cells_empty();
 }
 
+/* Nobody needs to free or take cells any more for what was learned to go. */
+TEST(what_is_kept_asks_for_a_tick)
+{
+    options.dirty = GIB;
+    struct hole hole = hole_make(8000);
+    cell_put(hole.block);
+    assert_false(page_heap_tick_is_due(&page_heap));
+    cells.retention.wanted = cells.retention.high = GIB >> PAGE_SHIFT;
+    options.dirty = PAGE_BYTES;
+    pass_tick();
+    assert_int_equal(fake.purges, 0);
+    fake_now += 20 * FAKE_SECOND;
+    assert_true(page_heap_tick_is_due(&page_heap));
+    assert_true(page_heap_tick(&page_heap));
+    assert_false(page_heap_tick(&page_heap)); /* one thread goes on */
+    hole_end(&hole);
+    assert_cells_empty();
+}
+
+/* One base for the whole heap: what cells keep of it runs do not, but half of it is for either. */
+TEST(cells_and_runs_share_a_base)
+{
+    options.dirty = 64 * PAGE_BYTES;
+    assert_int_equal(page_heap_base(&page_heap), 64);
+    assert_int_equal(page_heap_base_of_cells(&page_heap, 0), 64);
+    page_heap_note_cells(&page_heap, 20, 30);
+    assert_int_equal(page_heap_base_of_cells(&page_heap, 20), 64); /* its own do not count */
+    assert_int_equal(page_heap_base_of_cells(&page_heap, 5), 49);
+    page_heap_note_cells(&page_heap, 50, 50);
+    assert_int_equal(page_heap_base_of_cells(&page_heap, 0), 32);
+    page_heap_note_cells(&page_heap, (size_t)-70, (size_t)-80);
+    assert_int_equal(page_heap.cells_kept, 0);
+    assert_int_equal(page_heap.cells_idle, 0);
+}
+
+/* What is free inside of cells, in memory or gone, is in nobody's use. */
+TEST(a_base_is_part_of_what_is_in_use)
+{
+    struct hole holes[WAVE];
+    options.dirty = PAGE_BYTES;
+    for (size_t i = 0; i < WAVE; i++)
+        holes[i] = hole_make(8000);
+    for (size_t i = 0; i < WAVE; i++)
+        cell_put(holes[i].block);
+    cells_tell(&cells);
+    size_t used = page_heap.used_pages - (cells.free_units * CELL_UNIT >> PAGE_SHIFT);
+    assert_true(cells.gone_pages != 0);
+    assert_true(page_heap.used_pages > 4 * used);
+    assert_int_equal(page_heap_base(&page_heap), used / 8);
+    for (size_t i = 0; i < WAVE; i++)
+        hole_end(&holes[i]);
+    assert_cells_empty();
+}
+
 TEST(a_refused_purge_is_tried_again)
 {
     struct hole hole = hole_make(4000);
@@ -300,6 +354,9 @@ int main(void)
         ROW_WITH(what_was_learned_stays_and_the_largest_goes_first, cells_begin, page_heap_end),
         ROW_WITH(a_span_that_goes_after_its_cells_teaches_to_keep, cells_begin, page_heap_end),
         ROW_WITH(few_idle_cells_are_left_alone, cells_begin, page_heap_end),
+        ROW_WITH(what_is_kept_asks_for_a_tick, cells_begin, page_heap_end),
+        ROW_WITH(cells_and_runs_share_a_base, cells_begin, page_heap_end),
+        ROW_WITH(a_base_is_part_of_what_is_in_use, cells_begin, page_heap_end),
         ROW_WITH(a_refused_purge_is_tried_again, cells_begin, page_heap_end),
         ROW_WITH(purged_cells_are_joined_and_cut_like_others, cells_begin, page_heap_end),
     };

@@ -181,11 +181,11 @@ static void take_many(size_t count, size_t at_a_time)
     }
 }
 
-TEST(what_nobody_takes_goes_when_as_much_is_taken_fresh)
+TEST(what_nobody_takes_goes_when_fresh_memory_is_taken)
 {
     size_t class = class_of_size(128);
     fill_depot(class, 8);
-    size_t waiting = arenas.list[0]->waiting, few = waiting / 2 / 64, all = 2 * waiting / 64;
+    size_t epoch = options.dirty / 16, few = epoch / 2 / 64, all = 2 * epoch / 64;
     pass_look();
     take_many(few, 1);
     assert_int_equal(depot_of(class)->count, 8);
@@ -359,7 +359,7 @@ int main(void)
         ROW_WITH(all_depots_together_are_bounded, arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, page_heap_end),
         ROW_WITH(what_nobody_takes_goes_back, arenas_begin, page_heap_end),
-        ROW_WITH(what_nobody_takes_goes_when_as_much_is_taken_fresh, arenas_begin, page_heap_end),
+        ROW_WITH(what_nobody_takes_goes_when_fresh_memory_is_taken, arenas_begin, page_heap_end),
         ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, page_heap_end),
         ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, page_heap_end),
         ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, page_heap_end),

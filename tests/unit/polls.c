@@ -28,7 +28,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    events.any = 0;
+    events.wanted.watch = 0;
     events_handler = NULL;
     snug_heap_destroy(heap);
     return options_reset(state);
@@ -170,6 +170,33 @@ TEST(resizing_polls_once)
     with_and_without_cache(resize_in_all_ways);
 }
 
+/* ---- The tick ---- */
+
+/* A heap ticks in the first slow call after it is due, all its parts, and no other heap does. */
+static void tick_in(struct heap *ticking, struct heap *other, void *(*take)(size_t bytes))
+{
+    snug_free(take(3000));
+    flush();
+    const struct cells *cells = &ticking->arenas.list[0]->cells;
+    uint32_t looks = cells->looks, others = other->arenas.list[0]->cells.looks;
+    page_heap_ask_tick(&ticking->page_heap, 1);
+    assert_true(events.wanted.ticking != 0);
+    void *block = take(3000);
+    assert_int_equal(cells->looks, looks + 1);
+    assert_int_equal(other->arenas.list[0]->cells.looks, others);
+    snug_free(block);
+}
+
+TEST(a_slow_call_ticks_when_that_is_due)
+{
+    struct heap *mine = (struct heap *)heap;
+    snug_free(snug_malloc(3000));
+    snug_free(heap_malloc(3000));
+    events.wanted.watch = 0; /* nothing else is asked for */
+    tick_in(mine, &heap_default, heap_malloc);
+    tick_in(&heap_default, mine, snug_malloc);
+}
+
 /* ---- What waits in the cache ---- */
 
 enum { BLOCKS = 1000 };
@@ -219,6 +246,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(taking_and_freeing_polls_once, begin, end),
         ROW_WITH(resizing_polls_once, begin, end),
+        ROW_WITH(a_slow_call_ticks_when_that_is_due, begin, end),
         ROW_WITH(who_goes_one_way_polls, begin, end),
         ROW_WITH(what_the_cache_serves_polls_never, begin, end),
     };

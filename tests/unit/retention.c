@@ -147,6 +147,28 @@ TEST(an_epoch_is_as_long_as_what_is_kept_is_worth)
     assert_true(retention_due(&retention, 1024 + PEAK / 16, 1024) == 11 * SECOND);
 }
 
+/* What costs a tenth is worth keeping for a tenth of the time. */
+TEST(the_price_decides_for_how_long)
+{
+    retention_init(&retention, RETENTION_PAGE_PRICE / 10);
+    retention_see(&retention, 0, PEAK);
+    retention_released(&retention, 10240, SECOND);
+    retention_missed(&retention, 1000, SECOND + 62 * MS);
+    assert_int_equal(retention.wanted, 1125);
+    retention_missed(&retention, 1000, SECOND + 63 * MS);
+    assert_int_equal(retention.wanted, 1125);
+}
+
+/* The least that was kept may be what is kept now. */
+TEST(an_epoch_sees_its_own_end)
+{
+    peak_goes(SECOND);
+    retention_missed(&retention, PEAK, SECOND);
+    retention_see(&retention, PEAK, 0);
+    assert_true(retention_tick(&retention, PEAK / 2, 0, 0, 11 * SECOND));
+    assert_int_equal(retention.wanted, PEAK / 2);
+}
+
 TEST(a_peak_of_long_ago_gives_no_room)
 {
     retention_see(&retention, 0, PEAK);
@@ -170,6 +192,8 @@ int main(void)
         ROW_WITH(in_use_and_kept_are_together_hardly_more_than_a_recent_peak, begin, options_reset),
         ROW_WITH(what_stays_idle_for_an_epoch_is_forgotten, begin, options_reset),
         ROW_WITH(an_epoch_is_as_long_as_what_is_kept_is_worth, begin, options_reset),
+        ROW_WITH(the_price_decides_for_how_long, begin, options_reset),
+        ROW_WITH(an_epoch_sees_its_own_end, begin, options_reset),
         ROW_WITH(a_peak_of_long_ago_gives_no_room, begin, options_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
