@@ -90,17 +90,14 @@ static ALWAYS_INLINE void count_refill(size_t class, size_t count)
     COUNT(refill_bytes, count * class_bytes(class));
 }
 
-/* Loads a full magazine, with an empty spare or none, and takes its first object. */
-static inline void *load_full(struct cache *cache, size_t class, const struct magazine *full)
+/* Loads a full magazine, with an empty spare or none. */
+static inline void load_full(struct cache *cache, size_t class, struct magazine *full)
 {
-    uintptr_t *top = magazine_begin((struct magazine *)full), object = *top;
-    *object_key_word(object) = 0;
-    cache_load_shape(cache, class, top + 1, full->log + 1, 0);
-    return (void *)object;
+    cache_load_shape(cache, class, magazine_begin(full), full->log + 1, 0);
 }
 
 /* The empty magazine changes places with the spare, which is full. */
-static inline void *refill_from_spare(struct cache *cache, size_t class, struct magazine *empty)
+static inline void refill_from_spare(struct cache *cache, size_t class, struct magazine *empty)
 {
     struct magazine *spare = empty->link;
     empty->link = NULL;
@@ -108,30 +105,31 @@ static inline void *refill_from_spare(struct cache *cache, size_t class, struct 
     COUNT(refills_spare, 1);
     count_refill(class, magazine_capacity(spare->log));
     spare->link = empty;
-    return load_full(cache, class, spare);
+    load_full(cache, class, spare);
 }
 
-/* Takes a full magazine from the depot; the empty one becomes the spare or goes. */
-static void *refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
+/* Takes a full magazine from the depot; the empty one becomes the spare or goes. False: there is
+ * none. */
+static bool refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
 {
     size_t most = cache_magazine_bytes(class, magazine_log_most(class));
     if (most > cache_may_hold(cache))
-        return NULL;
+        return false;
     struct magazine *full = arenas_get_full(cache->arenas, class);
     if (full == NULL)
-        return NULL;
+        return false;
     cache_hold(cache, cache_magazine_bytes(class, full->log));
     bool goes = empty != NULL && (empty->link != NULL || empty->log != full->log);
     struct magazine *spare = goes ? empty->link : empty;
     if (spare != NULL)
         spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
-    void *object = load_full(cache, class, full);
+    load_full(cache, class, full);
     if (goes)
         cache_magazine_free(cache, class, empty);
     COUNT(refills_depot, 1);
     count_refill(class, magazine_capacity(full->log));
-    return object;
+    return true;
 }
 
 /* A larger magazine instead of the empty one `old` (which may be NULL), if there may be one. */
@@ -149,40 +147,57 @@ static struct magazine *grow_empty(struct cache *cache, size_t class, struct mag
     return grown;
 }
 
-static void *refill_from_slabs(struct cache *cache, size_t class, struct magazine *empty)
+/* False: there is no memory. */
+static bool refill_from_slabs(struct cache *cache, size_t class, struct magazine *magazine)
 {
-    struct magazine *magazine = grow_empty(cache, class, empty);
-    if (magazine == NULL)
-        return object_alloc(cache->arenas, class);
     /* Half of it: what comes next may as well be a free. */
     size_t wanted = magazine_capacity(magazine->log) / 2;
     uintptr_t *top = magazine_end(magazine) - wanted;
     size_t taken = arenas_refill(cache->arenas, class, top, wanted);
     if (taken == 0)
-        return NULL;
+        return false;
     if (taken != wanted) {
         memmove(top + wanted - taken, top, taken * sizeof(*top));
         top += wanted - taken;
     }
     cache_set_top(cache, class, top);
     count_refill(class, taken);
-    return cache_pop(cache, class);
+    return true;
 }
 
+/* With an object that is outside of the magazines, or NULL. */
 static NOINLINE void *refill_from_outside(struct cache *cache, size_t class, struct magazine *empty)
 {
-    void *object = refill_from_depot(cache, class, empty);
-    return object != NULL ? object : refill_from_slabs(cache, class, empty);
+    if (refill_from_depot(cache, class, empty))
+        return cache_refill(cache, class);
+    struct magazine *magazine = grow_empty(cache, class, empty);
+    if (magazine == NULL)
+        return object_alloc(cache->arenas, class);
+    return refill_from_slabs(cache, class, magazine) ? cache_refill(cache, class) : NULL;
+}
+
+/* Leaves out what stands on top of a magazine without its key. */
+static NOINLINE void drop_top(struct cache *cache, size_t class)
+{
+    uintptr_t *top = cache->top[class];
+    struct misuse misuse = {MISUSE_STALE, *top, class_bytes(class), 0};
+    cache_set_top(cache, class, top + 1);
+    misuse_report("malloc", &misuse);
 }
 
 void *cache_refill(struct cache *cache, size_t class)
 {
-    if (UNLIKELY(*cache->top[class] >= MARK_LIMIT))
-        return cache_pop(cache, class);
+    while (UNLIKELY(*cache->top[class] >= MARK_LIMIT)) {
+        void *object = cache_pop(cache, class);
+        if (LIKELY(object != NULL))
+            return object;
+        drop_top(cache, class);
+    }
     struct magazine *empty = loaded_at_end(cache, class);
-    if (empty != NULL && empty->link != NULL && empty->link->count != 0)
-        return refill_from_spare(cache, class, empty);
-    return refill_from_outside(cache, class, empty);
+    if (empty == NULL || empty->link == NULL || empty->link->count == 0)
+        return refill_from_outside(cache, class, empty);
+    refill_from_spare(cache, class, empty);
+    return cache_refill(cache, class);
 }
 
 /* ---- Making room ---- */
@@ -323,22 +338,33 @@ bool cache_make_room(struct cache *cache, size_t class)
 
 /* ---- Without a magazine ---- */
 
+/* An object that a slab has handed out, ready for the program; NULL: it was written to. */
+static void *object_ready(const struct arenas *arenas, size_t class, uintptr_t object)
+{
+    if (arenas->page_heap->untouched)
+        return (void *)object;
+    if (UNLIKELY(*object_key_word(object) != object_key(object))) {
+        struct misuse misuse = {MISUSE_STALE, object, class_bytes(class), 0};
+        misuse_report("malloc", &misuse);
+        return NULL;
+    }
+    *object_key_word(object) = 0;
+    return (void *)object;
+}
+
 void *object_alloc(struct arenas *arenas, size_t class)
 {
+    void *block = NULL;
     uintptr_t object;
-    if (arenas_refill(arenas, class, &object, 1) == 0)
-        return NULL;
-    if (!arenas->page_heap->untouched)
-        *object_key_word(object) = 0;
-    return (void *)object;
+    while (block == NULL && arenas_refill(arenas, class, &object, 1) != 0)
+        block = object_ready(arenas, class, object);
+    return block;
 }
 
 void *object_alloc_larger(struct arenas *arenas, size_t class)
 {
     uintptr_t object = arenas_alloc_larger(arenas, class);
-    if (object != 0 && !arenas->page_heap->untouched)
-        *object_key_word(object) = 0;
-    return (void *)object;
+    return object == 0 ? NULL : object_ready(arenas, class, object);
 }
 
 void object_free(uintptr_t address)

@@ -27,8 +27,9 @@
  *   page class      home_classes[address >> 12], a byte for each 4 KiB page  (meta/page_map.h)
  *   on_grid         address % 64 KiB is a multiple of the class's size: one multiplication by
  *                   reciprocal[class], rounded up, and a comparison          (slab/size_class.h)
- *   object_key      a secret plus the address: the second word of a free object, by which its
- *                   second free is seen                                      (slab/size_class.h)
+ *   object_key      a secret plus the address: the second word of a free object. malloc looks
+ *                   for it, so an object that was freed twice is handed out once, and one that
+ *                   was written to after its free not at all                 (slab/size_class.h)
  *
  * The idea: no slab's metadata is touched, no lock, no atomic, no counter. There is no test for a
  * thread that has no cache, or whose cache is gone: it points to `cache_none`, all of whose
@@ -98,12 +99,15 @@ static ALWAYS_INLINE void cache_set_top(struct cache *cache, size_t class, uintp
     __atomic_store_n(&cache->top[class], top, __ATOMIC_RELAXED);
 }
 
-/* An object of `class`, or NULL if the magazine is empty. */
+/* An object of `class`. NULL: the magazine is empty, or what is on top of it is not free as it
+ * should be. */
 static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
     uintptr_t object = *top;
     if (UNLIKELY(object < MARK_LIMIT))
+        return NULL;
+    if (UNLIKELY(*object_key_word(object) != object_key(object)))
         return NULL;
     *object_key_word(object) = 0;
     cache_set_top(cache, class, top + 1);
@@ -131,8 +135,9 @@ static ALWAYS_INLINE void *cache_pop_aligned(struct cache *cache, size_t alignme
 }
 
 /* Puts the object at `address`, whose page has this class, into its magazine. False: nothing was
- * done, because it is no small object, is not the beginning of one, is free already, or there is no
- * room. */
+ * done, because it is no small object, is not the beginning of one, was freed just now, or there is
+ * no room. The object is written to and not read: it may be in memory, far from the processor, and
+ * a branch on what stands there would hold up all that follows. */
 static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, size_t class)
 {
     uintptr_t *top = cache->top[class];
@@ -140,11 +145,9 @@ static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, 
         return false;
     if (UNLIKELY(!on_grid(address, class)))
         return false;
-    uint64_t key = object_key(address);
-    uint64_t *key_word = object_key_word(address);
-    if (UNLIKELY(*key_word == key))
+    if (UNLIKELY(*top == address))
         return false;
-    *key_word = key;
+    *object_key_word(address) = object_key(address);
     top[-1] = address;
     cache_set_top(cache, class, top - 1);
     return true;

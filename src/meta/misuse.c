@@ -41,9 +41,11 @@ static void text_add_finding(struct text *text, const struct misuse *misuse, boo
         text_add(text, " is not in this heap");
         break;
     case MISUSE_WRITTEN:
+    case MISUSE_STALE:
         text_add(text, ", ");
         text_add_object(text, misuse->bytes);
         text_add(text, ", was written to");
+        text_add(text, misuse->kind == MISUSE_STALE ? " or freed twice" : "");
         break;
     default:
         text_add(text, " was not allocated by snug");
@@ -60,7 +62,7 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
     text_init(&text, buffer, sizeof(buffer));
     bool twice =
         misuse->kind == MISUSE_DOUBLE_FREE && misuse->bytes != 0 && strcmp(call, "free") == 0;
-    if (misuse->kind == MISUSE_WRITTEN) {
+    if (misuse->kind == MISUSE_WRITTEN || misuse->kind == MISUSE_STALE) {
         text_add(&text, "snug: use after free");
     } else {
         text_add(&text, twice ? "snug: double " : "snug: invalid ");

@@ -12,7 +12,7 @@
 
 /* A fault of a pointer, found under a lock and reported once that is released. MISUSE_DAMAGED: the
  * header before the object at `address` was written over. MISUSE_WRITTEN: the object itself was,
- * although it was free. */
+ * although it was free. MISUSE_STALE: either that, or it was freed a second time. */
 struct misuse {
     enum {
         MISUSE_NONE,
@@ -21,7 +21,8 @@ struct misuse {
         MISUSE_UNKNOWN,
         MISUSE_DAMAGED,
         MISUSE_OTHER_HEAP,
-        MISUSE_WRITTEN
+        MISUSE_WRITTEN,
+        MISUSE_STALE
     } kind;
     uintptr_t address;
     size_t bytes;    /* of the object, but for UNKNOWN and DAMAGED; 0 if it is not known any more */

@@ -141,31 +141,34 @@ static NOINLINE size_t slab_alloc_used(struct slab *slab, uintptr_t *objects, si
 }
 
 /* Takes objects from behind the border, but not more than begin in the first one's page: their
- * keys are written, and pages that nobody asked for should not be touched. */
-static size_t slab_alloc_fresh(struct slab *slab, uintptr_t *objects, size_t count, bool untouched)
+ * keys will be written, and pages that nobody asked for should not be touched. */
+static size_t slab_alloc_fresh(struct slab *slab, uintptr_t *objects, size_t count)
 {
     size_t bytes = class_bytes(slab->span.class);
     uintptr_t object = object_address(slab, slab->fresh);
     uintptr_t page_end = align_down(object, PAGE_BYTES) + PAGE_BYTES;
     count = size_min(count, (size_t)(slab->capacity - slab->fresh));
     count = size_min(count, (page_end - object + bytes - 1) / bytes);
-    uint64_t key = page_map.key;
-    for (uintptr_t *end = objects + count; objects < end; object += bytes) {
+    for (uintptr_t *end = objects + count; objects < end; object += bytes)
         *objects++ = object;
-        if (!untouched)
-            *object_key_word(object) = key + object; /* object_key(), without loading it again */
-    }
     slab->fresh += (uint16_t)count;
     slab->free_count -= (uint16_t)count;
     return count;
 }
 
-static size_t slab_alloc(const struct bin *bin, struct slab *slab, uintptr_t *objects, size_t count)
+/* Whether the next object of a slab is one that was never handed out. */
+static bool slab_is_fresh(const struct slab *slab)
 {
-    size_t used = slab->free_count - (size_t)(slab->capacity - slab->fresh);
-    if (used != 0)
-        return slab_alloc_used(slab, objects, count);
-    return slab_alloc_fresh(slab, objects, count, bin->page_heap->untouched);
+    return slab->free_count + slab->fresh == slab->capacity;
+}
+
+/* Gives objects that were never handed out their keys. Without a lock: its release would wait until
+ * the memory, which may be far from the processor, has come. */
+static void objects_set_keys(const uintptr_t *objects, size_t count)
+{
+    uint64_t key = page_map.key;
+    for (size_t i = 0; i < count; i++)
+        *object_key_word(objects[i]) = key + objects[i]; /* object_key(), loaded once */
 }
 
 /* The slab to take from next: the fullest that has free objects, or a new one. */
@@ -180,10 +183,11 @@ static struct slab *bin_next_slab(struct bin *bin, bool may_grow)
     return may_grow ? slab_new(bin) : NULL;
 }
 
-size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow)
+/* Takes objects that are all fresh, or all were handed out before. The lock must be held. */
+static size_t alloc_locked(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow,
+                           bool *fresh)
 {
     size_t taken = 0;
-    lock_acquire(&bin->lock);
     while (taken < count) {
         if (bin->current == NULL || bin->current->free_count == 0) {
             struct slab *next = bin_next_slab(bin, may_grow && taken == 0);
@@ -191,14 +195,29 @@ size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_gro
                 break;
             bin->current = next; /* a slab without free objects is in no list */
         }
-        bool fresh = bin->current->free_count + bin->current->fresh == bin->current->capacity;
-        if (fresh && taken != 0)
+        *fresh = slab_is_fresh(bin->current);
+        if (*fresh && taken != 0) {
+            *fresh = false;
             break; /* enough was found without touching new memory */
-        size_t got = slab_alloc(bin, bin->current, objects + taken, count - taken);
+        }
+        size_t got = *fresh ? slab_alloc_fresh(bin->current, objects, count)
+                            : slab_alloc_used(bin->current, objects + taken, count - taken);
         taken += got;
         bin_count_free(bin, 0, got);
+        if (*fresh)
+            break;
     }
+    return taken;
+}
+
+size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow)
+{
+    bool fresh = false;
+    lock_acquire(&bin->lock);
+    size_t taken = alloc_locked(bin, objects, count, may_grow, &fresh);
     lock_release(&bin->lock);
+    if (fresh && !bin->page_heap->untouched)
+        objects_set_keys(objects, taken);
     return taken;
 }
 

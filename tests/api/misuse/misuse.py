@@ -146,10 +146,12 @@ class FreedTwice(Case):
         )
 
     def test_at_the_very_end(self):
-        """There is no later call in which it could be noticed."""
+        """There is no later call in which it could be noticed. A free of a small object does not
+        wait for the object's memory to be looked at: such a one is noticed before the object is
+        handed out a second time, which does not happen here."""
         table = [
             ("twice-at-the-very-end", size, number)
-            for size, number in ((64, 4000), (1100, 8000), (3000, 4000), (20000, 1000), (100_000, 100))
+            for size, number in ((1100, 8000), (3000, 4000), (20000, 1000), (100_000, 100))
         ]
         self.assert_all_caught(any_message, table, at_once=True)
 
@@ -170,7 +172,7 @@ class FreedTwice(Case):
     def test_with_a_stray_write_between(self):
         """Whatever marks a freed object is overwritten: it is caught at the end at the latest. That
         it was written to is seen too where a list goes through it."""
-        self.also = r"snug: use after free: 0x\w+, a [1-9]\d*-byte object, was written to"
+        self.also = r"snug: use after free: 0x\w+, a [1-9]\d*-byte object, was written to( or freed twice)?"
         self.assert_all_caught(
             double_free, [("twice-with-a-write-between", size) for size in SMALL]
         )
