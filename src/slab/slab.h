@@ -12,8 +12,8 @@
  * Source: J. Bonwick, "The Slab Allocator" (1994).
  *
  * Every free object below the border carries object_key() in its second word, written when it was
- * freed, or, for one that is handed out for the first time, when it goes to a magazine. free()
- * compares it: that is how a double free is seen at once.
+ * freed, or, for one that is handed out for the first time, when it goes to a magazine. malloc()
+ * looks for it: an object that was freed twice is not handed out twice.
  */
 #ifndef SNUG_SLAB_SLAB_H
 #define SNUG_SLAB_SLAB_H

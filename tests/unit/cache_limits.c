@@ -263,6 +263,26 @@ TEST(wrong_single_objects_are_said_and_not_written)
     assert_string_equal(stderr_restore(), line);
 }
 
+TEST(a_single_object_that_was_written_to_is_left_out)
+{
+    char line[128];
+    options.misuse = MISUSE_WARN;
+    uintptr_t written = (uintptr_t)object_alloc(&arenas, CLASS_64);
+    uintptr_t sound = (uintptr_t)object_alloc(&arenas, CLASS_64);
+    assert_true(written < sound); /* so it is the first that is handed out again */
+    object_free(written);
+    object_free(sound);
+    memset((void *)written, 0x33, 64);
+    stderr_capture();
+    uintptr_t object = (uintptr_t)object_alloc(&arenas, CLASS_64);
+    snprintf(line, sizeof(line),
+             "snug: use after free: %#zx, a 64-byte object, was written to or freed twice\n",
+             written);
+    assert_string_equal(stderr_restore(), line);
+    assert_int_equal(object, sound);
+    object_free(object);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -278,6 +298,7 @@ int main(void)
         ROW_WITH(when_memory_ends_all_of_it_was_handed_out, cache_begin, cache_end),
         ROW_WITH(objects_are_taken_and_given_singly, cache_begin, cache_end),
         ROW_WITH(wrong_single_objects_are_said_and_not_written, cache_begin, cache_end),
+        ROW_WITH(a_single_object_that_was_written_to_is_left_out, cache_begin, cache_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,7 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         big,
         sparse,
         fragmented,
+        cold,
         overhead,
         fragment,
         peak_idle,
@@ -256,6 +257,17 @@ fn fragmented(scale: &Scale) -> Vec<Entry> {
     let about =
         "two threads fill with blocks of up to 500 B and free in order, on a machine whose free memory is in pieces";
     vec![entry("fragmented/1-500", about, 2, "fragmented", &args)]
+}
+
+fn cold(scale: &Scale) -> Vec<Entry> {
+    let (operations, live) = scale.pick(("200000", "100000"), ("4000000", "1000000"));
+    let make = |name: &str, about: &str, manner: &str| {
+        entry(&format!("cold/{name}"), about, 1, "cold", &[manner, operations, live])
+    };
+    vec![
+        make("free", "a million blocks of 16..112 B, freed in random order without a look at them", "free"),
+        make("replace", "a million blocks of 16..112 B, any freed without a look at it and another taken", "replace"),
+    ]
 }
 
 fn overhead(scale: &Scale) -> Vec<Entry> {
