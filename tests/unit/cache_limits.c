@@ -281,6 +281,7 @@ TEST(a_single_object_that_was_written_to_is_left_out)
     assert_string_equal(stderr_restore(), line);
     assert_int_equal(object, sound);
     object_free(object);
+    object_free(written); /* which is as good as in use */
 }
 
 int main(void)
