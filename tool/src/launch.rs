@@ -4,19 +4,24 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
-use std::path::{absolute, Path};
-use std::process::{Command, ExitCode};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{absolute, Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
 
 use crate::cache;
 use crate::inherited;
 use crate::live::options::complaints;
+use crate::live::Format;
+use crate::output::Whole;
 use crate::plot;
 use crate::refusal::Refusal;
 use crate::settings::{Setting, WORKLOADS_VARIABLE};
 use crate::target;
+use crate::watch::report::{self, Place};
+use crate::watch::{self, Children};
 
 /// Run a command on snug, and so the programs that it starts
 ///
@@ -26,16 +31,23 @@ use crate::target;
 /// Exit status: that of the command; 127 if it was not found; 126 if it cannot be run, or not on snug (statically
 /// linked, set-user-ID, for another machine, on musl); 125 if snug itself failed.
 #[derive(Debug, Args)]
-#[command(override_usage = "snug run [SNUG_NAME=value]... [--stats[=FILE] | --plot=FILE.svg] [--] CMD [ARGS]...")]
+#[command(override_usage = "snug run [SNUG_NAME=value]... [--stats[=FILE]] [--plot=FILE.svg] [--] CMD [ARGS]...")]
 pub struct RunArgs {
-    /// Print the allocator's statistics on stderr when the command ends, or write them to FILE, in the format that its
-    /// name says: .json, .csv, .prom or text
+    /// Print statistics on stderr when the command has ended, however it ended: the command and its children as a tree,
+    /// and the details of the one with the highest peak. Or write them to FILE, in the format that its name says: .json,
+    /// .csv, .prom or text; with %p in the name, a file for each process
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "stderr")]
     pub stats: Option<OsString>,
 
-    /// Draw the command's memory over time when it has ended: requested, granted, mapped and resident
-    #[arg(long, value_name = "FILE.svg", require_equals = true, conflicts_with = "stats")]
+    /// Draw memory over time when the command has ended: requested, granted, mapped and resident of the process with the
+    /// highest peak, and the resident memory of all processes
+    #[arg(long, value_name = "FILE.svg", require_equals = true)]
     pub plot: Option<OsString>,
+
+    /// Whose details are wanted by --stats and --plot: all, none but the command's (whose children are then not followed),
+    /// or those of programs of this NAME (* stands for anything) [default: of the process with the highest peak]
+    #[arg(long, value_name = "all|none|NAME", require_equals = true, value_parser = watch::parse_children)]
+    pub children: Option<Children>,
 
     /// The command and its arguments; SNUG_NAME=value words may stand before it
     #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
@@ -46,14 +58,87 @@ pub fn run(args: &RunArgs, settings: &[Setting]) -> Result<ExitCode> {
     check_settings(settings)?;
     let mut command = command_for(&args.words)?;
     set_up(&mut command, &cache::library()?, settings);
-    if let Some(plot) = &args.plot {
-        return plot::run(command, plot);
-    }
-    if let Some(place) = &args.stats {
+    let prints_itself = asks_the_library(settings);
+    if let Some(place) = args.stats.as_deref().filter(|_| prints_itself) {
         command.env("SNUG_STATS", stats_place(place)?);
     }
+    if args.plot.is_some() || (args.stats.is_some() && !prints_itself) {
+        return watched(command, args, prints_itself);
+    }
+    ensure!(args.children.is_none(), "--children is for --stats and --plot");
     let error = command.exec();
     bail!(Refusal::cannot_run(format!("{} cannot be run: {error}", args.words[0].to_string_lossy())))
+}
+
+/// Options that say when and how the program itself prints its statistics: then it does, and --stats is where to.
+fn asks_the_library(settings: &[Setting]) -> bool {
+    let names = ["SNUG_STATS_ON", "SNUG_STATS_EVERY", "SNUG_STATS_BYTES", "SNUG_STATS_FORMAT"];
+    names.iter().any(|name| env::var_os(name).is_some() || settings.iter().any(|setting| setting.name == *name))
+}
+
+/// Runs the command, watches it and its children from outside, and then says what was seen.
+fn watched(command: Command, args: &RunArgs, prints_itself: bool) -> Result<ExitCode> {
+    let children = args.children.clone().unwrap_or(Children::Highest);
+    let plot = args.plot.as_deref().map(picture).transpose()?;
+    let place = args.stats.as_deref().filter(|_| !prints_itself);
+    let place = place.map(|place| place_of(place, &children)).transpose()?;
+    let detail = command.get_envs().any(|(name, value)| name == "SNUG_STATS_DETAIL" && value == Some(OsStr::new("1")))
+        || env::var_os("SNUG_STATS_DETAIL").is_some_and(|value| value == "1");
+    let children = report::widened(children, place.as_ref());
+    let mut watched = watch::run(command, &children, plot.is_some())?;
+    let written = match place {
+        Some(place) => report::write(&mut watched, &children, place, detail),
+        None => {
+            watched.notes.iter().for_each(|note| eprintln!("snug: {note}"));
+            Ok(())
+        }
+    };
+    let drawn = plot.map_or(Ok(()), |picture| picture.write(plot::svg(&watched, &children)?.as_bytes()));
+    for error in [written, drawn].into_iter().filter_map(Result::err) {
+        eprintln!("snug: {error:#}");
+    }
+    Ok(end_as(watched.status))
+}
+
+fn picture(plot: &OsStr) -> Result<Whole> {
+    let path = absolute(plot).context("--plot= needs the name of a file")?;
+    plot::ensure_svg(&path)?;
+    Whole::new(&path)
+}
+
+fn place_of(place: &OsStr, children: &Children) -> Result<Place> {
+    match place.to_str() {
+        Some("stderr") => Ok(Place::Stderr),
+        Some("stdout") => Ok(Place::Stdout),
+        _ => {
+            let path = PathBuf::from(stats_place(place)?);
+            Place::of_file(&path, format_of(&path), children)
+        }
+    }
+}
+
+/// As the library tells it from a name (format_of_path).
+fn format_of(path: &Path) -> Format {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("json" | "jsonl") => Format::Json,
+        Some("csv") => Format::Csv,
+        Some("prom" | "om") => Format::OpenMetrics,
+        _ => Format::Text,
+    }
+}
+
+/// snug ends as the command has ended, by the same signal if it was one; but only one of them leaves a core.
+fn end_as(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal() {
+        // SAFETY: the limit is a valid structure, and the signal's action may be set at any time.
+        unsafe {
+            libc::setrlimit(libc::RLIMIT_CORE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
 /// What is written on the command line is meant, so a name or value that the library does not know is a mistake. The

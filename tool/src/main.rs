@@ -2,7 +2,8 @@
 //!
 //! Reading order: cli (which commands there are) -> launch (run) -> target (may this program run on snug?) -> cache and
 //! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
-//! (recording and replaying) -> tune (the best options) -> live and show (looking at running programs) -> plot.
+//! (recording and replaying) -> tune (the best options) -> live and show (looking at running programs) -> watch and plot
+//! (programs that snug runs, looked at from outside).
 
 mod bench;
 mod cache;
@@ -22,6 +23,7 @@ mod target;
 mod trace;
 mod tune;
 mod version;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -162,7 +162,7 @@ fn a_plot_is_drawn(place: &Place) -> Result<Completion, Failed> {
         .descendants()
         .filter(|node| node.has_tag_name("polyline") && node.attribute("stroke-width") == Some("2"));
     assert!(lines.count() >= 4);
-    assert_eq!(place.output(&["run", "--plot=a.svg", "sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(place.output(&["run", "--plot=b.svg", "sh", "-c", "exit 7"]).status.code(), Some(7));
     assert_refused(&place.output(&["run", "--plot=/nonexistent/a.svg", "true"]), 125, &["cannot be written"]);
     // What was there stays until there is something better, and what was not there is not left empty.
     let before = place.write("a.svg", "before", 0o640);
@@ -172,7 +172,6 @@ fn a_plot_is_drawn(place: &Place) -> Result<Completion, Failed> {
     }
     assert!(!place.path("new.svg").exists());
     assert_eq!(std::fs::read_to_string(before).unwrap(), "before");
-    assert_eq!(place.output(&["run", "--plot=a.svg", "--stats", "true"]).status.code(), Some(125));
     Ok(Completion::Completed)
 }
 

@@ -50,6 +50,8 @@ impl Buffer {
 /// What is looked at: enum values_depth of the library, whose numbers these are.
 #[derive(Clone, Copy)]
 pub enum Depth {
+    /// Counters only: microseconds.
+    Quick = 0,
     /// The residence of every page too.
     Resident = 1,
     /// And the size of every medium block.
@@ -189,6 +191,12 @@ impl Values {
         };
         let rows: Vec<Medium> = (0..).map_while(row).collect();
         rows.iter().all(|row| row.blocks != u64::MAX).then_some(rows)
+    }
+
+    /// The same, as read for this reason: "exit", ...
+    pub fn because(&mut self, reason: &'static CStr) {
+        // SAFETY: the values were filled in; the reason lives as long as they.
+        unsafe { ffi::outside_because(self.0.start_mut(), reason.as_ptr()) }
     }
 
     /// As the library itself would write them.

@@ -22,6 +22,7 @@ uintptr_t outside_trim_request(const struct anchor *anchor);
 uintptr_t outside_trim_count(const struct anchor *anchor);
 bool outside_read(outside_reader read, void *context, const struct anchor *anchor, int process,
                   unsigned depth, struct values *values);
+void outside_because(struct values *values, const char *reason);
 bool outside_write(const struct values *values, const char *format, bool detail, int descriptor);
 bool outside_value(const struct values *values, const char *name, uint64_t *value);
 bool outside_class(const struct values *values, size_t class, uint64_t *size, uint64_t *live,
@@ -76,6 +77,12 @@ bool outside_read(outside_reader read, void *context, const struct anchor *ancho
     bool done = values_read(values, &peek, anchor, process, (enum values_depth)depth);
     values->reason = "asked for";
     return done;
+}
+
+/* `reason` is a constant. */
+void outside_because(struct values *values, const char *reason)
+{
+    values->reason = reason;
 }
 
 /* The format as SNUG_STATS_FORMAT has it. */

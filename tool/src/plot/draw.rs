@@ -1,28 +1,57 @@
-//! The picture: requested, granted, mapped and resident memory over time, as SVG.
+//! The picture as SVG: one process's memory in lines, and that of all processes stacked.
+//!
+//! Colours are written as they are on a light ground, which every viewer understands; a style sheet in the picture changes
+//! them where the reader prefers dark. The picture has proportions and no size, so it fits the screen it is shown on.
+//! Points of the lines carry their values as titles, which browsers show under the pointer.
 
-use anyhow::Result;
+use std::fmt::Write;
+
+use anyhow::{anyhow, Result};
+use plotters::coord::types::RangedCoordf64;
+use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::Row;
+use super::stack::{self, Layer};
+use crate::watch::{Heap, Point, Process};
 
-const SIZE: (u32, u32) = (1000, 560);
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+
+const WIDTH: u32 = 1000;
+const UPPER: u32 = 470;
+const LOWER: u32 = 330;
+/// Of the width, what the names of lines beside the plot have.
+const NAMES: u32 = 240;
 const KIB: f64 = 1024.0;
+const FONT: &str = "sans-serif";
+/// So many points of a line say their value.
+const TITLES: usize = 80;
+
+const INK: RGBColor = RGBColor(26, 26, 26);
+const GRID: RGBColor = RGBColor(221, 221, 221);
+const GROUND: RGBColor = RGBColor(255, 255, 255);
+/// Of each colour, the one on a dark ground.
+const DARK: [(RGBColor, &str); 3] = [(INK, "#e8e8e8"), (GRID, "#3a3a3a"), (GROUND, "#16181c")];
 
 struct Line {
     name: &'static str,
     color: RGBColor,
-    of: fn(&Row) -> Option<f64>,
+    of: fn(&Point) -> Option<f64>,
+}
+
+const fn heap_line(name: &'static str, color: RGBColor, of: fn(&Point) -> Option<f64>) -> Line {
+    Line { name, color, of }
+}
+
+fn of_heap(point: &Point, value: fn(&Heap) -> f64) -> Option<f64> {
+    point.heap.as_ref().map(value)
 }
 
 const LINES: [Line; 4] = [
-    Line {
-        name: "mapped by snug (of metadata, what is in use)",
-        color: RGBColor(150, 150, 150),
-        of: |row| Some(row.mapped - row.metadata + row.metadata_used.min(row.metadata)),
-    },
-    Line { name: "resident, the whole process", color: RGBColor(214, 39, 40), of: |row| row.resident },
-    Line { name: "granted to the program", color: RGBColor(31, 119, 180), of: |row| Some(row.live) },
-    Line { name: "requested by the program (estimate)", color: RGBColor(44, 160, 44), of: |row| Some(row.requested) },
+    heap_line("mapped by snug", RGBColor(140, 140, 140), |point| of_heap(point, |heap| heap.mapped)),
+    heap_line("resident, the whole process", RGBColor(214, 39, 40), |point| Some(point.resident)),
+    heap_line("granted to the program", RGBColor(31, 119, 180), |point| of_heap(point, |heap| heap.live)),
+    heap_line("requested (estimate)", RGBColor(44, 160, 44), |point| of_heap(point, |heap| heap.requested)),
 ];
 
 /// A unit in which the largest value has one to four digits before the point.
@@ -31,54 +60,157 @@ fn unit_of(bytes: f64) -> (f64, &'static str) {
     *units.iter().rev().find(|(size, _)| bytes >= *size).unwrap_or(&units[0])
 }
 
-/// The picture as text.
-pub fn svg(rows: &[Row], program: &str) -> Result<String> {
-    let mut text = String::new();
-    draw(rows, program, &mut text)?;
-    Ok(text)
+fn amount(bytes: f64) -> String {
+    let (unit, name) = unit_of(bytes);
+    format!("{:.1} {name}", bytes / unit)
 }
 
-fn draw(rows: &[Row], program: &str, into: &mut String) -> Result<()> {
-    let most = rows.iter().flat_map(|row| LINES.iter().filter_map(|line| (line.of)(row))).fold(1.0, f64::max);
+/// The picture as text.
+pub fn svg(process: &Process, all: &[Process]) -> Result<String> {
+    let layers = if all.len() > 1 { stack::layers(all) } else { Vec::new() };
+    let height = UPPER + if layers.is_empty() { 0 } else { LOWER };
+    let (mut text, mut titles) = (String::new(), String::new());
+    {
+        let root = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+        root.fill(&GROUND).map_err(|error| anyhow!("{error}"))?;
+        let (upper, lower) = root.split_vertically(UPPER);
+        lines(&upper, process, &mut titles)?;
+        if !layers.is_empty() {
+            stacked(&lower, &layers, all.len())?;
+        }
+        root.present().map_err(|error| anyhow!("{error}"))?;
+    }
+    Ok(dressed(&text, &titles))
+}
+
+/// Adds what plotters does not know: the style sheet, the titles, and a size that fits.
+fn dressed(text: &str, titles: &str) -> String {
+    let size_of = |name: &str| {
+        text.find(&format!(" {name}=\""))
+            .map_or(0..0, |at| at..at + text[at + name.len() + 3..].find('"').map_or(0, |end| end + name.len() + 4))
+    };
+    let (width, height) = (size_of("width"), size_of("height"));
+    let mut dark = String::new();
+    for (light, instead) in DARK {
+        let light = hexadecimal(light);
+        let _ = write!(dark, "[fill=\"{light}\"]{{fill:{instead}}}[stroke=\"{light}\"]{{stroke:{instead}}}");
+    }
+    let style = format!("<style>circle.v{{fill:transparent}}circle.v:hover{{fill:#888}}@media(prefers-color-scheme:dark){{{dark}}}</style>");
+    let head = text.find('>').map_or(0, |end| end + 1);
+    let body = text[head..].trim_end().trim_end_matches("</svg>");
+    let opening = format!("{}{}{}", &text[..width.start], &text[width.end..height.start], &text[height.end..head]);
+    format!("{opening}\n{style}\n{body}{titles}</svg>\n")
+}
+
+fn hexadecimal(color: RGBColor) -> String {
+    format!("#{:02X}{:02X}{:02X}", color.0, color.1, color.2)
+}
+
+/// Whole numbers are written as such.
+fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// Axes from zero to a bit above the highest value.
+fn chart<'a>(area: &Area<'a>, title: &str, end: f64, most: f64) -> Result<(Chart<'a>, f64)> {
     let (unit, unit_name) = unit_of(most);
-    let end = rows.last().map_or(1.0, |row| row.milliseconds / 1000.0).max(0.001);
-    let root = SVGBackend::with_string(into, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(format!("Memory of {program} on snug"), ("sans-serif", 22))
-        .margin(14)
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, (FONT, 21).into_font().color(&INK))
+        .margin(12)
         .x_label_area_size(46)
-        .y_label_area_size(76)
-        .build_cartesian_2d(0.0..end, 0.0..most / unit * 1.25)?;
+        .y_label_area_size(72)
+        .build_cartesian_2d(0.0..end, 0.0..most / unit * 1.12)
+        .map_err(|error| anyhow!("{error}"))?;
     chart
         .configure_mesh()
         .x_desc("time since the start (s)")
         .y_desc(format!("memory ({unit_name})"))
-        .label_style(("sans-serif", 15))
-        .axis_desc_style(("sans-serif", 16))
-        .light_line_style(WHITE)
-        .draw()?;
-    for line in &LINES {
+        .x_label_formatter(&|value| short(*value))
+        .y_label_formatter(&|value| short(*value))
+        .label_style((FONT, 14).into_font().color(&INK))
+        .axis_desc_style((FONT, 15).into_font().color(&INK))
+        .axis_style(INK)
+        .bold_line_style(GRID)
+        .light_line_style(GROUND)
+        .max_light_lines(1)
+        .draw()
+        .map_err(|error| anyhow!("{error}"))?;
+    Ok((chart, unit))
+}
+
+/// A name beside the plot, with the colour that it stands for.
+fn name(area: &Area, row: i32, color: RGBColor, text: &str) -> Result<()> {
+    let top = 60 + 24 * row;
+    let swatch = Rectangle::new([(4, top), (20, top + 10)], color.filled());
+    area.draw(&swatch).map_err(|error| anyhow!("{error}"))?;
+    let style = (FONT, 14).into_font().color(&INK);
+    area.draw(&Text::new(text.to_string(), (26, top - 3), style)).map_err(|error| anyhow!("{error}"))
+}
+
+fn lines(area: &Area, process: &Process, titles: &mut String) -> Result<()> {
+    let (left, right) = area.split_horizontally(WIDTH - NAMES);
+    let points = &process.points;
+    let values = |line: &Line| points.iter().filter_map(|point| Some((point.seconds, (line.of)(point)?))).collect();
+    let drawn: Vec<(&Line, Vec<(f64, f64)>)> = LINES.iter().map(|line| (line, values(line))).collect();
+    let most = drawn.iter().flat_map(|(_, values)| values.iter().map(|value| value.1)).fold(1.0, f64::max);
+    let most = most.max(process.peak as f64);
+    let (begin, end) =
+        (points.first().map_or(0.0, |point| point.seconds), points.last().map_or(1.0, |point| point.seconds));
+    let title = format!("Memory of {} on snug", process.name);
+    let (mut chart, unit) = chart(&left, &title, (end).max(begin + 0.001), most)?;
+    for (row, (line, values)) in drawn.iter().enumerate().filter(|(_, (_, values))| !values.is_empty()) {
         let style = line.color.stroke_width(2);
-        let points = rows.iter().filter_map(|row| Some((row.milliseconds / 1000.0, (line.of)(row)? / unit)));
-        chart
-            .draw_series(LineSeries::new(steps(points), style))?
-            .label(line.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
+        let path = steps(values.iter().map(|&(time, value)| (time, value / unit)));
+        chart.draw_series(LineSeries::new(path, style)).map_err(|error| anyhow!("{error}"))?;
+        name(&right, row as i32, line.color, line.name)?;
+        for &(time, value) in values.iter().step_by(values.len().div_ceil(TITLES)) {
+            let (x, y) = chart.backend_coord(&(time, value / unit));
+            let _ = writeln!(
+                titles,
+                "<circle class=\"v\" cx=\"{x}\" cy=\"{y}\" r=\"6\"><title>{}: {} at {time:.2} s</title></circle>",
+                line.name,
+                amount(value)
+            );
+        }
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.3))
-        .legend_area_size(34)
-        .label_font(("sans-serif", 15))
-        .draw()?;
-    root.present()?;
+    peak(&mut chart, process, unit)?;
     Ok(())
 }
 
-/// What was true at one row is true until the next.
+/// The kernel's mark of the highest value, which may lie between two looks, at the look that came nearest to it.
+fn peak(chart: &mut Chart, process: &Process, unit: f64) -> Result<()> {
+    let highest = process.points.iter().max_by(|a, b| a.resident.total_cmp(&b.resident));
+    let Some(at) = highest else { return Ok(()) };
+    let level = process.peak as f64;
+    let position = (at.seconds, level / unit);
+    let mark = Circle::new(position, 4, LINES[1].color.filled());
+    // The text stands on the side where there is room.
+    let (x, _) = chart.backend_coord(&position);
+    let shift = if x > 560 { -130 } else { 8 };
+    let style = (FONT, 15).into_font().color(&INK);
+    let text = EmptyElement::at(position) + Text::new(format!("peak {}", amount(level)), (shift, -18), style);
+    chart.plotting_area().draw(&mark).map_err(|error| anyhow!("{error}"))?;
+    chart.plotting_area().draw(&text).map_err(|error| anyhow!("{error}"))
+}
+
+fn stacked(area: &Area, layers: &[Layer], count: usize) -> Result<()> {
+    let (left, right) = area.split_horizontally(WIDTH - NAMES);
+    let most = layers.last().map_or(1.0, |layer| layer.top.iter().map(|point| point.1).fold(1.0, f64::max));
+    let end = layers[0].top.last().map_or(1.0, |point| point.0).max(0.001);
+    let (mut chart, unit) = chart(&left, &format!("Resident memory of all {count} processes"), end, most)?;
+    // From the top down: each layer covers what lies below it of the one above.
+    for (row, layer) in layers.iter().enumerate().rev() {
+        let mut outline: Vec<(f64, f64)> = layer.top.iter().map(|&(time, bytes)| (time, bytes / unit)).collect();
+        outline.extend([(end, 0.0), (0.0, 0.0)]);
+        let shape = Polygon::new(outline, layer.color.filled());
+        chart.draw_series(std::iter::once(shape)).map_err(|error| anyhow!("{error}"))?;
+        name(&right, (layers.len() - 1 - row) as i32, layer.color, &layer.name)?;
+    }
+    Ok(())
+}
+
+/// What was true at one point is true until the next.
 fn steps(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut path: Vec<(f64, f64)> = Vec::new();
     for (time, value) in points {
@@ -104,5 +236,13 @@ mod tests {
     #[test]
     fn values_stay_until_the_next() {
         assert_eq!(steps([(0.0, 1.0), (2.0, 5.0)].into_iter()), [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)]);
+    }
+
+    #[test]
+    fn a_picture_has_proportions_and_no_size() {
+        let text = "<svg width=\"10\" height=\"20\" viewBox=\"0 0 10 20\" xmlns=\"x\">\n<a/>\n</svg>\n";
+        let dressed = dressed(text, "<b/>");
+        assert!(dressed.starts_with("<svg viewBox=\"0 0 10 20\" xmlns=\"x\">\n<style>"), "{dressed}");
+        assert!(dressed.ends_with("<a/>\n<b/></svg>\n"), "{dressed}");
     }
 }

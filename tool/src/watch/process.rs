@@ -1,0 +1,212 @@
+//! One process that is watched: what it is called, what was seen of it, and how it ended.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use crate::live::{Depth, Program, Values};
+
+/// What it held at a moment; bytes. What the library knows is missing where it does not run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Since the command began.
+    pub seconds: f64,
+    pub resident: f64,
+    pub heap: Option<Heap>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Heap {
+    pub requested: f64,
+    pub live: f64,
+    /// Of metadata, what is in use.
+    pub mapped: f64,
+}
+
+pub struct Process {
+    pub pid: i32,
+    pub parent: i32,
+    pub name: String,
+    pub began: Duration,
+    pub ended: Option<Duration>,
+    pub status: Option<ExitStatus>,
+    /// The most that was resident, in bytes.
+    pub peak: u64,
+    /// The last look, and when it was; None if snug was not seen in it, or the look was given up.
+    pub values: Option<Values>,
+    pub seen: Duration,
+    seen_last: bool,
+    pub points: Vec<Point>,
+    /// Its threads that are not about to end.
+    pub threads: usize,
+    program: Option<Program>,
+    /// snug was not found: look for it again after so many more looks.
+    search: Search,
+    /// Of so many looks, one becomes a point.
+    every: u32,
+    looks: u32,
+}
+
+/// Where snug is not found at once, it is not there yet, or never will be: the pauses double.
+#[derive(Default)]
+struct Search {
+    pause: u32,
+    left: u32,
+}
+
+const PAUSE_MOST: u32 = 64;
+
+/// So many points are kept; when there are more, every second one goes, and half as many come.
+const POINTS_MOST: usize = 4096;
+
+impl Process {
+    pub fn new(pid: i32, parent: i32, began: Duration) -> Process {
+        let name = name_of(pid).unwrap_or_else(|| "?".to_string());
+        Process {
+            pid,
+            parent,
+            name,
+            began,
+            ended: None,
+            status: None,
+            peak: 0,
+            values: None,
+            seen: began,
+            seen_last: false,
+            points: Vec::new(),
+            threads: 1,
+            program: None,
+            search: Search::default(),
+            every: 1,
+            looks: 0,
+        }
+    }
+
+    /// It has become another program, in which everything begins anew; what it held before stays in the points.
+    pub fn becomes_another(&mut self) {
+        self.name = name_of(self.pid).unwrap_or_default();
+        self.peak = 0;
+        self.values = None;
+        self.seen_last = false;
+        self.program = None;
+        self.search = Search::default();
+        self.threads = 1;
+    }
+
+    /// Looks at it while it runs.
+    pub fn look(&mut self, start: Instant, points: bool) {
+        self.note_peak();
+        let values = self.values_now(Depth::Quick);
+        let now = start.elapsed();
+        if points {
+            self.add_point(now, values.as_ref());
+        }
+        if values.is_some() {
+            (self.values, self.seen, self.seen_last) = (values, now, false);
+        }
+    }
+
+    /// Looks at it for the last time, while it stands still. What cannot be read any more is what was seen last.
+    pub fn look_last(&mut self, start: Instant, depth: Depth, points: bool) {
+        self.search = Search::default();
+        let values = self.values_now(depth);
+        let now = start.elapsed();
+        if points {
+            self.every = 1;
+            self.add_point(now, values.as_ref());
+        }
+        if values.is_some() {
+            (self.values, self.seen, self.seen_last) = (values, now, true);
+        }
+    }
+
+    /// The kernel's own mark of the most that was resident.
+    pub fn note_peak(&mut self) {
+        self.peak = self.peak.max(status_bytes(self.pid, "VmHWM:").unwrap_or(0));
+    }
+
+    /// Whether the last look was its very last moment.
+    pub fn is_seen_to_the_end(&self) -> bool {
+        self.seen_last
+    }
+
+    fn values_now(&mut self, depth: Depth) -> Option<Values> {
+        if self.program.is_none() {
+            if self.search.left > 0 {
+                self.search.left -= 1;
+                return None;
+            }
+            self.program = Program::find(self.pid).ok();
+        }
+        let values = self.program.as_ref().and_then(|program| program.values(depth).ok());
+        if values.is_none() {
+            // Not there, or only just being loaded: what was found then is not yet as it will be.
+            self.program = None;
+            self.search.pause = (2 * self.search.pause + 1).min(PAUSE_MOST);
+            self.search.left = self.search.pause;
+        }
+        values
+    }
+
+    fn add_point(&mut self, now: Duration, values: Option<&Values>) {
+        self.looks += 1;
+        if self.looks % self.every != 0 {
+            return;
+        }
+        let Some(resident) = status_bytes(self.pid, "VmRSS:") else { return };
+        let get = |values: &Values, name: &str| values.get(name).unwrap_or(0) as f64;
+        let heap = values.map(|values| {
+            let metadata = get(values, "metadata");
+            let in_use = get(values, "metadata_used").min(metadata);
+            Heap {
+                requested: get(values, "requested"),
+                live: get(values, "live"),
+                mapped: get(values, "mapped") - metadata + in_use,
+            }
+        });
+        self.points.push(Point { seconds: now.as_secs_f64(), resident: resident as f64, heap });
+        if self.points.len() > POINTS_MOST {
+            let mut place = 0;
+            self.points.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+            self.every *= 2;
+        }
+    }
+}
+
+/// The name of the program that it runs: the kernel's, which of a script is the script's, and is cut off at 15 letters;
+/// then the whole one of the file, if it is that.
+pub fn name_of(pid: i32) -> Option<String> {
+    let short = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_string();
+    let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let whole = file.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    Some(whole.filter(|whole| short.len() == 15 && whole.starts_with(&short)).unwrap_or(short))
+}
+
+/// A number of /proc/PID/status that is in kB, in bytes.
+fn status_bytes(pid: i32, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
+/// To which process a thread belongs, and which process started that.
+pub fn family_of(tid: i32) -> Option<(i32, i32)> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+    Some((number("Tgid:")?, number("PPid:")?))
+}
+
+/// Whether the program that it has just become would have other rights, had nobody traced it.
+pub fn lost_rights(pid: i32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let users = || -> Option<u32> {
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
+    };
+    let (Ok(file), Some(user)) = (fs::metadata(format!("/proc/{pid}/exe")), users()) else { return false };
+    file.mode() & libc::S_ISUID != 0 && file.uid() != user
+}

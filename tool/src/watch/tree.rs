@@ -1,0 +1,137 @@
+//! The processes as a tree: one line each, with name, peak, time and end.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use indicatif::HumanBytes;
+
+use super::Process;
+
+/// More lines than this are no overview. Those with the highest peaks stay, and who started them.
+const LINES_MOST: usize = 24;
+
+/// The width of a name with what stands before it; longer ones push the rest to the right.
+const NAME: usize = 38;
+
+/// A line for each process under a heading. `marked` are the processes whose details follow.
+pub fn lines(processes: &[Process], marked: &[i32]) -> String {
+    let shown = shown(processes, LINES_MOST);
+    let mut text = format!("  {:NAME$} {:>10} {:>9}  {}\n", "process", "peak", "time", "ended by");
+    for &root in &roots(processes) {
+        add(&mut text, processes, root, "", "", &shown, marked);
+    }
+    let hidden: Vec<&Process> =
+        processes.iter().enumerate().filter(|(place, _)| !shown.contains(place)).map(|(_, process)| process).collect();
+    if let Some(most) = hidden.iter().map(|process| process.peak).max() {
+        let _ = writeln!(text, "  and {} more, none of them above {}", hidden.len(), HumanBytes(most));
+    }
+    text
+}
+
+/// A process whose parent was not seen stands at the edge.
+fn roots(processes: &[Process]) -> Vec<usize> {
+    (0..processes.len()).filter(|&place| parent_of(processes, place).is_none()).collect()
+}
+
+/// Numbers of processes are used again: the parent is the last one of its number that began before.
+fn parent_of(processes: &[Process], place: usize) -> Option<usize> {
+    processes[..place].iter().rposition(|process| process.pid == processes[place].parent)
+}
+
+fn shown(processes: &[Process], most: usize) -> HashSet<usize> {
+    let mut places: Vec<usize> = (0..processes.len()).collect();
+    places.sort_by_key(|&place| std::cmp::Reverse(processes[place].peak));
+    let mut shown = HashSet::new();
+    for place in places {
+        let mut line = vec![place];
+        while let Some(parent) = parent_of(processes, *line.last().unwrap_or(&place)) {
+            line.push(parent);
+        }
+        let new = line.iter().filter(|place| !shown.contains(*place)).count();
+        if shown.len() + new <= most {
+            shown.extend(line);
+        }
+    }
+    shown
+}
+
+fn add(
+    text: &mut String,
+    processes: &[Process],
+    place: usize,
+    before: &str,
+    below: &str,
+    shown: &HashSet<usize>,
+    marked: &[i32],
+) {
+    let process = &processes[place];
+    let mark = if marked.contains(&process.pid) { "*" } else { " " };
+    let name = format!("{before}{} ({})", process.name, process.pid);
+    let time = process.ended.map(|ended| (ended - process.began).as_secs_f64());
+    let time = time.map_or("-".to_string(), |seconds| format!("{seconds:.2} s"));
+    let peak = HumanBytes(process.peak).to_string();
+    let end = process.status.map_or("(still runs)".to_string(), end_of);
+    let _ = writeln!(text, "{mark} {name:NAME$} {peak:>10} {time:>9}  {end}");
+    let children: Vec<usize> = (place + 1..processes.len())
+        .filter(|child| shown.contains(child) && parent_of(processes, *child) == Some(place))
+        .collect();
+    for (number, &child) in children.iter().enumerate() {
+        let (branch, line) = if number + 1 < children.len() { ("├─ ", "│  ") } else { ("└─ ", "   ") };
+        add(text, processes, child, &format!("{below}{branch}"), &format!("{below}{line}"), shown, marked);
+    }
+}
+
+/// `exit 3`, `SIGKILL`.
+pub fn end_of(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => {
+            signal_hook::low_level::signal_name(signal).map_or(format!("signal {signal}"), Into::into)
+        }
+        _ => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn process(pid: i32, parent: i32, name: &str, mebibytes: u64) -> Process {
+        let mut process = Process::new(pid, parent, Duration::ZERO);
+        process.name = name.to_string();
+        process.peak = mebibytes << 20;
+        process.ended = Some(Duration::from_millis(1500));
+        process.status = Some(ExitStatus::from_raw(0));
+        process
+    }
+
+    #[test]
+    fn children_stand_under_their_parents() {
+        let mut all =
+            vec![process(1, 0, "g++", 4), process(2, 1, "cc1plus", 265), process(3, 1, "as", 9), process(4, 2, "x", 1)];
+        all[3].status = Some(ExitStatus::from_raw(libc::SIGKILL));
+        let text = lines(&all, &[2]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("  g++ (1) ") && lines[2].starts_with("* ├─ cc1plus (2)"), "{text}");
+        assert!(lines[3].starts_with("  │  └─ x (4)") && lines[3].ends_with("1.50 s  SIGKILL"), "{text}");
+        assert!(lines[4].starts_with("  └─ as (3)") && lines[2].contains("265.00 MiB    1.50 s  exit 0"), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn of_many_the_largest_are_shown() {
+        let many = (1..100).map(|pid| process(pid, i32::from(pid > 1), "p", pid as u64));
+        let text = lines(&many.collect::<Vec<_>>(), &[]);
+        assert!(text.contains("p (99)") && text.contains("p (1)") && !text.contains("p (76)"), "{text}");
+        assert!(text.ends_with("  and 75 more, none of them above 76.00 MiB\n"), "{text}");
+    }
+
+    #[test]
+    fn a_number_that_is_used_again() {
+        let all = [process(1, 0, "a", 1), process(2, 1, "b", 1), process(2, 1, "c", 1), process(3, 2, "d", 1)];
+        assert_eq!((parent_of(&all, 3), parent_of(&all, 2)), (Some(2), Some(0)));
+    }
+}
