@@ -27,6 +27,24 @@ pub fn cannot_write(path: &Path) -> String {
     format!("{} cannot be written", path.display())
 }
 
+/// With line ends put where lines would be longer than `width`; words stay whole.
+pub fn filled(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().map_or(0, |line| line.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > width {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
 /// A file that will be written later: until then what was there stays as it is.
 #[derive(Debug)]
 pub struct Whole {
@@ -72,4 +90,16 @@ fn mode_of(path: &Path) -> fs::Permissions {
         };
         fs::Permissions::from_mode(0o666 & !mask)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_filled() {
+        assert_eq!(filled("a bb ccc", 4), "a bb\nccc");
+        assert_eq!(filled("aaaaaa b", 4), "aaaaaa\nb");
+        assert_eq!(filled("", 4), "");
+    }
 }

@@ -21,18 +21,6 @@ pub struct Sample {
     pub status: ExitStatus,
 }
 
-/// Runs `command` to its end.
-///
-/// The command must have a pre_exec function, as those of launch::command_for do: then it is started by fork, not
-/// vfork. The kernel counts as a program's peak also what the process held before exec; after vfork that would be all
-/// of snug, after fork it is only the little that snug has written to, less than any program needs to start.
-pub fn run(command: &mut Command) -> io::Result<Sample> {
-    let start = Instant::now();
-    let child = command.spawn()?;
-    let (status, usage) = wait(child.id() as libc::pid_t)?;
-    Ok(sample(start.elapsed(), status, &usage))
-}
-
 /// What is to happen to a program that is being watched.
 pub enum Next {
     /// It goes on; look at it again after this time.
@@ -41,8 +29,12 @@ pub enum Next {
     Kill,
 }
 
-/// As `run`, but `look` is called at the start and then whenever it wants, with the process's number and the time since
-/// the start; also when a signal arrives meanwhile. The command must be made the leader of a process group.
+/// Runs `command` to its end. `look` is called at the start and then whenever it wants, with the process's number and the
+/// time since the start; also when a signal arrives meanwhile. The command must be made the leader of a process group.
+///
+/// It must also have a pre_exec function, as those of launch::command_for do: then it is started by fork, not vfork. The
+/// kernel counts as a program's peak also what the process held before exec; after vfork that would be all of snug, after
+/// fork it is only the little that snug has written to, less than any program needs to start.
 pub fn run_watched(command: &mut Command, look: &mut dyn FnMut(u32, Duration) -> Next) -> io::Result<Sample> {
     let start = Instant::now();
     let child = command.spawn()?;

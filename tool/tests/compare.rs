@@ -3,9 +3,13 @@
 mod common;
 
 use std::fs;
-use std::process::Stdio;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
-use common::{assert_refused, stderr, stdout, Place};
+use common::running::Terminal;
+use common::{assert_refused, stderr, stdout, text, Place, SNUG};
 
 /// Notes each run, and what is preloaded in it.
 const NOTE: &str = r#"echo "${LD_PRELOAD:-none}" >> runs; "#;
@@ -22,10 +26,11 @@ fn runs_alternate_and_a_table_is_shown() {
     let output = place.output(&["compare", "--runs", "3", "SNUG_CHECK=full", "--", "sh", "-c", NOTE]);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
     assert_eq!(runs(&place), "Ss".to_string() + "SssSSs" + "s"); // warm-up, rounds, statistics
-    for part in ["system", "snug", "ratio", "peak memory", "faults", "on each: 3,", "largest single process"] {
+    for part in ["system", "snug", "over system", "peak (MiB)", "faults", "3 runs on each,", "largest single process"] {
         assert!(stdout(&output).contains(part), "{part} is not in {}", stdout(&output));
     }
     assert!(!stdout(&output).contains("FAILED"));
+    assert!(stdout(&output).lines().all(|line| line.chars().count() <= 80), "{}", stdout(&output));
 }
 
 #[test]
@@ -34,15 +39,16 @@ fn statistics_stand_at_the_end() {
     place.compile("nothing", "int main(void) { return 0; }", &[]);
     let text = stdout(&place.output(&["compare", "--runs", "1", "./nothing"]));
     let (table, statistics) = text.split_once("\nsnug's own statistics, from one more run:\n").expect(&text);
-    assert!(table.contains("ratio") && statistics.starts_with("snug: statistics"), "{text}");
+    assert!(table.contains("over system") && statistics.starts_with("snug: 1 process\n"), "{text}");
+    assert!(statistics.contains("\nsnug: statistics of process"), "{text}");
 }
 
 #[test]
-fn a_command_that_leaves_no_statistics() {
+fn a_command_that_ends_at_once_leaves_statistics() {
     let place = Place::new();
     place.compile("abrupt", "#include <unistd.h>\nint main(void) { _exit(0); }", &[]);
     let text = stdout(&place.output(&["compare", "--runs", "1", "./abrupt"]));
-    assert!(text.contains("ratio") && text.contains("left no statistics"), "{text}");
+    assert!(text.contains("over system") && text.contains("\nsnug: statistics of process"), "{text}");
 }
 
 #[test]
@@ -90,9 +96,8 @@ fn peak_memory_is_that_of_the_command() {
     let peak = |mebibytes: &str| -> f64 {
         let output = place.output(&["compare", "--runs", "1", "./hold", mebibytes]);
         let text = stdout(&output);
-        let line = text.lines().find(|line| line.contains("system")).unwrap();
-        let cell = line.split(['│', '┆']).nth(4).unwrap();
-        cell.trim().strip_suffix(" MiB").unwrap().parse().unwrap()
+        let line = text.lines().find(|line| line.starts_with(" system ")).unwrap();
+        line.split_whitespace().nth(5).unwrap().parse().unwrap()
     };
     assert!(peak("0") < 2.0, "{}", peak("0"));
     let large = peak("64");
@@ -103,4 +108,123 @@ fn peak_memory_is_that_of_the_command() {
 fn commands_that_cannot_run() {
     let place = Place::new();
     assert_refused(&place.output(&["compare", "no-such-program"]), 127, &["no-such-program was not found"]);
+}
+
+/// Slow on the system's malloc, and twice as large on snug.
+const UNEVEN: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    const char *library = getenv("LD_PRELOAD");
+    int snug = library != NULL && strstr(library, "libsnug") != NULL;
+    size_t size = (snug ? 20 : 10) << 20;
+    memset(malloc(size), 1, size);
+    usleep(snug ? 20000 : 60000);
+    return 0;
+}"#;
+
+#[test]
+fn the_verdict_comes_first() {
+    let place = Place::new();
+    place.compile("uneven", UNEVEN, &["-O0", "-w"]);
+    let said = stdout(&place.output(&["compare", "--rounds", "6", "./uneven"]));
+    let first = said.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(first.starts_with("snug is ") && first.contains("x faster than the system's malloc ("), "{said}");
+    assert!(first.contains("and its peak is ") && first.ends_with(" % higher."), "{said}");
+    let factor: f64 = first["snug is ".len()..].split('x').next().unwrap().parse().unwrap();
+    assert!((1.5..3.5).contains(&factor), "{said}");
+    // The same on both, and so few runs that nothing is sure.
+    let said = stdout(&place.output(&["compare", "--rounds", "2", "true"]));
+    assert!(said.starts_with("snug seems ") && said.contains("too few"), "{said}");
+}
+
+#[test]
+fn several_commands_and_allocators_in_files() {
+    let place = Place::new();
+    let libc = place.compile(
+        "libmine.so",
+        "void *__libc_malloc(unsigned long);\nvoid __libc_free(void *);\n\
+         void *malloc(unsigned long size) { return __libc_malloc(size); }\nvoid free(void *p) { __libc_free(p); }\n",
+        &["-shared", "-fPIC", "-w"],
+    );
+    let peer = format!("mine={}", text(&libc));
+    let files = ["--json", "c.json", "--csv", "c.csv", "--markdown", "c.md"];
+    let commands = ["-c", "echo one >> ran", "-c", "true"];
+    let more = ["compare", "--rounds", "3", "--warmup", "2", "--preset", "lean,fast", "--peer", &peer];
+    let output = place.output(&[&more[..], &files, &commands].concat());
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    let said = stdout(&output);
+    assert!(said.starts_with("echo one >> ran\n") && said.contains("\n\ntrue\n"), "{said}");
+    for name in ["snug-lean", "snug-fast", "mine"] {
+        assert_eq!(said.matches(&format!("\n {name} ")).count(), 4, "{name}: {said}");
+    }
+    let ran = fs::read_to_string(place.path("ran")).unwrap();
+    assert_eq!(ran.lines().count(), 5 * (2 + 3) + 1); // and once for the statistics
+
+    let lab: serde_json::Value = serde_json::from_slice(&fs::read(place.path("c.json")).unwrap()).unwrap();
+    assert_eq!((&lab["title"], lab["rows"].as_array().unwrap().len()), (&"snug compare".into(), 2));
+    assert_eq!(lab["rows"][1]["series"][4]["figures"].as_array().unwrap().len(), 3);
+    assert_eq!(csv::Reader::from_path(place.path("c.csv")).unwrap().records().count(), 2 * 5 * 3);
+    let markdown = fs::read_to_string(place.path("c.md")).unwrap();
+    assert!(markdown.contains("`snug compare --markdown`") && markdown.contains("| snug-lean |"), "{markdown}");
+    assert_eq!(place.output(&["bench", "--compare", "c.json", "c.json"]).status.code(), Some(0));
+}
+
+#[test]
+fn setup_and_prepare() {
+    let place = Place::new();
+    let flags = ["--rounds", "2", "--warmup", "0", "--setup", "echo setup >> did", "--prepare", "echo prepare >> did"];
+    let output = place.output(&[&["compare"], &flags[..], &["sh", "-c", "echo run >> did"]].concat());
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    let did = fs::read_to_string(place.path("did")).unwrap();
+    assert_eq!(did, "setup\n".to_string() + &"prepare\nrun\n".repeat(4) + "run\n");
+    let output = place.output(&["compare", "--prepare", "exit 4", "true"]);
+    assert_refused(&output, 1, &["--prepare failed: exit 4: exit status: 4"]);
+}
+
+#[test]
+fn at_ctrl_c_what_there_is_is_kept() {
+    let place = Place::new();
+    let mut command =
+        place.snug(&["compare", "--rounds", "1000", "--json", "c.json", "sh", "-c", "echo >> ran; sleep 0.05"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let runs = || fs::read_to_string(place.path("ran")).map_or(0, |text| text.lines().count());
+    while runs() < 9 {
+        sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the child was not waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(said.contains("NOT COMPLETE: stopped after ") && said.contains("over system"), "{said}");
+    assert!(!said.contains("FAILED") && !said.contains("one more run"), "{said}");
+    let lab: serde_json::Value = serde_json::from_slice(&fs::read(place.path("c.json")).unwrap()).unwrap();
+    assert!(lab["ended_early"].as_str().unwrap().contains("of 1000 rounds"), "{lab}");
+}
+
+/// On terminals of three sizes no line is wrapped, and a wide one has more columns.
+#[test]
+fn in_terminals_of_three_sizes() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        return;
+    }
+    let place = Place::new();
+    let terminal = Terminal(&place);
+    for (width, wide) in [("80", false), ("120", true), ("200", true)] {
+        let cache = text(&place.cache()).to_string();
+        let command = format!("XDG_CACHE_HOME={cache} {SNUG} compare --rounds 3 true; echo ended; sleep 60");
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", width, "-x", width, "-y", "60", &command]);
+        let screen = terminal.screen_of(width, "ended");
+        let heading = screen.lines().find(|line| line.contains("time (ms)")).unwrap_or_else(|| panic!("{screen}"));
+        assert_eq!(heading.contains("most peak"), wide, "{screen}");
+        // A line that is wrapped by the terminal leaves a rest that begins in the middle of a row.
+        assert_eq!(screen.lines().filter(|line| line.starts_with(" system ")).count(), 1, "{screen}");
+        let rows = screen.lines().skip_while(|line| !line.contains("time (ms)")).take(4);
+        let words: Vec<usize> = rows.map(|line| line.split_whitespace().count()).collect();
+        assert_eq!(words[2], words[3], "{screen}");
+        terminal.tmux(&["kill-session", "-t", width]);
+    }
 }

@@ -1,150 +1,190 @@
-//! `snug compare`: one command on the system's malloc and on snug in turn.
+//! `snug compare`: commands on the system's malloc and on snug in turn, and on other allocators if wanted.
+//!
+//!     measure  the runs, interleaved, until the end or Ctrl-C
+//!     verdict  what came out, in a sentence
+//!     report   the tables for the terminal; files are those of the lab (bench::report)
 
+mod measure;
 mod report;
+mod verdict;
 
-use std::env;
 use std::ffi::OsString;
-use std::fs;
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cache;
+use crate::bench::allocators::{self, Allocator, AllocatorArgs, SNUG};
+use crate::bench::report as files;
+use crate::bench::results::{Lab, Row, Unit};
+use crate::bench::runner::{self, Measured};
+use crate::bench::{assemble, report::terminal};
 use crate::launch;
-use crate::process::{self, Input, Sample};
+use crate::output;
+use crate::process::Input;
 use crate::settings::Setting;
+use crate::watch::{self, Children};
+use measure::{Plan, Subject};
 
-/// How much of what a failing command said is shown.
-const LINES_SHOWN: usize = 10;
-
-/// The command and all that its runs have in common.
-struct Subject<'a> {
-    words: &'a [OsString],
-    settings: &'a [Setting],
-    library: PathBuf,
-    input: Input,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Malloc {
-    System,
-    Snug,
-}
-
-const BOTH: [Malloc; 2] = [Malloc::System, Malloc::Snug];
-
-/// The measured runs on one malloc, and what the warm-up run said on stderr.
-#[derive(Default)]
-struct Runs {
-    samples: Vec<Sample>,
-    said: String,
-}
-
-/// Run a command on the system's malloc and on snug in turn, and compare time and memory
+/// Compare a command on the system's malloc and on snug: time, peak memory, page faults
 ///
-/// After one warm-up run on each, the runs alternate. What the command prints is thrown away; its standard input is a
-/// file given with `<`, which every run reads from its start, else empty. At the end stand the statistics that snug
-/// prints after one more run.
+/// The command runs on each in turn. What it prints is thrown away, and of a file given with < each run reads all.
+/// SNUG_NAME=value words before the command set options of snug. Ctrl-C ends it and keeps what there is.
+///
+/// Exit status: 0; 1 if a run of the command failed; 2 for mistakes on the command line; 126 or 127 if the command cannot
+/// be run on snug or was not found.
 #[derive(Debug, Args)]
-#[command(override_usage = "snug compare [SNUG_NAME=value]... [--runs N] [--] CMD [ARGS]...")]
+#[command(override_usage = "snug compare [SNUG_NAME=value]... [OPTIONS] [--] CMD [ARGS]...\n       \
+                            snug compare [SNUG_NAME=value]... [OPTIONS] -c 'CMD ARGS' -c 'CMD ARGS'...")]
 pub struct CompareArgs {
-    /// Measured runs on each of the two
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub runs: u32,
+    /// Measured runs on each allocator
+    #[arg(long, alias = "runs", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: u32,
+
+    /// Runs on each allocator before them, which do not count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub warmup: u32,
+
+    /// A command to compare, as for sh; may be given several times
+    #[arg(short = 'c', long = "command", value_name = "CMD", conflicts_with = "words")]
+    pub commands: Vec<String>,
+
+    /// Run this by sh once, before everything
+    #[arg(long, value_name = "CMD")]
+    pub setup: Option<String>,
+
+    /// Run this by sh before each run, for instance to empty a cache; it is not measured
+    #[arg(long, value_name = "CMD")]
+    pub prepare: Option<String>,
+
+    /// snug with these presets, too: lean, fast; with commas between
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = ["lean", "fast"])]
+    pub preset: Vec<String>,
+
+    #[command(flatten)]
+    pub allocators: AllocatorArgs,
+
+    /// Write every measured value to FILE, for snug bench --compare; compressed if its name ends in .zst
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Write a line for each run to FILE
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    /// Write the tables to FILE, as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 
     /// The command and its arguments; SNUG_NAME=value words may stand before it
-    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true, required_unless_present = "commands")]
     pub words: Vec<OsString>,
 }
 
 pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
     launch::check_settings(settings)?;
-    launch::command_for(&args.words)?; // says what is wrong with the command before anything runs
-    let library = cache::library()?;
-    let subject = Subject { words: &args.words, settings, library, input: Input::of_this_process() };
-    warn_of_surroundings();
-
-    let [system, snug] = measure(&subject, args.runs)?;
-    let statistics = statistics(&subject)?;
-
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", report::table(&system.samples, &snug.samples))?;
-    let failures = report::failures(&[("the system's malloc", &system), ("snug", &snug)]);
-    write!(out, "{failures}")?;
-    match statistics.as_str() {
-        "" => writeln!(out, "\nsnug left no statistics; it writes them when a program ends by exit.")?,
-        text => writeln!(out, "\nsnug's own statistics, from one more run:\n{}", text.trim_end())?,
+    let subjects = subjects(args)?;
+    let reports = args.reports();
+    reports.ensure_writable()?;
+    let contenders = contenders(args, settings)?;
+    measure::warn_of_surroundings();
+    if let Some(setup) = &args.setup {
+        measure::run_by_shell(setup, "--setup")?;
     }
-    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
+    let stop = runner::stop_at_signals()?;
+    let plan = Plan { rounds: args.rounds, warmup: args.warmup, prepare: args.prepare.clone() };
+    let input = Input::of_this_process();
+    let results = measure::run(&subjects, &contenders, &plan, &input, &stop)?;
+    let measured = Measured { rows: results.rows, rounds: results.rounds, ended_early: results.ended_early };
+    let lab = assemble("snug compare", contenders, measured, false);
 
-/// What would make the comparison another one than the user thinks.
-fn warn_of_surroundings() {
-    if let Some(list) = env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
-        eprintln!("snug: LD_PRELOAD is set and stays so for both: {}", list.to_string_lossy());
+    let mut text = String::new();
+    for (place, subject) in subjects.iter().enumerate() {
+        if subjects.len() > 1 {
+            let _ = writeln!(text, "{}{}", if place > 0 { "\n" } else { "" }, subject.row.about);
+        }
+        report::write(&mut text, &lab, place, &results.said[place], args.warmup);
     }
-    if fs::metadata("/proc/self/fd/0").is_ok_and(|found| found.file_type().is_fifo()) {
-        eprintln!("snug: a pipe cannot be read twice: the command's standard input is empty; give it a file with <");
-    }
-}
-
-/// One warm-up run on each, then rounds in which the one that began last time comes second.
-fn measure(subject: &Subject, rounds: u32) -> Result<[Runs; 2]> {
-    let style = ProgressStyle::with_template("{wide_bar} run {pos} of {len}")?;
-    let progress = ProgressBar::new(2 * u64::from(rounds) + 2).with_style(style);
-    let mut runs = [Runs::default(), Runs::default()];
-    for malloc in BOTH {
-        runs[malloc as usize].said = warm_up(subject, malloc)?;
-        progress.inc(1);
-    }
-    for round in 0..rounds {
-        let order = if round % 2 == 0 { [Malloc::System, Malloc::Snug] } else { [Malloc::Snug, Malloc::System] };
-        for malloc in order {
-            let sample = run_once(subject.command(malloc)?.stderr(Stdio::null()))?;
-            runs[malloc as usize].samples.push(sample);
-            progress.inc(1);
+    if !stop.load(Ordering::Relaxed) {
+        for subject in &subjects {
+            statistics(&mut text, subject, &lab, &input, subjects.len() > 1)?;
         }
     }
-    progress.finish_and_clear();
-    Ok(runs)
+    output::print(text.as_bytes())?;
+    files::write_all(&lab, &reports)?;
+    let failed = !terminal::failures(&lab).is_empty();
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn run_once(command: &mut Command) -> Result<Sample> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    process::run(command).with_context(|| format!("cannot run {program}"))
-}
-
-/// Runs the command once and returns what it said on stderr.
-fn warm_up(subject: &Subject, malloc: Malloc) -> Result<String> {
-    let mut said = tempfile::tempfile()?;
-    run_once(subject.command(malloc)?.stderr(said.try_clone()?))?;
-    let mut bytes = Vec::new();
-    said.rewind()?;
-    said.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// What snug writes at the end of one more run.
-fn statistics(subject: &Subject) -> Result<String> {
-    let place = tempfile::NamedTempFile::new()?;
-    let mut command = subject.command(Malloc::Snug)?;
-    run_once(command.env("SNUG_STATS", place.path()).stderr(Stdio::null()))?;
-    Ok(String::from_utf8_lossy(&fs::read(place.path())?).into_owned())
-}
-
-impl Subject<'_> {
-    fn command(&self, malloc: Malloc) -> Result<Command> {
-        let mut command = launch::command_for(self.words)?;
-        if malloc == Malloc::Snug {
-            launch::set_up(&mut command, &self.library, self.settings);
-        }
-        command.env_remove("SNUG_STATS"); // writing them is no part of what is measured
-        command.stdin(self.input.open()?).stdout(Stdio::null());
-        Ok(command)
+impl CompareArgs {
+    fn reports(&self) -> files::ReportArgs {
+        let (json, csv, markdown) = (self.json.clone(), self.csv.clone(), self.markdown.clone());
+        files::ReportArgs { json, csv, markdown, ..files::ReportArgs::default() }
     }
+}
+
+/// The commands; an error says what is wrong with one before anything runs.
+fn subjects(args: &CompareArgs) -> Result<Vec<Subject>> {
+    let by_shell = |line: &String| (line.clone(), ["sh".into(), "-c".into(), line.into()].to_vec());
+    let about = || args.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let commands: Vec<(String, Vec<OsString>)> = match args.commands.as_slice() {
+        [] => vec![(about(), args.words.clone())],
+        lines => lines.iter().map(by_shell).collect(),
+    };
+    let subject = |(about, words): (String, Vec<OsString>)| {
+        launch::command_for(&words)?;
+        let first = about.split_whitespace().next().unwrap_or_default();
+        let program = Path::new(first).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = if args.commands.len() > 1 { about.clone() } else { program };
+        let row = Row { name, family: "command".into(), about, threads: 1, unit: Unit::Seconds };
+        Ok(Subject { row, words })
+    };
+    let subjects: Vec<Subject> = commands.into_iter().map(subject).collect::<Result<_>>()?;
+    for (place, subject) in subjects.iter().enumerate() {
+        let is_new = subjects[..place].iter().all(|other| other.row.name != subject.row.name);
+        ensure!(is_new, "{} is given twice", subject.row.about);
+    }
+    Ok(subjects)
+}
+
+/// The system's malloc first, then snug with the settings, then what else is wanted.
+fn contenders(args: &CompareArgs, settings: &[Setting]) -> Result<Vec<Allocator>> {
+    let mut wanted = args.allocators.clone();
+    // Unlike the lab, which measures all that are installed, this is about snug unless others are named.
+    let names = wanted.peers.get_or_insert_with(Vec::new);
+    names.extend(args.preset.iter().map(|preset| format!("{SNUG}-{preset}")));
+    let mut found = allocators::find(&wanted)?;
+    ensure!(found.missing.is_empty(), "not here: {}", found.missing.join(", "));
+    for allocator in found.allocators.iter_mut().filter(|allocator| allocator.name.starts_with(SNUG)) {
+        // What is given has the last word, as for the library: a preset is the only one that stays.
+        for Setting { name, value } in settings {
+            let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
+            if allocator.settings.iter().all(|(known, _)| *known != name) {
+                allocator.settings.push((name, value));
+            }
+        }
+    }
+    for allocator in found.allocators.iter().filter(|allocator| !allocator.name.starts_with(SNUG)) {
+        allocators::ensure_loads(allocator, Path::new("/bin/sh"))?;
+    }
+    Ok(found.allocators)
+}
+
+/// What snug says of one more run.
+fn statistics(text: &mut String, subject: &Subject, lab: &Lab, input: &Input, named: bool) -> Result<()> {
+    let Some(snug) = lab.place_of(SNUG) else { return Ok(()) };
+    let mut command = measure::command_for(subject, &lab.allocators[snug], input)?;
+    command.stderr(std::process::Stdio::null());
+    let mut watched = watch::run(command, &Children::Highest, false)?;
+    let of = if named { format!(" of {}", subject.row.name) } else { String::new() };
+    let seen = watch::report::text(&mut watched, &Children::Highest, false)?;
+    let _ = writeln!(
+        text,
+        "\nsnug's own statistics, from one more run{of}:\n{}",
+        String::from_utf8_lossy(&seen).trim_end()
+    );
+    Ok(())
 }

@@ -1,151 +1,234 @@
-//! What `snug compare` prints: the table, and a word on runs that failed.
+//! What `snug compare` prints: the verdict first, a table in one unit for each column, one of ratios, and a word on runs
+//! that failed. In a wide terminal the table has more columns; nothing is wrapped inside a cell.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io::IsTerminal;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
+use ratatui::crossterm::terminal;
 
-use super::{Runs, LINES_SHOWN};
-use crate::bench::stats;
-use crate::process::Sample;
+use super::verdict;
+use crate::bench::report::words::counted;
+use crate::bench::results::{Figures, Lab, RowResult, Series};
+use crate::bench::stats::{self, Estimate};
+use crate::output::filled;
 
+/// How much of what a failing command said is shown.
+const LINES_SHOWN: usize = 10;
+
+/// Where nobody looks, as in a pipe, and on a terminal that does not say.
+const WIDTH: usize = 80;
+const WIDTH_LEAST: usize = 40;
+/// From here on there is room for all columns.
+const WIDE: usize = 110;
 /// Below this median, times are shown in milliseconds.
 const SHORT_SECONDS: f64 = 1.0;
+const MIB: f64 = 1_048_576.0;
 
-const EXPLANATION: &str = "\
-Medians; in brackets the shortest and the longest. ratio = snug / system: below 1, snug needs less.
-Peak memory is that of the largest single process of the command, not their sum.";
+/// For comfy_table: nothing but a line under the headings, so that most of the width is for figures.
+const LINE_UNDER_HEADINGS: &str = "     ──            ";
 
-/// One measured quantity: its heading, and how it is taken from a run and shown.
+/// A column: its heading, and a number of a series.
 struct Column {
-    heading: &'static str,
-    value: fn(&Sample) -> f64,
-    show: fn(f64) -> String,
+    heading: String,
+    of: Box<dyn Fn(&Series) -> f64>,
+    decimals: usize,
+    /// Only where there is room.
+    wide: bool,
 }
 
-const COLUMNS: [Column; 4] = [
-    Column { heading: "user+sys", value: |run| run.cpu, show: time },
-    Column { heading: "peak memory", value: |run| run.peak_kib as f64, show: memory },
-    Column { heading: "minor faults", value: |run| run.minor_faults as f64, show: count },
-    Column { heading: "major faults", value: |run| run.major_faults as f64, show: count },
-];
-
-pub fn table(system: &[Sample], snug: &[Sample]) -> String {
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED);
-    let headings = COLUMNS.iter().map(|column| column.heading);
-    table.set_header(["", "time"].into_iter().chain(headings));
-    for (name, runs) in [("system", system), ("snug", snug)] {
-        let others = COLUMNS.iter().map(|column| (column.show)(median_of(runs, column.value)));
-        table.add_row([name.to_string(), time_with_range(runs)].into_iter().chain(others));
+pub fn write(text: &mut String, lab: &Lab, place: usize, said: &[String], warmup: u32) {
+    let row = &lab.rows[place];
+    let width = width();
+    for (place, allocator) in lab.allocators.iter().enumerate().skip(1) {
+        if let Some(sentence) = verdict::sentence(row, place, &allocator.name) {
+            let _ = writeln!(text, "{}", filled(&sentence, width));
+        }
     }
-    let ratio_of = |value: fn(&Sample) -> f64| ratio(median_of(snug, value), median_of(system, value));
-    let others = COLUMNS.iter().map(|column| ratio_of(column.value));
-    table.add_row(["ratio".to_string(), ratio_of(wall)].into_iter().chain(others));
+    let wide = width >= WIDE;
+    let names: Vec<&str> = lab.allocators.iter().map(|allocator| allocator.name.as_str()).collect();
+    let _ = writeln!(text, "\n{}\n\n{}", figures(row, &names, wide), ratios(row, &names, wide));
+    let rounds = counted(row.series[0].figures.len(), "run");
+    let warm = if warmup == 0 { "".to_string() } else { format!(", after {warmup} to warm up") };
+    let _ = writeln!(text, "{}", filled(&format!("{rounds} on each, in turn{warm}. {EXPLANATION}"), width));
+    if let Some(why) = &lab.ended_early {
+        let _ = writeln!(text, "NOT COMPLETE: {why}.");
+    }
+    failures(text, row, &names, said);
+}
+
+const EXPLANATION: &str =
+    "Figures are medians; cpu is user and system time together. Ratios are of runs of the same round, with where \
+                           their median lies by 95 % confidence; below 1 is less than the system's malloc needs. Peak \
+                           memory is that of the largest single process of the command, not their sum.";
+
+/// Of the terminal; of what is no terminal, the usual one.
+fn width() -> usize {
+    let known = std::io::stdout().is_terminal().then(|| terminal::size().ok()).flatten();
+    known.map_or(WIDTH, |(columns, _)| usize::from(columns).max(WIDTH_LEAST))
+}
+
+fn columns(row: &RowResult) -> Vec<Column> {
+    let longest = row.series.iter().filter_map(Series::time).fold(0.0, f64::max);
+    let (unit, scale) = if longest < SHORT_SECONDS { ("ms", 1e3) } else { ("s", 1.0) };
+    let largest = row.series.iter().filter_map(Series::peak_bytes).fold(0.0, f64::max);
+    let places = |value: f64| if value < 10.0 { 2 } else { 1 };
+    let (time_places, peak_places) = (places(longest * scale), places(largest / MIB));
+    let column = |heading: String, decimals, wide, pick: fn(&[f64]) -> f64, value: fn(&Figures) -> f64, scale: f64| {
+        let of = move |series: &Series| {
+            let values: Vec<f64> = series.figures.iter().map(value).collect();
+            if values.is_empty() {
+                f64::NAN
+            } else {
+                pick(&values) * scale
+            }
+        };
+        Column { heading, of: Box::new(of), decimals, wide }
+    };
+    let time: fn(&Figures) -> f64 = |run| run.time;
+    let peak: fn(&Figures) -> f64 = |run| run.peak_bytes as f64;
+    vec![
+        column(format!("time ({unit})"), time_places, false, stats::median, time, scale),
+        column("fastest".into(), time_places, false, stats::min, time, scale),
+        column("slowest".into(), time_places, false, stats::max, time, scale),
+        column(format!("cpu ({unit})"), time_places, false, stats::median, |run| run.cpu_seconds, scale),
+        column("peak (MiB)".into(), peak_places, false, stats::median, peak, 1.0 / MIB),
+        column("least peak".into(), peak_places, true, stats::min, peak, 1.0 / MIB),
+        column("most peak".into(), peak_places, true, stats::max, peak, 1.0 / MIB),
+        column("faults".into(), 0, false, stats::median, |run| run.page_faults as f64, 1.0),
+    ]
+}
+
+fn figures(row: &RowResult, names: &[&str], wide: bool) -> Table {
+    let columns: Vec<Column> = columns(row).into_iter().filter(|column| wide || !column.wide).collect();
+    let mut table = new_table(std::iter::once("").chain(columns.iter().map(|column| column.heading.as_str())));
+    for (series, name) in row.series.iter().zip(names) {
+        let cell = |column: &Column| match (column.of)(series) {
+            value if value.is_nan() => "-".to_string(),
+            value => grouped(value, column.decimals),
+        };
+        table.add_row(std::iter::once(name.to_string()).chain(columns.iter().map(cell)));
+    }
+    align(&mut table);
+    table
+}
+
+fn ratios(row: &RowResult, names: &[&str], wide: bool) -> Table {
+    let mut headings = vec!["over system", "time", "peak"];
+    headings.extend(wide.then_some(["cpu", "faults"]).into_iter().flatten());
+    let mut table = new_table(headings);
+    let system = &row.series[0];
+    for (series, name) in row.series.iter().zip(names).skip(1) {
+        let of = |value: fn(&Figures) -> f64| series.ratio_to(system, |run| Some(value(run)));
+        let mut all = vec![of(|run| run.time), of(|run| run.peak_bytes as f64)];
+        if wide {
+            all.extend([of(|run| run.cpu_seconds), of(|run| run.page_faults as f64)]);
+        }
+        table.add_row(std::iter::once(name.to_string()).chain(all.into_iter().map(ratio)));
+    }
+    align(&mut table);
+    table
+}
+
+fn new_table<'a>(headings: impl IntoIterator<Item = &'a str>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(LINE_UNDER_HEADINGS).set_header(headings);
+    table
+}
+
+fn align(table: &mut Table) {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{table}\nMeasured runs on each: {}, in turn, after one to warm up.\n{EXPLANATION}", system.len())
 }
 
-/// Empty if every run ended with status 0. Otherwise how the runs ended, and what the command said.
-pub fn failures(contenders: &[(&str, &Runs)]) -> String {
-    let mut text = String::new();
-    for (name, runs) in contenders {
-        let mut endings = BTreeMap::new();
-        for run in runs.samples.iter().filter(|run| !run.status.success()) {
-            *endings.entry(run.status.to_string()).or_insert(0) += 1;
-        }
-        for (ending, times) in &endings {
-            let _ = writeln!(text, "\nFAILED on {name}: {ending}, in {times} of {} runs", runs.samples.len());
-        }
-        if !endings.is_empty() {
-            let lines: Vec<&str> = runs.said.lines().collect();
-            for line in &lines[lines.len().saturating_sub(LINES_SHOWN)..] {
-                let _ = writeln!(text, "    {line}");
-            }
+fn ratio(found: Option<Estimate>) -> String {
+    match found {
+        None => "-".to_string(),
+        Some(Estimate { median, interval: None }) => format!("{median:.2}"),
+        Some(Estimate { median, interval: Some(interval) }) => {
+            format!("{median:.2} ({:.2} to {:.2})", interval.low, interval.high)
         }
     }
-    text
 }
 
-fn wall(run: &Sample) -> f64 {
-    run.wall
-}
-
-fn median_of(runs: &[Sample], value: fn(&Sample) -> f64) -> f64 {
-    stats::median(&runs.iter().map(value).collect::<Vec<_>>())
-}
-
-fn ratio(snug: f64, system: f64) -> String {
-    if system == 0.0 {
-        return if snug == 0.0 { "1.00" } else { "-" }.to_string();
+/// With commas between thousands.
+fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
     }
-    format!("{:.2}", snug / system)
+    grouped + rest
 }
 
-fn time(seconds: f64) -> String {
-    if seconds < SHORT_SECONDS {
-        format!("{:.1} ms", seconds * 1e3)
-    } else {
-        format!("{seconds:.2} s")
+/// How the runs ended that did not end well, and what the command said.
+fn failures(text: &mut String, row: &RowResult, names: &[&str], said: &[String]) {
+    for ((series, name), said) in row.series.iter().zip(names).zip(said) {
+        let Some(why) = &series.failure else { continue };
+        let name = if *name == "system" { "the system's malloc" } else { name };
+        let _ = writeln!(text, "\nFAILED on {name}: {why}");
+        let lines: Vec<&str> = said.lines().collect();
+        for line in &lines[lines.len().saturating_sub(LINES_SHOWN)..] {
+            let _ = writeln!(text, "    {line}");
+        }
     }
-}
-
-fn time_with_range(runs: &[Sample]) -> String {
-    let walls: Vec<f64> = runs.iter().map(wall).collect();
-    let (median, least, most) = (stats::median(&walls), stats::min(&walls), stats::max(&walls));
-    if median < SHORT_SECONDS {
-        format!("{} ({:.1}..{:.1})", time(median), least * 1e3, most * 1e3)
-    } else {
-        format!("{} ({least:.2}..{most:.2})", time(median))
-    }
-}
-
-pub fn memory(kib: f64) -> String {
-    format!("{:.1} MiB", kib / 1024.0)
-}
-
-fn count(number: f64) -> String {
-    format!("{number:.0}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::ExitStatusExt;
-    use std::process::ExitStatus;
+    use crate::bench::results::{Row, Unit};
+    use std::collections::BTreeMap;
 
-    fn sample(wall: f64, status: i32) -> Sample {
-        let status = ExitStatus::from_raw(status);
-        Sample { wall, cpu: wall / 2.0, peak_kib: 2048, minor_faults: 100, major_faults: 0, status }
+    fn series(times: &[f64], mebibytes: u64) -> Series {
+        let run = |(round, &time): (usize, &f64)| Figures {
+            round: round as u32,
+            time,
+            cpu_seconds: time / 2.0,
+            peak_bytes: mebibytes << 20,
+            page_faults: 12345,
+            overhead: None,
+            further: BTreeMap::new(),
+        };
+        Series { figures: times.iter().enumerate().map(run).collect(), ..Series::default() }
+    }
+
+    fn row() -> RowResult {
+        let (name, family, about) = ("x".to_string(), "x".to_string(), String::new());
+        let series = vec![series(&[2.0, 4.0, 3.0], 100), series(&[0.5, 1.0, 0.75], 116)];
+        RowResult { row: Row { name, family, about, threads: 1, unit: Unit::Seconds }, series }
     }
 
     #[test]
-    fn medians_range_and_ratio() {
-        let system: Vec<Sample> = [2.0, 4.0, 3.0].map(|wall| sample(wall, 0)).to_vec();
-        let snug: Vec<Sample> = [1.5, 1.0, 9.0].map(|wall| sample(wall, 0)).to_vec();
-        let text = table(&system, &snug);
-        for part in ["3.00 s (2.00..4.00)", "1.50 s (1.00..9.00)", "0.50", "750.0 ms", "2.0 MiB", "on each: 3,"] {
-            assert!(text.contains(part), "{part} is not in\n{text}");
+    fn a_column_has_one_unit_and_nothing_is_wrapped() {
+        for (wide, most) in [(false, 80), (true, 120)] {
+            let text = figures(&row(), &["system", "snug"], wide).to_string();
+            assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
+            assert!(text.contains("time (s)") && text.contains("3.00") && text.contains("0.75"), "{text}");
+            assert!(text.contains("12,345") && text.contains("116.0"), "{text}");
+            assert_eq!(text.contains("most peak"), wide);
+            let text = ratios(&row(), &["system", "snug"], wide).to_string();
+            assert!(text.lines().all(|line| line.chars().count() <= most), "{text}");
+            assert!(text.contains("0.25 (0.25 to 0.25)") && text.contains("1.16 (1.16 to 1.16)"), "{text}");
         }
-        assert_eq!(time_with_range(&[sample(0.25, 0)]), "250.0 ms (250.0..250.0)");
-    }
-
-    #[test]
-    fn a_ratio_to_nothing() {
-        assert_eq!((ratio(0.0, 0.0), ratio(1.0, 0.0), ratio(1.0, 4.0)), ("1.00".into(), "-".into(), "0.25".into()));
     }
 
     #[test]
     fn failures_are_counted_and_quoted() {
-        let good = Runs { samples: vec![sample(1.0, 0)], said: "not shown".into() };
-        let bad = Runs { samples: vec![sample(1.0, 3 << 8), sample(1.0, 0), sample(1.0, 11)], said: "a\nb\n".into() };
-        assert_eq!(failures(&[("system", &good)]), "");
-        let text = failures(&[("system", &good), ("snug", &bad)]);
-        assert!(text.contains("FAILED on snug: exit status: 3, in 1 of 3 runs"), "{text}");
-        assert!(text.contains("FAILED on snug: signal: 11 (SIGSEGV), in 1 of 3 runs"), "{text}");
-        assert!(text.ends_with("    a\n    b\n") && !text.contains("not shown"), "{text}");
+        let mut row = row();
+        row.series[1].failure = Some("exit status: 3, in 1 of 3 runs".into());
+        let mut text = String::new();
+        failures(&mut text, &row, &["system", "snug"], &["not shown".into(), "a\nb\n".into()]);
+        assert_eq!(text, "\nFAILED on snug: exit status: 3, in 1 of 3 runs\n    a\n    b\n");
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!((grouped(1234567.0, 0), grouped(999.0, 1)), ("1,234,567".into(), "999.0".into()));
     }
 }

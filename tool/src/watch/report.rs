@@ -35,16 +35,27 @@ impl Place {
     }
 }
 
-/// Writes them. `detail`: all numbers, also in text.
-pub fn write(watched: &mut Watched, children: &Children, place: Place, detail: bool) -> Result<()> {
+/// As text: the tree, what could not be seen, and the details.
+pub fn text(watched: &mut Watched, children: &Children, detail: bool) -> Result<Vec<u8>> {
+    note_reasons(watched);
+    written(watched, children, detail)
+}
+
+/// Why each was looked at for the last time.
+fn note_reasons(watched: &mut Watched) {
     for process in &mut watched.processes {
         let reason = reason_of(process);
         process.values.iter_mut().for_each(|values| values.because(reason));
     }
+}
+
+/// Writes them. `detail`: all numbers, also in text.
+pub fn write(watched: &mut Watched, children: &Children, place: Place, detail: bool) -> Result<()> {
+    note_reasons(watched);
     match place {
-        Place::Stderr => std::io::stderr().write_all(&text(watched, children, detail)?)?,
-        Place::Stdout => crate::output::print(&text(watched, children, detail)?)?,
-        Place::File(file, Format::Text) => file.write(&text(watched, children, detail)?)?,
+        Place::Stderr => std::io::stderr().write_all(&written(watched, children, detail)?)?,
+        Place::Stdout => crate::output::print(&written(watched, children, detail)?)?,
+        Place::File(file, Format::Text) => file.write(&written(watched, children, detail)?)?,
         Place::File(file, format) => {
             let mut all = Vec::new();
             for process in watched.chosen(children) {
@@ -113,8 +124,7 @@ fn end_of_line(bytes: &[u8]) -> usize {
     bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1)
 }
 
-/// The tree, what could not be seen, then the details.
-fn text(watched: &Watched, children: &Children, detail: bool) -> Result<Vec<u8>> {
+fn written(watched: &Watched, children: &Children, detail: bool) -> Result<Vec<u8>> {
     let chosen = watched.chosen(children);
     let mut head = headline(watched, children, &chosen);
     let marked: Vec<i32> = if watched.processes.len() > 1 { pids(&chosen) } else { Vec::new() };

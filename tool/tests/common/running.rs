@@ -96,14 +96,23 @@ impl Terminal<'_> {
 
     /// The screen, once it shows this.
     pub fn screen_with(&self, wanted: &str) -> String {
+        self.screen_when(&["capture-pane", "-p"], wanted)
+    }
+
+    /// The same of one of several sessions.
+    pub fn screen_of(&self, session: &str, wanted: &str) -> String {
+        self.screen_when(&["capture-pane", "-p", "-t", session], wanted)
+    }
+
+    fn screen_when(&self, capture: &[&str], wanted: &str) -> String {
         for _ in 0..200 {
-            let screen = self.tmux(&["capture-pane", "-p"]);
+            let screen = self.tmux(capture);
             if screen.contains(wanted) {
                 return screen;
             }
             sleep(Duration::from_millis(50));
         }
-        panic!("{wanted} does not come: {}", self.tmux(&["capture-pane", "-p"]));
+        panic!("{wanted} does not come: {}", self.tmux(capture));
     }
 }
 

@@ -7,7 +7,7 @@ use super::{terminal, words};
 use crate::bench::results::Lab;
 
 pub fn render(lab: &Lab) -> String {
-    let mut text = String::from("# Benchmarks\n\nWritten by `snug bench --markdown`; not to be changed by hand.\n\n");
+    let mut text = format!("# Benchmarks\n\nWritten by `{} --markdown`; not to be changed by hand.\n\n", lab.title);
     for line in words::circumstances(lab) {
         let _ = writeln!(text, "{line}\n");
     }

@@ -11,7 +11,7 @@ pub mod plots;
 pub mod samples;
 pub mod tables;
 pub mod terminal;
-mod words;
+pub mod words;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -61,6 +61,11 @@ impl ReportArgs {
 /// Prints the report and writes all files that are wanted.
 pub fn publish(lab: &Lab, args: &ReportArgs) -> Result<()> {
     write!(std::io::stdout().lock(), "{}", terminal::render(lab))?;
+    write_all(lab, args)
+}
+
+/// Writes all files that are wanted.
+pub fn write_all(lab: &Lab, args: &ReportArgs) -> Result<()> {
     write_json(lab, args.json.as_deref())?;
     write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))?;
     write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown::render(lab).as_bytes())?))?;
