@@ -1,10 +1,11 @@
 //! What snug itself writes: whole or not at all, and with the reason if it could not.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use ratatui::crossterm::terminal;
 use tempfile::NamedTempFile;
 
 /// Prints to standard output; a full disk is an error that says so.
@@ -25,6 +26,17 @@ pub fn ensure_writable(path: &Path) -> Result<()> {
 
 pub fn cannot_write(path: &Path) -> String {
     format!("{} cannot be written", path.display())
+}
+
+/// `1 thread`, `2 threads`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The columns of the terminal that the standard output is; None if it is none, or does not say.
+pub fn terminal_width() -> Option<usize> {
+    let size = io::stdout().is_terminal().then(|| terminal::size().ok()).flatten()?;
+    Some(usize::from(size.0)).filter(|&columns| columns > 0)
 }
 
 /// With line ends put where lines would be longer than `width`; words stay whole.

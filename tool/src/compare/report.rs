@@ -2,21 +2,18 @@
 //! that failed. In a wide terminal the table has more columns; nothing is wrapped inside a cell.
 
 use std::fmt::Write;
-use std::io::IsTerminal;
 
 use comfy_table::{CellAlignment, Table};
-use ratatui::crossterm::terminal;
 
 use super::verdict;
-use crate::bench::report::words::counted;
 use crate::bench::results::{Figures, Lab, RowResult, Series};
 use crate::bench::stats::{self, Estimate};
-use crate::output::filled;
+use crate::output::{counted, filled, terminal_width};
 
 /// How much of what a failing command said is shown.
 const LINES_SHOWN: usize = 10;
 
-/// Where nobody looks, as in a pipe, and on a terminal that does not say.
+/// In a pipe, and on a terminal that does not say.
 const WIDTH: usize = 80;
 const WIDTH_LEAST: usize = 40;
 /// From here on there is room for all columns.
@@ -39,7 +36,7 @@ struct Column {
 
 pub fn write(text: &mut String, lab: &Lab, place: usize, said: &[String], warmup: u32) {
     let row = &lab.rows[place];
-    let width = width();
+    let width = terminal_width().map_or(WIDTH, |columns| columns.max(WIDTH_LEAST));
     for (place, allocator) in lab.allocators.iter().enumerate().skip(1) {
         if let Some(sentence) = verdict::sentence(row, place, &allocator.name) {
             let _ = writeln!(text, "{}", filled(&sentence, width));
@@ -61,12 +58,6 @@ const EXPLANATION: &str =
     "Figures are medians; cpu is user and system time together. Ratios are of runs of the same round, with where \
                            their median lies by 95 % confidence; below 1 is less than the system's malloc needs. Peak \
                            memory is that of the largest single process of the command, not their sum.";
-
-/// Of the terminal; of what is no terminal, the usual one.
-fn width() -> usize {
-    let known = std::io::stdout().is_terminal().then(|| terminal::size().ok()).flatten();
-    known.map_or(WIDTH, |(columns, _)| usize::from(columns).max(WIDTH_LEAST))
-}
 
 fn columns(row: &RowResult) -> Vec<Column> {
     let longest = row.series.iter().filter_map(Series::time).fold(0.0, f64::max);

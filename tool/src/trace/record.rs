@@ -21,6 +21,7 @@ use super::region::{self, Region, Slot, SLOT_SIZE};
 use crate::cache;
 use crate::carried;
 use crate::launch;
+use crate::output::counted;
 
 /// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
 const ROUND: Duration = Duration::from_millis(50);
@@ -172,7 +173,7 @@ impl Recording {
         let mut summary = match events {
             0 if attached => "nothing was recorded: the program has a malloc of its own, or called none".into(),
             0 => "nothing was recorded: the program does not load the recorder".into(),
-            _ => format!("{} of events in {}, {threads} threads", bytes(events), bytes(stored)),
+            _ => format!("{} of events in {}, {}", bytes(events), bytes(stored), counted(threads as usize, "thread")),
         };
         if lost > 0 {
             summary += &format!("; {lost} events were lost, as more threads ran than the buffer has room for");

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::program::{Converted, Totals};
 use super::reader::{Process, Trace};
+use crate::output::counted;
 
 /// How many processes and sizes are shown to people.
 const LINES: usize = 10;
@@ -44,8 +45,12 @@ impl<'a> Summary<'a> {
         let totals = self.totals;
         let _ = writeln!(
             text,
-            "\n{} operations of {} threads: {} allocations, {} frees, {} reallocs",
-            totals.operations, totals.threads, totals.allocations, totals.frees, totals.reallocs
+            "\n{} operations of {}: {} allocations, {} frees, {} reallocs",
+            totals.operations,
+            counted(totals.threads as usize, "thread"),
+            totals.allocations,
+            totals.frees,
+            totals.reallocs
         );
         let _ = writeln!(
             text,
@@ -63,9 +68,9 @@ impl<'a> Summary<'a> {
         for process in self.processes.iter().take(LINES) {
             let chosen = if process.number == self.process { '*' } else { ' ' };
             let size = HumanBytes(process.bytes).to_string();
-            let Process { number, pid, program, threads, .. } = process;
-            let _ =
-                writeln!(text, "{chosen} process {number}, pid {pid}: {program}, {threads} threads, {size} of events");
+            let Process { number, pid, program, .. } = process;
+            let threads = counted(process.threads as usize, "thread");
+            let _ = writeln!(text, "{chosen} process {number}, pid {pid}: {program}, {threads}, {size} of events");
         }
         if self.processes.len() > LINES {
             let _ = writeln!(text, "  and {} more", self.processes.len() - LINES);

@@ -115,9 +115,9 @@ fn time(lab: &Lab) -> Table {
     Table {
         title: "Time".into(),
         note: format!(
-            "{ours}: the median, in ns for each operation or in seconds of a whole program, with the spread (the \
-             distance between the quartiles). The others: their time over {ours}'s in the same round, the median over \
-             the rounds, ± half of its 95 % interval; above 1, {ours} is faster. * is the fastest."
+            "{ours}: the median, in ns for each operation or in seconds of a whole program. The others: their time \
+             over {ours}'s in the same round, the median over the rounds; above 1, {ours} is faster. ± is half of the \
+             95 % interval of what stands before it. * is the fastest."
         ),
         columns: names(lab),
         lines: lines.collect(),
@@ -137,7 +137,9 @@ fn time_cell(result: &RowResult, place: usize, reference: usize) -> Cell {
         times.len()
     );
     if place == reference {
-        return Cell { text: format!("{shown} ±{spread:.0}%"), detail, best: false };
+        let half = half_width(&stats::estimate(&times));
+        let text = half.map_or(shown.clone(), |half| format!("{shown} ±{}", show_time(half, result.row.unit)));
+        return Cell { text, detail, best: false };
     }
     match series.time_ratio(ours) {
         Some(ratio) => {
@@ -257,6 +259,10 @@ fn without_figures(series: &Series) -> Cell {
     }
 }
 
+fn half_width(estimate: &Estimate) -> Option<f64> {
+    estimate.interval.map(|interval| (interval.high - interval.low) / 2.0)
+}
+
 /// Marks the cells with the least value, if not all have it.
 pub fn mark_best(cells: impl Iterator<Item = Cell>, values: impl Iterator<Item = Option<f64>>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = cells.collect();
@@ -293,7 +299,7 @@ fn show_count(number: f64) -> String {
 
 fn with_half_width(ratio: &Estimate) -> String {
     match ratio.interval {
-        Some(interval) => format!("{:.2} ±{:.2}", ratio.median, (interval.high - interval.low) / 2.0),
+        Some(_) => format!("{:.2} ±{:.2}", ratio.median, half_width(ratio).unwrap_or_default()),
         None => format!("{:.2}", ratio.median),
     }
 }

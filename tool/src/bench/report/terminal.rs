@@ -1,12 +1,14 @@
 //! A report for the terminal.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::CellAlignment;
 
 use super::tables::{self, Table};
 use crate::bench::results::Lab;
+use crate::output;
 
 const BEST: &str = "*";
 /// The least and the most of n values hold the median between them with a probability of 1 - 2 / 2^n; of fewer values
@@ -33,17 +35,43 @@ pub fn render(lab: &Lab) -> String {
 }
 
 pub fn render_table(text: &mut String, table: &Table) {
+    let width = output::terminal_width();
+    let _ = writeln!(text, "{}", table.title);
+    for columns in pieces(table, width.unwrap_or(usize::MAX)) {
+        let _ = writeln!(text, "{}", grid(table, columns));
+    }
+    let note = width.map_or(table.note.clone(), |width| output::filled(&table.note, width));
+    let _ = writeln!(text, "{note}\n");
+}
+
+/// The columns in so many pieces that each is a table that fits the terminal; one column always does.
+fn pieces(table: &Table, width: usize) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut begin = 0;
+    for end in 1..=table.columns.len() {
+        let is_wide = grid(table, begin..end).lines().next().map_or(0, |line| line.chars().count()) > width;
+        if is_wide && end - begin > 1 {
+            pieces.push(begin..end - 1);
+            begin = end - 1;
+        }
+    }
+    pieces.push(begin..table.columns.len());
+    pieces
+}
+
+fn grid(table: &Table, columns: Range<usize>) -> String {
     let mut grid = comfy_table::Table::new();
     grid.load_preset(UTF8_FULL_CONDENSED);
-    grid.set_header(std::iter::once("row").chain(table.columns.iter().map(String::as_str)));
+    grid.set_header(std::iter::once("row").chain(table.columns[columns.clone()].iter().map(String::as_str)));
     for line in &table.lines {
-        let cells = line.cells.iter().map(|cell| format!("{}{}", cell.text, if cell.best { BEST } else { "" }));
+        let cells = line.cells.iter().take(columns.end).skip(columns.start);
+        let cells = cells.map(|cell| format!("{}{}", cell.text, if cell.best { BEST } else { "" }));
         grid.add_row(std::iter::once(line.name.clone()).chain(cells));
     }
     for column in grid.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let _ = writeln!(text, "{}\n{grid}\n{}\n", table.title, table.note);
+    grid.to_string()
 }
 
 /// The rounds, and whether they are all.
@@ -85,11 +113,24 @@ mod tests {
     fn a_line_for_each_row() {
         let text = render(&lab());
         let line = text.lines().find(|line| line.contains("pairs/lifo")).unwrap();
-        for part in ["2.00 ±0.00", "3.00 ±33%*"] {
+        for part in ["2.00 ±0.00", "3.00 ±1.00*"] {
             assert!(line.contains(part), "{part} is not in\n{text}");
         }
         assert!(text.contains("FAILED: larson/2 on mine: signal: 6") && text.contains("Not here: other (get it)"));
         assert!(text.contains("Where snug is behind") && text.contains("Rounds: 3, interleaved. Intervals of so few"));
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_comes_in_pieces() {
+        let lab = lab();
+        let time = &tables::all(&lab)[0];
+        assert_eq!(pieces(time, usize::MAX), [0..3]);
+        assert_eq!(pieces(time, 30), [0..1, 1..2, 2..3]);
+        let widest = |width| {
+            let lines = |piece| grid(time, piece).lines().map(|line| line.chars().count()).max().unwrap();
+            pieces(time, width).into_iter().map(lines).max().unwrap()
+        };
+        assert!(widest(45) <= 45 && pieces(time, 45).len() == 2, "{}", widest(45));
     }
 
     #[test]

@@ -24,11 +24,6 @@ pub fn circumstances(lab: &Lab) -> Vec<String> {
     lines
 }
 
-/// `1 thread`, `2 threads`.
-pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// Each allocator with its version.
 pub fn allocators(lab: &Lab) -> String {
     let one = |allocator: &crate::bench::allocators::Allocator| match allocator.version.as_str() {
