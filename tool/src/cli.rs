@@ -19,11 +19,26 @@ use crate::trace::record::RecordArgs;
 use crate::trace::replay::ReplayArgs;
 use crate::tune::TuneArgs;
 
+/// Every status that snug ends with by itself; tests/exits.rs holds it to that.
+const EXIT_STATUS: &str = "\
+Exit status:
+    0  all went well
+    1  what was asked for could not be done, or a measured command failed
+       (bench --compare: snug became slower or larger)
+    2  a mistake on the command line
+  125  run and record: snug itself failed, mistakes on the command line included
+  126  the command cannot be run, or not on snug
+  127  the command was not found
+   of  run and record: otherwise that of the command, its signals included
+
+With NO_COLOR set, nothing is coloured. What is no terminal gets plain text of 80 columns.";
+
 /// Runs programs on the snug memory allocator, and measures what that changes.
 ///
 /// The allocator, libsnug.so, is carried inside this file; nothing needs to be installed.
 #[derive(Debug, Parser)]
 #[command(name = "snug", disable_version_flag = true, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = EXIT_STATUS)]
 pub struct Cli {
     /// Print the version of the tool and that of the library it carries
     #[arg(short = 'V', long)]

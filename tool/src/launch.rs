@@ -151,14 +151,14 @@ pub fn check_settings(settings: &[Setting]) -> Result<()> {
             let Some(first) = complaints.lines().next() else { return Ok(()) };
             // The library would go on with another value, and says which; here nothing goes on.
             let first = first.trim_start_matches("snug: ").split("; using ").next().unwrap_or(first);
-            bail!("{first}")
+            bail!(Refusal::misuse(first.to_string()))
         }
         Some(Setting { name, value }) => {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-            bail!(
+            bail!(Refusal::misuse(format!(
                 "{name}={value} is not one of snug's settings, which begin with SNUG_; \
                  set others with env, as in: env {name}={value} snug ..."
-            )
+            )))
         }
     }
 }

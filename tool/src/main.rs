@@ -28,7 +28,7 @@ mod watch;
 use std::process::ExitCode;
 
 use cli::Command;
-use refusal::{Refusal, OWN_FAILURE};
+use refusal::{Refusal, MISUSE, OWN_FAILURE};
 
 fn main() -> ExitCode {
     inherited::restore();
@@ -52,6 +52,7 @@ fn main() -> ExitCode {
     result.unwrap_or_else(|error| {
         eprintln!("snug: {error:#}");
         let status = error.downcast_ref::<Refusal>().map_or(otherwise, |refusal| refusal.status);
-        ExitCode::from(status)
+        // Where the command's own status is what counts, even this one is above those that programs use.
+        ExitCode::from(if status == MISUSE && otherwise == OWN_FAILURE { OWN_FAILURE } else { status })
     })
 }

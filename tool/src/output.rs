@@ -1,10 +1,12 @@
 //! What snug itself writes: whole or not at all, and with the reason if it could not.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use indicatif::ProgressDrawTarget;
 use ratatui::crossterm::terminal;
 use tempfile::NamedTempFile;
 
@@ -31,6 +33,24 @@ pub fn cannot_write(path: &Path) -> String {
 /// `1 thread`, `2 threads`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Whether something can be drawn on the terminal, by moving about on it.
+pub fn can_draw(on_it: bool) -> bool {
+    on_it && env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
+}
+
+/// Whether the user wants no colours (no-color.org).
+pub fn is_plain() -> bool {
+    env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Where bars of progress go: to the terminal, if there is one that they can be drawn on.
+pub fn progress() -> ProgressDrawTarget {
+    match can_draw(io::stderr().is_terminal()) {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    }
 }
 
 /// The columns of the terminal that the standard output is; None if it is none, or does not say.

@@ -22,6 +22,10 @@ impl Refusal {
         Refusal { status: NOT_FOUND, message }
     }
 
+    pub fn misuse(message: String) -> Self {
+        Refusal { status: MISUSE, message }
+    }
+
     pub fn cannot_run(message: String) -> Self {
         Refusal { status: CANNOT_RUN, message }
     }

@@ -181,7 +181,7 @@ fn options_in_force(place: &Place) -> Result<Completion, Failed> {
         assert!(all.contains(name), "{all}");
     }
     assert!(!all.contains(" *"), "nothing is changed: {all}");
-    assert_refused(&place.output(&["options", "SNUG_DIRTY=1M", "nonsense"]), 1, &["nonsense is no setting"]);
+    assert_refused(&place.output(&["options", "SNUG_DIRTY=1M", "nonsense"]), 2, &["nonsense is no setting"]);
     let mut command = place.snug(&["options", "--changed", "SNUG_DIRTY=1M"]);
     let changed = stdout(&command.env("SNUG_MISUSE", "warn").output().unwrap());
     assert!(

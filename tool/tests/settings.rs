@@ -32,7 +32,7 @@ fn other_variables_are_refused() {
     let place = Place::new();
     for subcommand in ["run", "compare"] {
         let output = place.output(&[subcommand, "SNUG_CHECK=full", "LANG=C", "true"]);
-        let status = if subcommand == "run" { 125 } else { 1 };
+        let status = if subcommand == "run" { 125 } else { 2 };
         assert_refused(&output, status, &["LANG=C", "begin with SNUG_"]);
     }
 }
@@ -43,7 +43,7 @@ fn settings_that_the_library_does_not_know_are_refused() {
     let place = Place::new();
     let refused = |word: &str, parts: &[&str]| {
         assert_refused(&place.output(&["run", word, "true"]), 125, parts);
-        assert_refused(&place.output(&["compare", word, "true"]), 1, parts);
+        assert_refused(&place.output(&["compare", word, "true"]), 2, parts);
     };
     refused("SNUG_DIRTI=1M", &["SNUG_DIRTI is not an option; did you mean SNUG_DIRTY?"]);
     refused("SNUG_DIRTY=much", &["SNUG_DIRTY=much is not a size"]);

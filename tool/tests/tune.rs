@@ -79,7 +79,7 @@ fn a_trace_that_is_cut_short() {
 #[test]
 fn what_cannot_be_tuned() {
     let place = Place::new();
-    assert_refused(&place.output(&["tune", "--whole", "sleep", "0"]), 1, &["--whole and --process are for traces"]);
+    assert_refused(&place.output(&["tune", "--whole", "sleep", "0"]), 2, &["--whole and --process are for traces"]);
     assert_refused(&place.output(&["tune", "no-such-program"]), 127, &["no-such-program"]);
     assert_refused(&place.output(&["tune", "--", "sh", "-c", "exit 3"]), 1, &["the command fails: exit status: 3"]);
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::build_folder;
 use super::versions;
+use crate::refusal::Refusal;
 use crate::{cache, carried};
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -117,7 +118,10 @@ impl Wanted<'_> {
         for name in names.unwrap_or_default() {
             if !known().chain([SYSTEM, SNUG, "none"]).any(|other| other == name) {
                 let all: Vec<&str> = known().collect();
-                bail!("--peers: there is no {name}; known are {}, and --peer NAME=PATH.so adds any", all.join(", "));
+                let known = all.join(", ");
+                bail!(Refusal::misuse(format!(
+                    "--peers: there is no {name}; known are {known}, and --peer NAME=PATH.so adds any"
+                )));
             }
         }
         Ok(Wanted(names))

@@ -14,7 +14,7 @@ use super::allocators::{SNUG, SYSTEM};
 use super::report::tables::with_interval;
 use super::results::{Figures, Lab, RowResult, Series};
 use super::stats::{self, Estimate};
-use crate::refusal::{Refusal, MISUSE};
+use crate::refusal::Refusal;
 
 /// Changes smaller than this are not reported, however sure.
 const LEAST: f64 = 0.02;
@@ -32,7 +32,7 @@ pub fn run(old: &Lab, new: &Lab) -> Result<ExitCode> {
     let (changes, compared) = find(old, new);
     if compared == 0 {
         let message = "the two have no figures in common: no row and allocator of the one is in the other".to_string();
-        bail!(Refusal { status: MISUSE, message });
+        bail!(Refusal::misuse(message));
     }
     let mut out = std::io::stdout().lock();
     for warning in warnings(old, new) {

@@ -66,7 +66,7 @@ pub struct BenchArgs {
 
     /// Rounds; in each, every row runs once on every allocator; 0 only counts system calls [default: 10, or up to 5
     /// if quick]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub rounds: Option<u32>,
 
     /// Go on from the results of an earlier run, a --json file: rounds are added to its rows, and rows to it. It must be

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use super::runner::Plan;
+use crate::output;
 
 /// Of a job that has not run yet.
 const GUESS: Duration = Duration::from_millis(500);
@@ -23,7 +24,7 @@ impl Progress {
     pub fn new(jobs: usize, allocators: usize, plan: Plan) -> Progress {
         let style = ProgressStyle::with_template("{wide_bar} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
         Progress {
-            bar: ProgressBar::new(1).with_style(style),
+            bar: ProgressBar::with_draw_target(Some(1), output::progress()).with_style(style),
             start: Instant::now(),
             plan,
             took: vec![GUESS; jobs],

@@ -18,6 +18,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::bench::allocators::Allocator;
 use crate::bench::results::{Figures, Row, RowResult, Series};
 use crate::launch;
+use crate::output;
 use crate::process::{self, Input, Next, Sample};
 use crate::settings::Setting;
 
@@ -90,7 +91,7 @@ pub fn run(
     let mut results = Results { rows: rows.collect(), said, rounds: 0, ended_early: None };
     let style = ProgressStyle::with_template("{wide_bar} run {pos} of {len}, {eta} left")?;
     let runs = subjects.len() * allocators.len() * (plan.rounds + plan.warmup) as usize;
-    let progress = ProgressBar::new(runs as u64).with_style(style);
+    let progress = ProgressBar::with_draw_target(Some(runs as u64), output::progress()).with_style(style);
     let mut failed = vec![BTreeMap::<String, u32>::new(); subjects.len() * allocators.len()];
     'rounds: for round in 0..plan.warmup + plan.rounds {
         for (place, subject) in subjects.iter().enumerate() {

@@ -25,6 +25,7 @@ use crate::bench::{assemble, report::terminal};
 use crate::launch;
 use crate::output;
 use crate::process::Input;
+use crate::refusal::Refusal;
 use crate::settings::Setting;
 use crate::watch::{self, Children};
 use measure::{Plan, Subject};
@@ -145,7 +146,7 @@ fn subjects(args: &CompareArgs) -> Result<Vec<Subject>> {
     let subjects: Vec<Subject> = commands.into_iter().map(subject).collect::<Result<_>>()?;
     for (place, subject) in subjects.iter().enumerate() {
         let is_new = subjects[..place].iter().all(|other| other.row.name != subject.row.name);
-        ensure!(is_new, "{} is given twice", subject.row.about);
+        ensure!(is_new, Refusal::misuse(format!("{} is given twice", subject.row.about)));
     }
     Ok(subjects)
 }

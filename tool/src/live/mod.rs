@@ -119,6 +119,12 @@ impl Program {
         Ok(Values(values))
     }
 
+    /// Whether the process has ended, or is another program now.
+    pub fn has_ended(&self) -> bool {
+        self.memory.refresh();
+        self.check_is_the_same().is_err()
+    }
+
     /// After an exec there is another program in the process, and after its end maybe another process.
     fn check_is_the_same(&self) -> Result<()> {
         let alive = find::began(self.process).is_ok_and(|began| began == self.began);

@@ -11,6 +11,7 @@ use comfy_table::{presets, ContentArrangement, Table};
 
 use crate::launch;
 use crate::live::options::in_force;
+use crate::refusal::Refusal;
 use crate::settings::{Setting, WORKLOADS_VARIABLE};
 
 /// Print the library's options, with the values that the environment gives them
@@ -29,7 +30,8 @@ pub struct OptionsArgs {
 pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
     launch::check_settings(settings)?;
     if let Some(word) = args.words.first() {
-        bail!("{} is no setting; those are SNUG_NAME=value", word.to_string_lossy());
+        let word = word.to_string_lossy();
+        bail!(Refusal::misuse(format!("{word} is no setting; those are SNUG_NAME=value")));
     }
     let own = settings.iter().map(|setting| (setting.name.clone(), setting.value.clone()));
     let surrounding = env::vars_os().filter(|(name, _)| name != WORKLOADS_VARIABLE);

@@ -1,17 +1,25 @@
-//! `snug stats PID`: the statistics of a running program, once.
+//! `snug stats PID`: the statistics of a running program, once or again and again.
 
+use std::path::{absolute, PathBuf};
 use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{ensure, Result};
 use clap::Args;
 
+use super::period;
 use crate::live::{Depth, Format, Program};
-use crate::output;
+use crate::output::{self, Whole};
+use crate::refusal::Refusal;
 
-/// Print the statistics of a running program once
+/// Print the statistics of a running program
 ///
 /// It must have been started on snug, and nothing else be prepared. The same user may look, and root, as far as the
 /// system lets processes be looked into.
+///
+/// Exit status: 0; 1 if it cannot be looked at; 2 for mistakes on the command line. With --every also 0 when the program
+/// ends.
 #[derive(Debug, Args)]
 pub struct StatsArgs {
     /// The process
@@ -21,13 +29,70 @@ pub struct StatsArgs {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
+    /// As --format json
+    #[arg(long, group = "shorthand", conflicts_with = "format")]
+    pub json: bool,
+
+    /// As --format csv
+    #[arg(long, group = "shorthand", conflicts_with = "format")]
+    pub csv: bool,
+
+    /// As --format openmetrics
+    #[arg(long, group = "shorthand", conflicts_with = "format")]
+    pub openmetrics: bool,
+
     /// All numbers and all sizes in text, not just what fits a screen
     #[arg(long)]
     pub detail: bool,
+
+    /// Again after this time, until the program ends: 10, 0.5, 500ms, 1m
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub every: Option<Duration>,
+
+    /// Write to FILE, which is replaced as a whole each time: who reads it, such as a node exporter its textfiles, never
+    /// sees a part
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 pub fn run(args: &StatsArgs) -> Result<ExitCode> {
-    let values = Program::find(args.pid)?.values(Depth::Whole)?;
-    output::print(&values.written(args.format, args.detail)?)?;
-    Ok(ExitCode::SUCCESS)
+    let format = match (args.json, args.csv, args.openmetrics) {
+        (true, ..) => Format::Json,
+        (_, true, _) => Format::Csv,
+        (_, _, true) => Format::OpenMetrics,
+        _ => args.format,
+    };
+    let in_row = args.every.is_some() && args.output.is_none() && format == Format::OpenMetrics;
+    let message = "an exposition is one look: with --every give --output=FILE, which then holds the last one";
+    ensure!(!in_row, Refusal::misuse(message.to_string()));
+    let output = args.output.as_deref().map(absolute).transpose()?;
+    let program = Program::find(args.pid)?;
+    let mut first = true;
+    loop {
+        let begun = Instant::now();
+        // That it has ended meanwhile is how a row of looks ends.
+        let values = match program.values(Depth::Whole) {
+            Err(_) if !first && program.has_ended() => return Ok(ExitCode::SUCCESS),
+            values => values?,
+        };
+        let bytes = values.written(format, args.detail)?;
+        match &output {
+            Some(path) => Whole::new(path)?.write(&bytes)?,
+            None => output::print(&bytes[header_of(&bytes, format, first)..])?,
+        }
+        let Some(every) = args.every else { return Ok(ExitCode::SUCCESS) };
+        if format == Format::Text && output.is_none() {
+            output::print(b"\n")?;
+        }
+        first = false;
+        sleep(every.saturating_sub(begun.elapsed()));
+    }
+}
+
+/// How much of what is written is a header that stands above already.
+fn header_of(bytes: &[u8], format: Format, first: bool) -> usize {
+    match format {
+        Format::Csv if !first => bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1),
+        _ => 0,
+    }
 }

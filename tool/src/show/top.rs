@@ -14,17 +14,19 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Row, Table};
 use ratatui::Frame;
 
-use super::seconds;
+use super::period;
 use crate::live::{Depth, Medium, Program, Values};
+use crate::output;
 
-/// What occupies memory: how it is called, its colour, and the gauges that are it.
-const PARTS: [(&str, Color, &[&str]); 6] = [
-    ("in use", Color::Green, &["live"]),
-    ("waste inside", Color::Red, &["waste"]),
-    ("waiting for threads", Color::Cyan, &["cached_small", "cached_cells", "depots"]),
-    ("free in slabs and spans", Color::Blue, &["free_slabs", "free_cells"]),
-    ("free pages, to be purged", Color::Yellow, &["purge_pending"]),
-    ("metadata in use", Color::Magenta, &["metadata_used"]),
+/// What occupies memory: how it is called, its mark where there are no colours (that of the text report), its colour, and
+/// the gauges that are it.
+const PARTS: [(&str, char, Color, &[&str]); 6] = [
+    ("in use", '#', Color::Green, &["live"]),
+    ("waste inside", '+', Color::Red, &["waste"]),
+    ("waiting for threads", '=', Color::Cyan, &["cached_small", "cached_cells", "depots"]),
+    ("free in slabs and spans", '-', Color::Blue, &["free_slabs", "free_cells"]),
+    ("free pages, to be purged", '~', Color::Yellow, &["purge_pending"]),
+    ("metadata in use", 'm', Color::Magenta, &["metadata_used"]),
 ];
 
 /// What is shown as a rate: how it is called, its counter, and whether that counts bytes.
@@ -76,19 +78,20 @@ pub struct TopArgs {
     /// The process
     pub pid: i32,
 
-    /// Seconds between two looks
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
-    pub every: f64,
+    /// The time between two looks: 2, 0.5, 500ms
+    #[arg(long, value_name = "TIME", default_value = "1", value_parser = period)]
+    pub every: Duration,
 }
 
 pub fn run(args: &TopArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
-    ensure!(stdout().is_terminal(), "snug top needs a terminal; snug stats {} prints once", args.pid);
+    let is_terminal = output::can_draw(stdout().is_terminal());
+    ensure!(is_terminal, "snug top needs a terminal that it can draw on; snug stats {} prints once", args.pid);
     let mut sizes = Sizes { rows: None, due: Instant::now() };
     let now = sizes.look(&program)?;
     let mut screen = Screen { pid: args.pid, now, before: None, sizes, note: String::new() };
     let mut terminal = ratatui::init();
-    let ended = show(&program, &mut screen, &mut terminal, Duration::from_secs_f64(args.every));
+    let ended = show(&program, &mut screen, &mut terminal, args.every);
     ratatui::restore();
     ended.map(|()| ExitCode::SUCCESS)
 }
@@ -170,29 +173,35 @@ impl Screen {
         frame.render_widget(Line::from(keys).dim(), foot);
     }
 
-    fn parts(&self) -> Vec<(&'static str, Color, u64)> {
+    /// Name, mark, colour and bytes.
+    fn parts(&self) -> Vec<(&'static str, char, Color, u64)> {
         let sum = |gauges: &[&str]| gauges.iter().map(|gauge| self.get(gauge)).sum();
-        PARTS.iter().map(|&(name, color, gauges)| (name, color, sum(gauges))).collect()
+        let mark = |mark| if output::is_plain() { mark } else { '█' };
+        PARTS.iter().map(|&(name, letter, color, gauges)| (name, mark(letter), color, sum(gauges))).collect()
     }
 
     /// All that occupies memory, in proportion.
     fn bar(&self, width: u16) -> Line<'static> {
         let parts = self.parts();
-        let whole: u64 = parts.iter().map(|part| part.2).sum::<u64>().max(1);
+        let whole: u64 = parts.iter().map(|part| part.3).sum::<u64>().max(1);
         let column = |bytes: u64| (bytes as f64 / whole as f64 * f64::from(width)).round() as usize;
         let mut before = 0;
         let mut spans = Vec::new();
-        for (_, color, bytes) in parts {
+        for (_, mark, color, bytes) in parts {
             let count = column(before + bytes) - column(before);
-            spans.push(Span::styled("█".repeat(count), Style::new().fg(color)));
+            spans.push(Span::styled(mark.to_string().repeat(count), Style::new().fg(color)));
             before += bytes;
         }
         Line::from(spans)
     }
 
     fn draw_parts(&self, frame: &mut Frame, area: Rect) {
-        let row = |(name, color, bytes)| {
-            Row::new([Cell::from("█").fg(color), Cell::from(name), Cell::from(HumanBytes(bytes).to_string())])
+        let row = |(name, mark, color, bytes): (_, char, _, _)| {
+            Row::new([
+                Cell::from(mark.to_string()).fg(color),
+                Cell::from(name),
+                Cell::from(HumanBytes(bytes).to_string()),
+            ])
         };
         let widths = [Constraint::Length(1), Constraint::Length(26), Constraint::Length(14)];
         frame.render_widget(Table::new(self.parts().into_iter().map(row), widths), area);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::HumanBytes;
 
-use super::seconds;
+use super::period;
 use crate::live::{Depth, Program};
 
 /// How often is looked whether the program has done it.
@@ -26,9 +26,9 @@ pub struct TrimArgs {
     /// The process
     pub pid: i32,
 
-    /// Seconds to wait until it is done
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
-    pub wait: f64,
+    /// How long to wait until it is done: 2, 0.5, 500ms
+    #[arg(long, value_name = "TIME", default_value = "2", value_parser = period)]
+    pub wait: Duration,
 }
 
 pub fn run(args: &TrimArgs) -> Result<ExitCode> {
@@ -39,7 +39,7 @@ pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     program.request_trim().with_context(|| format!("process {} must not be written to", args.pid))?;
     let begun = Instant::now();
     while program.trims().with_context(|| format!("process {} has ended", args.pid))? == done {
-        if begun.elapsed() >= Duration::from_secs_f64(args.wait) {
+        if begun.elapsed() >= args.wait {
             println!(
                 "process {} was asked; it will do it when a thread of it next needs more than its magazines",
                 args.pid

@@ -64,7 +64,7 @@ pub struct ReplayArgs {
     pub one_thread: bool,
 
     /// Rounds; in each, every trace runs once on every allocator
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, alias = "runs", value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
 
     #[command(flatten)]

@@ -47,7 +47,7 @@ impl<'a> Summary<'a> {
             text,
             "\n{} operations of {}: {} allocations, {} frees, {} reallocs",
             totals.operations,
-            counted(totals.threads as usize, "thread"),
+            counted(totals.threads, "thread"),
             totals.allocations,
             totals.frees,
             totals.reallocs
@@ -69,7 +69,7 @@ impl<'a> Summary<'a> {
             let chosen = if process.number == self.process { '*' } else { ' ' };
             let size = HumanBytes(process.bytes).to_string();
             let Process { number, pid, program, .. } = process;
-            let threads = counted(process.threads as usize, "thread");
+            let threads = counted(process.threads, "thread");
             let _ = writeln!(text, "{chosen} process {number}, pid {pid}: {program}, {threads}, {size} of events");
         }
         if self.processes.len() > LINES {

@@ -23,6 +23,7 @@ use crate::bench::report;
 use crate::bench::results::{Lab, Row, RowResult, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::stats::{Estimate, Interval};
+use crate::refusal::Refusal;
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
 use crate::trace::summary::Summary;
@@ -47,7 +48,7 @@ Ratios to snug without options, in the same round: the median, and where it lies
 #[command(override_usage = "snug tune [OPTIONS] FILE.trace\n       snug tune [OPTIONS] [--] CMD [ARGS]...")]
 pub struct TuneArgs {
     /// Rounds of the second part; the first has a third of them, but at least 5
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    #[arg(long, alias = "runs", value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=10_000))]
     pub rounds: u32,
 
     /// Write every measured value of the last part to FILE
@@ -119,7 +120,8 @@ fn subject(args: &TuneArgs) -> Result<Subject> {
             return Ok(Subject { job, is_trace: true, _program: Some(program) });
         }
     }
-    ensure!(!args.whole && args.process.is_none(), "--whole and --process are for traces, and this is a command");
+    let message = "--whole and --process are for traces, and this is a command";
+    ensure!(!args.whole && args.process.is_none(), Refusal::misuse(message.to_string()));
     launch::command_for(words)?; // says what is wrong with the command before anything runs
     let name = Path::new(&words[0]).file_name().unwrap_or(&words[0]).to_string_lossy().into_owned();
     let row = Row { name: name.clone(), family: name, about: String::new(), threads: 1, unit: Unit::Seconds };

@@ -124,7 +124,7 @@ mod tests {
     fn a_table_that_is_too_wide_comes_in_pieces() {
         let lab = lab();
         let time = &tables::all(&lab)[0];
-        assert_eq!(pieces(time, usize::MAX), [0..3]);
+        assert_eq!(pieces(time, usize::MAX).len(), 1);
         assert_eq!(pieces(time, 30), [0..1, 1..2, 2..3]);
         let widest = |width| {
             let lines = |piece| grid(time, piece).lines().map(|line| line.chars().count()).max().unwrap();

@@ -1,0 +1,127 @@
+//! Exit statuses are those of the table in `snug --help`; flags of several commands are spelled alike; and what is no
+//! terminal, or a poor one, gets plain text.
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use common::running::{holder, Terminal};
+use common::{assert_refused, stderr, stdout, text, Place, SNUG};
+use serde_json::Value;
+
+#[test]
+fn statuses_are_those_of_the_table() {
+    let place = Place::new();
+    let help = stdout(&place.output(&["--help"]));
+    let table = help.split("Exit status:\n").nth(1).unwrap_or_else(|| panic!("{help}"));
+    let told = |status: i32| table.lines().any(|line| line.trim_start().starts_with(&format!("{status}  ")));
+    place.write("old.json", "{}", 0o644);
+    let cases: [(&[&str], i32); 17] = [
+        (&["--version"], 0),
+        (&["options"], 0),
+        (&["compare", "--rounds", "1", "true"], 0),
+        (&["compare", "--rounds", "1", "false"], 1),
+        (&["stats", "999999999"], 1),
+        (&["bench", "--compare", "old.json", "old.json"], 1),
+        (&["stats", "x"], 2),
+        (&["compare", "--rounds", "x", "true"], 2),
+        (&["compare", "SNUG_DIRTI=1", "true"], 2),
+        (&["compare", "-c", "true", "-c", "true"], 2),
+        (&["options", "nonsense"], 2),
+        (&["stats", "1", "--openmetrics", "--every", "1"], 2),
+        (&["run", "SNUG_DIRTI=1", "true"], 125),
+        (&["run", "--nonsense", "true"], 125),
+        (&["run", "/etc"], 126),
+        (&["compare", "/etc/passwd"], 126),
+        (&["run", "no-such-program"], 127),
+    ];
+    for (arguments, status) in cases {
+        let output = place.output(arguments);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
+        assert!(told(status), "{status} is not in {table}");
+    }
+    assert_eq!(place.output(&["run", "--stats=f.txt", "sh", "-c", "exit 77"]).status.code(), Some(77));
+}
+
+/// A flag that several commands have means the same in each; numbers of runs are rounds everywhere.
+#[test]
+fn flags_are_spelled_alike() {
+    let place = Place::new();
+    for command in ["compare", "bench", "tune", "replay"] {
+        let help = stdout(&place.output(&[command, "--help"]));
+        assert!(help.contains("--rounds <N>"), "{command}: {help}");
+        assert!(!help.contains("--runs"), "{command}: {help}");
+    }
+    assert_eq!(place.output(&["compare", "--runs", "1", "true"]).status.code(), Some(0), "the old name still does");
+    for command in ["stats", "top"] {
+        let help = stdout(&place.output(&[command, "--help"]));
+        assert!(help.contains("--every <TIME>"), "{command}: {help}");
+    }
+}
+
+#[test]
+fn statistics_in_all_formats_and_in_a_row() {
+    let place = Place::new();
+    let program = holder(&place);
+    let pid = program.pid();
+    let said = |flags: &[&str]| stdout(&place.output(&[&["stats", pid.as_str()], flags].concat()));
+    assert_eq!(serde_json::from_str::<Value>(&said(&["--json"])).unwrap()["pid"].to_string(), pid);
+    assert!(said(&["--csv"]).starts_with("milliseconds,pid,"));
+    assert!(said(&["--openmetrics"]).ends_with("# EOF\n"));
+    assert!(said(&[]).starts_with("snug: statistics of process"));
+    // A file is replaced as a whole.
+    let before = place.write("metrics.prom", "before", 0o640);
+    let inode = |path: &std::path::Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+    let first = inode(&before);
+    assert_eq!(said(&["--openmetrics", "--output", "metrics.prom"]), "");
+    assert!(fs::read_to_string(&before).unwrap().ends_with("# EOF\n") && inode(&before) != first);
+
+    let mut row = place.snug(&["stats", &pid, "--csv", "--every", "50ms"]);
+    let row = row.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    drop(program); // and the row ends with it
+    let output = row.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    let lines = csv::Reader::from_reader(output.stdout.as_slice()).records().map(Result::unwrap).count();
+    assert!((3..=20).contains(&lines), "{lines}");
+    assert_refused(&place.output(&["stats", &pid]), 1, &["no process"]);
+}
+
+#[test]
+fn without_colour_and_on_a_dumb_terminal() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        return;
+    }
+    let place = Place::new();
+    let program = holder(&place);
+    let terminal = Terminal(&place);
+    let start = |name: &str, variables: &str, command: &str| {
+        let line = format!("{variables} {SNUG} {command}; echo ended $?; sleep 60");
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "80", "-y", "24", &line]);
+    };
+    let coloured = |name: &str| {
+        terminal
+            .tmux(&["capture-pane", "-p", "-e", "-t", name])
+            .split("\u{1b}[3")
+            .skip(1)
+            .any(|code| code.starts_with(|digit| matches!(digit, '1'..='6' | '8')))
+    };
+    let top = format!("top {} --every 0.2", program.pid());
+    start("colour", "", &top);
+    terminal.screen_of("colour", "q quit");
+    assert!(coloured("colour"));
+    start("none", "NO_COLOR=1", &top);
+    terminal.screen_of("none", "q quit");
+    assert!(terminal.screen_of("none", "q quit").contains("# in use"));
+    assert!(!coloured("none"), "{}", terminal.tmux(&["capture-pane", "-p", "-e", "-t", "none"]));
+    start("dumb", "TERM=dumb", &top);
+    let screen = terminal.screen_of("dumb", "ended 1");
+    assert!(screen.contains("needs a terminal"), "{screen}");
+    let cache = text(&place.cache()).to_string();
+    start("progress", &format!("TERM=dumb XDG_CACHE_HOME={cache}"), "compare --rounds 2 sleep 0.3");
+    let screen = terminal.screen_of("progress", "ended 0");
+    assert!(!screen.contains("s left") && screen.contains("waits for locks"), "{screen}");
+    start("bar", &format!("XDG_CACHE_HOME={cache}"), "compare --rounds 9 sleep 0.3");
+    terminal.screen_of("bar", "s left");
+}
