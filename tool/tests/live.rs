@@ -1,4 +1,4 @@
-//! Looking at running programs: `snug stats`, `snug trim`, `snug top`, and `snug run --plot`; `snug options`.
+//! Looking at running programs: `snug stats`, `snug trim`, `snug top`, and `snug run --plot`.
 
 mod common;
 
@@ -20,7 +20,6 @@ fn main() {
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
         ("top_in_a_terminal", top_in_a_terminal),
         ("a_plot_is_drawn", a_plot_is_drawn),
-        ("options_in_force", options_in_force),
     ];
     let trial = |(name, test): (&str, Test)| Trial::ignorable_test(name, move || test(&Place::new()));
     libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
@@ -172,23 +171,5 @@ fn a_plot_is_drawn(place: &Place) -> Result<Completion, Failed> {
     }
     assert!(!place.path("new.svg").exists());
     assert_eq!(std::fs::read_to_string(before).unwrap(), "before");
-    Ok(Completion::Completed)
-}
-
-fn options_in_force(place: &Place) -> Result<Completion, Failed> {
-    let all = stdout(&place.output(&["options"]));
-    for name in ["SNUG_STATS", "SNUG_MISUSE", "SNUG_DIRTY"] {
-        assert!(all.contains(name), "{all}");
-    }
-    assert!(!all.contains(" *"), "nothing is changed: {all}");
-    assert_refused(&place.output(&["options", "SNUG_DIRTY=1M", "nonsense"]), 2, &["nonsense is no setting"]);
-    let mut command = place.snug(&["options", "--changed", "SNUG_DIRTY=1M"]);
-    let changed = stdout(&command.env("SNUG_MISUSE", "warn").output().unwrap());
-    assert!(
-        changed.contains("1048576 *") && changed.contains("warn *") && !changed.contains("SNUG_ARENAS"),
-        "{changed}"
-    );
-    let wrong = place.output(&["options", "SNUG_DIRTI=1"]);
-    assert!(stderr(&wrong).contains("did you mean SNUG_DIRTY?"));
     Ok(Completion::Completed)
 }

@@ -35,6 +35,13 @@ extern "C" {
         value: *mut c_char,
         capacity: usize,
     ) -> bool;
+    pub fn outside_option_range(
+        index: c_uint,
+        kind: *mut c_char,
+        least: *mut u64,
+        most: *mut u64,
+        choices: *mut *const c_char,
+    ) -> bool;
     pub fn outside_options_reset();
     pub fn options_read(variables: *const *const c_char, descriptor: c_int);
 }

@@ -12,6 +12,46 @@ pub struct OptionRow {
     pub value: String,
     pub default: String,
     pub text: String,
+    pub range: Range,
+}
+
+/// What an option may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Range {
+    OneOf(Vec<String>),
+    AnyOf(Vec<String>),
+    /// The least and the most.
+    Number(u64, u64),
+    Bytes(u64, u64),
+    /// Up to so many milliseconds, or -1 for never.
+    Delay(u64),
+    /// Bytes, or this word.
+    Limit(String),
+    /// In thousandths.
+    Factor(u64, u64),
+    Path,
+}
+
+fn range(index: u32) -> Range {
+    let (mut kind, mut least, mut most, mut choices) = (0, 0, 0, std::ptr::null());
+    // SAFETY: all are written to, if there is such an option, and what `choices` points to is a constant string.
+    let choices = unsafe {
+        if !ffi::outside_option_range(index, &mut kind, &mut least, &mut most, &mut choices) {
+            return Range::Path;
+        }
+        CStr::from_ptr(choices).to_string_lossy()
+    };
+    let words = || choices.split(',').map(str::to_string).collect();
+    match kind as u8 {
+        b'c' => Range::OneOf(words()),
+        b's' => Range::AnyOf(words()),
+        b'n' => Range::Number(least, most),
+        b'b' => Range::Bytes(least, most),
+        b'd' => Range::Delay(most),
+        b'l' => Range::Limit(choices.into_owned()),
+        b'f' => Range::Factor(least, most),
+        _ => Range::Path,
+    }
 }
 
 fn rows() -> Vec<(String, String, String)> {
@@ -66,13 +106,14 @@ fn read(variables: impl Iterator<Item = (OsString, OsString)>, descriptor: i32) 
     pointers.push(std::ptr::null());
     // SAFETY: a list of strings that ends in NULL; the options point into it only until they are reset, below.
     unsafe { ffi::options_read(pointers.as_ptr(), descriptor) };
-    let row = |((name, default, text), (_, value, _)): (_, (String, String, String))| OptionRow {
+    let row = |(index, ((name, default, text), (_, value, _))): (usize, (_, (String, String, String)))| OptionRow {
         name: format!("SNUG_{name}"),
         value,
         default,
         text,
+        range: range(index as u32),
     };
-    let found = defaults.into_iter().zip(rows()).map(row).collect();
+    let found = defaults.into_iter().zip(rows()).enumerate().map(row).collect();
     // SAFETY: as above; paths of this environment go with it.
     unsafe { ffi::outside_options_reset() };
     found

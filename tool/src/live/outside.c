@@ -31,6 +31,8 @@ bool outside_medium(const struct values *values, size_t row, uint64_t *to, uint6
                     uint64_t *bytes);
 bool outside_option(unsigned index, const char **name, const char **text, char *value,
                     size_t capacity);
+bool outside_option_range(unsigned index, char *kind, uint64_t *least, uint64_t *most,
+                          const char **choices);
 void outside_options_reset(void);
 
 size_t outside_values_size(void)
@@ -163,6 +165,35 @@ bool outside_option(unsigned index, const char **name, const char **text, char *
     *name = options_describe(index, &in_force);
     value[in_force.length] = 0;
     *text = texts[index];
+    return true;
+}
+
+/* What an option may be. Kinds: a choice, a set of choices, a number, size, delay, limit (a size or
+ * the word that `choices` is), factor (in thousandths), path. */
+bool outside_option_range(unsigned index, char *kind, uint64_t *least, uint64_t *most,
+                          const char **choices)
+{
+    static const struct {
+        const char *choices;
+        size_t least, most;
+        char kind;
+    } ranges[] = {
+#define OPTION_CHOICE(name, field, default_, choices_, text_) {choices_, 0, 0, 'c'},
+#define OPTION_SET(name, field, default_, choices_, text_) {choices_, 0, 0, 's'},
+#define OPTION_NUMBER(name, field, default_, least_, most_, text_) {"", least_, most_, 'n'},
+#define OPTION_SIZE(name, field, default_, least_, most_, text_) {"", least_, most_, 'b'},
+#define OPTION_FACTOR(name, field, default_, least_, most_, text_) {"", least_, most_, 'f'},
+#define OPTION_DELAY(name, field, default_, text_) {"", 0, DELAY_MOST, 'd'},
+#define OPTION_LIMIT(name, field, word, number, text_) {word, 0, 0, 'l'},
+#define OPTION_PATH(name, field, text_) {"", 0, 0, 'p'},
+#include "options/options.def"
+    };
+    if (index >= sizeof(ranges) / sizeof(ranges[0]))
+        return false;
+    *kind = ranges[index].kind;
+    *least = ranges[index].least;
+    *most = ranges[index].most;
+    *choices = ranges[index].choices;
     return true;
 }
 

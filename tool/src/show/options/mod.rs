@@ -1,0 +1,139 @@
+//! `snug options`: the library's options, by groups, with the values in force.
+//!
+//!     shown  values as people write them: 4 MiB, 10 s       page  the overview, and the page of a group
+
+mod page;
+mod shown;
+
+use std::env;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{bail, Result};
+use clap::Args;
+use serde::Serialize;
+
+use crate::launch;
+use crate::live::options::{effect, in_force, OptionRow};
+use crate::output;
+use crate::refusal::Refusal;
+use crate::settings::{Setting, WORKLOADS_VARIABLE};
+
+/// Show the library's options: a list of all, or the page of a group or of one option
+///
+/// Without a name: all options with the values that the environment gives them, and those of the presets. With the name of
+/// a group or of an option: what it does and may be.
+#[derive(Debug, Args)]
+#[command(override_usage = "snug options [SNUG_NAME=value]... [--changed] [--json] [GROUP | SNUG_NAME]...")]
+pub struct OptionsArgs {
+    /// Only those that are not at their default
+    #[arg(long)]
+    pub changed: bool,
+
+    /// All that is known of them, as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Groups (statistics, checks, threads, giving-back, limits, memory, system) and options; before them SNUG_NAME=value
+    /// words: what it would be
+    #[arg(value_name = "GROUP", trailing_var_arg = true)]
+    pub words: Vec<OsString>,
+}
+
+/// The groups, and how the names of their options begin. Of two that fit, the first counts.
+const GROUPS: [(&str, &str, &[&str]); 7] = [
+    ("statistics", "what is told, when and where to", &["STATS"]),
+    ("checks", "what is looked for, and what follows", &["MISUSE", "CHECK", "NAMES"]),
+    ("threads", "what waits for them", &["ARENAS", "THREAD_", "DEPOT"]),
+    ("giving-back", "how much free memory is kept, and for how long", &["PRESET", "DIRTY", "PURGE_", "CACHE_"]),
+    ("limits", "how much there may be", &["LIMIT", "OVERCOMMIT"]),
+    ("memory", "where it comes from", &["PROVIDER", "FILE", "GROW_", "HUGE_", "PREFAULT"]),
+    ("system", "how snug gets along with others", &["DEEPBIND"]),
+];
+
+/// Where what no group has would stand; a test says that there is nothing.
+const REST: &str = "system";
+
+fn group_of(option: &str) -> &'static str {
+    let name = option.strip_prefix("SNUG_").unwrap_or(option);
+    let has = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    GROUPS.iter().find(|(_, _, starts)| has(starts)).map_or(REST, |group| group.0)
+}
+
+/// An option with all that is shown of it.
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    group: &'static str,
+    value: String,
+    default: String,
+    changed: bool,
+    /// What it may be.
+    allowed: String,
+    /// What these presets make its default; nothing where they leave it.
+    lean: Option<String>,
+    fast: Option<String>,
+    text: String,
+}
+
+pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
+    launch::check_settings(settings)?;
+    let own = settings.iter().map(|setting| (setting.name.clone(), setting.value.clone()));
+    let surrounding = env::vars_os().filter(|(name, _)| name != WORKLOADS_VARIABLE);
+    let rows = in_force(surrounding.chain(own));
+    let preset = |name: &str| effect(std::iter::once(("SNUG_PRESET".into(), name.into())));
+    let (lean, fast) = (preset("lean"), preset("fast"));
+    let all = rows.into_iter().enumerate().map(|(place, row)| shown(row, &lean[place], &fast[place]));
+    let wanted: Vec<String> = args.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    for word in &wanted {
+        let is_known = GROUPS.iter().any(|group| group.0 == word) || page::is_option(word);
+        let groups = GROUPS.map(|group| group.0).join(", ");
+        let message =
+            format!("{word} is no setting, option or group; settings are SNUG_NAME=value, groups are {groups}");
+        if !is_known {
+            bail!(Refusal::misuse(message));
+        }
+    }
+    let is_wanted = |option: &Shown| {
+        let named = wanted.is_empty() || wanted.iter().any(|word| *word == option.name || word == option.group);
+        named && (!args.changed || option.changed)
+    };
+    let all: Vec<Shown> = all.filter(is_wanted).collect();
+    let text = match (args.json, wanted.is_empty()) {
+        (true, _) => serde_json::to_string_pretty(&all)? + "\n",
+        (false, true) => page::overview(&all, args.changed),
+        (false, false) => page::pages(&all),
+    };
+    output::print(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(row: OptionRow, lean: &str, fast: &str) -> Shown {
+    let value = |raw: &str| shown::value(raw, &row.range);
+    let of_preset = |raw: &str| (raw != row.default && row.name != "SNUG_PRESET").then(|| value(raw));
+    Shown {
+        group: group_of(&row.name),
+        value: value(&row.value),
+        default: value(&row.default),
+        changed: row.value != row.default,
+        allowed: shown::allowed(&row.range),
+        lean: of_preset(lean),
+        fast: of_preset(fast),
+        text: row.text.replace('`', ""),
+        name: row.name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_is_in_a_group() {
+        for row in in_force(std::iter::empty()) {
+            let name = row.name.strip_prefix("SNUG_").unwrap();
+            let groups = GROUPS.iter().filter(|(_, _, starts)| starts.iter().any(|start| name.starts_with(start)));
+            assert!(groups.count() >= 1, "{name} has no group in show/options/mod.rs");
+        }
+    }
+}
