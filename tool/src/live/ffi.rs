@@ -8,6 +8,19 @@ pub type Reader = extern "C" fn(context: *mut c_void, address: usize, value: *mu
 pub const DONE: c_int = 0;
 pub const OTHER_LAYOUT: c_int = 3;
 
+/// What a walk through the heap found (walk.c).
+#[repr(C)]
+pub struct Walk {
+    pub blocks: [u64; ROWS],
+    pub bytes: [u64; ROWS],
+    pub slabs: [u64; CLASSES],
+    pub sparse: [u64; CLASSES],
+    pub sparse_free: [u64; CLASSES],
+}
+
+pub const ROWS: usize = 48;
+pub const CLASSES: usize = 80;
+
 extern "C" {
     pub fn outside_values_size() -> usize;
     pub fn outside_anchor_size() -> usize;
@@ -28,6 +41,13 @@ extern "C" {
     pub fn outside_value(values: *const c_void, name: *const c_char, value: *mut u64) -> bool;
     pub fn outside_class(values: *const c_void, class: usize, size: *mut u64, live: *mut u64, idle: *mut u64) -> bool;
     pub fn outside_medium(values: *const c_void, row: usize, to: *mut u64, blocks: *mut u64, bytes: *mut u64) -> bool;
+    pub fn outside_walk(
+        read: Reader,
+        context: *mut c_void,
+        anchor: *const c_void,
+        mapped: u64,
+        walk: *mut Walk,
+    ) -> bool;
     pub fn outside_option(
         index: c_uint,
         name: *mut *const c_char,

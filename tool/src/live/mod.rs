@@ -3,6 +3,7 @@
 //! docs/decisions/0007-live.md says how, at which cost to the program (none), and who may.
 
 mod barred;
+mod explain;
 mod ffi;
 mod find;
 mod memory;
@@ -28,7 +29,11 @@ pub struct Program {
 }
 
 /// The statistics at one moment.
-pub struct Values(Buffer);
+pub struct Values {
+    buffer: Buffer,
+    /// What a look at everything finds besides.
+    walk: Option<Box<ffi::Walk>>,
+}
 
 /// One of the library's structures, as bytes of the right alignment.
 struct Buffer(Vec<u64>);
@@ -116,13 +121,29 @@ impl Program {
             ffi::outside_read(read, context, self.anchor.start(), self.process, depth as u32, values.start_mut())
         };
         ensure!(done, "process {} has ended, or cannot be read any more", self.process);
-        Ok(Values(values))
+        let mut values = Values { buffer: values, walk: None };
+        if matches!(depth, Depth::Whole) {
+            values.walk = self.walk(&values);
+        }
+        Ok(values)
     }
 
     /// Whether the process has ended, or is another program now.
     pub fn has_ended(&self) -> bool {
         self.memory.refresh();
         self.check_is_the_same().is_err()
+    }
+
+    /// None: the heap moved while it was walked through.
+    fn walk(&self, values: &Values) -> Option<Box<ffi::Walk>> {
+        let mut walk = Box::<ffi::Walk>::new_uninit();
+        let context = (&raw const self.memory).cast_mut().cast();
+        let mapped = values.get("mapped")?;
+        // SAFETY: the walk begins by filling in all of what it is given; `memory` outlives the call.
+        unsafe {
+            let done = ffi::outside_walk(read, context, self.anchor.start(), mapped, walk.as_mut_ptr());
+            done.then(|| walk.assume_init())
+        }
     }
 
     /// After an exec there is another program in the process, and after its end maybe another process.
@@ -168,20 +189,48 @@ pub struct Medium {
     pub bytes: u64,
 }
 
+/// The slabs of a class, and those of them of which at most a quarter is in use.
+pub struct Slabs {
+    pub size: u64,
+    pub all: u64,
+    pub sparse: u64,
+    /// Bytes that are free in those.
+    pub sparse_free: u64,
+}
+
 impl Values {
+    /// Large and huge blocks of up to `to` bytes and more than half of it; None if they are not known.
+    pub fn large(&self) -> Option<Vec<Medium>> {
+        let walk = self.walk.as_ref()?;
+        let row = |row: usize| Medium { to: 1 << row, blocks: walk.blocks[row], bytes: walk.bytes[row] };
+        Some((0..ffi::ROWS).map(row).filter(|row| row.blocks > 0).collect())
+    }
+
+    /// Of each class that has slabs; None if they are not known.
+    pub fn slabs(&self) -> Option<Vec<Slabs>> {
+        let walk = self.walk.as_ref()?;
+        let slabs = |(place, class): (usize, Class)| Slabs {
+            size: class.size,
+            all: walk.slabs[place + 1],
+            sparse: walk.sparse[place + 1],
+            sparse_free: walk.sparse_free[place + 1],
+        };
+        Some(self.classes().into_iter().enumerate().map(slabs).filter(|slabs| slabs.all > 0).collect())
+    }
+
     /// A gauge or a counter by its name in the JSON; None if it is not known.
     pub fn get(&self, name: &str) -> Option<u64> {
         let name = CString::new(name).ok()?;
         let mut value = 0;
         // SAFETY: the values were filled in; `name` ends in 0.
-        unsafe { ffi::outside_value(self.0.start(), name.as_ptr(), &mut value) }.then_some(value)
+        unsafe { ffi::outside_value(self.buffer.start(), name.as_ptr(), &mut value) }.then_some(value)
     }
 
     pub fn classes(&self) -> Vec<Class> {
         let class = |number| {
             let (mut size, mut live, mut idle) = (0, 0, 0);
             // SAFETY: the values were filled in.
-            let found = unsafe { ffi::outside_class(self.0.start(), number, &mut size, &mut live, &mut idle) };
+            let found = unsafe { ffi::outside_class(self.buffer.start(), number, &mut size, &mut live, &mut idle) };
             found.then_some(Class { size, live })
         };
         (1..).map_while(class).collect()
@@ -192,7 +241,7 @@ impl Values {
         let row = |number| {
             let (mut to, mut blocks, mut bytes) = (0, 0, 0);
             // SAFETY: the values were filled in.
-            let found = unsafe { ffi::outside_medium(self.0.start(), number, &mut to, &mut blocks, &mut bytes) };
+            let found = unsafe { ffi::outside_medium(self.buffer.start(), number, &mut to, &mut blocks, &mut bytes) };
             found.then_some(Medium { to, blocks, bytes })
         };
         let rows: Vec<Medium> = (0..).map_while(row).collect();
@@ -202,7 +251,7 @@ impl Values {
     /// The same, as read for this reason: "exit", ...
     pub fn because(&mut self, reason: &'static CStr) {
         // SAFETY: the values were filled in; the reason lives as long as they.
-        unsafe { ffi::outside_because(self.0.start_mut(), reason.as_ptr()) }
+        unsafe { ffi::outside_because(self.buffer.start_mut(), reason.as_ptr()) }
     }
 
     /// As the library itself would write them.
@@ -215,7 +264,7 @@ impl Values {
         };
         let mut file = tempfile::tempfile()?;
         // SAFETY: the values were filled in, and the name ends in 0.
-        let done = unsafe { ffi::outside_write(self.0.start(), name.as_ptr(), detail, file.as_raw_fd()) };
+        let done = unsafe { ffi::outside_write(self.buffer.start(), name.as_ptr(), detail, file.as_raw_fd()) };
         ensure!(done, "the statistics could not be written to a temporary file");
         let mut bytes = Vec::new();
         file.rewind()?;

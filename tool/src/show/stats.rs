@@ -75,7 +75,10 @@ pub fn run(args: &StatsArgs) -> Result<ExitCode> {
             Err(_) if !first && program.has_ended() => return Ok(ExitCode::SUCCESS),
             values => values?,
         };
-        let bytes = values.written(format, args.detail)?;
+        let mut bytes = values.written(format, args.detail)?;
+        if format == Format::Text {
+            bytes.extend(values.explained(Some(args.pid)).into_bytes());
+        }
         match &output {
             Some(path) => Whole::new(path)?.write(&bytes)?,
             None => output::print(&bytes[header_of(&bytes, format, first)..])?,

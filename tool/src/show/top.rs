@@ -54,6 +54,7 @@ struct Screen {
 /// Medium blocks by size, which take long to find in a large heap: at most a twentieth of the time goes there.
 struct Sizes {
     rows: Option<Vec<Medium>>,
+    large: Option<Vec<Medium>>,
     due: Instant,
 }
 
@@ -64,7 +65,7 @@ impl Sizes {
             return Ok(Look { values: program.values(Depth::Resident)?, at: begun });
         }
         let values = program.values(Depth::Whole)?;
-        self.rows = values.medium();
+        (self.rows, self.large) = (values.medium(), values.large());
         self.due = Instant::now() + 20 * begun.elapsed();
         Ok(Look { values, at: begun })
     }
@@ -87,7 +88,7 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let is_terminal = output::can_draw(stdout().is_terminal());
     ensure!(is_terminal, "snug top needs a terminal that it can draw on; snug stats {} prints once", args.pid);
-    let mut sizes = Sizes { rows: None, due: Instant::now() };
+    let mut sizes = Sizes { rows: None, large: None, due: Instant::now() };
     let now = sizes.look(&program)?;
     let mut screen = Screen { pid: args.pid, now, before: None, sizes, note: String::new() };
     let mut terminal = ratatui::init();
@@ -236,10 +237,15 @@ impl Screen {
     }
 
     fn draw_classes(&self, frame: &mut Frame, area: Rect) {
-        let mut rows: Vec<(String, u64, u64)> = vec![
-            ("to 128 MiB".into(), self.get("blocks_large"), self.get("live_large")),
-            ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
-        ];
+        let mut rows: Vec<(String, u64, u64)> = match &self.sizes.large {
+            Some(sizes) => {
+                sizes.iter().map(|size| (format!("to {}", short(size.to)), size.blocks, size.bytes)).collect()
+            }
+            None => vec![
+                ("to 128 MiB".into(), self.get("blocks_large"), self.get("live_large")),
+                ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
+            ],
+        };
         match &self.sizes.rows {
             Some(sizes) => {
                 rows.extend(sizes.iter().map(|size| (format!("to {} KiB", size.to / 1024), size.blocks, size.bytes)))
@@ -267,4 +273,9 @@ impl Screen {
             Table::new(rows.into_iter().map(row), widths).header(head).block(Block::new().title("in use by size"));
         frame.render_widget(table, area);
     }
+}
+
+/// A power of two.
+fn short(bytes: u64) -> String {
+    HumanBytes(bytes).to_string().replace(".00", "")
 }

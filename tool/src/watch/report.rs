@@ -147,6 +147,7 @@ fn written(watched: &Watched, children: &Children, detail: bool) -> Result<Vec<u
             writeln!(all, "\n{} ({}):", process.name, process.pid)?;
         }
         all.extend(details(process, Format::Text, detail)?);
+        all.extend(process.values.iter().flat_map(|values| values.explained(None).into_bytes()));
     }
     Ok(all)
 }
