@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
+use crate::export::ExportArgs;
 use crate::launch::RunArgs;
 use crate::refusal::OWN_FAILURE;
 use crate::settings::Setting;
@@ -59,6 +60,7 @@ pub enum Command {
     Stats(StatsArgs),
     Top(TopArgs),
     Trim(TrimArgs),
+    Export(ExportArgs),
     Options(OptionsArgs),
 }
 

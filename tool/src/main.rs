@@ -3,17 +3,19 @@
 //! Reading order: cli (which commands there are) -> launch (run) -> target (may this program run on snug?) -> cache and
 //! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
 //! (recording and replaying) -> tune (the best options) -> live and show (looking at running programs) -> watch and plot
-//! (programs that snug runs, looked at from outside).
+//! (programs that snug runs, looked at from outside) -> export (metrics).
 
 mod bench;
 mod cache;
 mod carried;
 mod cli;
 mod compare;
+mod export;
 mod inherited;
 mod launch;
 mod live;
 mod output;
+mod period;
 mod plot;
 mod process;
 mod refusal;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Some(Command::Stats(args)) => (show::stats::run(args), 1),
         Some(Command::Top(args)) => (show::top::run(args), 1),
         Some(Command::Trim(args)) => (show::trim::run(args), 1),
+        Some(Command::Export(args)) => (export::run(args), 1),
         Some(Command::Options(args)) => (show::options::run(args, &settings), 1),
     };
     result.unwrap_or_else(|error| {

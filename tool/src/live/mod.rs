@@ -6,6 +6,7 @@ mod barred;
 mod explain;
 mod ffi;
 mod find;
+pub mod list;
 mod memory;
 pub mod options;
 

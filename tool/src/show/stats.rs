@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{ensure, Result};
 use clap::Args;
 
-use super::period;
 use crate::live::{Depth, Format, Program};
 use crate::output::{self, Whole};
+use crate::period::period;
 use crate::refusal::Refusal;
 
 /// Print the statistics of a running program

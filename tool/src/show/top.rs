@@ -14,9 +14,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Row, Table};
 use ratatui::Frame;
 
-use super::period;
 use crate::live::{Depth, Medium, Program, Values};
 use crate::output;
+use crate::period::period;
 
 /// What occupies memory: how it is called, its mark where there are no colours (that of the text report), its colour, and
 /// the gauges that are it.

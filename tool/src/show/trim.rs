@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::HumanBytes;
 
-use super::period;
 use crate::live::{Depth, Program};
+use crate::period::period;
 
 /// How often is looked whether the program has done it.
 const STEP: Duration = Duration::from_millis(10);

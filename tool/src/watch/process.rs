@@ -1,10 +1,10 @@
 //! One process that is watched: what it is called, what was seen of it, and how it ended.
 
 use std::fs;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use crate::live::list::name_of;
 use crate::live::{Depth, Program, Values};
 
 /// What it held at a moment; bytes. What the library knows is missing where it does not run.
@@ -175,15 +175,6 @@ impl Process {
             self.every *= 2;
         }
     }
-}
-
-/// The name of the program that it runs: the kernel's, which of a script is the script's, and is cut off at 15 letters;
-/// then the whole one of the file, if it is that.
-pub fn name_of(pid: i32) -> Option<String> {
-    let short = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_string();
-    let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
-    let whole = file.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    Some(whole.filter(|whole| short.len() == 15 && whole.starts_with(&short)).unwrap_or(short))
 }
 
 /// A number of /proc/PID/status that is in kB, in bytes.

@@ -1,0 +1,115 @@
+//! Metrics over a Unix socket: who connects gets an exposition, as an answer to HTTP if that was asked.
+//!
+//! The socket is one that systemd hands over (socket activation, sd_listen_fds(3): descriptor 3, listening or, with
+//! Accept=yes, connected), or one that is made here. One connection at a time: an exposition takes milliseconds, and who
+//! neither asks nor reads is left after a second.
+
+use std::env;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+
+const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The first descriptor that systemd hands over.
+const HANDED: i32 = 3;
+/// Who does not say what is wanted within this time gets the exposition as it is.
+const SILENT: Duration = Duration::from_millis(300);
+const SLOW: Duration = Duration::from_secs(1);
+const REQUEST_MOST: usize = 8192;
+
+pub enum Socket {
+    Listening(UnixListener),
+    Connected(UnixStream),
+}
+
+/// The socket that was handed over, if there is one: for this process, and one only.
+pub fn handed() -> Result<Option<Socket>> {
+    let number = |name| env::var(name).ok().and_then(|value| value.parse::<u32>().ok());
+    if number("LISTEN_PID") != Some(std::process::id()) {
+        return Ok(None);
+    }
+    match number("LISTEN_FDS") {
+        Some(1) => {}
+        other => bail!("one socket is wanted, and {} were handed over", other.unwrap_or(0)),
+    }
+    let (mut listens, mut size) = (0i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: getsockopt writes an int and its size; the descriptor was handed over to be owned by this process.
+    unsafe {
+        let asked = (&raw mut listens).cast();
+        if libc::getsockopt(HANDED, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, asked, &mut size) != 0 {
+            bail!("descriptor {HANDED} is no socket: {}", std::io::Error::last_os_error());
+        }
+        let descriptor = OwnedFd::from_raw_fd(HANDED);
+        Ok(Some(match listens {
+            0 => Socket::Connected(descriptor.into()),
+            _ => Socket::Listening(descriptor.into()),
+        }))
+    }
+}
+
+/// A socket at `path`. One that an ended process left behind is replaced; one that somebody listens on is not.
+pub fn bind(path: &Path) -> Result<Socket> {
+    let shown = path.display();
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+        fs::remove_file(path).with_context(|| format!("cannot replace {shown}"))?;
+    }
+    Ok(Socket::Listening(UnixListener::bind(path).with_context(|| format!("cannot listen at {shown}"))?))
+}
+
+/// Answers all who come, for ever, or the one who is connected.
+pub fn serve(socket: Socket, exposition: &dyn Fn() -> Result<String>) -> Result<()> {
+    match socket {
+        Socket::Connected(stream) => answer(stream, exposition),
+        Socket::Listening(listener) => {
+            for stream in listener.incoming() {
+                // Who has gone meanwhile is no reason to end.
+                if let Err(error) = answer(stream?, exposition) {
+                    eprintln!("snug: a reader was not answered: {error:#}");
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn answer(mut stream: UnixStream, exposition: &dyn Fn() -> Result<String>) -> Result<()> {
+    stream.set_write_timeout(Some(SLOW))?;
+    stream.set_read_timeout(Some(SILENT))?;
+    let request = request_of(&mut stream);
+    let mut words = request.split_ascii_whitespace();
+    let reply = match (words.next(), words.next()) {
+        (None, _) => exposition()?,
+        (Some("GET"), Some("/" | "/metrics")) => with_head("200 OK", &exposition()?),
+        (Some("GET"), _) => with_head("404 Not Found", "there is only /metrics\n"),
+        _ => with_head("405 Method Not Allowed", "there is only GET /metrics\n"),
+    };
+    stream.write_all(reply.as_bytes())?;
+    Ok(())
+}
+
+fn with_head(status: &str, body: &str) -> String {
+    let kind = if status.starts_with("200") { TYPE } else { "text/plain" };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// What was asked: to the empty line that ends a head, or what came until the other side was silent.
+fn request_of(stream: &mut UnixStream) -> String {
+    let (mut request, mut part) = (Vec::new(), [0; 1024]);
+    while request.len() < REQUEST_MOST && !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut part) {
+            Ok(count) if count > 0 => request.extend_from_slice(&part[..count]),
+            _ => break,
+        }
+    }
+    String::from_utf8_lossy(&request).into_owned()
+}
