@@ -2,12 +2,11 @@
 
 mod common;
 
-use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::browser::{self, browse, colours_of, screenshot, DARK};
 use common::{stderr, stdout, text, Place};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
@@ -103,17 +102,16 @@ fn the_page_in_a_browser() -> Result<Completion, Failed> {
     let Some(workloads) = workloads() else {
         return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
     };
-    let Some(browser) = ["chromium", "chromium-browser"].into_iter().find(|name| runs(name)) else {
+    let Some(browser) = browser::find() else {
         return Ok(Completion::ignored_with("there is no chromium (apt-get install chromium)"));
     };
     let place = Place::new();
     measure(&place, &workloads, "same-thread/500/*,larson/*,peak-idle", &["--no-system-calls", "--peers", "none"]);
 
-    let dark = "--blink-settings=preferredColorScheme=0";
     for (settings, page, snug) in
-        [(&[][..], [255, 255, 255], [0xcf, 0x22, 0x2e]), (&[dark][..], [13, 17, 23], [0xff, 0x6a, 0x69])]
+        [(&[][..], [255, 255, 255], [0xcf, 0x22, 0x2e]), (&[DARK][..], [13, 17, 23], [0xff, 0x6a, 0x69])]
     {
-        let colours = colours_of(&screenshot(&place, browser, settings));
+        let colours = colours_of(&screenshot(&place, browser, &place.path("lab.html"), "1200,1600", settings));
         assert_eq!(*colours.iter().max_by_key(|(_, count)| **count).unwrap().0, page, "the colour of the page");
         let of_snug = colours.get(&snug).copied().unwrap_or(0);
         assert!(of_snug > 300, "{of_snug} pixels have the colour of snug's lines");
@@ -125,36 +123,6 @@ fn the_page_in_a_browser() -> Result<Completion, Failed> {
 
 fn runs(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
-/// Chromium without a window, with a profile of its own, and no wish to speak with anybody.
-fn browse(place: &Place, browser: &str) -> Command {
-    let profile = tempfile::tempdir_in(place.dir.path()).unwrap().keep();
-    let mut command = Command::new("timeout");
-    command.args(["120", browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]);
-    command.args(["--disable-component-update", "--disable-sync", "--allow-file-access-from-files"]);
-    command.arg(format!("--user-data-dir={}", text(&profile))).env_remove("LD_PRELOAD");
-    command
-}
-
-fn screenshot(place: &Place, browser: &str, settings: &[&str]) -> PathBuf {
-    let (image, page) = (place.path("page.png"), place.path("lab.html"));
-    let mut command = browse(place, browser);
-    command.args(settings).args(["--window-size=1200,1600", &format!("--screenshot={}", text(&image))]);
-    let output = command.arg(format!("file://{}", text(&page))).output().unwrap();
-    assert!(image.is_file(), "{}", stderr(&output));
-    image
-}
-
-fn colours_of(image: &Path) -> HashMap<[u8; 3], usize> {
-    let mut reader = png::Decoder::new(BufReader::new(File::open(image).unwrap())).read_info().unwrap();
-    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-    let info = reader.next_frame(&mut pixels).unwrap();
-    let mut colours = HashMap::new();
-    for pixel in pixels[..info.buffer_size()].chunks(info.color_type.samples()) {
-        *colours.entry([pixel[0], pixel[1], pixel[2]]).or_insert(0) += 1;
-    }
-    colours
 }
 
 /// A headless window is never as narrow as a phone, a frame in it is. Whether all is as wide as it at most.

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{assert_refused, stderr, stdout, text, Place, SNUG};
+use common::{assert_refused, browser, stderr, stdout, text, Place, SNUG};
 use serde_json::Value;
 
 /// Holds so many MiB, then ends as it is told.
@@ -294,4 +294,57 @@ fn options_of_the_librarys_own_printing() {
     let pid = child.id().to_string();
     assert_eq!(stdout(&child.wait_with_output().unwrap()).trim(), pid);
     let _ = text(&place.path("s.csv"));
+}
+
+/// The picture follows the reader's light or dark, fits a phone, marks the peak, and has its legend beside the plot.
+#[test]
+fn the_picture_in_a_browser() {
+    let Some(browser) = browser::find() else { return };
+    let place = place_with_hold();
+    let script = "for i in 1 2 3; do ./hold 20 exit; ./hold 40 exit; done; true";
+    assert_eq!(place.output(&["run", "--plot=a.svg", "sh", "-c", script]).status.code(), Some(0));
+    let svg = fs::read_to_string(place.path("a.svg")).unwrap();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let root = document.root_element();
+    assert!(root.attribute("width").is_none() && root.attribute("viewBox") == Some("0 0 1000 800"), "{root:?}");
+    // Values under the pointer.
+    let titles: Vec<&str> =
+        document.descendants().filter(|node| node.has_tag_name("title")).filter_map(|node| node.text()).collect();
+    assert!(
+        titles.iter().any(|title| title.starts_with("resident, the whole process: ") && title.ends_with(" s")),
+        "{titles:?}"
+    );
+    // Names of lines stand to the right of all points.
+    let number = |node: &roxmltree::Node, name: &str| node.attribute(name).and_then(|text| text.parse::<f64>().ok());
+    let right = document
+        .descendants()
+        .filter(|node| node.has_tag_name("circle"))
+        .filter_map(|node| number(&node, "cx"))
+        .fold(0.0, f64::max);
+    let names = document
+        .descendants()
+        .filter(|node| node.text().is_some_and(|text| text.contains("(estimate)") || text.contains("sh (")));
+    let left = names.filter_map(|node| number(&node, "x")).fold(f64::INFINITY, f64::min);
+    assert!(left > right && left < 1000.0, "{left} {right}");
+
+    // The page that shows it says nothing of a size; light and dark, on a desktop and on a phone.
+    place.write(
+        "page.html",
+        "<meta name=viewport content='width=device-width'><body style='margin:0'><img src=a.svg style='width:100%'>",
+        0o644,
+    );
+    for (size, width) in [("1000,800", 1000), ("390,800", 390)] {
+        for (settings, ground) in [(&[][..], [255, 255, 255]), (&[browser::DARK][..], [0x16, 0x18, 0x1c])] {
+            let page = place.path("page.html");
+            let colours = browser::colours_of(&browser::screenshot(&place, browser, &page, size, settings));
+            let enough = width * width / 4;
+            assert!(colours.get(&ground).copied().unwrap_or(0) > enough, "{size} {settings:?}");
+            // The line of resident memory, and the layers of the stack.
+            for colour in [[214, 39, 40], [31, 119, 180]] {
+                // On a phone lines are thinner than a pixel; the legend has the colour still.
+                let least = if width == 1000 { 125 } else { 10 };
+                assert!(colours.get(&colour).copied().unwrap_or(0) > least, "{size} {settings:?} {colour:?}");
+            }
+        }
+    }
 }

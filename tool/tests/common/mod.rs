@@ -1,6 +1,7 @@
 //! What the tests share: `snug` with a cache of its own, and programs made for a test.
 #![allow(dead_code)] // each test program uses a part
 
+pub mod browser;
 pub mod running;
 
 use std::fs;

@@ -16,14 +16,14 @@ const STYLE: &str = concat!(include_str!("colours.css"), include_str!("page.css"
 pub fn render(lab: &Lab) -> Result<String> {
     let body = html! {
         @for line in words::circumstances(lab) { p { (line) } }
-        (list("Failed", &terminal::failures(lab)))
-        (list("Not here", &lab.missing))
         (legend(&lab.allocators))
         div.plots { @for plot in figures::main(lab) { (figure(&plot)?) } }
         @let behind = tables::behind(lab);
         @if behind.lines.is_empty() { p { "In no row is another allocator ahead of snug beyond chance." } }
         @else { (table(&behind)) }
         @for each in tables::all(lab) { (table(&each)) }
+        (list("Failed", &terminal::failures(lab)))
+        (list("Not here", &lab.missing))
         @let curves = figures::curves(lab);
         @if !curves.is_empty() {
             h2 { "Memory through each run" }

@@ -48,15 +48,21 @@ pub struct Plot {
     pub lines: Vec<Line>,
 }
 
-/// The plot as an <svg> element.
+/// The plot as an <svg> element, whose points say their values under the pointer.
 pub fn svg(plot: &Plot) -> Result<String> {
-    let mut text = String::new();
+    let (text, titles) = drawn(plot)?;
+    Ok(text.replacen("</svg>", &format!("{titles}</svg>"), 1))
+}
+
+/// The plot, and the titles of its points.
+fn drawn(plot: &Plot) -> Result<(String, String)> {
+    let (mut text, mut titles) = (String::new(), String::new());
     {
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        draw(plot, &area).map_err(|error| anyhow!("cannot draw {}: {error}", plot.title))?;
+        draw(plot, &area, &mut titles).map_err(|error| anyhow!("cannot draw {}: {error}", plot.title))?;
         area.present().map_err(|error| anyhow!("cannot draw {}: {error}", plot.title))?;
     }
-    Ok(with_page_colours(&text))
+    Ok((with_page_colours(&text), titles))
 }
 
 /// The plot as a file that needs no page: with its title, a size, and the page's colours inside it.
@@ -66,7 +72,7 @@ pub fn image(plot: &Plot) -> Result<String> {
         include_str!("colours.css"),
         html! { title { (plot.title) } }.into_string()
     );
-    let text = svg(plot)?;
+    let (text, _) = drawn(plot)?;
     let size = format!(" width=\"{}\" height=\"{}\">", SIZE.0 * 3 / 2, SIZE.1 * 3 / 2);
     Ok(text.replacen('>', &format!("{size}\n{style}"), 1))
 }
@@ -74,7 +80,7 @@ pub fn image(plot: &Plot) -> Result<String> {
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-fn draw(plot: &Plot, area: &Area) -> Drawn {
+fn draw(plot: &Plot, area: &Area, titles: &mut String) -> Drawn {
     let points = || plot.lines.iter().flat_map(|line| &line.points).chain(&plot.hold).copied();
     let (x_least, x_most) = range(points().map(|(x, _)| x));
     let (_, y_most) = range(points().map(|(_, y)| y));
@@ -91,21 +97,39 @@ fn draw(plot: &Plot, area: &Area) -> Drawn {
     draw_axes(plot, &mut chart)?;
     for line in &plot.lines {
         draw_line(line, &mut chart)?;
+        add_titles(plot, line, &chart, titles);
     }
     Ok(())
+}
+
+/// So many points of a line say their values; of a curve of thousands each would be a page of its own.
+const TITLES: usize = 60;
+
+fn add_titles(plot: &Plot, line: &Line, chart: &Chart, titles: &mut String) {
+    for &(x, y) in line.points.iter().step_by(line.points.len().div_ceil(TITLES).max(1)) {
+        let (column, row) = chart.backend_coord(&(x, y));
+        let said = format!("{}: {}, {}: {}", plot.x, short(x), plot.y, short(y));
+        let title = html! { circle cx=(column) cy=(row) r="8" fill="transparent" { title { (said) } } };
+        titles.push_str(&title.into_string());
+    }
 }
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 fn draw_axes(plot: &Plot, chart: &mut Chart) -> Drawn {
     let label = (FONT, FONT_SIZE).into_font().color(&INK);
+    // Half a thread is none: where all values are whole numbers, so are the axis's.
+    let mut points = plot.lines.iter().flat_map(|line| &line.points);
+    let whole = points.all(|(x, _)| x.fract() == 0.0);
+    let name_x =
+        |value: &f64| if whole && (value - value.round()).abs() > 1e-9 { String::new() } else { short(*value) };
     chart
         .configure_mesh()
         .x_desc(&plot.x)
         .y_desc(&plot.y)
         .x_labels(6)
         .y_labels(6)
-        .x_label_formatter(&|value| short(*value))
+        .x_label_formatter(&name_x)
         .y_label_formatter(&|value| short(*value))
         .label_style(label.clone())
         .axis_desc_style(label)
@@ -187,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_plot_has_its_points_labels_and_the_colours_of_the_page() {
-        let text = svg(&plot()).unwrap();
+        let text = drawn(&plot()).unwrap().0;
         assert_eq!(text.matches("<circle").count(), 2, "{text}");
         for part in ["<svg", "viewBox", "var(--s3)", "var(--grid)", "currentColor", "x axis", "a &lt;label&gt;", "0.35"]
         {
@@ -222,5 +246,34 @@ mod tests {
     #[test]
     fn numbers_of_axes() {
         assert_eq!([0.0, 0.5, 1.25, 3.0, 150.0].map(short), ["0", "0.5", "1.25", "3", "150"]);
+    }
+
+    #[test]
+    fn whole_numbers_of_threads_and_values_under_the_pointer() {
+        let line = |points: Vec<(f64, f64)>| Line {
+            colour: 0,
+            points,
+            labels: Vec::new(),
+            marks: true,
+            thick: false,
+            faint: false,
+        };
+        let plot = |points| Plot {
+            title: "t".into(),
+            x: "threads".into(),
+            y: "speed".into(),
+            hold: Vec::new(),
+            lines: vec![line(points)],
+        };
+        let text = svg(&plot(vec![(1.0, 3.5), (2.0, 7.0)])).unwrap();
+        assert!(text.contains("<title>threads: 2, speed: 7</title>"), "{text}");
+        let labels = |text: &str| {
+            let document = roxmltree::Document::parse(text).unwrap();
+            let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+            texts.filter_map(|node| Some(node.text()?.trim().to_string())).collect::<Vec<_>>()
+        };
+        assert!(!labels(&text).contains(&"1.5".to_string()), "{:?}", labels(&text));
+        let fractions = svg(&plot(vec![(1.0, 3.5), (1.9, 7.0)])).unwrap();
+        assert!(labels(&fractions).contains(&"1.5".to_string()) || labels(&fractions).contains(&"1.4".to_string()));
     }
 }
