@@ -203,6 +203,9 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
+/// The functions that hand out memory.
+const ALLOCATES: [&str; 6] = ["malloc", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign"];
+
 /// A library without a malloc of its own can be preloaded, and would be shown as an allocator with the figures of the
 /// system's. Its own means in itself: what it is linked with comes after libc.
 fn ensure_is_allocator(peer: &Allocator) -> Result<()> {
@@ -211,14 +214,11 @@ fn ensure_is_allocator(peer: &Allocator) -> Result<()> {
     let bytes = fs::read(library).with_context(|| format!("--peer {}: cannot read {shown}", peer.name))?;
     let file = object::File::parse(bytes.as_slice())
         .with_context(|| format!("--peer {}: {shown} is not a shared library", peer.name))?;
-    for function in ["malloc", "free"] {
-        let defines = |symbol: object::Symbol| symbol.is_definition() && symbol.name() == Ok(function);
-        ensure!(
-            file.dynamic_symbols().any(defines),
-            "--peer {}: {shown} has no {function} of its own, so it is no allocator",
-            peer.name
-        );
-    }
+    // One of them is enough: what only replaces a part of the system's malloc can be measured, too.
+    let allocates =
+        |symbol: object::Symbol| symbol.is_definition() && symbol.name().is_ok_and(|name| ALLOCATES.contains(&name));
+    let is_allocator = file.dynamic_symbols().any(allocates);
+    ensure!(is_allocator, "--peer {}: {shown} has no malloc of its own, so it is no allocator", peer.name);
     Ok(())
 }
 
