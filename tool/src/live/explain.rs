@@ -28,7 +28,8 @@ impl Values {
         let get = |name: &str| self.get(name).unwrap_or(0);
         // What is in use and was never touched occupies nothing.
         let occupied = self.get("resident_snug").unwrap_or_else(|| get("live"));
-        let matters = |bytes: u64| bytes >= LEAST && bytes >= occupied / PART;
+        // Of what is free some was never touched: no more than all that is resident can be occupied.
+        let matters = |bytes: u64| bytes.min(occupied) >= LEAST && bytes >= occupied / PART;
         let mut sentences = Vec::new();
         if matters(get("free_slabs")) {
             sentences.push(of_slabs(get("free_slabs"), self.slabs().as_deref()));
