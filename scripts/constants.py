@@ -23,7 +23,7 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = "base provider meta pageheap slab heap".split()  # those whose constants have a unit and a reason
+LAYERS = "base provider meta pageheap retention cell slab magazine heap".split()  # those whose constants have a unit and a reason
 UNITS = (
     "bytes; bytes a second; pages; units of 16 bytes; objects; slots; blocks; cells; lists; runs; slabs; magazines; segments; "
     "arenas; threads; calls; requests; frees; looks; purges; occasions; times; nanoseconds; one part in; parts of 64; "

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # php.sh - PHP works with documents, tables, regular expressions and JSON, with its own allocator and
-# without (USE_ZEND_ALLOC=0). It opens its extensions with RTLD_DEEPBIND, and they and the interpreter
+# without (USE_ZEND_ALLOC=0). Versions that open their extensions with RTLD_DEEPBIND have both sides
 # free what the other has allocated.
 . "$(dirname "$0")/common.sh"
 need php
@@ -8,10 +8,6 @@ extensions=$(php -m)
 for extension in dom SimpleXML PDO pdo_sqlite 'Zend OPcache' json; do
     grep -qxF "$extension" <<<"$extensions" || skip "PHP has no extension $extension"
 done
-# From 8.5 on, PHP opens its extensions without the flag where there is dlmopen.
-if [ "${SNUG_DEEPBIND:-drop}" = keep ] && php -r 'exit(PHP_VERSION_ID < 80500 ? 1 : 0);'; then
-    skip "this PHP does without RTLD_DEEPBIND"
-fi
 
 scenario() {
     local own
