@@ -28,6 +28,7 @@ fn main() {
     let tests = vec![
         Trial::ignorable_test("programs_that_gain_privileges", programs_that_gain_privileges),
         Trial::ignorable_test("a_program_that_gives_up_root_runs_on_snug", a_program_that_gives_up_root_runs_on_snug),
+        Trial::ignorable_test("rights_that_watching_takes_away_are_said", rights_that_watching_takes_away_are_said),
     ];
     libtest_mimic::run(&arguments, tests).exit();
 }
@@ -142,5 +143,33 @@ fn a_program_that_gives_up_root_runs_on_snug() -> Result<Completion, Failed> {
     fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).unwrap();
     let output = place.snug(&arguments).env("XDG_CACHE_HOME", &home).env("HOME", &home).output().unwrap();
     assert!(stdout(&output).contains(&format!("{}/snug/libsnug-", text(&home))), "{}", stdout(&output));
+    Ok(Completion::Completed)
+}
+
+/// A user's program that is watched starts a set-user-ID one: the kernel gives it no rights then, and snug says so.
+fn rights_that_watching_takes_away_are_said() -> Result<Completion, Failed> {
+    // SAFETY: cannot fail.
+    if unsafe { libc::getuid() } != 0 {
+        return Ok(Completion::ignored_with("only root can make a program set-user-ID root"));
+    }
+    let place = Place::new();
+    fs::copy(SNUG, place.path("snug")).unwrap();
+    let gains = place.compile("gains", "#include <unistd.h>\nint main(void) { return geteuid() == 0 ? 8 : 9; }", &[]);
+    fs::set_permissions(&gains, fs::Permissions::from_mode(0o4755)).unwrap();
+    let run = |flag: &str| {
+        let mut command = Command::new(place.path("snug"));
+        let script = format!("{}; exit $?", text(&gains));
+        command.args(["run", "--stats", flag, "sh", "-c", &script]).env("XDG_CACHE_HOME", "/nonexistent");
+        without_surroundings(&mut command).env_remove("HOME");
+        command.uid(NOBODY).gid(NOBODY).output().unwrap()
+    };
+    let free = run("--children=none");
+    if free.status.code() != Some(8) {
+        return Ok(Completion::ignored_with("this system ignores such marks (nosuid or no_new_privs)"));
+    }
+    assert!(!stderr(&free).contains("set-user-ID"), "{}", stderr(&free));
+    let watched = run("--children=all");
+    assert_eq!(watched.status.code(), Some(9));
+    assert!(stderr(&watched).contains("gains is set-user-ID and ran without its rights"), "{}", stderr(&watched));
     Ok(Completion::Completed)
 }

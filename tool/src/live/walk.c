@@ -26,8 +26,8 @@ struct outside_walk {
     uint64_t blocks[ROWS];
     uint64_t bytes[ROWS];
     uint64_t slabs[CLASSES];
-    uint64_t sparse[CLASSES];       /* of them */
-    uint64_t sparse_free[CLASSES];  /* bytes free in those */
+    uint64_t sparse[CLASSES];      /* of them */
+    uint64_t sparse_free[CLASSES]; /* bytes free in those */
 };
 
 bool outside_walk(bool (*read)(void *, uintptr_t, void *, size_t), void *context,
