@@ -14,8 +14,8 @@ what follows from a structure or from the processor, where another number would 
 holds for what stands below it without an empty line: the `#define`s of a group, the constants of an enum, where a
 comment behind one of them gives a reason of its own.
 
-A constant without a unit, or without a reason of at most REASON_MOST characters, is refused: one line each,
-`file:line: what is wrong`, and exit status 1. --check writes nothing, and refuses a docs/constants.md that is not
+A constant without a unit, or without a reason of at most REASON_MOST characters, or with the name of another one, is
+refused: one line each, `file:line: what is wrong`, and exit status 1. --check writes nothing, and refuses a docs/constants.md that is not
 what would be written.
 """
 
@@ -23,7 +23,8 @@ import re
 import sys
 from pathlib import Path
 
-LAYERS = "base provider meta pageheap retention cell slab magazine heap".split()  # those whose constants have a unit and a reason
+# Those whose constants have a unit and a reason.
+LAYERS = "base provider meta pageheap retention cell slab magazine heap".split()
 UNITS = (
     "bytes; bytes a second; pages; units of 16 bytes; objects; slots; blocks; cells; lists; runs; slabs; magazines; segments; "
     "arenas; threads; calls; requests; frees; looks; purges; occasions; times; nanoseconds; one part in; parts of 64; "
@@ -149,6 +150,15 @@ def all_values(root):
     return {name: value_of(name) for name in expressions}
 
 
+def name_faults(constants):
+    """Two numbers of one name, of which the table would show one."""
+    first = {}
+    for each in constants:
+        other = first.setdefault(each.name, each)
+        if other is not each:
+            yield f"{each.path}:{each.line}: {each.name} is a number of {other.path}, too"
+
+
 def written(value, unit, expression):
     if value is None:
         return f"`{expression}`"
@@ -190,6 +200,7 @@ def main(arguments):
     root = Path(places[0]) if places else Path(__file__).resolve().parents[1]
     constants = [each for layer in LAYERS for each in read_constants(root, layer)]
     faults = [f"{each.path}:{each.line}: {each.wrong()}" for each in constants if each.wrong()]
+    faults += name_faults(constants)
     table = root / "docs/constants.md"
     text = document(root, [each for each in constants if each.unit not in (None, LAYOUT)])
     if not check and not faults:

@@ -18,7 +18,8 @@
 #include "platform/check.h"
 #include "stats/stats.h"
 
-/* A remainder must be able to serve the smallest request that is a cell. */
+/* Units of 16 bytes: a remainder is split off if it can serve the smallest request that is a cell.
+ */
 enum { SPLIT_LEAST_UNITS = 16 };
 
 bool cells_init(struct cells *cells, struct page_heap *page_heap)

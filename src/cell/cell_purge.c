@@ -17,6 +17,9 @@
 #include "options/options.h"
 #include "platform/memory.h"
 
+/* Looks: a cell that was free at so many is not part of the working set. */
+enum { IDLE_LOOKS = 2 };
+
 /* ---- One cell ---- */
 
 void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages)
@@ -40,7 +43,7 @@ static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum purge_s
 {
     uintptr_t start;
     size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
-    if (pages <= gone || !(how == ALL || cells->looks - cell_past(cell)->since >= 2))
+    if (pages <= gone || !(how == ALL || cells->looks - cell_past(cell)->since >= IDLE_LOOKS))
         return 0;
     const struct span *span = span_of((uintptr_t)cell);
     if (span_has_huge_pages(span)) {
@@ -140,8 +143,8 @@ void cells_look(struct cells *cells)
     if (kept > bound) {
         /* A part of a huge page that is free now may well be in use, or free as a whole with its
          * span, soon. Not so when there are that many. */
-        size_t purged =
-            purge_idle(cells, kept > 2 * bound ? IDLE : IDLE_APART, bound - size_min(bound, base));
+        size_t purged = purge_idle(cells, kept > KEPT_WITH_PARTS_MOST * bound ? IDLE : IDLE_APART,
+                                   bound - size_min(bound, base));
         if (purged != 0)
             retention_released(retention, purged, cells->page_heap->now());
     }

@@ -25,12 +25,16 @@ static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
     return block != NULL ? block : block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
 }
 
-/* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little grows
- * often: it gets an eighth more, so that the next times nothing need be done. */
+/* One part in: a block that grows by no more of itself grows often. */
+enum { CREEP_SHARE = 4 };
+
+/* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little gets
+ * more, so that the next times nothing need be done. */
 static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
 {
-    bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / 4;
-    return creeps && bytes >= GROWN_LEAST && bytes <= CELL_MOST / 9 * 8 ? bytes + bytes / 8 : bytes;
+    bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / CREEP_SHARE;
+    size_t wish = bytes + bytes / EXCESS_SHARE;
+    return creeps && bytes >= GROWN_LEAST && wish <= CELL_MOST ? wish : bytes;
 }
 
 static void *resize_by_copy(struct place place, void *block, size_t old_bytes, size_t bytes)
@@ -49,11 +53,11 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
     return moved;
 }
 
-/* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which are
- * an eighth of it at most, and nothing of it that was never touched is. */
+/* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which may
+ * be EXCESS_SHARE of it, and nothing of it that was never touched is. */
 static bool shrinks_in_place(size_t old_bytes, size_t bytes)
 {
-    return bytes < old_bytes && bytes >= 8 * PAGE_BYTES;
+    return bytes < old_bytes && bytes >= EXCESS_SHARE * PAGE_BYTES;
 }
 
 void *heap_resize(void *block, size_t bytes)
@@ -64,7 +68,7 @@ void *heap_resize(void *block, size_t bytes)
     if (old_bytes == 0 || bytes > MAX_REQUEST)
         return NULL;
     if (place.class == PAGE_MAP_CELL) {
-        if (bytes <= old_bytes && bytes > old_bytes - old_bytes / 8)
+        if (bytes <= old_bytes && bytes > old_bytes - old_bytes / EXCESS_SHARE)
             return block;
         if (bytes >= GROWN_LEAST && bytes <= CELL_MOST &&
             cell_resize((uintptr_t)block, bytes, bytes_to_grow(old_bytes, bytes)))

@@ -31,7 +31,7 @@ static struct heap_record *record_of(struct list *link)
 #define COMPACT_BELOW (16 * MIB)
 
 /* Bytes: one thread's magazines of a heap hold no more, since a program may have many heaps. */
-#define HELD_BYTES_MOST (2 * MIB)
+#define HELD_OF_HEAP_MOST (2 * MIB)
 
 /* One part in: of a quota, those magazines hold no more, for what they hold counts towards it. */
 #define HELD_SHARE 32
@@ -120,7 +120,7 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
         settings->outside || settings->buffer != NULL || quota < COMPACT_BELOW;
     arenas_init(&heap->arenas, &heap->page_heap, record->arena,
                 record->placed ? 1 : heap_default.arenas.count);
-    heap->arenas.held_most = size_min(HELD_BYTES_MOST, quota / HELD_SHARE);
+    heap->arenas.held_most = size_min(HELD_OF_HEAP_MOST, quota / HELD_SHARE);
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
     record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL;
     record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;

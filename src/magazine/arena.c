@@ -9,12 +9,20 @@
 #include "platform/thread.h"
 #include "stats/stats.h"
 
-/* A class with less memory than this is not called sparse. */
+/* Bytes: a class with less memory than this is not called sparse, as there is little to win. */
 #define SPARSE_CLASS_LEAST (64 * KIB)
 
-/* A class that grows has this part of its objects put into the depot, in at most so many magazines,
- * all of the size that a thread asks with. */
-enum { STOCK_PART = 64, STOCK_MOST = 16 };
+/* One part in: of its objects, a class that grows puts so many into the depot for its next refills.
+ */
+enum { STOCK_PART = 64 };
+
+/* Magazines: such a stock has no more, all of the size that a thread asks with, as it is not asked
+ * for yet. */
+enum { STOCK_MOST = 16 };
+
+/* Times: of SNUG_DEPOT, the depots of an arena may hold so much together, however little is in use,
+ * as two classes in turn are common. */
+enum { DEPOTS_LEAST = 2 };
 
 void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct arena *first,
                  unsigned count)
@@ -138,12 +146,12 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
     return idle > total / 2 && total * class_bytes(class) > SPARSE_CLASS_LEAST;
 }
 
-/* What all depots of an arena may hold: that of two classes, or an eighth of all pages in use. */
+/* What all depots of an arena may hold. */
 static size_t waiting_most(const struct arenas *arenas)
 {
     /* relaxed: a hint */
     size_t used = __atomic_load_n(&arenas->page_heap->used_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
-    return size_max(2 * options.depot, used / 8);
+    return size_max(DEPOTS_LEAST * options.depot, used / RETENTION_BASE_SHARE);
 }
 
 void arenas_empty_depots(struct arenas *arenas, size_t class)
@@ -181,7 +189,8 @@ static void depots_look(struct arena *arena)
     }
 }
 
-/* A look goes through all classes: less time than a 50th of what it takes to fault so much in. */
+/* One part in: of SNUG_DIRTY, an epoch is of so much fresh memory, which takes 50 times as long to
+ * fault in as the look at its end, that goes through all classes. */
 enum { EPOCHS_PER_DIRTY = 16 };
 
 /* Call before a slab of a class is made. Idle objects cost when memory grows, so the depots' epochs

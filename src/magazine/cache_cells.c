@@ -12,6 +12,15 @@
  * and less were tried; see docs/measurements/0003-cells.md. */
 enum { USED_PER_WAITING = 16 };
 
+/* One part in: of what a thread may hold, so much is left to the magazines of small objects. */
+enum { MAGAZINES_SHARE = 4 };
+
+/* One part in: of what may wait, so much goes back at a time, so that the next cells need not. */
+enum { EVICT_SHARE = 4 };
+
+/* One part in: of what may wait, a larger cell does not wait, as it would drive out most others. */
+enum { FIT_SHARE = 2 };
+
 /* Times: cells go back so often before less may wait, so that one quiet moment does not count. */
 enum { CALM_MOST = 4 };
 
@@ -59,7 +68,8 @@ static struct quick *cache_quick(struct cache *cache)
 /* What may wait from now on; see quick.h. */
 static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
 {
-    size_t most = size_min(options.thread_cache / 4 * 3, used / USED_PER_WAITING);
+    size_t most = size_min(options.thread_cache / MAGAZINES_SHARE * (MAGAZINES_SHARE - 1),
+                           used / USED_PER_WAITING);
     size_t limit = quick->limit;
     if (quick->misses != 0) {
         limit *= 2;
@@ -116,10 +126,10 @@ static bool make_room(struct cache *cache, size_t bytes)
     if (UNLIKELY(use.used < use.total / 2 && use.total > SPARSE_LEAST))
         quick_evict(quick, 0);
     limit_adapt(cache, quick, use.used);
-    bool fits = bytes <= quick->limit / 2;
-    /* Down to three quarters, so that the next cells need not come here. */
+    bool fits = bytes <= quick->limit / FIT_SHARE;
+    size_t part = quick->limit / EVICT_SHARE;
     if (quick_bytes(quick) + (fits ? bytes : 0) > quick->limit)
-        quick_evict(quick, quick->limit / 4 * 3 - (fits ? size_min(bytes, quick->limit / 4) : 0));
+        quick_evict(quick, part * (EVICT_SHARE - 1) - (fits ? size_min(bytes, part) : 0));
     return fits;
 }
 

@@ -19,7 +19,10 @@ struct magazine {
 
 /* Log2: magazines grow up to 124 slots; above, a call of the slow path is one of a hundred already.
  */
-enum { MAGAZINE_LOG_MOST = 4, MAGAZINE_SLOTS_MOST = (8 << MAGAZINE_LOG_MOST) - 4 };
+enum { MAGAZINE_LOG_MOST = 4 };
+
+/* Layout: the slots of such a one. */
+enum { MAGAZINE_SLOTS_MOST = (8 << MAGAZINE_LOG_MOST) - 4 };
 
 static inline size_t magazine_capacity(unsigned log)
 {

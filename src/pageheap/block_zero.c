@@ -17,11 +17,13 @@
  * always left to the system, however little of it is touched now. */
 #define HAND_ZERO_MOST (32 * MIB)
 
-/* If as many pages will be touched as were, both ways take as long where five of eight are there.
- */
+/* Parts of 64: if as many pages will be touched as were, both ways take as long where so many are
+ * there. */
+enum { MOSTLY_RESIDENT = 40 };
+
 static bool is_mostly_resident(const char *start, size_t bytes)
 {
-    return os_resident_bytes(start, bytes) / 5 >= bytes / 8;
+    return os_resident_bytes(start, bytes) / MOSTLY_RESIDENT >= bytes / 64;
 }
 
 static bool is_better_written(struct page_heap *page_heap, const char *start, size_t bytes)

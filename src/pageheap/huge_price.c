@@ -3,6 +3,14 @@
  */
 #include "pageheap/huge_price.h"
 
+/* Times: a price is believed to have risen so much at once, as an interruption makes one
+ * measurement too long, never too short. */
+enum { RISE_MOST = 2 };
+
+/* Parts of 64: of the price of small pages, a huge one is cheap below, for no more than they cost
+ * is no reason for it. */
+enum { CHEAP_BELOW = 48 };
+
 bool huge_price_is_stale(const struct huge_price *price)
 {
     return price->small_ns == 0 || price->age >= HUGE_PRICE_AGE;
@@ -11,10 +19,8 @@ bool huge_price_is_stale(const struct huge_price *price)
 void huge_price_note_small(struct huge_price *price, size_t pages, uint64_t elapsed)
 {
     uint64_t each = size_min(elapsed / pages, UINT32_MAX - 1) + 1;
-    /* An interruption makes one measurement too long, never too short: what is dearer than before
-     * is believed by and by. */
-    if (price->small_ns != 0 && each > 2 * (uint64_t)price->small_ns)
-        each = size_min(2 * (uint64_t)price->small_ns, UINT32_MAX);
+    if (price->small_ns != 0 && each > RISE_MOST * (uint64_t)price->small_ns)
+        each = size_min(RISE_MOST * (uint64_t)price->small_ns, UINT32_MAX);
     price->small_ns = (uint32_t)each;
     price->age = 0;
 }
@@ -27,8 +33,7 @@ bool huge_price_try(struct huge_price *price)
 
 bool huge_price_note_huge(struct huge_price *price, size_t pages, uint64_t elapsed)
 {
-    /* Three quarters: no more than small pages cost is no reason for a huge one. */
-    bool cheap = elapsed / pages < (uint64_t)price->small_ns * 3 / 4;
+    bool cheap = elapsed / pages < (uint64_t)price->small_ns * CHEAP_BELOW / 64;
     backoff_note(&price->backoff, cheap);
     return cheap;
 }

@@ -10,6 +10,14 @@
 /* Log2: of the slots of the first table, which fill one block of metadata of 512 bytes. */
 enum { LOG_LEAST = 6 };
 
+/* Parts of 64: so full the table may be before it grows, as one step finds most blocks then. */
+enum { LOAD_WANTED = 32 };
+
+/* Parts of 64: if it cannot grow, since a fuller one is slower, and blocks that move need some
+ * room.
+ */
+enum { LOAD_MOST = 56 };
+
 static size_t slot_mask(const struct large_table *table)
 {
     return ((size_t)1 << table->log) - 1;
@@ -64,10 +72,9 @@ static bool table_grow(struct large_table *table, struct meta *meta)
 bool large_table_reserve(struct large_table *table, struct meta *meta)
 {
     size_t slots = table->slots == NULL ? 0 : slot_mask(table) + 1;
-    if (table->count + 1 <= slots / 2 || table_grow(table, meta))
+    if (table->count + 1 <= slots / 64 * LOAD_WANTED || table_grow(table, meta))
         return true;
-    /* A fuller table is slower, and some room is left for blocks that are moved. */
-    return table->count + 1 <= slots / 8 * 7;
+    return table->count + 1 <= slots / 64 * LOAD_MOST;
 }
 
 void large_table_add(struct large_table *table, struct span *span)

@@ -182,6 +182,10 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 /* ---- Freeing ---- */
 
 /* Frees pages that nothing leads to any more, and lets go what is too much then. */
+/* Segments: an empty one stays in the list, or a program that goes up and down across its edge
+ * would move it to the cache and back at each turn. */
+enum { EMPTY_SEGMENTS_MOST = 1 };
+
 static void span_free_pages(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
     struct segment *segment = span->segment;
@@ -189,9 +193,7 @@ static void span_free_pages(struct page_heap *page_heap, struct span *span, size
     span->former_bytes = object_bytes;
     segment_unuse(page_heap, segment, span->pages);
     run_settle(page_heap, span);
-    /* One empty segment stays in the list, so that a program that goes up and down across its edge
-     * does not move it to the cache and back at each turn. */
-    if (segment->used_pages == 0 && page_heap->empty_segments > 1) {
+    if (segment->used_pages == 0 && page_heap->empty_segments > EMPTY_SEGMENTS_MOST) {
         segments_retire(page_heap, segment);
         page_heap_shrink_cache(page_heap);
     }

@@ -9,12 +9,18 @@
 #include "platform/memory.h"
 #include "stats/event.h"
 
+/* One part in: of the base, what is kept goes below the bound, so that the next frees need not
+ * purge.
+ */
+enum { PURGE_STEP_SHARE = 2 };
+
 /* relaxed, here and below: cells ask without the lock, and then it is a hint. */
 size_t page_heap_base(const struct page_heap *page_heap)
 {
     size_t used = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED);
     size_t idle = __atomic_load_n(&page_heap->cells_idle, __ATOMIC_RELAXED);
-    return size_max(options.dirty >> PAGE_SHIFT, (used - size_min(used, idle)) / 8);
+    return size_max(options.dirty >> PAGE_SHIFT,
+                    (used - size_min(used, idle)) / RETENTION_BASE_SHARE);
 }
 
 /* Runs and cells share it: who comes first has it, but half of it is for either. */
@@ -237,10 +243,11 @@ void page_heap_keep_bound(struct page_heap *page_heap)
     size_t kept = page_heap_kept_pages(page_heap);
     size_t bound = page_heap_bound(page_heap);
     if (kept > bound) {
-        size_t purged = purge_down_to(page_heap, bound - size_min(bound, base / 2), false);
+        size_t purged =
+            purge_down_to(page_heap, bound - size_min(bound, base / PURGE_STEP_SHARE), false);
         /* What is left are parts of huge pages, and those that are free in part now may well be
          * free as a whole soon. Not so when there are that many. */
-        if (page_heap_kept_pages(page_heap) > 2 * bound)
+        if (page_heap_kept_pages(page_heap) > KEPT_WITH_PARTS_MOST * bound)
             purged += purge_down_to(page_heap, bound, true);
         if (purged != 0)
             retention_released(&page_heap->retention, purged, page_heap->now());

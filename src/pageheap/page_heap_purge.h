@@ -17,6 +17,10 @@
 
 #include "pageheap/page_heap_state.h"
 
+/* Times: of the bound, parts of huge pages that are free make no more, since their other parts may
+ * be free as well soon. */
+enum { KEPT_WITH_PARTS_MOST = 2 };
+
 /* How many dirty pages may be kept now. */
 size_t page_heap_bound(const struct page_heap *page_heap);
 

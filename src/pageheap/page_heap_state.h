@@ -19,6 +19,10 @@
  */
 enum { BLOCKS_FREED = 4 };
 
+/* One part in: of a block, so much may be more than was asked for, as to move it, or to take pages
+ * that are not there, costs more. */
+enum { EXCESS_SHARE = 8 };
+
 struct freed_blocks {
     struct freed_block {
         uintptr_t start;

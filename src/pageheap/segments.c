@@ -10,9 +10,11 @@
 #include "provider/names.h"
 #include "stats/stats.h"
 
-/* Pages: of a segment at least, so that a small heap has few mappings. An eighth of what the heap
- * has if that is more: their number grows with the logarithm of the heap. */
+/* Pages: of a segment at least, so that a small heap has few mappings. */
 #define SEGMENT_PAGES (4 * MIB >> PAGE_SHIFT)
+/* One part in: of what the heap has, a segment is so much, so that their number grows with its
+ * logarithm. */
+enum { SEGMENT_SHARE = 8 };
 /* Pages: of the first ones, for a program that locks its memory or has little pays for all of it.
  * So many hold a span of cells and some slabs; those that are to have huge pages are not shorter.
  */
@@ -20,6 +22,8 @@
 /* Pages: a block of so many may have a segment that is no longer, as a heap of a few such pays for
  * no more. */
 #define SEGMENT_PAGES_ALONE (MIB >> PAGE_SHIFT)
+/* Pages: a heap of more has no such segments any more, as what they save is little of it. */
+#define ALONE_BELOW (2 * SEGMENT_PAGES)
 /* Pages: more at once, the eighth of a huge heap, the system might refuse. */
 #define SEGMENT_PAGES_MOST (GIB >> PAGE_SHIFT)
 /* Pages: when there is not room for a segment, the multiple of these that the request needs is
@@ -28,11 +32,11 @@
 
 static size_t pages_wanted(const struct page_heap *page_heap, size_t request)
 {
-    size_t share = size_min(page_heap->segment_pages / 8, SEGMENT_PAGES_MOST);
+    size_t share = size_min(page_heap->segment_pages / SEGMENT_SHARE, SEGMENT_PAGES_MOST);
     size_t least = size_min(SEGMENT_PAGES, size_max(SEGMENT_PAGES_FIRST, page_heap->segment_pages));
     if (options.huge_pages == HUGE_PAGES_ALWAYS)
         least = SEGMENT_PAGES;
-    bool alone = request >= SEGMENT_PAGES_ALONE && page_heap->segment_pages < 2 * SEGMENT_PAGES;
+    bool alone = request >= SEGMENT_PAGES_ALONE && page_heap->segment_pages < ALONE_BELOW;
     size_t wanted =
         size_max(alone ? share : size_max(least, share), bytes_to_pages(options.prefault));
     /* So that huge pages fit: the kernel then begins it where one can be. */
@@ -233,7 +237,7 @@ bool segments_alloc_range(struct page_heap *page_heap, struct span *span, size_t
 {
     size_t pages = bytes >> PAGE_SHIFT;
     struct segment *segment =
-        segment_cache_take_whole(&page_heap->cache, pages, pages + pages / 8, alignment);
+        segment_cache_take_whole(&page_heap->cache, pages, pages + pages / EXCESS_SHARE, alignment);
     *span = (struct span){.owner = page_heap, .kind = SPAN_HUGE, .units = span->units};
     if (segment != NULL) {
         span->start = segment->start;

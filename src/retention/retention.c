@@ -5,9 +5,18 @@
 
 #include "options/options.h"
 
-/* What having something again costs may be this part of the time in between: so much time, at most,
- * a program loses by what it was not right to release. */
+/* One part in: of the time in between, having something again may cost so much, since that is what
+ * a program loses at most. */
 enum { TIME_PER_COST = 40 };
+
+/* One part in: of what was learned, so much more is kept, as what is kept never fits exactly, and
+ * the next peak is not just as high. */
+enum { ROOM_SHARE = 8 };
+
+static size_t with_room(size_t units)
+{
+    return units + units / ROOM_SHARE;
+}
 
 /* For how long so many units are worth keeping. */
 static uint64_t window(const struct retention *retention, size_t units)
@@ -29,7 +38,7 @@ size_t retention_bound(const struct retention *retention, size_t base, size_t in
         return SIZE_MAX;
     if (options.purge_delay == 0)
         return 0;
-    size_t high = retention->high + retention->high / 8;
+    size_t high = with_room(retention->high);
     size_t room = high > in_use ? high - in_use : 0;
     return size_max(base, size_min(base + retention->wanted, room));
 }
@@ -50,9 +59,7 @@ void retention_missed(struct retention *retention, size_t units, uint64_t now)
     if (missed == 0)
         return;
     retention->ghosts -= missed;
-    /* An eighth more: what is kept never fits exactly, and the next peak is not just as high. */
-    GAUGE_SET(retention->wanted,
-              size_min(retention->wanted + missed + missed / 8, retention->high));
+    GAUGE_SET(retention->wanted, size_min(retention->wanted + with_room(missed), retention->high));
     /* What was learned is not to be forgotten before it could be of use: a new epoch begins. */
     retention->epoch = now;
     retention->low = SIZE_MAX;

@@ -42,12 +42,17 @@ struct retention {
     size_t epoch_high;     /* in this one */
 };
 
-/* What a page costs: being purged and being faulted in. Measured were 0.3 us (bare metal) to 1.7 (a
- * virtual machine); this is nearer to the dearer one, so that purging never costs much. */
+/* Nanoseconds: being purged and being faulted in again costs a page so much where it is dear.
+ * Measured were 0.3 us (bare metal) to 1.7 (a virtual machine), and with the dearer one purging
+ * never costs much. */
 #define RETENTION_PAGE_PRICE 1525
 
-/* An epoch, of nanoseconds, is never shorter than this: a tick is a look at all that is kept. */
+/* Nanoseconds: an epoch is never shorter, as a tick is a look at all that is kept. */
 #define RETENTION_TICK ((uint64_t)20000000)
+
+/* One part in: of what is in use, so much may be kept without having been learned, since so little
+ * more memory is worth fewer faults. */
+enum { RETENTION_BASE_SHARE = 8 };
 
 /* `retention` is zero. */
 static inline void retention_init(struct retention *retention, uint64_t price)

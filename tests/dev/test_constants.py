@@ -56,6 +56,7 @@ PLANTED = {
     "a comment of something else": "\n/* Bytes: of what stands apart. */\n\n#define PLANTED 7\n",
     "in an enum": "\nenum {\n    PLANTED = 7\n};\n",
     "in an enum that has one of its own": "\nenum { FIRST = 1 /* Bytes: with a reason */, PLANTED = 7 };\n",
+    "a name that has another number": "\n/* Bytes: with a reason. */\n#define PLANTED 7\nenum { PLANTED = 8 /* Bytes: of another */ };\n",
     "in a source file that says nothing else": "\nenum { PLANTED = 7 };\n",
 }
 
