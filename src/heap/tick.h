@@ -3,8 +3,8 @@
  * program calls to take, free or resize, unless a magazine or a quick list serves.
  *
  * The idea: what a heap keeps for a demand that has ended must go although nobody frees any more.
- * Its parts, the page heap, the cells and the depots of each arena, say when they want to be looked
- * at; a tick comes at the first slow path from then on, of any thread, and visits all of them.
+ * The page heap and the cells of each arena say when they want to be looked at; a tick comes at the
+ * first slow path from then on, of any thread, and visits all of them, and the depots.
  *
  * Cost: one load while no heap wants a tick; otherwise the coarse clock, which is no system call.
  */

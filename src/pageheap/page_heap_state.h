@@ -62,7 +62,7 @@ struct page_heap {
     struct retention retention; /* how many free pages are worth keeping */
     size_t cells_kept;   /* of used_pages: those inside of large free cells that are in memory, */
     size_t cells_idle;   /* and all that are free there, as of what the cells said last */
-    uint64_t arenas_due; /* when cells or depots want a tick */
+    uint64_t arenas_due; /* when cells want a tick */
     struct huge_price huge_price;
     struct backoff zero_asked; /* see block_zero.c */
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
