@@ -319,44 +319,29 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
     return given;
 }
 
-/* Objects: the descriptors of so many slabs are asked for before the first is needed, for objects
- * freed in no order lie in a slab each. */
-enum { FREE_BATCH = 128 };
+/* Objects: so far ahead the descriptor of a slab is asked for, as objects that were freed in no
+ * order lie in a slab each; as many as the processor fetches at a time, or about. */
+enum { FREE_AHEAD = 16 };
 
-/* Objects beside each other in a batch that should lie in one slab. A guess: a wild pointer's slab
- * may be released at any moment. */
-struct slab_part {
-    struct slab *slab;
-    size_t end; /* the first object behind them */
-};
-
-/* Finds the parts of a batch; returns how many. */
-static size_t batch_part(const uintptr_t *objects, size_t count, struct slab_part *parts)
+/* The slab that an object lies in, or NULL. For a wild pointer it is a guess: it may be released at
+ * any moment. */
+static inline struct slab *slab_guess(uintptr_t address)
 {
-    size_t found = 0;
-    uintptr_t page = 0; /* where there is none */
-    for (size_t i = 0; i < count; i++) {
-        if (objects[i] >> PAGE_SHIFT == page)
-            continue;
-        page = objects[i] >> PAGE_SHIFT;
-        uintptr_t entry = page_map_entry_fast(objects[i]);
-        struct slab *slab = entry_is_span(entry) ? (struct slab *)entry : NULL;
-        if (found != 0 && slab == parts[found - 1].slab)
-            continue;
-        if (found != 0)
-            parts[found - 1].end = i;
-        parts[found++].slab = slab;
-        if (LIKELY(slab != NULL)) {
-            __builtin_prefetch(slab, 1);
-            __builtin_prefetch(slab->free_bits, 1);
-        }
-    }
-    parts[found - 1].end = count;
-    return found;
+    uintptr_t entry = page_map_entry_fast(address);
+    return entry_is_span(entry) ? (struct slab *)entry : NULL;
+}
+
+static inline void slab_prefetch(uintptr_t address)
+{
+    const struct slab *slab = slab_guess(address);
+    if (UNLIKELY(slab == NULL))
+        return;
+    __builtin_prefetch(slab, 1);
+    __builtin_prefetch(slab->free_bits, 1);
 }
 
 /* The bin of what should be a slab; NULL if it is none. */
-static struct bin *bin_of(const struct slab *slab)
+static inline struct bin *bin_of(const struct slab *slab)
 {
     if (UNLIKELY(slab == NULL || slab->span.kind != SPAN_SLAB))
         return NULL;
@@ -364,7 +349,7 @@ static struct bin *bin_of(const struct slab *slab)
 }
 
 /* Releases the one lock that may be held, and takes that of another bin; NULL: of none. */
-static void bin_change(struct bin **locked, struct bin *bin)
+static inline void bin_change(struct bin **locked, struct bin *bin)
 {
     if (*locked != NULL)
         lock_release(&(*locked)->lock);
@@ -373,40 +358,29 @@ static void bin_change(struct bin **locked, struct bin *bin)
     *locked = bin;
 }
 
-/* Frees the objects from `i` to the end of a part. */
-static void part_free(const uintptr_t *objects, size_t i, struct slab_part part,
-                      struct bin **locked, const char *call)
+void slabs_free(const uintptr_t *objects, size_t count, const char *call)
 {
-    while (i < part.end) {
-        struct bin *bin = bin_of(part.slab);
-        if (bin != *locked)
-            bin_change(locked, bin);
+    struct bin *locked = NULL;
+    for (size_t i = 0; i < size_min(count, FREE_AHEAD); i++)
+        if (i == 0 || (objects[i] ^ objects[i - 1]) >= PAGE_BYTES)
+            slab_prefetch(objects[i]);
+    for (size_t i = 0; i < count;) {
+        if (i + FREE_AHEAD < count)
+            slab_prefetch(objects[i + FREE_AHEAD]);
+        struct slab *slab = slab_guess(objects[i]);
+        struct bin *bin = bin_of(slab);
+        if (bin != locked)
+            bin_change(&locked, bin);
         struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
         /* Asked again under the lock. */
-        if (bin != NULL && LIKELY(page_map_entry_fast(objects[i]) == (uintptr_t)part.slab))
-            i += slab_free(bin, part.slab, objects + i, part.end - i, &misuse);
+        if (bin != NULL && LIKELY(slab_guess(objects[i]) == slab))
+            i += slab_free(bin, slab, objects + i, count - i, &misuse);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
-            bin_change(locked, NULL);
+            bin_change(&locked, NULL);
             if (call != NULL)
                 misuse_report(call, &misuse);
             i++; /* which returns if it only warns */
         }
-    }
-}
-
-void slabs_free(const uintptr_t *objects, size_t count, const char *call)
-{
-    struct bin *locked = NULL;
-    while (count != 0) {
-        size_t batch = size_min(count, FREE_BATCH), done = 0;
-        struct slab_part parts[FREE_BATCH];
-        size_t found = batch_part(objects, batch, parts);
-        for (size_t i = 0; i < found; i++) {
-            part_free(objects, done, parts[i], &locked, call);
-            done = parts[i].end;
-        }
-        objects += batch;
-        count -= batch;
     }
     bin_change(&locked, NULL);
 }
