@@ -41,7 +41,7 @@ static void *run(void *argument)
             uint64_t now = page_heap->now();
             uint64_t left = due > now ? due - now : 0;
             os_sleep(left < SLEEP_LEAST ? SLEEP_LEAST : left > SLEEP_MOST ? SLEEP_MOST : left);
-            heap_poll(&heap_default); /* and what others ask for, in a program that sleeps itself */
+            heap_tick(&heap_default); /* and what others ask for, in a program that sleeps itself */
         }
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
         /* If there is something again, and nobody has started another one meanwhile. */

@@ -11,3 +11,9 @@ void heap_tick(struct heap *heap)
     if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap))
         arenas_tick(&heap->arenas);
 }
+
+void heap_polled(struct heap *heap)
+{
+    if (events_requested() || ++thread_self.polls % POLLS_PER_LOOK == 0)
+        heap_tick(heap);
+}

@@ -4,9 +4,10 @@
  *
  * The idea: what a heap keeps for a demand that has ended must go although nobody frees any more.
  * The page heap and the cells of each arena say when they want to be looked at; a tick comes at the
- * first slow path from then on, of any thread, and visits all of them, and the depots.
+ * first slow paths from then on, of any thread, and visits all of them, and the depots.
  *
- * Cost: one load while no heap wants a tick; otherwise the coarse clock, which is no system call.
+ * Cost: one load while no heap wants a tick; otherwise a count, and now and then the coarse clock,
+ * which is no system call.
  */
 #ifndef SNUG_HEAP_TICK_H
 #define SNUG_HEAP_TICK_H
@@ -14,13 +15,20 @@
 #include "heap/heap.h"
 #include "stats/event.h"
 
-/* Does what is asked for, and what is due. No lock may be held. */
-NOINLINE void heap_tick(struct heap *heap);
+/* Calls: a thread reads the clock in one of so many slow ones, which take ten times as long as that
+ * in all. */
+enum { POLLS_PER_LOOK = 16 };
+
+/* Does what is asked for, and what is due. No lock may be held, here and below. */
+void heap_tick(struct heap *heap);
+
+/* The same, but looks only now and then what is due. */
+NOINLINE void heap_polled(struct heap *heap);
 
 static inline void heap_poll(struct heap *heap)
 {
     if (events_wait())
-        heap_tick(heap);
+        heap_polled(heap);
 }
 
 #endif

@@ -319,8 +319,8 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
     return given;
 }
 
-/* Objects: so far ahead the descriptor of a slab is asked for, as objects that were freed in no
- * order lie in a slab each; as many as the processor fetches at a time, or about. */
+/* Objects: so far ahead a slab's descriptor is asked for, as what was freed in no order lies in a
+ * slab each. */
 enum { FREE_AHEAD = 16 };
 
 /* The slab that an object lies in, or NULL. For a wild pointer it is a guess: it may be released at
