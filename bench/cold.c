@@ -8,8 +8,8 @@
  *   free      all are freed in random order, then as many taken again; only the frees are timed
  *   replace   any is freed and another taken in its place
  *
- * until OPERATIONS were freed. A block is not touched before it is freed, so an allocator that looks
- * into it waits for memory.
+ * until OPERATIONS were freed. A block is not touched before it is freed, so an allocator that
+ * looks into it waits for memory.
  */
 #include "workload.h"
 
