@@ -198,7 +198,7 @@ static bool small_is_sound(const struct heap *heap, uintptr_t address, size_t cl
 {
     if (heap->page_heap.untouched)
         return slab_misuse(address).kind == MISUSE_NONE;
-    return on_grid(address, class) && *object_key_word(address) != object_key(address);
+    return object_is_live(address, class);
 }
 
 /* What is wrong with a pointer into a slab for which small_is_sound is false. */

@@ -156,8 +156,7 @@ static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, 
 
 /* ---- Objects that are in use ---- */
 
-/* Whether an object of malloc's heap begins at `address`, whose page has this class, and is not
- * free. */
+/* Whether an object begins at `address`, whose page has this class, and is not free. */
 static ALWAYS_INLINE bool object_is_live(uintptr_t address, size_t class)
 {
     return LIKELY(class - 1 < CLASS_COUNT - 1) && LIKELY(on_grid(address, class)) &&

@@ -45,11 +45,20 @@ static void bin_count_free(struct bin *bin, size_t more, size_t fewer)
     __atomic_store_n(&bin->free_objects, bin->free_objects + more - fewer, __ATOMIC_RELAXED);
 }
 
-static struct slab *slab_of(uintptr_t address)
+/* The slab that an object lies in, or NULL. For a wild pointer it is a guess: it may be released at
+ * any moment. */
+static inline struct slab *slab_guess(uintptr_t address)
 {
-    uintptr_t entry = page_map_entry(address);
-    struct slab *slab = (struct slab *)entry;
-    return entry_is_span(entry) && slab->span.kind == SPAN_SLAB ? slab : NULL;
+    uintptr_t entry = page_map_entry_fast(address);
+    return entry_is_span(entry) ? (struct slab *)entry : NULL;
+}
+
+/* The bin of what should be a slab; NULL if it is none. */
+static inline struct bin *bin_of(const struct slab *slab)
+{
+    if (UNLIKELY(slab == NULL || slab->span.kind != SPAN_SLAB))
+        return NULL;
+    return (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
 }
 
 static uintptr_t object_address(const struct slab *slab, unsigned index)
@@ -241,10 +250,10 @@ static struct misuse misuse_in_slab(const struct slab *slab, uintptr_t address)
 
 struct misuse slab_misuse(uintptr_t address)
 {
-    struct slab *slab = slab_of(address);
-    if (slab == NULL)
+    struct slab *slab = slab_guess(address);
+    struct bin *bin = bin_of(slab);
+    if (bin == NULL)
         return (struct misuse){MISUSE_UNKNOWN, address, 0, 0};
-    struct bin *bin = __atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
     lock_acquire(&bin->lock);
     struct misuse misuse = misuse_in_slab(slab, address);
     lock_release(&bin->lock);
@@ -323,14 +332,6 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
  * slab each. */
 enum { FREE_AHEAD = 16 };
 
-/* The slab that an object lies in, or NULL. For a wild pointer it is a guess: it may be released at
- * any moment. */
-static inline struct slab *slab_guess(uintptr_t address)
-{
-    uintptr_t entry = page_map_entry_fast(address);
-    return entry_is_span(entry) ? (struct slab *)entry : NULL;
-}
-
 static inline void slab_prefetch(uintptr_t address)
 {
     const struct slab *slab = slab_guess(address);
@@ -338,14 +339,6 @@ static inline void slab_prefetch(uintptr_t address)
         return;
     __builtin_prefetch(slab, 1);
     __builtin_prefetch(slab->free_bits, 1);
-}
-
-/* The bin of what should be a slab; NULL if it is none. */
-static inline struct bin *bin_of(const struct slab *slab)
-{
-    if (UNLIKELY(slab == NULL || slab->span.kind != SPAN_SLAB))
-        return NULL;
-    return (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
 }
 
 /* Releases the one lock that may be held, and takes that of another bin; NULL: of none. */
@@ -372,8 +365,8 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
         if (bin != locked)
             bin_change(&locked, bin);
         struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
-        /* Asked again under the lock. */
-        if (bin != NULL && LIKELY(slab_guess(objects[i]) == slab))
+        /* Asked again under the lock, all of it. */
+        if (bin != NULL && LIKELY(slab_guess(objects[i]) == slab && bin_of(slab) == bin))
             i += slab_free(bin, slab, objects + i, count - i, &misuse);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
             bin_change(&locked, NULL);
