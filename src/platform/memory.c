@@ -59,6 +59,26 @@ static bool stacks_have_small_pages(void)
     return known == 2;
 }
 
+/* The thread sanitizer keeps who last wrote to an address, and learns that memory there is new from
+ * libc's mmap alone. glibc unmaps the stacks of ended threads without it, and the kernel may hand
+ * their addresses to us next: so a build with the sanitizer maps what is new once more, by libc. */
+#if defined(__SANITIZE_THREAD__)
+#define SANITIZER_LEARNS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SANITIZER_LEARNS 1
+#endif
+#endif
+#if !defined(SANITIZER_LEARNS)
+#define SANITIZER_LEARNS 0
+#endif
+
+static void show_sanitizer(char *start, size_t bytes, int flags)
+{
+    if (SANITIZER_LEARNS && bytes != 0)
+        mmap(start, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
+}
+
 void *os_map(size_t bytes, unsigned pages)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -72,6 +92,7 @@ void *os_map(size_t bytes, unsigned pages)
     long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (is_error(result))
         return NULL;
+    show_sanitizer((char *)result, bytes, flags);
     /* The first mapping asks, however short: later a sandbox may forbid it. */
     if (pages & OS_PAGES_SMALL && !stacks_have_small_pages() && bytes >= OS_HUGE_PAGE)
         os_advise_huge_pages((void *)result, bytes, false);
@@ -164,11 +185,31 @@ size_t os_resident_bytes(const void *start, size_t bytes)
     return resident;
 }
 
+/* Moves a mapping to addresses of which the sanitizer was told. */
+static long move_shown(void *start, size_t old_bytes, size_t new_bytes)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    long place = syscall6(SYS_mmap, 0, (long)new_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (is_error(place))
+        return place;
+    show_sanitizer((char *)place, new_bytes, flags);
+    long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
+                           MREMAP_MAYMOVE | MREMAP_FIXED, place, 0);
+    if (is_error(result))
+        syscall3(SYS_munmap, place, (long)new_bytes, 0);
+    return result;
+}
+
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 {
     OS_COUNT(mremap, new_bytes);
     long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
-                           may_move ? MREMAP_MAYMOVE : 0, 0, 0);
+                           may_move && !SANITIZER_LEARNS ? MREMAP_MAYMOVE : 0, 0, 0);
+    if (SANITIZER_LEARNS && !is_error(result) && new_bytes > old_bytes)
+        show_sanitizer((char *)result + old_bytes, new_bytes - old_bytes,
+                       MAP_PRIVATE | MAP_ANONYMOUS);
+    if (SANITIZER_LEARNS && is_error(result) && may_move)
+        result = move_shown(start, old_bytes, new_bytes);
     return is_error(result) ? NULL : (void *)result;
 }
 

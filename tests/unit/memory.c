@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,14 +170,64 @@ TEST(a_refused_remap_changes_nothing)
     assert_true(os_unmap(start, 2 * page));
 }
 
+enum { STACK_BYTES = 96 << 20 }; /* more than glibc keeps of ended threads' stacks */
+
+static void *write_on_stack(void *unused)
+{
+    volatile char here[64 << 10];
+    for (size_t i = 0; i < sizeof(here); i++)
+        here[i] = 1;
+    return unused;
+}
+
+/* Waits without an order that the thread sanitizer could see, as the kernel gives none when it
+ * hands out addresses again. */
+static void *map_later(void *ended)
+{
+    while (!__atomic_load_n((bool *)ended, __ATOMIC_RELAXED))
+        sched_yield();
+    char *mapped = os_map(STACK_BYTES, OS_PAGES_SMALL);
+    char *grown = os_remap(os_map(PAGE_BYTES, OS_PAGES_SMALL), PAGE_BYTES, STACK_BYTES, true);
+    assert_non_null(mapped);
+    assert_non_null(grown);
+    for (size_t i = 0; i < STACK_BYTES; i += PAGE_BYTES)
+        mapped[i] = grown[i] = 1;
+    os_unmap(mapped, STACK_BYTES);
+    os_unmap(grown, STACK_BYTES);
+    return NULL;
+}
+
+TEST(addresses_of_ended_stacks_are_new_memory)
+{
+    static bool ended;
+    pthread_t mapper, writer[2];
+    pthread_attr_t large;
+    assert_int_equal(pthread_create(&mapper, NULL, map_later, &ended), 0);
+    pthread_attr_init(&large);
+    assert_int_equal(pthread_attr_setstacksize(&large, STACK_BYTES), 0);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&writer[i], &large, write_on_stack, NULL), 0);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(writer[i], NULL), 0);
+    pthread_attr_destroy(&large);
+    __atomic_store_n(&ended, true, __ATOMIC_RELAXED); /* on purpose: see map_later */
+    assert_int_equal(pthread_join(mapper, NULL), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW(the_page_size_is_the_systems),    ROW(fresh_memory_is_zero_and_writable),
-        ROW(unmapped_memory_is_gone),         ROW(aligned_memory_leaves_no_slack),
-        ROW(what_the_system_refuses_is_told), ROW(purged_memory_is_zero),
-        ROW(a_refused_purge_changes_nothing), ROW(remapping_shrinks_in_place),
-        ROW(remapping_moves_only_if_it_may),  ROW(a_refused_remap_changes_nothing),
+        ROW(the_page_size_is_the_systems),
+        ROW(fresh_memory_is_zero_and_writable),
+        ROW(unmapped_memory_is_gone),
+        ROW(aligned_memory_leaves_no_slack),
+        ROW(what_the_system_refuses_is_told),
+        ROW(purged_memory_is_zero),
+        ROW(a_refused_purge_changes_nothing),
+        ROW(remapping_shrinks_in_place),
+        ROW(remapping_moves_only_if_it_may),
+        ROW(a_refused_remap_changes_nothing),
+        ROW(addresses_of_ended_stacks_are_new_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
