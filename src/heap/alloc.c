@@ -68,7 +68,7 @@ static NOINLINE void *alloc_compact(struct heap *heap, struct cache *cache, size
 static NOINLINE void *alloc_cold(struct heap *heap, const struct cache *cache, size_t class)
 {
     size_t dirty;
-    if (*cache->top[class] >= MARK_LIMIT || !arenas_class_is_cold(&heap->arenas, class))
+    if (!cache_is_empty(cache, class) || !arenas_class_is_cold(&heap->arenas, class))
         return NULL;
     return cell_alloc_slow(heap, class_bytes(class), MIN_ALIGN, &dirty);
 }
@@ -290,8 +290,8 @@ size_t heap_usable(const void *block, const char *call)
 static inline void free_small(struct heap *heap, struct cache *cache, uintptr_t address,
                               size_t class)
 {
-    bool room = cache->top[class][-1] >= MARK_LIMIT ||
-                (cache_exists(cache) && cache_make_room(cache, class));
+    bool room =
+        !cache_is_full(cache, class) || (cache_exists(cache) && cache_make_room(cache, class));
     if (UNLIKELY(!room)) {
         object_free(address);
     } else if (UNLIKELY(!cache_push_of(cache, address, class))) {

@@ -19,7 +19,7 @@ struct heap {
 };
 
 /* The heap behind malloc. */
-extern struct heap heap_default;
+extern INTERNAL struct heap heap_default;
 
 /* ---- Taking and freeing: what the fast path leaves, in any heap (alloc.c) ----
  *

@@ -20,7 +20,7 @@
 #include "heap/heap.h"
 
 /* Guards the list of heaps and the threads' caches of them. */
-extern struct lock heaps_lock;
+extern INTERNAL struct lock heaps_lock;
 
 /* The calling thread's cache of a heap if it is there without looking further. */
 static ALWAYS_INLINE struct cache *heap_cache_fast(const struct heap *heap)

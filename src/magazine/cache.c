@@ -22,7 +22,7 @@
 #include "platform/check.h"
 #include "stats/stats.h"
 
-const uintptr_t cache_no_slots[2] = {0, 0};
+const uintptr_t cache_no_slots[2] = {0, (uintptr_t)&end_marks[MAGAZINE_LOG_MOST + 1]};
 
 #define TOP1 NO_MAGAZINE
 #define TOP4 TOP1, TOP1, TOP1, TOP1
@@ -47,7 +47,7 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
     *count = 0;
     if (top == NO_MAGAZINE)
         return NULL;
-    while (*top >= MARK_LIMIT) {
+    while (!is_end_mark(*top)) {
         top++;
         ++*count;
     }
@@ -187,7 +187,7 @@ static NOINLINE void drop_top(struct cache *cache, size_t class)
 
 void *cache_refill(struct cache *cache, size_t class)
 {
-    while (UNLIKELY(*cache->top[class] >= MARK_LIMIT)) {
+    while (UNLIKELY(!cache_is_empty(cache, class))) {
         void *object = cache_pop(cache, class);
         if (LIKELY(object != NULL))
             return object;

@@ -25,7 +25,7 @@ struct heap_slot {
 /* Layout: of a thread's table of caches of other heaps. */
 enum { HEAP_SLOTS = 64 };
 
-extern const struct heap_slot heap_slots_none[HEAP_SLOTS];
+extern INTERNAL const struct heap_slot heap_slots_none[HEAP_SLOTS];
 
 /* A cache for the calling thread, one that another has left if there is one; or NULL. Takes
  * RANK_ARENAS. */
@@ -106,7 +106,7 @@ const char *cache_check(const struct cache *cache);
 /* ---- In a child of fork (orphans.c) ---- */
 
 /* Grows by 1 in each child; from 1 on. */
-extern uint32_t cache_generation;
+extern INTERNAL uint32_t cache_generation;
 
 /* Whether a cache is of a thread that was not forked with the process. */
 static inline bool cache_is_orphan(const struct cache *cache)

@@ -12,7 +12,7 @@
 #define HELD_BYTES_MOST (64 * MIB)
 
 /* A magazine without slots: empty and full. */
-extern const uintptr_t cache_no_slots[2];
+extern INTERNAL const uintptr_t cache_no_slots[2];
 #define NO_MAGAZINE ((uintptr_t *)&cache_no_slots[1])
 
 /* The loaded magazine of a class, whose top is at its end or at its beginning; NULL if the class

@@ -5,14 +5,16 @@
  * A thread has, for each size class, a magazine: an array of pointers to free objects. Of it the
  * thread knows no more than the top.
  *
- *     [ header | n |      |      |      | object | object | object | n ]
+ *     [ header | n |      |      |      | object | object | object | end ]
  *                ^ full mark              ^ top                      ^ end mark
  *
- *   malloc: what the top points to is an object? hand it out, and move the top up by one.
+ *   malloc: what the top points to has the key of a free object? hand it out, and move the top up
+ *           by one.
  *   free:   what is below the top is no mark? put the object there, and move the top down by one.
  *
- * A mark is the capacity n, a number below every address. So one comparison tells whether the
- * magazine is empty, or full, and there are no bounds and no counts to load.
+ * The full mark is the capacity n, a number below every address. The end mark looks like one more
+ * object, which never has its key. So one comparison tells whether the magazine is empty, or full,
+ * and there are no bounds and no counts to load.
  *
  * All other calls are made of the same two steps, once it is known which class serves:
  *
@@ -37,7 +39,7 @@
  * path. Page class 0, "not small", is such a class in every cache for ever, and so is that of
  * cells: large, foreign and NULL pointers fall out by themselves.
  *
- * Cost: 15 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
+ * Cost: 16 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
  */
 #ifndef SNUG_MAGAZINE_FAST_H
 #define SNUG_MAGAZINE_FAST_H
@@ -48,8 +50,24 @@
 /* Layout: one magazine for each class byte of the page map. */
 enum { CACHE_CLASSES = PAGE_MAP_OTHER_CELL + 1 };
 
-/* Layout: words below this are marks, not objects. */
+/* Layout: words below this are full marks, not objects. */
 #define MARK_LIMIT ((uintptr_t)4096)
+
+/* Layout: one for each size of magazines, and one for the magazine of no slots. */
+enum { END_MARKS = 6 };
+
+/* What end marks point to: objects for malloc to look at, never free. Which it is tells the size of
+ * the magazine. The second word is 0, and no address has that key (heap/init.c). */
+struct end_mark {
+    uint64_t words[2];
+};
+
+extern INTERNAL const struct end_mark end_marks[END_MARKS];
+
+static ALWAYS_INLINE bool is_end_mark(uintptr_t word)
+{
+    return word - (uintptr_t)end_marks < sizeof(end_marks);
+}
 
 struct cache {
     /* [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER_CELL], the bytes in the page map of what is not
@@ -83,9 +101,9 @@ struct thread {
     struct heap_slot *last;  /* one of them: of the heap that was freed to last */
 };
 
-extern __thread struct thread thread_self __attribute__((tls_model("initial-exec")));
+extern INTERNAL __thread struct thread thread_self __attribute__((tls_model("initial-exec")));
 
-extern const struct cache cache_none;
+extern INTERNAL const struct cache cache_none;
 
 static inline bool cache_exists(const struct cache *cache)
 {
@@ -100,18 +118,29 @@ static ALWAYS_INLINE void cache_set_top(struct cache *cache, size_t class, uintp
     __atomic_store_n(&cache->top[class], top, __ATOMIC_RELAXED);
 }
 
+/* Whether a thread's own top is at the end of its magazine. */
+static ALWAYS_INLINE bool cache_is_empty(const struct cache *cache, size_t class)
+{
+    return is_end_mark(*cache->top[class]);
+}
+
+static ALWAYS_INLINE bool cache_is_full(const struct cache *cache, size_t class)
+{
+    return cache->top[class][-1] < MARK_LIMIT;
+}
+
 /* An object of `class`. NULL: the magazine is empty, or what is on top of it is not free as it
  * should be. */
 static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
     uintptr_t object = *top;
-    if (UNLIKELY(object < MARK_LIMIT))
-        return NULL;
     if (UNLIKELY(*object_key_word(object) != object_key(object)))
         return NULL;
     *object_key_word(object) = 0;
     cache_set_top(cache, class, top + 1);
+    if (object == 0) /* callers then ask once only */
+        __builtin_unreachable();
     return (void *)object;
 }
 
@@ -142,7 +171,7 @@ static ALWAYS_INLINE void *cache_pop_aligned(struct cache *cache, size_t alignme
 static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, size_t class)
 {
     uintptr_t *top = cache->top[class];
-    if (UNLIKELY(top[-1] < MARK_LIMIT))
+    if (UNLIKELY(top[-1] < MARK_LIMIT)) /* full */
         return false;
     if (UNLIKELY(!on_grid(address, class)))
         return false;

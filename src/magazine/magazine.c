@@ -7,6 +7,8 @@
 
 #include "meta/meta.h"
 
+const struct end_mark end_marks[END_MARKS];
+
 struct magazine *magazine_new(unsigned log)
 {
     struct magazine *magazine = meta_alloc(META_LEAST << log);
@@ -19,25 +21,25 @@ struct magazine *magazine_new(unsigned log)
     magazine->slots[0] = capacity;
     /* No slot may look like a mark. */
     memset(&magazine->slots[1], 0xff, capacity * sizeof(uintptr_t));
-    magazine->slots[capacity + 1] = capacity;
+    magazine->slots[capacity + 1] = end_mark_of(log);
     return magazine;
 }
 
 struct magazine_part magazine_above(uintptr_t *top)
 {
     struct magazine_part part = {NULL, top, 0};
-    while (part.count < MAGAZINE_SLOTS_MOST && top[part.count] >= MARK_LIMIT)
+    while (part.count < MAGAZINE_SLOTS_MOST && !is_end_mark(top[part.count]))
         part.count++;
     uintptr_t *end = top + part.count;
-    unsigned log = 0;
-    while (log < MAGAZINE_LOG_MOST && magazine_capacity(log) < *end)
-        log++;
-    if (magazine_capacity(log) != *end || part.count > *end)
+    if (!is_end_mark(*end))
+        return part;
+    unsigned log = end_mark_log(*end);
+    if (log > MAGAZINE_LOG_MOST || part.count > magazine_capacity(log))
         return part;
     struct magazine *magazine = magazine_of_end(end);
     /* Where no magazine of that size lies, nothing is looked at. */
     if ((uintptr_t)magazine % (META_LEAST << log) == 0 && magazine->log == log &&
-        magazine->slots[0] == *end)
+        magazine->slots[0] == magazine_capacity(log))
         part.magazine = magazine;
     return part;
 }

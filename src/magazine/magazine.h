@@ -14,7 +14,7 @@ struct magazine {
     struct magazine *link; /* loaded: the thread's spare, or NULL; in a depot: the next */
     uint32_t count;        /* objects in it while it is not loaded: none or the capacity */
     uint32_t log;          /* it occupies META_LEAST << log bytes */
-    uintptr_t slots[];     /* mark, slots, mark */
+    uintptr_t slots[];     /* full mark, slots, end mark */
 };
 
 /* Log2: magazines grow up to 124 slots; above, a call of the slow path is one of a hundred already.
@@ -27,6 +27,19 @@ enum { MAGAZINE_SLOTS_MOST = (8 << MAGAZINE_LOG_MOST) - 4 };
 static inline size_t magazine_capacity(unsigned log)
 {
     return (size_t)(8u << log) - 4;
+}
+
+_Static_assert((int)END_MARKS == MAGAZINE_LOG_MOST + 2, "one for each size, and one for no slots");
+
+/* The end mark of magazines of this size. */
+static inline uintptr_t end_mark_of(unsigned log)
+{
+    return (uintptr_t)&end_marks[log];
+}
+
+static inline unsigned end_mark_log(uintptr_t mark)
+{
+    return (unsigned)((mark - (uintptr_t)end_marks) / sizeof(struct end_mark));
 }
 
 /* A new, empty magazine, or NULL. */
@@ -47,7 +60,7 @@ static inline uintptr_t *magazine_begin(struct magazine *magazine)
 /* The magazine that ends (is full) at `top`. */
 static inline struct magazine *magazine_of_end(uintptr_t *top)
 {
-    return CONTAINER_OF(top - *top - 1, struct magazine, slots);
+    return CONTAINER_OF(top - magazine_capacity(end_mark_log(*top)) - 1, struct magazine, slots);
 }
 
 static inline struct magazine *magazine_of_full(uintptr_t *top)

@@ -57,7 +57,7 @@ struct quick {
 };
 
 /* Without lists, and without room. */
-extern const struct quick quick_none;
+extern INTERNAL const struct quick quick_none;
 
 static ALWAYS_INLINE uintptr_t quick_block(uintptr_t entry)
 {

@@ -43,7 +43,7 @@ struct meta {
     } ranges[META_RANGES];
 };
 
-extern struct meta meta_system;
+extern INTERNAL struct meta meta_system;
 
 /* Makes an area of the `bytes` at `start`, which are zero and aligned to META_LEAST. */
 void meta_init(struct meta *meta, void *start, size_t bytes);

@@ -74,7 +74,7 @@ struct page_map {
     uintptr_t *home_chunks[PAGE_MAP_HOME / PAGE_MAP_CHUNK];
 } __attribute__((aligned(64)));
 
-extern struct page_map page_map;
+extern INTERNAL struct page_map page_map;
 
 static ALWAYS_INLINE bool page_map_covers(uintptr_t address)
 {
@@ -142,7 +142,7 @@ struct page_map_node {
     uintptr_t *chunks[PAGE_MAP_NODE];
 };
 
-extern struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
+extern INTERNAL struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
 /* Where an address is found in a node and in a chunk. */
 static inline size_t page_map_in_node(uintptr_t address)

@@ -51,7 +51,7 @@ struct options {
 
 struct text;
 
-extern struct options options;
+extern INTERNAL struct options options;
 
 /* A delay in nanoseconds; UINT64_MAX for one that never ends. */
 static inline uint64_t options_nanoseconds(size_t delay)

@@ -27,7 +27,7 @@ bool os_file_write(int descriptor, const char *bytes, size_t count, size_t place
 long os_file_read(const char *path, char *buffer, size_t capacity);
 
 /* The errno of there being no memory. */
-extern const int os_error_memory;
+extern INTERNAL const int os_error_memory;
 
 /* What an errno means, in a few words, for messages. */
 const char *os_error_text(int error);

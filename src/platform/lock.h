@@ -44,10 +44,10 @@ struct lock {
 #define LOCK_INIT(rank_) {0, (rank_)}
 
 /* How many times a lock of each rank had to be waited for, in this process. */
-extern uint64_t lock_waits[RANK_COUNT];
+extern INTERNAL uint64_t lock_waits[RANK_COUNT];
 
 /* Nonzero while the process forks; see lock_fork_begin. */
-extern uint32_t lock_forking;
+extern INTERNAL uint32_t lock_forking;
 
 void lock_wait(struct lock *lock);
 void lock_wake(struct lock *lock);

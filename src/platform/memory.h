@@ -18,7 +18,7 @@ struct os_calls {
     uint64_t mremap_calls, mremap_bytes;
 };
 
-extern struct os_calls os_calls;
+extern INTERNAL struct os_calls os_calls;
 
 /* relaxed: totals that nothing is decided by */
 #define OS_COUNT(call, bytes) \

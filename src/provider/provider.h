@@ -58,9 +58,9 @@ static inline bool provider_might_take(const struct provider *provider, size_t b
 }
 
 /* The system: private anonymous mappings. */
-extern const struct provider provider_os;
+extern INTERNAL const struct provider provider_os;
 
 /* Nothing: it refuses everything. For heaps that were given all their memory. */
-extern const struct provider provider_none;
+extern INTERNAL const struct provider provider_none;
 
 #endif

@@ -30,7 +30,7 @@ struct anchor {
     struct events *events; /* the only one that is written from outside */
 };
 
-extern const struct anchor snug_anchor;
+extern INTERNAL const struct anchor snug_anchor;
 
 /* A hash of all headers and tables in src/, which the build computes (src/layout.cmake; for the
  * tool, tool/build.rs): no change of a structure leaves it as it is. 0 in a library that was built

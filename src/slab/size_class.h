@@ -36,7 +36,7 @@ struct size_class {
     uint16_t magazine_log; /* a magazine of the class has at most 64 << magazine_log bytes */
 };
 
-extern const struct size_class size_classes[CLASS_COUNT];
+extern INTERNAL const struct size_class size_classes[CLASS_COUNT];
 
 /* Fills the page map's reciprocals. Call once, before the first slab is made. */
 void size_classes_init(void);

@@ -28,13 +28,13 @@ struct events {
     uint64_t started; /* nanoseconds of os_clock() when the library was loaded */
 };
 
-extern struct events events;
+extern INTERNAL struct events events;
 
 /* Carries the requests out; called with no lock held. NULL until there is such a function. */
-extern void (*events_handler)(void);
+extern INTERNAL void (*events_handler)(void);
 
 /* Starts the thread of SNUG_PURGE_THREAD; called with no lock held. NULL: as above. */
-extern void (*events_purge_handler)(void);
+extern INTERNAL void (*events_purge_handler)(void);
 
 COLD void events_run(void);
 

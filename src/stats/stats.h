@@ -44,7 +44,7 @@ enum { TALLIES = 64 };
 extern struct tally tallies[TALLIES]; /* [0] is for all who have none */
 
 /* The thread's own; NULL: it has none. */
-extern __thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
+extern INTERNAL __thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
 
 /* Gives the calling thread a tally if there is one left; takes it back at the thread's end. */
 void tally_begin(void);

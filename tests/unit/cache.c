@@ -105,7 +105,7 @@ TEST(magazines_grow_when_they_run_empty)
     uintptr_t objects[600];
     unsigned refills = 0, most = size_classes[CLASS_64].magazine_log;
     for (size_t i = 0; i < 600; i++) {
-        refills += *cache->top[CLASS_64] < MARK_LIMIT;
+        refills += cache_is_empty(cache, CLASS_64);
         objects[i] = object_get(cache, CLASS_64);
         assert_true(objects[i] != 0);
         assert_int_equal(loaded_of(cache, CLASS_64)->log, size_min(refills - 1, most));

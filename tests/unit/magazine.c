@@ -33,9 +33,11 @@ TEST(a_new_magazine_is_empty_between_its_marks)
         assert_int_equal(magazine->count, 0);
         assert_null(magazine->link);
         assert_int_equal(magazine->slots[0], capacity);
-        assert_int_equal(magazine->slots[capacity + 1], capacity);
-        for (size_t i = 1; i <= capacity; i++)
+        assert_true(is_end_mark(magazine->slots[capacity + 1]));
+        for (size_t i = 1; i <= capacity; i++) {
             assert_true(magazine->slots[i] >= MARK_LIMIT);
+            assert_false(is_end_mark(magazine->slots[i]));
+        }
         magazine_free(magazine);
         assert_int_equal(meta_bytes_used(), used);
     }
@@ -48,7 +50,7 @@ TEST(both_ends_lead_back_to_the_magazine)
         uintptr_t *begin = magazine_begin(magazine), *end = magazine_end(magazine);
         assert_int_equal(end - begin, magazine_capacity(log));
         assert_true(begin[-1] < MARK_LIMIT);
-        assert_true(*end < MARK_LIMIT);
+        assert_true(is_end_mark(*end));
         assert_ptr_equal(magazine_of_end(end), magazine);
         assert_ptr_equal(magazine_of_full(begin), magazine);
         magazine_free(magazine);
@@ -75,12 +77,12 @@ TEST(what_is_no_magazine_is_not_taken_for_one)
     for (size_t i = 0; i < 512; i++)
         words[i] = MARK_LIMIT + i;
     assert_null(magazine_above(words + 100).magazine); /* no end */
-    words[200] = 5;
+    words[200] = end_mark_of(MAGAZINE_LOG_MOST + 1);
     assert_null(magazine_above(words + 100).magazine); /* an end of no size */
-    words[200] = 4;
+    words[200] = end_mark_of(0);
     assert_null(magazine_above(words + 100).magazine); /* too many above */
     assert_null(magazine_above(words + 198).magazine); /* not where one lies */
-    words[207] = 4;
+    words[207] = end_mark_of(0);
     assert_null(magazine_above(words + 205).magazine); /* without marks on both sides */
     struct magazine *magazine = (struct magazine *)(words + 200);
     magazine->log = 0;
