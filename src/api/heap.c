@@ -75,9 +75,7 @@ void snug_heap_destroy(snug_heap *heap)
 
 void *snug_heap_malloc(snug_heap *heap, size_t size)
 {
-    struct cache *cache = heap_cache_fast(heap_in(heap));
-    void *object = cache_pop_bytes(cache, size);
-    return LIKELY(object != NULL) ? object : malloc_slow(size, heap_in(heap), cache);
+    return malloc_of(heap_in(heap), heap_cache_fast(heap_in(heap)), size);
 }
 
 void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)

@@ -9,32 +9,6 @@
 #include "snug/snug.h"
 #include "stats/event.h"
 
-/* ---- Slow paths ---- */
-
-NOINLINE void *malloc_slow(size_t size, struct heap *heap, struct cache *cache)
-{
-    if (size <= SMALL_MOST || size > CELL_MOST)
-        return heap_alloc_with(heap, cache, size);
-    void *cell = cache_pop_cell(cache, size);
-    return LIKELY(cell != NULL) ? cell : heap_alloc_in(heap, size);
-}
-
-/* What is no cell of malloc's heap. */
-static NOINLINE void free_elsewhere(void *block, size_t class, struct heap *only)
-{
-    if (class > PAGE_MAP_CELL && LIKELY(heap_push_other(only, (uintptr_t)block, class)))
-        return;
-    heap_free_of(only, block, class);
-}
-
-NOINLINE void free_slow(void *block, size_t class, struct heap *only)
-{
-    if (class != PAGE_MAP_CELL || UNLIKELY(only != NULL))
-        free_elsewhere(block, class, only);
-    else if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))
-        heap_free_of(NULL, block, PAGE_MAP_CELL);
-}
-
 /* The class of a page far from home takes longer to find. */
 static NOINLINE void free_far(void *block)
 {
@@ -48,8 +22,7 @@ static NOINLINE void free_far(void *block)
 
 HOT void *snug_malloc(size_t size)
 {
-    void *object = cache_pop_bytes(thread_self.cache, size);
-    return LIKELY(object != NULL) ? object : malloc_slow(size, &heap_default, thread_self.cache);
+    return malloc_of(&heap_default, thread_self.cache, size);
 }
 
 HOT void snug_free(void *block)

@@ -1,6 +1,6 @@
 /*
  * Where malloc and free go when the fast path does not serve, of malloc's heap and of all others;
- * and errno. (malloc.c)
+ * and errno.
  */
 #ifndef SNUG_API_SLOW_H
 #define SNUG_API_SLOW_H
@@ -9,9 +9,18 @@
 
 #include "heap/user_heaps.h"
 
-/* A block of a heap that the magazine of its size did not give: above the small sizes a cell,
- * mostly from the quick lists of `cache`, which is the thread's of that heap. Sets errno. */
-NOINLINE void *malloc_slow(size_t size, struct heap *heap, struct cache *cache);
+/* A block above the small sizes: a cell, mostly from the quick lists of `cache`, which is the
+ * thread's of that heap. Sets errno. */
+NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap);
+
+/* A block of a heap; `cache` as above. */
+static ALWAYS_INLINE void *malloc_of(struct heap *heap, struct cache *cache, size_t size)
+{
+    void *object = cache_pop_bytes(cache, size);
+    if (LIKELY(object != NULL))
+        return object;
+    return size > SMALL_MOST ? malloc_above(size, cache, heap) : heap_alloc_with(size, cache, heap);
+}
 
 /* Frees what a magazine did not take: cells, other heaps' blocks, and what is not of the class of
  * its page or finds no room. The block must be of heap `only`, unless that is NULL. */

@@ -73,8 +73,10 @@ static NOINLINE void *alloc_cold(struct heap *heap, const struct cache *cache, s
     return cell_alloc_slow(heap, class_bytes(class), MIN_ALIGN, &dirty);
 }
 
-static inline void *alloc_small(struct heap *heap, struct cache *cache, size_t class)
+static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, size_t bytes)
 {
+    size_t class = class_of_size(bytes + (bytes == 0));
+    sample_request(class, bytes);
     if (UNLIKELY(heap->page_heap.compact))
         return alloc_compact(heap, cache, class);
     void *cell = UNLIKELY(class >= COLD_CLASS_LEAST) ? alloc_cold(heap, cache, class) : NULL;
@@ -117,9 +119,7 @@ static ALWAYS_INLINE void *alloc_once(struct heap *heap, struct cache *cache, si
         return alloc_aligned(heap, cache, alignment, bytes, dirty);
     if (UNLIKELY(bytes > SMALL_MOST))
         return alloc_larger(heap, cache, bytes, dirty);
-    size_t class = class_of_size(bytes + (bytes == 0));
-    sample_request(class, bytes);
-    return alloc_small(heap, cache, class);
+    return alloc_small(heap, cache, bytes);
 }
 
 /* There was nothing. */
@@ -155,16 +155,27 @@ void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size
 }
 
 /* The way in, here and twice below. */
-void *heap_alloc_with(struct heap *heap, struct cache *cache, size_t bytes)
+static NOINLINE void *alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
 {
     size_t dirty;
     heap_poll(heap);
     return take(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
 }
 
+/* The same for what is small, where there is a cache and nothing else to do. */
+void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap)
+{
+    if (UNLIKELY(bytes > SMALL_MOST || events_wait() || !cache_exists(cache)))
+        return alloc_polled(heap, cache, bytes);
+    void *object = alloc_small(heap, cache, bytes);
+    if (UNLIKELY(object == NULL))
+        return alloc_polled(heap, cache, bytes);
+    return LIKELY(heap->record == NULL) ? object : heap_look_at_limit(heap, object);
+}
+
 void *heap_alloc_in(struct heap *heap, size_t bytes)
 {
-    return heap_alloc_with(heap, heap_cache_if_any(heap), bytes);
+    return heap_alloc_with(bytes, heap_cache_if_any(heap), heap);
 }
 
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
@@ -340,14 +351,14 @@ static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byt
 /* The way out. */
 void heap_free_of(struct heap *only, void *block, size_t byte)
 {
-    if (block == NULL)
-        return;
-    int error = errno; /* of the program; libc may write it when a thread gets its cache */
-    heap_poll(only == NULL ? &heap_default : only);
     uintptr_t address = (uintptr_t)block;
-    if (byte != 0 && byte < PAGE_MAP_CELL && only == NULL)
+    if (LIKELY(byte - 1 < CLASS_COUNT - 1 && only == NULL)) {
+        heap_poll(&heap_default);
         free_small(&heap_default, heap_cache(&heap_default), address, byte);
-    else
+    } else if (block != NULL) {
+        int error = errno; /* the program's; a provider of its own may write it */
+        heap_poll(only == NULL ? &heap_default : only);
         free_other(only, address, byte);
-    errno = error;
+        errno = error;
+    }
 }

@@ -29,7 +29,7 @@ extern INTERNAL struct heap heap_default;
 void *heap_alloc_in(struct heap *heap, size_t bytes);
 
 /* The same with the thread's cache of that heap, looked up before; it may be `cache_none`. */
-void *heap_alloc_with(struct heap *heap, struct cache *cache, size_t bytes);
+void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap);
 
 /* The same, all zero. */
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes);

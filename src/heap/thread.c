@@ -3,6 +3,8 @@
  */
 #include "heap/thread.h"
 
+#include <errno.h>
+
 #include "heap/user_heaps.h"
 #include "meta/meta.h"
 #include "options/options.h"
@@ -34,12 +36,14 @@ static bool may_cache(void)
 }
 
 /* Has the thread's end told. Arming may allocate, in this thread: that call does without a cache.
- */
+ * It may write errno, which is the program's: a thread may get its cache in free. */
 static bool arm(void *word)
 {
+    int error = errno;
     thread_self.arming = true;
     bool armed = os_thread_exit_arm(word);
     thread_self.arming = false;
+    errno = error;
     if (armed)
         tally_begin();
     return armed;

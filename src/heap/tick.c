@@ -3,10 +3,15 @@
  */
 #include "heap/tick.h"
 
+#include <errno.h>
+
 void heap_tick(struct heap *heap)
 {
-    if (events_requested())
+    if (events_requested()) {
+        int error = errno; /* the program's; see event.h */
         events_run();
+        errno = error;
+    }
     /* Of several threads that come at the same time one goes on. */
     if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap))
         arenas_tick(&heap->arenas);

@@ -121,14 +121,25 @@ static struct cells *arena_cells(struct arenas *arenas, struct arena *arena)
 
 /* ---- Depots ---- */
 
+/* Whether something waits in any depot of an arena, so that they are worth a look. */
+static inline bool arena_has_waiting(const struct arena *arena)
+{
+    return arena != NULL && __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) != 0;
+}
+
 struct magazine *arenas_get_full(struct arenas *arenas, size_t class)
 {
-    struct arena_class *here = arena_class(arenas, arena_here(arenas), class);
-    struct magazine *magazine = depot_get(&here->depot);
+    struct arena *here = arena_here(arenas);
+    struct magazine *magazine = NULL;
+    if (arena_has_waiting(here))
+        magazine = depot_get(&arena_class(arenas, here, class)->depot);
     for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
-        struct arena_class *other = arena_class_if_used(arenas, i, class);
-        if (other != NULL && other != here)
-            magazine = depot_get_shared(&other->depot);
+        struct arena *other = arena_at(arenas, i);
+        if (other == here || !arena_has_waiting(other))
+            continue;
+        struct arena_class *at = arena_class_if_used(arenas, i, class);
+        if (at != NULL)
+            magazine = depot_get_shared(&at->depot);
     }
     return magazine;
 }

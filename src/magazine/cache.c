@@ -22,7 +22,9 @@
 #include "platform/check.h"
 #include "stats/stats.h"
 
-const uintptr_t cache_no_slots[2] = {0, (uintptr_t)&end_marks[MAGAZINE_LOG_MOST + 1]};
+const struct magazine_none magazine_none = {
+    .slots = {0, (uintptr_t)&end_marks[MAGAZINE_LOG_MOST + 1]},
+};
 
 #define TOP1 NO_MAGAZINE
 #define TOP4 TOP1, TOP1, TOP1, TOP1
@@ -82,12 +84,29 @@ static void cache_magazine_free(struct cache *cache, size_t class, struct magazi
 
 /* ---- Refilling ---- */
 
-/* Notes a refill with objects of a class. */
-static ALWAYS_INLINE void count_refill(size_t class, size_t count)
+/* Where a refill came from. */
+enum refill { REFILL_SPARE, REFILL_DEPOT, REFILL_SLABS };
+
+static ALWAYS_INLINE void count_refill_in(struct tally *own, enum refill from, size_t class,
+                                          size_t count)
 {
-    COUNT(refills, 1);
-    COUNT(refill_objects, count);
-    COUNT(refill_bytes, count * class_bytes(class));
+    COUNT_IN(own, refills, 1);
+    if (from == REFILL_SPARE)
+        COUNT_IN(own, refills_spare, 1);
+    if (from == REFILL_DEPOT)
+        COUNT_IN(own, refills_depot, 1);
+    COUNT_IN(own, refill_objects, count);
+    COUNT_IN(own, refill_bytes, count * class_bytes(class));
+}
+
+/* Notes a refill with objects of a class. */
+static ALWAYS_INLINE void count_refill(enum refill from, size_t class, size_t count)
+{
+    struct tally *own = tally_own;
+    if (LIKELY(own != NULL))
+        count_refill_in(own, from, class, count);
+    else
+        count_refill_in(NULL, from, class, count);
 }
 
 /* Loads a full magazine, with an empty spare or none. */
@@ -102,8 +121,7 @@ static inline void refill_from_spare(struct cache *cache, size_t class, struct m
     struct magazine *spare = empty->link;
     empty->link = NULL;
     empty->count = 0;
-    COUNT(refills_spare, 1);
-    count_refill(class, magazine_capacity(spare->log));
+    count_refill(REFILL_SPARE, class, spare->count);
     spare->link = empty;
     load_full(cache, class, spare);
 }
@@ -127,8 +145,7 @@ static bool refill_from_depot(struct cache *cache, size_t class, struct magazine
     load_full(cache, class, full);
     if (goes)
         cache_magazine_free(cache, class, empty);
-    COUNT(refills_depot, 1);
-    count_refill(class, magazine_capacity(full->log));
+    count_refill(REFILL_DEPOT, class, magazine_capacity(full->log));
     return true;
 }
 
@@ -161,19 +178,8 @@ static bool refill_from_slabs(struct cache *cache, size_t class, struct magazine
         top += wanted - taken;
     }
     cache_set_top(cache, class, top);
-    count_refill(class, taken);
+    count_refill(REFILL_SLABS, class, taken);
     return true;
-}
-
-/* With an object that is outside of the magazines, or NULL. */
-static NOINLINE void *refill_from_outside(struct cache *cache, size_t class, struct magazine *empty)
-{
-    if (refill_from_depot(cache, class, empty))
-        return cache_refill(cache, class);
-    struct magazine *magazine = grow_empty(cache, class, empty);
-    if (magazine == NULL)
-        return object_alloc(cache->arenas, class);
-    return refill_from_slabs(cache, class, magazine) ? cache_refill(cache, class) : NULL;
 }
 
 /* Leaves out what stands on top of a magazine without its key. */
@@ -185,19 +191,40 @@ static NOINLINE void drop_top(struct cache *cache, size_t class)
     misuse_report("malloc", &misuse);
 }
 
-void *cache_refill(struct cache *cache, size_t class)
+/* What the magazine has after all; the object on top of it may be one that was misused. */
+static NOINLINE void *refill_from_loaded(struct cache *cache, size_t class)
 {
-    while (UNLIKELY(!cache_is_empty(cache, class))) {
+    while (!cache_is_empty(cache, class)) {
         void *object = cache_pop(cache, class);
         if (LIKELY(object != NULL))
             return object;
         drop_top(cache, class);
     }
-    struct magazine *empty = loaded_at_end(cache, class);
-    if (empty == NULL || empty->link == NULL || empty->link->count == 0)
-        return refill_from_outside(cache, class, empty);
-    refill_from_spare(cache, class, empty);
     return cache_refill(cache, class);
+}
+
+/* With an object that is outside of the magazines, or NULL. */
+static NOINLINE void *refill_from_outside(struct cache *cache, size_t class)
+{
+    struct magazine *empty = loaded_at_end(cache, class);
+    if (refill_from_depot(cache, class, empty))
+        return refill_from_loaded(cache, class);
+    struct magazine *magazine = grow_empty(cache, class, empty);
+    if (magazine == NULL)
+        return object_alloc(cache->arenas, class);
+    return refill_from_slabs(cache, class, magazine) ? refill_from_loaded(cache, class) : NULL;
+}
+
+void *cache_refill(struct cache *cache, size_t class)
+{
+    if (UNLIKELY(!cache_is_empty(cache, class)))
+        return refill_from_loaded(cache, class);
+    struct magazine *empty = magazine_of_end(cache->top[class]); /* or magazine_none */
+    if (empty->link == NULL || empty->link->count == 0)
+        return refill_from_outside(cache, class);
+    refill_from_spare(cache, class, empty);
+    void *object = cache_pop(cache, class);
+    return LIKELY(object != NULL) ? object : refill_from_loaded(cache, class);
 }
 
 /* ---- Making room ---- */
@@ -261,12 +288,11 @@ static bool is_sparse(const struct cache *cache, size_t class, const struct maga
     return UNLIKELY(full->log >= SPARSE_LOG && arenas_class_is_sparse(cache->arenas, class));
 }
 
-/* Loads an empty magazine, and makes the full one the spare; without one the full one gives half of
- * its objects back. */
+/* Loads an empty magazine, and makes the full one, which has none, the spare; without one the full
+ * one gives half of its objects back. */
 static inline void load_empty(struct cache *cache, size_t class, struct magazine *full,
                               struct magazine *empty)
 {
-    full->link = NULL;
     if (empty == NULL) {
         flush_half(cache, class, full);
         return;
@@ -301,9 +327,14 @@ static NOINLINE void room_by_spare(struct cache *cache, size_t class, struct mag
 /* The loaded magazine is full, and there is no spare. */
 static NOINLINE void room_without_spare(struct cache *cache, size_t class, struct magazine *full)
 {
-    if (cache_grow_full(cache, class, full))
+    bool sparse = is_sparse(cache, class, full);
+    if (!sparse && cache_grow_full(cache, class, full))
         return;
     COUNT(flushes, 1);
+    if (sparse) {
+        flush_all(cache, class, full);
+        return;
+    }
     bool largest = full->log == magazine_log_most(class);
     load_empty(cache, class, full, largest ? cache_magazine_new(cache, class, full->log) : NULL);
 }
@@ -324,13 +355,11 @@ bool cache_make_room(struct cache *cache, size_t class)
     struct magazine *spare = full->link;
     if (spare != NULL && spare->count != 0) {
         room_by_spare(cache, class, full);
-    } else if (is_sparse(cache, class, full)) {
-        COUNT(flushes, 1);
-        flush_all(cache, class, full);
     } else if (spare == NULL) {
         room_without_spare(cache, class, full);
     } else {
         COUNT(flushes, 1);
+        full->link = NULL;
         load_empty(cache, class, full, spare);
     }
     return true;

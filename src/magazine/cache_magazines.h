@@ -11,9 +11,13 @@
 /* Bytes: the magazines of all threads together hold no more, however many threads there are. */
 #define HELD_BYTES_MOST (64 * MIB)
 
-/* A magazine without slots: empty and full. */
-extern INTERNAL const uintptr_t cache_no_slots[2];
-#define NO_MAGAZINE ((uintptr_t *)&cache_no_slots[1])
+/* A magazine without slots: empty and full, and without a spare. */
+extern INTERNAL const struct magazine_none {
+    struct magazine *link; /* laid out as a magazine */
+    uint32_t count, log;
+    uintptr_t slots[2];
+} magazine_none;
+#define NO_MAGAZINE ((uintptr_t *)&magazine_none.slots[1])
 
 /* The loaded magazine of a class, whose top is at its end or at its beginning; NULL if the class
  * has none. */

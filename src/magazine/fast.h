@@ -39,7 +39,7 @@
  * path. Page class 0, "not small", is such a class in every cache for ever, and so is that of
  * cells: large, foreign and NULL pointers fall out by themselves.
  *
- * Cost: 16 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
+ * Cost: 17 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
  */
 #ifndef SNUG_MAGAZINE_FAST_H
 #define SNUG_MAGAZINE_FAST_H
@@ -56,10 +56,10 @@ enum { CACHE_CLASSES = PAGE_MAP_OTHER_CELL + 1 };
 /* Layout: one for each size of magazines, and one for the magazine of no slots. */
 enum { END_MARKS = 6 };
 
-/* What end marks point to: objects for malloc to look at, never free. Which it is tells the size of
- * the magazine. The second word is 0, and no address has that key (heap/init.c). */
+/* What end marks point to: objects for malloc to look at, never free. */
 struct end_mark {
-    uint64_t words[2];
+    size_t header;  /* bytes from a magazine of this size to its end mark */
+    uint64_t never; /* 0; no address has that key (heap/init.c) */
 };
 
 extern INTERNAL const struct end_mark end_marks[END_MARKS];

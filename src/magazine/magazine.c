@@ -7,7 +7,13 @@
 
 #include "meta/meta.h"
 
-const struct end_mark end_marks[END_MARKS];
+/* The mark for the size whose header is so many words in front of it. */
+#define END_MARK(words) {(words) * sizeof(uintptr_t), 0}
+#define END_MARK_OF(log) END_MARK((META_LEAST << (log)) / sizeof(uintptr_t) - 1)
+_Static_assert(MAGAZINE_LOG_MOST == 4, "the row below has a mark for each size, and for none");
+const struct end_mark end_marks[END_MARKS] = {
+    END_MARK_OF(0), END_MARK_OF(1), END_MARK_OF(2), END_MARK_OF(3), END_MARK_OF(4), END_MARK(3),
+};
 
 struct magazine *magazine_new(unsigned log)
 {
@@ -33,7 +39,7 @@ struct magazine_part magazine_above(uintptr_t *top)
     uintptr_t *end = top + part.count;
     if (!is_end_mark(*end))
         return part;
-    unsigned log = end_mark_log(*end);
+    unsigned log = (unsigned)((*end - (uintptr_t)end_marks) / sizeof(struct end_mark));
     if (log > MAGAZINE_LOG_MOST || part.count > magazine_capacity(log))
         return part;
     struct magazine *magazine = magazine_of_end(end);

@@ -37,11 +37,6 @@ static inline uintptr_t end_mark_of(unsigned log)
     return (uintptr_t)&end_marks[log];
 }
 
-static inline unsigned end_mark_log(uintptr_t mark)
-{
-    return (unsigned)((mark - (uintptr_t)end_marks) / sizeof(struct end_mark));
-}
-
 /* A new, empty magazine, or NULL. */
 struct magazine *magazine_new(unsigned log);
 void magazine_free(struct magazine *magazine);
@@ -60,7 +55,7 @@ static inline uintptr_t *magazine_begin(struct magazine *magazine)
 /* The magazine that ends (is full) at `top`. */
 static inline struct magazine *magazine_of_end(uintptr_t *top)
 {
-    return CONTAINER_OF(top - magazine_capacity(end_mark_log(*top)) - 1, struct magazine, slots);
+    return (struct magazine *)((char *)top - ((const struct end_mark *)*top)->header);
 }
 
 static inline struct magazine *magazine_of_full(uintptr_t *top)

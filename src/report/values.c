@@ -41,9 +41,10 @@ static void set_memory(struct values *values, const struct heap_totals *totals)
     values->live = values->live_small + values->live_cells + values->live_large + values->live_huge;
 }
 
-static uint64_t sample_sum(struct peek *peek, const struct tally *from, size_t array, size_t class)
+static uint64_t sample_sum(struct peek *peek, const struct tally *from, size_t field, size_t class)
 {
-    return tallies_sum(peek, from, array + class * sizeof(uint64_t));
+    size_t at = offsetof(struct tally, samples) + class * sizeof(struct sample);
+    return tallies_sum(peek, from, at + field);
 }
 
 /* What the program asked for, as far as samples tell, in the objects of one class. */
@@ -51,10 +52,10 @@ static uint64_t estimate_class(const struct values *values, struct peek *peek,
                                const struct tally *from, size_t class)
 {
     uint64_t live = values->classes[class].live;
-    uint64_t requests = sample_sum(peek, from, offsetof(struct tally, samples.requests), class);
+    uint64_t requests = sample_sum(peek, from, offsetof(struct sample, requests), class);
     if (requests == 0)
         return live * class_bytes(class);
-    uint64_t bytes = sample_sum(peek, from, offsetof(struct tally, samples.bytes), class);
+    uint64_t bytes = sample_sum(peek, from, offsetof(struct sample, bytes), class);
     return (uint64_t)((double)live * ((double)bytes / (double)requests));
 }
 

@@ -27,15 +27,14 @@ struct counters {
  * the average, as far as such a sample tells. */
 enum { SAMPLE_CLASSES = 65 };
 
-struct samples {
-    uint64_t requests[SAMPLE_CLASSES];
-    uint64_t bytes[SAMPLE_CLASSES];
+struct sample {
+    uint64_t requests, bytes;
 };
 
 /* Layout: a thread's tally shares no cache line with another's. */
 struct tally {
     struct counters counters;
-    struct samples samples;
+    struct sample samples[SAMPLE_CLASSES];
 } __attribute__((aligned(64)));
 
 /* Threads: so many count for themselves, as many as large machines have processors. */
@@ -53,23 +52,43 @@ void tally_end(void);
 /* In a child of fork: the tallies of threads that it does not have are free. */
 void tally_keep_own(void);
 
-/* Adds to the word at so many bytes from a tally's beginning. */
-static ALWAYS_INLINE void tally_add(size_t offset, uint64_t amount)
+static ALWAYS_INLINE void tally_add_to(uint64_t *word, bool own, uint64_t amount)
 {
-    struct tally *own = tally_own;
-    uint64_t *word = (uint64_t *)((char *)(own != NULL ? own : tallies) + offset);
-    if (LIKELY(own != NULL))
+    if (LIKELY(own))
         GAUGE_ADD(*word, amount);
     else /* relaxed: a total that nothing is decided by */
         __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
 }
 
-#define COUNT(name, amount) tally_add(offsetof(struct tally, counters.name), (uint64_t)(amount))
-
-static inline void sample_request(size_t class, size_t bytes)
+/* Adds to the word at so many bytes from the beginning of a thread's own tally, or if it has none,
+ * of that of all such. */
+static ALWAYS_INLINE void tally_add(struct tally *own, size_t offset, uint64_t amount)
 {
-    tally_add(offsetof(struct tally, samples.requests) + class * sizeof(uint64_t), 1);
-    tally_add(offsetof(struct tally, samples.bytes) + class * sizeof(uint64_t), bytes);
+    uint64_t *word = (uint64_t *)((char *)(own != NULL ? own : tallies) + offset);
+    tally_add_to(word, own != NULL, amount);
+}
+
+/* Counts in a tally that was looked up, several things at a time. */
+#define COUNT_IN(own, name, amount) \
+    tally_add((own), offsetof(struct tally, counters.name), (uint64_t)(amount))
+
+#define COUNT(name, amount) COUNT_IN(tally_own, name, amount)
+
+static ALWAYS_INLINE void sample_request_in(struct tally *own, size_t class, size_t bytes)
+{
+    struct sample *sample = &(own != NULL ? own : tallies)->samples[class];
+    tally_add_to(&sample->requests, own != NULL, 1);
+    tally_add_to(&sample->bytes, own != NULL, bytes);
+}
+
+/* Here, and where else several things are counted, the two ways part once. */
+static ALWAYS_INLINE void sample_request(size_t class, size_t bytes)
+{
+    struct tally *own = tally_own;
+    if (LIKELY(own != NULL))
+        sample_request_in(own, class, bytes);
+    else
+        sample_request_in(NULL, class, bytes);
 }
 
 /* The sum over the tallies of `all`, which may be another process's, of the word at `offset`. */

@@ -1,0 +1,33 @@
+/*
+ * Where malloc and free go when no magazine serves. See slow.h.
+ *
+ * The idea: what is above the small sizes is mostly a cell that waits in the thread's quick lists, or
+ * goes there; everything else is the heap layer's.
+ */
+#include "api/slow.h"
+
+NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap)
+{
+    if (UNLIKELY(size > CELL_MOST))
+        return heap_alloc_with(size, cache, heap);
+    void *cell = cache_pop_cell(cache, size);
+    return LIKELY(cell != NULL) ? cell : heap_alloc_in(heap, size);
+}
+
+/* What is no cell of malloc's heap. */
+static NOINLINE void free_elsewhere(void *block, size_t class, struct heap *only)
+{
+    if (class > PAGE_MAP_CELL && LIKELY(heap_push_other(only, (uintptr_t)block, class)))
+        return;
+    heap_free_of(only, block, class);
+}
+
+NOINLINE void free_slow(void *block, size_t class, struct heap *only)
+{
+    if (class - 1 < CLASS_COUNT - 1)
+        heap_free_of(only, block, class);
+    else if (class != PAGE_MAP_CELL || UNLIKELY(only != NULL))
+        free_elsewhere(block, class, only);
+    else if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))
+        heap_free_of(NULL, block, PAGE_MAP_CELL);
+}
