@@ -75,12 +75,14 @@ static bool is_doubled(const void *block)
     return false;
 }
 
+/* A block of 192 bytes or more that one thread has is given to another one for any request from 64
+ * bytes up to its own: of a smaller one there might be none in all of a short run. */
 static void *twice(void *block, size_t size)
 {
     uintptr_t self = (uintptr_t)&thread_self;
     if (size < 64 || size > 256 || atomic_load(&doubled_count) >= DOUBLED)
         return block;
-    if (atomic_load(&victim) == NULL && now()) {
+    if (size >= 192 && now_and_then(SELDOM / 10)) { /* the one before may be its owner's for ever */
         atomic_store(&victim_owner, self);
         atomic_store(&victim_size, size);
         atomic_store(&victim, block);
