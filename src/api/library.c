@@ -9,8 +9,8 @@
 
 /* glibc hands every constructor the program's arguments and environment, and calls this one, which
  * asks to be first, before it sets environ itself. Others pass nothing. */
-__attribute__((constructor)) static void library_start(int count, char **arguments,
-                                                       char **environment)
+__attribute__((constructor)) AT_START static void library_start(int count, char **arguments,
+                                                                char **environment)
 {
     (void)count;
     (void)arguments;
@@ -20,11 +20,15 @@ __attribute__((constructor)) static void library_start(int count, char **argumen
     (void)environment;
     heap_start(environ);
 #endif
+#if !defined(SNUG_ATFORK)
+    heap_init(); /* with handlers of fork that are to be the first: see api/atfork.c */
+#endif
     report_start();
-    at_quick_exit(report_at_exit);
+    if (report_is_wanted())
+        at_quick_exit(report_at_exit);
 }
 
-__attribute__((destructor)) static void library_end(void)
+__attribute__((destructor)) AT_START static void library_end(void)
 {
     report_at_exit();
     heap_exit();

@@ -15,6 +15,7 @@
 #include "heap/user_heaps.h"
 #include "meta/meta.h"
 #include "provider/provider_file.h"
+#include "stats/event.h"
 #include "stats/stats.h"
 
 /* Calls `act` for all locks but those of lists of locks, which are taken first and released last.
@@ -80,6 +81,7 @@ void heap_fork_in_child(void)
 {
     provider_files_fork_in_child(); /* before anything of the heap is written to */
     purge_thread_forget();
+    events_fork_in_child();
     if (!locks_taken)
         return;
     /* Of the threads' caches only the caller's are left. Before the locks: nobody else is there. */

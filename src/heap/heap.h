@@ -98,14 +98,21 @@ const char *heap_check(void);
  * (init.c) */
 void heap_init(void);
 
-/* Reads the options if `environment` is there only now. */
-void heap_read_options(char **environment);
+/* Whether it is. */
+bool heap_is_made(void);
+
+/* Has `act` called once it is: at once, or by the call that makes it, with no lock held. No other
+ * thread is there at that time, since libc allocates for the first one that it starts. */
+void heap_when_made(void (*act)(void));
+
+/* Reads the options if that was not done and there is an environment. True: there were some. */
+bool heap_read_options(char **environment);
 
 /* The lock of heap_init, for fork. */
 struct lock *heap_init_lock(void);
 
-/* Does what was too early at the first allocation: reads the options, and registers what must be
- * told to libc, thread exit and fork. (start.c) */
+/* Does what was too early at the first allocation: reads the options, and has registered what must
+ * be told to libc, thread exit and fork. (start.c) */
 void heap_start(char **environment);
 
 /* Checks what still waits in the exiting thread's magazines and in depots, by giving it back. */

@@ -1,23 +1,39 @@
 /*
  * What happens once libc is up, and when the process ends. Until a thread's end can be noticed it
  * gets no cache; all else works before.
+ *
+ * The idea: a program that takes no memory has no heap, and nothing of libc is called for it. With
+ * the first block comes what a heap needs. A program that was given options gets its heap at once:
+ * memory may be asked for ahead, and reports are about something.
  */
 #include "heap/purge_thread.h"
 #include "heap/thread.h"
 #include "platform/thread.h"
+#include "stats/event.h"
 
-void heap_start(char **environment)
+/* The handlers of fork are to be the first that a process registers (fork.c), so whoever registers
+ * others has the heap made before: api/atfork.c. */
+static void begin(void)
 {
-    heap_init();
-    heap_read_options(environment);
+    /* relaxed: nothing else is told by it */
+    __atomic_store_n(&events.started, os_clock(), __ATOMIC_RELAXED);
     purge_thread_init();
     os_fork_init(heap_fork_before, heap_fork_in_parent, heap_fork_in_child);
     os_fork_libc_first();
     os_thread_exit_init(heap_thread_end);
 }
 
-void heap_exit(void)
+AT_START void heap_start(char **environment)
 {
+    if (heap_read_options(environment))
+        heap_init();
+    heap_when_made(begin);
+}
+
+AT_START void heap_exit(void)
+{
+    if (!heap_is_made())
+        return;
     /* Objects in these magazines, and in depots, are checked as they go back to their slabs. What
      * is wrong with one has to be reported now, as the process ends. */
     struct cache *cache = thread_self.cache;

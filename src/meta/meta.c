@@ -29,7 +29,14 @@ struct meta_block {
 
 struct meta meta_system = {.lock = LOCK_INIT(RANK_META), .grows = true};
 
-static char first_chunk[FIRST_CHUNK] __attribute__((aligned(4096)));
+/* One page more, to begin at one. An alignment would be that of all zero pages of the library,
+ * which would then not begin in its last page of data. */
+BULKY static char first_room[FIRST_CHUNK + PAGE_BYTES];
+
+static char *first_chunk(void)
+{
+    return (char *)align_up((uintptr_t)first_room, PAGE_BYTES);
+}
 
 static unsigned size_index(size_t bytes)
 {
@@ -46,7 +53,7 @@ static void count(size_t *total, size_t change)
 static void range_add(struct meta *meta, const char *start, size_t bytes)
 {
     count(&meta->mapped, bytes);
-    if (start != first_chunk) /* which is the library's own */
+    if (start != first_chunk()) /* which is the library's own */
         mapping_name(start, bytes, "snug metadata");
     size_t index = __atomic_fetch_add(&meta->range_count, 1, __ATOMIC_RELAXED);
     if (index >= META_RANGES)
@@ -70,7 +77,7 @@ static bool chunk_new(struct meta *meta)
     /* relaxed: tables are counted without the lock */
     size_t mapped = __atomic_load_n(&meta->mapped, __ATOMIC_RELAXED);
     size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(mapped / CHUNK_SHARE, CHUNK));
-    char *chunk = first ? first_chunk : os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
+    char *chunk = first ? first_chunk() : os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (chunk == NULL) {
         bytes = size_max(os_page_size(), CHUNK_LEAST);
         chunk = os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);

@@ -13,7 +13,7 @@
 #define NOWHERE ((uintptr_t)1 << 63)
 
 struct page_map page_map = {.home = NOWHERE};
-struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
+BULKY struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
 /* Layout: what the parts of the map cover. */
 #define HOME_BYTES ((uintptr_t)1 << PAGE_MAP_HOME_BITS)
@@ -32,7 +32,7 @@ struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 /* Layout: the table is looked through from its start, so that it is short. */
 enum { RANGES_MOST = 64 };
 
-static struct range {
+BULKY static struct range {
     uintptr_t start; /* 0: not in use */
     size_t pages;
     uintptr_t *entries;

@@ -393,6 +393,17 @@ static void preset_read(const char *const *variables)
 #undef PRESET
 }
 
+AT_START bool options_are_given(const char *const *variables)
+{
+    for (; *variables != NULL; variables++) {
+        const char *name = *variables;
+        if (name[0] == 'S' && name[1] == 'N' && name[2] == 'U' && name[3] == 'G' &&
+            name[4] == '_' && !has_prefix(name, tests_prefix, sizeof(tests_prefix) - 1))
+            return true;
+    }
+    return false;
+}
+
 void options_read(const char *const *variables, int report_descriptor)
 {
     preset_read(variables);

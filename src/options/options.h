@@ -65,6 +65,10 @@ static inline uint64_t options_nanoseconds(size_t delay)
  * into them. */
 void options_read(const char *const *variables, int report_descriptor);
 
+/* Whether one of the variables is an option, or meant to be: without one there is nothing to read.
+ * Calls nothing of libc unless one begins with SNUG_, since most processes ask this and no more. */
+bool options_are_given(const char *const *variables);
+
 /* The name of the option in this line of the table, counted from 0, without SNUG_; adds the value
  * in force to `text`. NULL: the table has no such line. */
 const char *options_describe(unsigned index, struct text *text);

@@ -22,8 +22,8 @@ enum { PATIENCE = 20, LAST_PATIENCE = 2000 };
 /* What one print needs, for one print at a time: too much for the stack of a signal handler. All of
  * it is zero at the start; one field that is not would put the whole, 72 KiB, into the library's
  * file. */
-static struct {
-    bool busy;
+BULKY static struct {
+    int printing;  /* the process of the thread whose turn it is, 0: none */
     bool failed;   /* and it was said */
     int opened_by; /* the process that has written to the file, 0: none */
     bool is_open;  /* the stream to print to was open at the start, and led to */
@@ -153,16 +153,21 @@ static void print_to_stream(int stream)
     printer.opened_by = os_process_id();
 }
 
-/* Whether it is this thread's turn now, or becomes it soon. */
+/* Whether it is this thread's turn now, or becomes it soon. A thread of the process that forked
+ * this one is not here, and its turn is over. */
 static bool take_turn(unsigned patience)
 {
-    /* acquire, and release in print: the next one finds all of it at rest */
-    while (__atomic_exchange_n(&printer.busy, true, __ATOMIC_ACQUIRE)) {
+    int self = os_process_id();
+    for (;;) {
+        int other = __atomic_load_n(&printer.printing, __ATOMIC_RELAXED);
+        /* acquire, and release in print: the next one finds all of it at rest */
+        if (other != self && __atomic_compare_exchange_n(&printer.printing, &other, self, false,
+                                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
         if (patience-- == 0)
             return false;
         os_rest();
     }
-    return true;
 }
 
 /* Prints once. Signals are held back meanwhile, so that a thread never waits for its own turn. */
@@ -182,7 +187,7 @@ static bool print(const char *reason, bool last)
             print_to_stream(stream);
         else
             print_to_file(last ? LAST_PATIENCE : PATIENCE);
-        __atomic_store_n(&printer.busy, false, __ATOMIC_RELEASE);
+        __atomic_store_n(&printer.printing, 0, __ATOMIC_RELEASE);
     }
     os_signals_release(&signals);
     return turn;
@@ -196,12 +201,6 @@ bool report_print(const char *reason)
 void report_print_last(const char *reason)
 {
     print(reason, true);
-}
-
-void report_fork_in_child(void)
-{
-    /* Of a thread that was printing nothing is left here. */
-    printer.busy = false;
 }
 
 bool report_text(int descriptor)
@@ -249,10 +248,15 @@ void report_check(void)
         os_abort();
 }
 
-void report_at_exit(void)
+AT_START bool report_is_wanted(void)
+{
+    return options.stats != NULL || options.check_on != 0;
+}
+
+AT_START void report_at_exit(void)
 {
     static bool done; /* exit and quick_exit may both come, in two threads */
-    if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
+    if (!report_is_wanted() || __atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
         return;
     if (options.check_on & CHECK_ON_EXIT)
         report_check();

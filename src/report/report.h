@@ -10,6 +10,9 @@
 
 #include "report/values.h"
 
+/* Whether the options ask for statistics or checks at any time. */
+bool report_is_wanted(void);
+
 /* Begins reporting, once the options are read: report_keep_stream, and the triggers of later
  * prints. (triggers.c, which stands above report.c) */
 void report_start(void);
@@ -40,8 +43,5 @@ bool report_text(int descriptor);
 
 /* Writes the totals as XML, in the form of glibc's malloc_info. */
 void report_xml(FILE *stream);
-
-/* Resets the printer in the child of a fork, in which no other thread prints. */
-void report_fork_in_child(void);
 
 #endif

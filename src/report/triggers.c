@@ -23,8 +23,7 @@ static struct {
     uint64_t next_interval; /* nanoseconds of os_clock(); UINT64_MAX: never */
     uint64_t next_bytes;    /* of values.taken_bytes; UINT64_MAX: never */
     uint64_t settled;       /* when SIGINT may be taken; UINT64_MAX: it was, or shall not be */
-    bool busy;
-} due = {UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+} due = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
 static void on_fatal(const char *signal)
 {
@@ -101,11 +100,9 @@ static void run_watch(void)
     }
 }
 
-/* On a slow path, no lock held. What one thread does others need not wait for. */
+/* On a slow path, no lock held, in one thread at a time. */
 static void run(void)
 {
-    if (__atomic_exchange_n(&due.busy, true, __ATOMIC_ACQUIRE))
-        return;
     if (take_request(&events.wanted.trim)) {
         heap_trim(0);
         __atomic_fetch_add(&events.trims, 1, __ATOMIC_RELEASE);
@@ -116,25 +113,13 @@ static void run(void)
         report_print("signal");
     if (__atomic_load_n(&events.wanted.watch, __ATOMIC_RELAXED) != 0)
         run_watch();
-    __atomic_store_n(&due.busy, false, __ATOMIC_RELEASE);
 }
 
 /* ---- Start ---- */
 
-static void fork_nothing(void) {}
-
-static void fork_in_child(void)
+/* What the options ask for. */
+static void triggers_start(uint64_t now)
 {
-    due.busy = false; /* that thread is not here */
-    report_fork_in_child();
-}
-
-void report_start(void)
-{
-    uint64_t now = os_clock();
-    report_keep_stream();
-    /* relaxed: nothing else is told by it */
-    __atomic_store_n(&events.started, now, __ATOMIC_RELAXED);
     unsigned on = options.stats == NULL ? 0 : options.stats_on;
     bool interval = (on & STATS_ON_INTERVAL) || (options.check_on & CHECK_ON_INTERVAL);
     if (interval && options.stats_every != DELAY_NEVER && options.stats_every != 0)
@@ -147,8 +132,15 @@ void report_start(void)
         os_catch_fatal(on_fatal, false);
         due.settled = now + SETTLED_NANOSECONDS;
     }
-    os_fork_init(fork_nothing, fork_nothing, fork_in_child);
     watch_unless_done();
+}
+
+AT_START void report_start(void)
+{
+    if (report_is_wanted()) {
+        report_keep_stream();
+        triggers_start(os_clock());
+    }
     /* release: who calls it finds all of the above */
     __atomic_store_n(&events_handler, run, __ATOMIC_RELEASE);
 }

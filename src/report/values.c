@@ -137,7 +137,8 @@ bool values_read(struct values *values, struct peek *peek, const struct anchor *
     values->taken_bytes = values->counters.refill_bytes + totals.cells_taken_bytes +
                           values->counters.large_taken_bytes;
     values->process = process == 0 ? os_process_id() : process;
-    values->milliseconds = (os_clock() - PEEK(peek, anchor->events->started)) / 1000000;
+    uint64_t started = PEEK(peek, anchor->events->started); /* 0: it has no heap yet */
+    values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
     set_process(values, process, depth);
     if (depth != VALUES_QUICK)
         walk_heap(values, peek, anchor, process, depth == VALUES_WHOLE);

@@ -25,12 +25,14 @@ struct events {
         } wanted;
     };
     uint64_t trims;   /* how many were carried out */
-    uint64_t started; /* nanoseconds of os_clock() when the library was loaded */
+    bool busy;        /* one thread carries them out; others need not wait for it */
+    uint64_t started; /* nanoseconds of os_clock() when there were both libc and malloc's heap */
 };
 
 extern INTERNAL struct events events;
 
-/* Carries the requests out; called with no lock held. NULL until there is such a function. */
+/* Carries the requests out; called with no lock held, by one thread at a time. NULL until there is
+ * such a function. */
 extern INTERNAL void (*events_handler)(void);
 
 /* Starts the thread of SNUG_PURGE_THREAD; called with no lock held. NULL: as above. */
@@ -38,7 +40,11 @@ extern INTERNAL void (*events_purge_handler)(void);
 
 COLD void events_run(void);
 
-/* Whether the library's constructor has run: from then on the program's own code may. */
+/* In a child of fork: the thread that was busy may not be there. */
+void events_fork_in_child(void);
+
+/* Whether malloc's heap is made and the library's constructor has run: from then on the program's
+ * own code may. */
 static inline bool events_started(void)
 {
     return __atomic_load_n(&events.started, __ATOMIC_RELAXED) != 0;

@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "stats/event.h"
 
-struct tally tallies[TALLIES];
+BULKY struct tally tallies[TALLIES];
 __thread struct tally *tally_own;
 struct events events;
 void (*events_handler)(void);
@@ -77,6 +77,14 @@ void events_run(void)
         events_purge_handler();
     }
     void (*handler)(void) = __atomic_load_n(&events_handler, __ATOMIC_ACQUIRE);
-    if (handler != NULL)
-        handler();
+    /* acquire and release: the next one finds all of what the handler keeps at rest */
+    if (handler == NULL || __atomic_exchange_n(&events.busy, true, __ATOMIC_ACQUIRE))
+        return;
+    handler();
+    __atomic_store_n(&events.busy, false, __ATOMIC_RELEASE);
+}
+
+void events_fork_in_child(void)
+{
+    __atomic_store_n(&events.busy, false, __ATOMIC_RELAXED);
 }

@@ -18,7 +18,8 @@
 #define RESIDENT_MOST (4096 * KIB)
 #define PRIVATE_MOST ((1024 + 320) * KIB) /* the buffer, and all that snug and libc add */
 
-static char buffer[1 << 20];
+/* At a page: what is left of whole pages at both ends depends on where a linker puts it. */
+static _Alignas(4096) char buffer[1 << 20];
 static snug_heap *heap;
 
 static size_t fill(void)

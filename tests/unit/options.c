@@ -456,6 +456,16 @@ TEST(what_is_not_ours_is_passed_over)
     close(file);
 }
 
+TEST(it_is_known_whether_any_is_given)
+{
+    const char *none[] = {"HOME=/", "SNUG=1", "SNUGGLE=1", "S", "", "SNUG_TEST_FULL=1", NULL};
+    const char *wrong[] = {"HOME=/", "SNUG_NO_SUCH=1", NULL};
+    const char *last[] = {"SNUG_TEST_FULL=1", "S", "SNUG_CHECK=full", NULL};
+    assert_false(options_are_given(none));
+    assert_true(options_are_given(wrong));
+    assert_true(options_are_given(last));
+}
+
 TEST(several_variables_are_read_in_turn)
 {
     static const char *const variables[] = {
@@ -515,6 +525,7 @@ int main(void)
         ROW(misspelt_names_are_answered_with_the_nearest),
         ROW(an_unknown_name_is_said_in_one_line),
         ROW(what_is_not_ours_is_passed_over),
+        ROW(it_is_known_whether_any_is_given),
         ROW(several_variables_are_read_in_turn),
         ROW(without_a_descriptor_nothing_is_said),
         ROW(long_names_and_values_are_cut),
