@@ -13,7 +13,7 @@ PAGE_SHIFT = 12
 CHUNK_BITS, NODE_BITS = 26, 35  # of the page map: what a chunk of entries and a node of chunks are for
 GRID_BYTES = 64 * 1024
 CELL_UNIT, CELL_HEADER = 16, 8
-DIRTY, CLEAN, SLAB, CELLS, LARGE, HUGE = range(6)
+DIRTY, CLEAN, RECENT, SLAB, CELLS, LARGE, HUGE = range(7)
 CLASS_SHIFT = 56  # in an entry of the page map, above an address
 CELL_STATES = {0x4C: "in use", 0x43: "free, in the magazine of a thread", 0x46: "free"}
 
@@ -125,6 +125,8 @@ def describe(address):
         return "%s block of %d bytes at %#x, in use, %d asked for" % (
             name, size, start, number(span["requested"]))  # fmt: skip
     former = number(span["former_bytes"]) if address - start < 1 << PAGE_SHIFT else 0
+    if kind == RECENT:
+        former = size
     was = ", where a block of %d bytes was" % former if former else ""
     return "in free pages, %d bytes from %#x on%s" % (size, start, was)
 

@@ -9,7 +9,7 @@
 NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap)
 {
     if (UNLIKELY(size > CELL_MOST))
-        return heap_alloc_with(size, cache, heap);
+        return heap == &heap_default ? heap_alloc_large(size) : heap_alloc_with(size, cache, heap);
     void *cell = cache_pop_cell(cache, size);
     return LIKELY(cell != NULL) ? cell : heap_alloc_in(heap, size);
 }
@@ -26,6 +26,8 @@ NOINLINE void free_slow(void *block, size_t class, struct heap *only)
 {
     if (class - 1 < CLASS_COUNT - 1)
         heap_free_of(only, block, class);
+    else if (class == 0 && only == NULL)
+        heap_free_large(block);
     else if (class != PAGE_MAP_CELL || UNLIKELY(only != NULL))
         free_elsewhere(block, class, only);
     else if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))

@@ -154,12 +154,17 @@ void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size
     return take(heap, cache, alignment, bytes, dirty);
 }
 
+void *heap_alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
+{
+    size_t dirty;
+    return take(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
+}
+
 /* The way in, here and twice below. */
 static NOINLINE void *alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
 {
-    size_t dirty;
     heap_poll(heap);
-    return take(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
+    return heap_alloc_polled(heap, cache, bytes);
 }
 
 /* The same for what is small, where there is a cache and nothing else to do. */
@@ -346,6 +351,13 @@ static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byt
         struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = address};
         misuse_report("free", &misuse);
     }
+}
+
+void heap_free_polled(void *block)
+{
+    int error = errno; /* as below */
+    free_other(NULL, (uintptr_t)block, 0);
+    errno = error;
 }
 
 /* The way out. */

@@ -82,9 +82,12 @@ static void add_spans(struct peek *peek, const struct page_heap *page_heap,
            dirty = PEEK(peek, page_heap->cache.dirty_pages);
     totals->segment_cache = cached << PAGE_SHIFT;
     totals->segments = (PEEK(peek, page_heap->segment_pages) + cached) << PAGE_SHIFT;
-    totals->dirty = (PEEK(peek, page_heap->dirty.pages) + dirty) << PAGE_SHIFT;
+    totals->dirty =
+        (PEEK(peek, page_heap->dirty.pages) + PEEK(peek, page_heap->recent.pages) + dirty)
+        << PAGE_SHIFT;
     totals->clean = (PEEK(peek, page_heap->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;
-    totals->free_runs = PEEK(peek, page_heap->dirty.count) + PEEK(peek, page_heap->clean.count);
+    totals->free_runs = PEEK(peek, page_heap->dirty.count) + PEEK(peek, page_heap->clean.count) +
+                        PEEK(peek, page_heap->recent.count);
     totals->huge = PEEK(peek, page_heap->huge_pages) << PAGE_SHIFT;
     totals->huge_count = PEEK(peek, page_heap->huge_count);
     totals->huge_requested = PEEK(peek, page_heap->huge_requested);

@@ -4,14 +4,16 @@
 #include "pageheap/large.h"
 
 #include "meta/page_map.h"
+#include "pageheap/large_recent.h"
 #include "pageheap/segments.h"
 #include "platform/memory.h"
 #include "stats/stats.h"
 
-/* Changes what the program asked for a block to be, and `sum`, that of all blocks of its kind. */
+/* Changes what the program asked for a block to be, and `sum`, that of all blocks of its kind. The
+ * lock must be held. */
 static void span_request(size_t *sum, struct span *span, size_t requested)
 {
-    gauge_change(sum, requested - span->requested);
+    GAUGE_ADD(*sum, requested - span->requested);
     span->requested = requested;
 }
 
@@ -47,7 +49,7 @@ static void huge_list(struct page_heap *page_heap, struct span *span, size_t fre
     __atomic_store_n(&page_heap->huge, span, __ATOMIC_RELEASE);
     GAUGE_ADD(page_heap->huge_count, 1);
     GAUGE_ADD(page_heap->huge_pages, span->pages);
-    gauge_change(&page_heap->huge_requested, span->requested);
+    GAUGE_ADD(page_heap->huge_requested, span->requested);
     page_heap_note_peak(page_heap);
     large_table_add(&page_heap->large, span);
     page_heap_note_alloc(page_heap, fresh, fresh != 0);
@@ -64,7 +66,7 @@ static void huge_unlist(struct page_heap *page_heap, struct span *span)
         span->right->left = span->left;
     GAUGE_ADD(page_heap->huge_count, (size_t)-1);
     GAUGE_ADD(page_heap->huge_pages, -(size_t)span->pages);
-    gauge_change(&page_heap->huge_requested, -span->requested);
+    GAUGE_ADD(page_heap->huge_requested, -span->requested);
     large_table_remove(&page_heap->large, span);
     page_heap_note_freed(page_heap, span->start, span_bytes(span));
 }
@@ -79,6 +81,7 @@ static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t al
     if (span == NULL)
         return NULL;
     lock_acquire(&page_heap->lock);
+    page_heap_join_recent(page_heap);
     bool done = large_table_reserve(&page_heap->large, page_heap->meta) &&
                 (segments_alloc_range(page_heap, span, bytes, alignment) ||
                  (page_heap_release_cache(page_heap, bytes) != 0 &&
@@ -90,7 +93,9 @@ static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t al
     }
     char *start = done ? span->start : NULL;
     lock_release(&page_heap->lock);
-    if (!done)
+    if (done)
+        COUNT(large_taken_bytes, requested);
+    else
         descriptor_free(page_heap, span);
     return start;
 }
@@ -100,11 +105,12 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
     size_t bytes = align_up(requested, os_page_size());
     if (bytes >> PAGE_SHIFT > UINT32_MAX)
         return NULL;
+    lock_acquire(&page_heap->lock);
     if (bytes == span_bytes(span)) {
         span_request(&page_heap->huge_requested, span, requested);
+        lock_release(&page_heap->lock);
         return span->start;
     }
-    lock_acquire(&page_heap->lock);
     huge_unlist(page_heap, span);
     lock_release(&page_heap->lock);
     char *moved = page_heap->provider->resize(page_heap->provider, span->start, span_bytes(span),
@@ -126,9 +132,15 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
 static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t alignment, bool kept,
                            size_t *dirty)
 {
+    void *recent = large_alloc_recent(page_heap, bytes, alignment);
+    if (recent != NULL) {
+        *dirty = bytes;
+        return recent;
+    }
     struct span *span = descriptor_alloc(page_heap);
     if (span == NULL)
         return NULL;
+    span->requested = bytes;
     size_t pages = bytes_to_pages(bytes);
     bool done = kept ? span_alloc_kept(page_heap, span, SPAN_LARGE, pages)
                      : span_alloc(page_heap, span, SPAN_LARGE, pages, alignment);
@@ -136,8 +148,7 @@ static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t ali
         descriptor_free(page_heap, span);
         return NULL;
     }
-    span_request(&page_heap->large_requested, span, bytes);
-    gauge_change(&page_heap->large_count, 1);
+    COUNT(large_taken_bytes, bytes);
     *dirty = span->dirty_bytes;
     return span->start;
 }
@@ -149,7 +160,6 @@ void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, s
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     bytes = size_max(bytes, 1);
-    COUNT(large_taken_bytes, bytes);
     if (bytes + alignment - PAGE_BYTES > large_most(page_heap))
         return huge_alloc(page_heap, bytes, alignment, dirty);
     return span_as_large(page_heap, bytes, alignment, false, dirty);
@@ -159,7 +169,6 @@ void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty
 {
     if (bytes <= GROWN_MOST || bytes > large_most(page_heap) || page_heap->compact)
         return large_alloc(page_heap, bytes, PAGE_BYTES, dirty);
-    COUNT(large_taken_bytes, bytes);
     void *block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }
@@ -167,8 +176,10 @@ void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty
 /* The large or huge span that begins at `address`; NULL if none does. The lock must be held. */
 static struct span *large_at(const struct page_heap *page_heap, uintptr_t address)
 {
-    if (!page_heap->compact)
-        return large_table_find(&page_heap->large, (const char *)address);
+    if (!page_heap->compact) {
+        struct span *found = large_table_find(&page_heap->large, (const char *)address);
+        return found != NULL && span_is_used(found) ? found : NULL;
+    }
     uintptr_t entry = page_map_entry(address);
     struct span *span = entry_is_span(entry) ? (struct span *)entry : NULL;
     bool begins = span != NULL && (uintptr_t)span->start == address;
@@ -178,6 +189,8 @@ static struct span *large_at(const struct page_heap *page_heap, uintptr_t addres
 
 struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
 {
+    if (large_free_recent(page_heap, address))
+        return (struct misuse){.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);
     struct span *span = large_at(page_heap, address);
     if (span == NULL) {
@@ -185,8 +198,6 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
         return large_misuse(page_heap, address);
     }
     if (span->kind == SPAN_LARGE) {
-        gauge_change(&page_heap->large_count, (size_t)-1);
-        span_request(&page_heap->large_requested, span, 0);
         span_free_locked(page_heap, span, span_bytes(span));
     } else {
         huge_unlist(page_heap, span);
@@ -227,9 +238,12 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
         done = span_extend(page_heap, span, pages);
     else if (pages < span->pages)
         done = span_shrink(page_heap, span, pages);
-    if (done)
-        span_request(&page_heap->large_requested, span, bytes);
-    return done ? span->start : NULL;
+    if (!done)
+        return NULL;
+    lock_acquire(&page_heap->lock);
+    span_request(&page_heap->large_requested, span, bytes);
+    lock_release(&page_heap->lock);
+    return span->start;
 }
 
 void large_clear_locked(struct page_heap *page_heap)
@@ -285,7 +299,9 @@ static struct misuse freed_misuse(const struct page_heap *page_heap, const struc
     const struct freed_block *block = freed_around(&page_heap->freed, address);
     uintptr_t entry = page_map_entry(address);
     bool marked = entry != 0 && !entry_is_span(entry);
-    if (block != NULL)
+    if (run != NULL && run->kind == SPAN_RECENT)
+        misuse.bytes = span_bytes(run);
+    else if (block != NULL)
         misuse.bytes = block->bytes;
     else if (run != NULL && address - (uintptr_t)run->start < PAGE_BYTES)
         misuse.bytes = run->former_bytes;
@@ -301,7 +317,7 @@ COLD struct misuse large_misuse(struct page_heap *page_heap, uintptr_t address)
     struct misuse misuse = {.kind = MISUSE_INSIDE, .address = address};
     lock_acquire(&page_heap->lock);
     const struct span *span = around(page_heap, address);
-    if (span != NULL && !span_is_free(span)) {
+    if (span != NULL && span_is_used(span)) {
         misuse.bytes = span_bytes(span);
         misuse.start = (uintptr_t)span->start;
     } else {

@@ -23,16 +23,9 @@ static size_t slot_mask(const struct large_table *table)
     return ((size_t)1 << table->log) - 1;
 }
 
-/* The slot in which the search for an address begins. */
-static size_t home_of(const struct large_table *table, const char *start)
-{
-    /* Fibonacci hashing: the upper bits of the product depend on all bits of the page number. */
-    return ((uintptr_t)start >> PAGE_SHIFT) * 0x9e3779b97f4a7c15u >> (64 - table->log);
-}
-
 static void slots_put(const struct large_table *table, struct span *span)
 {
-    size_t slot = home_of(table, span->start);
+    size_t slot = large_table_home(table, span->start);
     while (table->slots[slot] != NULL)
         slot = (slot + 1) & slot_mask(table);
     table->slots[slot] = span;
@@ -86,7 +79,7 @@ void large_table_add(struct large_table *table, struct span *span)
 
 static size_t slot_of(const struct large_table *table, const char *start)
 {
-    size_t slot = home_of(table, start);
+    size_t slot = large_table_home(table, start);
     while (table->slots[slot] != NULL && table->slots[slot]->start != start)
         slot = (slot + 1) & slot_mask(table);
     return slot;
@@ -98,7 +91,7 @@ void large_table_remove(struct large_table *table, const struct span *span)
     CHECK(table->slots[hole] == span);
     /* What follows moves up, unless its search begins behind the hole. */
     for (size_t next = (hole + 1) & mask; table->slots[next] != NULL; next = (next + 1) & mask) {
-        size_t home = home_of(table, table->slots[next]->start);
+        size_t home = large_table_home(table, table->slots[next]->start);
         if (((next - home) & mask) < ((next - hole) & mask))
             continue;
         table->slots[hole] = table->slots[next];

@@ -37,6 +37,20 @@ void large_table_remove(struct large_table *table, const struct span *span);
 /* Forgets all blocks. */
 void large_table_clear(struct large_table *table);
 
+/* The slot in which the search for an address begins. There must be slots. */
+static inline size_t large_table_home(const struct large_table *table, const char *start)
+{
+    /* Fibonacci hashing: the upper bits of the product depend on all bits of the page number. */
+    return ((uintptr_t)start >> PAGE_SHIFT) * 0x9e3779b97f4a7c15u >> (64 - table->log);
+}
+
+/* The span in that slot, which mostly is the one that begins at `start` if there is one; or NULL.
+ */
+static inline struct span *large_table_at_home(const struct large_table *table, const char *start)
+{
+    return table->slots == NULL ? NULL : table->slots[large_table_home(table, start)];
+}
+
 /* The span that begins at `start`, or NULL. */
 struct span *large_table_find(const struct large_table *table, const char *start);
 

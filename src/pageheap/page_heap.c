@@ -8,6 +8,7 @@
 
 #include "meta/page_map.h"
 #include "pageheap/huge_pages.h"
+#include "pageheap/recent.h"
 #include "pageheap/run_find.h"
 #include "pageheap/segments.h"
 #include "platform/thread.h"
@@ -86,14 +87,6 @@ static void segment_use(struct page_heap *page_heap, struct segment *segment, si
     page_heap_note_peak(page_heap);
 }
 
-static void segment_unuse(struct page_heap *page_heap, struct segment *segment, size_t pages)
-{
-    segment->used_pages -= (uint32_t)pages;
-    GAUGE_ADD(page_heap->used_pages, -pages);
-    if (segment->used_pages == 0)
-        page_heap->empty_segments++;
-}
-
 /* ---- Allocating ---- */
 
 /* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run. */
@@ -113,7 +106,8 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     span->zero = dirty == 0;
     span->owner = NULL;
     if (kind == SPAN_LARGE) {
-        span->requested = 0;
+        GAUGE_ADD(page_heap->large_count, 1);
+        GAUGE_ADD(page_heap->large_requested, span->requested);
         span->dirty_bytes = size_min(dirty, span_bytes(span));
     } else {
         list_init(&span->link);
@@ -134,6 +128,7 @@ static bool alloc_by(run_finder *find, struct page_heap *page_heap, struct span 
                      enum span_kind kind, size_t pages, size_t alignment)
 {
     lock_acquire(&page_heap->lock);
+    page_heap_join_recent(page_heap);
     struct found found = find(page_heap, pages, alignment);
     bool done = found.run != NULL && span_cut(page_heap, found, span, kind, pages, alignment);
     if (done)
@@ -164,6 +159,8 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 {
     size_t more = pages - span->pages;
     lock_acquire(&page_heap->lock);
+    if (span->right != NULL && span->right->kind == SPAN_RECENT)
+        page_heap_join_recent(page_heap);
     struct span *next = run_beside(span, true);
     bool clean = next != NULL && next->kind == SPAN_CLEAN;
     bool done = next != NULL && next->pages >= more;
@@ -182,28 +179,22 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 /* ---- Freeing ---- */
 
 /* Frees pages that nothing leads to any more, and lets go what is too much then. */
-/* Segments: an empty one stays in the list, or a program that goes up and down across its edge
- * would move it to the cache and back at each turn. */
-enum { EMPTY_SEGMENTS_MOST = 1 };
-
 static void span_free_pages(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
-    struct segment *segment = span->segment;
-    span->kind = SPAN_DIRTY;
-    span->former_bytes = object_bytes;
-    segment_unuse(page_heap, segment, span->pages);
-    run_settle(page_heap, span);
-    if (segment->used_pages == 0 && page_heap->empty_segments > EMPTY_SEGMENTS_MOST) {
-        segments_retire(page_heap, segment);
+    GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
+    if (span_join(page_heap, span, object_bytes))
         page_heap_shrink_cache(page_heap);
-    }
     page_heap_keep_bound(page_heap);
 }
 
 void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
-    if (span->kind != SPAN_LARGE)
+    if (span->kind != SPAN_LARGE) {
         page_heap->shared_pages -= span->pages;
+    } else {
+        GAUGE_ADD(page_heap->large_count, (size_t)-1);
+        GAUGE_ADD(page_heap->large_requested, -span->requested);
+    }
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
         large_table_remove(&page_heap->large, span);
         page_heap_note_freed(page_heap, span->start, object_bytes);

@@ -37,8 +37,9 @@ void page_heap_prepare(struct page_heap *page_heap);
 bool page_heap_adopt(struct page_heap *page_heap, char *start, size_t bytes);
 
 /* Takes `pages` pages at a multiple of `alignment` bytes (a power of two, at least PAGE_BYTES).
- * `span`, which the caller brings with `units` filled in, becomes their descriptor, and every page
- * leads to it. False: no memory, and nothing has changed. */
+ * `span`, which the caller brings with `units` filled in, and with `requested` for a large block,
+ * becomes their descriptor, and every page leads to it. False: no memory, and nothing has changed.
+ */
 bool span_alloc(struct page_heap *page_heap, struct span *span, enum span_kind kind, size_t pages,
                 size_t alignment);
 

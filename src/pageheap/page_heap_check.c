@@ -10,7 +10,7 @@
 static const char *span_check(const struct span *span)
 {
     const struct page_heap *page_heap = span->segment->page_heap;
-    if (span->kind == SPAN_LARGE && !page_heap->compact)
+    if ((span->kind == SPAN_LARGE || span->kind == SPAN_RECENT) && !page_heap->compact)
         return large_table_find(&page_heap->large, span->start) == span
                    ? NULL
                    : check_found(span->start, "a large block is not in the table");
@@ -20,9 +20,14 @@ static const char *span_check(const struct span *span)
     return NULL;
 }
 
-/* `pages` counts those of dirty and of clean runs, of spans in use, and of these the shared ones.
- */
-static const char *segment_check(const struct segment *segment, size_t pages[4])
+/* Layout: of counts of pages. Those of runs and of recent blocks stand at their kind; */
+enum {
+    PAGES_USED = SPAN_RECENT + 1, /* those of spans in use, */
+    PAGES_SHARED,                 /* and of these, those of slabs and spans of cells */
+    PAGE_COUNTS
+};
+
+static const char *segment_check(const struct segment *segment, size_t pages[PAGE_COUNTS])
 {
     size_t used = 0;
     const struct span *left = NULL;
@@ -36,11 +41,11 @@ static const char *segment_check(const struct segment *segment, size_t pages[4])
             return wrong;
         if (span_is_free(span) && left != NULL && span->kind == left->kind)
             return check_found(at, "two free runs of a kind side by side");
-        pages[span_is_free(span) ? span->kind : 2] += span->pages;
+        pages[span_is_used(span) ? PAGES_USED : span->kind] += span->pages;
         if (!span_is_free(span))
             used += span->pages;
         if (span->kind == SPAN_SLAB || span->kind == SPAN_CELLS)
-            pages[3] += span->pages;
+            pages[PAGES_SHARED] += span->pages;
         at = span_end(span);
         left = span;
     }
@@ -56,7 +61,7 @@ static const char *cache_check(const struct segment_cache *cache)
     LIST_EACH(node, &cache->list)
     {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
-        size_t pages[4] = {0, 0, 0, 0};
+        size_t pages[PAGE_COUNTS] = {0};
         if (wrong == NULL)
             wrong = segment_check(segment, pages);
         if (wrong == NULL && pages[SPAN_DIRTY] != segment->dirty_pages)
@@ -65,10 +70,24 @@ static const char *cache_check(const struct segment_cache *cache)
     return wrong;
 }
 
+/* That those in the list are there, and no others. `pages` are those found in the segments. */
+static const char *recent_check(const struct recent *recent, size_t pages)
+{
+    size_t sum = 0;
+    if (recent->count > RECENT_MOST)
+        return "there are more recent blocks than there may be";
+    for (unsigned i = 0; i < recent->count; i++) {
+        if (recent->spans[i]->kind != SPAN_RECENT)
+            return check_found(recent->spans[i]->start, "a recent block is in use");
+        sum += recent->spans[i]->pages;
+    }
+    return sum == recent->pages && sum == pages ? NULL : "the pages of recent blocks are wrong";
+}
+
 const char *page_heap_check(struct page_heap *page_heap)
 {
     lock_acquire(&page_heap->lock);
-    size_t pages[4] = {0, 0, 0, 0};
+    size_t pages[PAGE_COUNTS] = {0};
     const char *wrong = NULL;
     size_t empty = 0;
     LIST_EACH(node, &page_heap->segments)
@@ -80,11 +99,15 @@ const char *page_heap_check(struct page_heap *page_heap)
     }
     if (wrong == NULL &&
         (pages[SPAN_DIRTY] != page_heap->dirty.pages ||
-         pages[SPAN_CLEAN] != page_heap->clean.pages || pages[2] != page_heap->used_pages))
+         pages[SPAN_CLEAN] != page_heap->clean.pages || pages[PAGES_USED] != page_heap->used_pages))
         wrong = "the page counts of the runs are wrong";
-    if (wrong == NULL && pages[0] + pages[1] + pages[2] != page_heap->segment_pages)
-        wrong = "used + dirty + clean pages are not those of the segments";
-    if (wrong == NULL && pages[3] != page_heap->shared_pages)
+    if (wrong == NULL)
+        wrong = recent_check(&page_heap->recent, pages[SPAN_RECENT]);
+    if (wrong == NULL &&
+        pages[SPAN_DIRTY] + pages[SPAN_CLEAN] + pages[SPAN_RECENT] + pages[PAGES_USED] !=
+            page_heap->segment_pages)
+        wrong = "used + recent + dirty + clean pages are not those of the segments";
+    if (wrong == NULL && pages[PAGES_SHARED] != page_heap->shared_pages)
         wrong = "the count of pages for slabs and cells is wrong";
     if (wrong == NULL && empty != page_heap->empty_segments)
         wrong = "the count of empty segments is wrong";

@@ -71,6 +71,8 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
     large_clear_locked(page_heap);
     large_table_clear(&page_heap->large);
     list_cached(page_heap);
+    page_heap->recent.count = 0;
+    GAUGE_SET(page_heap->recent.pages, 0);
     runs_init(&page_heap->dirty);
     runs_init(&page_heap->clean);
     GAUGE_SET(page_heap->large_count, 0);

@@ -4,6 +4,7 @@
 #include "pageheap/page_heap_purge.h"
 
 #include "options/options.h"
+#include "pageheap/recent.h"
 #include "pageheap/run.h"
 #include "pageheap/segments.h"
 #include "platform/memory.h"
@@ -39,6 +40,7 @@ size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept)
 {
     size_t all = __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED);
     size_t runs = __atomic_load_n(&page_heap->dirty.pages, __ATOMIC_RELAXED) +
+                  __atomic_load_n(&page_heap->recent.pages, __ATOMIC_RELAXED) +
                   __atomic_load_n(&page_heap->cache.dirty_pages, __ATOMIC_RELAXED);
     return base_share(page_heap_base(page_heap), all - size_min(all, kept) + runs);
 }
@@ -178,9 +180,16 @@ void page_heap_shrink_cache(struct page_heap *page_heap)
     }
 }
 
+void page_heap_join_recent(struct page_heap *page_heap)
+{
+    if (recent_join(page_heap))
+        page_heap_shrink_cache(page_heap);
+}
+
 size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
 {
     lock_acquire(&page_heap->lock);
+    page_heap_join_recent(page_heap);
     /* Segments first: what is unmapped whole need not be purged. */
     size_t gone = 0;
     if (keep_pages == 0) {
@@ -243,6 +252,7 @@ void page_heap_keep_bound(struct page_heap *page_heap)
     size_t kept = page_heap_kept_pages(page_heap);
     size_t bound = page_heap_bound(page_heap);
     if (kept > bound) {
+        page_heap_join_recent(page_heap);
         size_t purged =
             purge_down_to(page_heap, bound - size_min(bound, base / PURGE_STEP_SHARE), false);
         /* What is left are parts of huge pages, and those that are free in part now may well be
@@ -290,6 +300,7 @@ bool page_heap_tick(struct page_heap *page_heap)
     if (due) {
         page_heap->arenas_due = UINT64_MAX; /* their turn is next, and they say when again */
         size_t least = page_heap->retention.low;
+        page_heap_join_recent(page_heap);
         bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap),
                                    base_pages(page_heap), page_heap_in_use_pages(page_heap), now);
         page_heap_shrink_cache(page_heap);

@@ -15,6 +15,7 @@
 #ifndef SNUG_PAGEHEAP_PAGE_HEAP_PURGE_H
 #define SNUG_PAGEHEAP_PAGE_HEAP_PURGE_H
 
+#include "options/options.h"
 #include "pageheap/page_heap_state.h"
 
 /* Times: of the bound, parts of huge pages that are free make no more, since their other parts may
@@ -26,6 +27,9 @@ size_t page_heap_bound(const struct page_heap *page_heap);
 
 /* Purges what is kept beyond its bound. */
 void page_heap_keep_bound(struct page_heap *page_heap);
+
+/* Joins these blocks with their neighbours: other pages are wanted, or fewer. */
+void page_heap_join_recent(struct page_heap *page_heap);
 
 /* Makes segments leave the cache that it has no room for. To be called when one was put into it. */
 void page_heap_shrink_cache(struct page_heap *page_heap);
@@ -73,6 +77,18 @@ static inline void page_heap_see(struct page_heap *page_heap)
 {
     retention_see(&page_heap->retention, page_heap_kept_pages(page_heap),
                   page_heap_in_use_pages(page_heap));
+}
+
+/* To be called when a block was put with those that were freed last. */
+static inline void page_heap_note_put(struct page_heap *page_heap)
+{
+    /* What may be kept in any case, which is more than most such blocks. */
+    size_t base = options.dirty >> PAGE_SHIFT;
+    /* relaxed: as in page_heap_base */
+    base -= size_min(base / 2, __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED));
+    if (UNLIKELY(page_heap_kept_pages(page_heap) > base || options.purge_delay == 0))
+        page_heap_keep_bound(page_heap);
+    /* Otherwise there is nothing to see: no more is in use, and no less is kept. */
 }
 
 /* To be called when so many pages were taken. If they were clean, not those that are kept, more of

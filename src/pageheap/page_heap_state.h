@@ -23,6 +23,17 @@ enum { BLOCKS_FREED = 4 };
  * that are not there, costs more. */
 enum { EXCESS_SHARE = 8 };
 
+/* Blocks: freed last and not joined yet. A program has few buffers that it takes and frees in turn,
+ * and two lines of cache are looked through. */
+enum { RECENT_MOST = 8 };
+
+/* See recent.h. */
+struct recent {
+    struct span *spans[RECENT_MOST]; /* the oldest first; all of kind SPAN_RECENT */
+    uint32_t count;
+    size_t pages; /* == sum of their pages */
+};
+
 struct freed_blocks {
     struct freed_block {
         uintptr_t start;
@@ -42,9 +53,10 @@ struct page_heap {
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
     struct list segments;
-    size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
-    size_t used_pages;    /* == sum of segment->used_pages */
-    size_t shared_pages;  /* of them, == sum over slabs and spans of cells */
+    size_t segment_pages; /* == used_pages + recent.pages + dirty.pages + clean.pages */
+    size_t used_pages;    /* == sum of segment->used_pages, without recent.pages */
+    struct recent recent;
+    size_t shared_pages; /* of them, == sum over slabs and spans of cells */
     size_t empty_segments;
     struct runs dirty;
     struct runs clean;
@@ -78,7 +90,7 @@ static inline struct runs *runs_of(struct page_heap *page_heap, const struct spa
 /* Free pages that occupy memory. */
 static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
 {
-    return page_heap->dirty.pages + page_heap->cache.dirty_pages;
+    return page_heap->dirty.pages + page_heap->recent.pages + page_heap->cache.dirty_pages;
 }
 
 static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
@@ -106,8 +118,10 @@ static inline void page_heap_note_freed(struct page_heap *page_heap, const char 
 static inline struct span *descriptor_alloc(struct page_heap *page_heap)
 {
     struct span *span = meta_alloc_from(page_heap->meta, sizeof(*span));
-    if (span != NULL)
+    if (span != NULL) {
         span->units = 1;
+        span->requested = 0;
+    }
     return span;
 }
 

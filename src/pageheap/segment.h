@@ -29,7 +29,7 @@ struct segment {
     char *start;
     size_t pages;
     struct span *first;  /* the leftmost of the spans that tile it */
-    uint32_t used_pages; /* <= pages: those that belong to slabs, cells and large objects */
+    uint32_t used_pages; /* <= pages: those of slabs, cells and large blocks, recent too */
     /* While it is in the cache: */
     uint32_t dirty_pages; /* those that occupy memory; 0: all of it is zero */
     uint64_t emptied;     /* since when, on the heap's clock, in nanoseconds */

@@ -17,8 +17,9 @@
 #include "pageheap/segment.h"
 
 enum span_kind {
-    SPAN_DIRTY, /* free, with leftovers in it */
-    SPAN_CLEAN, /* free and zero */
+    SPAN_DIRTY,  /* free, with leftovers in it */
+    SPAN_CLEAN,  /* free and zero */
+    SPAN_RECENT, /* a large block that was freed, but is not a run yet: see recent.h */
     SPAN_SLAB,
     SPAN_CELLS,
     SPAN_LARGE,
@@ -40,8 +41,9 @@ struct span {
     char *start;
     struct segment *segment; /* NULL for huge spans */
     union {
-        void *owner;         /* slab: its bin; cells: their struct cells; huge: its page heap */
-        size_t former_bytes; /* free: the size of the objects that were at `start`, 0 if unknown */
+        void *owner; /* slab: its bin; cells: their struct cells; huge: its page heap */
+        size_t
+            former_bytes; /* not used: the size of the objects that were at `start`, 0 if unknown */
     };
     uint32_t pages;
     uint8_t kind;  /* enum span_kind */
@@ -64,6 +66,12 @@ static inline size_t span_bytes(const struct span *span)
 static inline bool span_is_free(const struct span *span)
 {
     return span->kind <= SPAN_CLEAN;
+}
+
+/* Whether it is a block, or is for blocks. */
+static inline bool span_is_used(const struct span *span)
+{
+    return span->kind > SPAN_RECENT;
 }
 
 /* The page heap that a span is of; so every pointer leads to its heap. */

@@ -6,6 +6,7 @@
 
 #include "fake_provider.h"
 #include "heap/heap.h" /* all headers, before names of ours that parameters in them have too */
+#include "pageheap/large_recent.h"
 #include "support.h"
 
 /* Segments are 4 MiB at least, but for those of a heap that is smaller: its first has so many

@@ -1,0 +1,42 @@
+/*
+ * The blocks that were freed last. See recent.h.
+ */
+#include "pageheap/recent.h"
+
+#include "pageheap/run.h"
+#include "pageheap/segments.h"
+
+/* Segments: an empty one stays in the list, or a program that goes up and down across its edge
+ * would move it to the cache and back at each turn. */
+enum { EMPTY_SEGMENTS_MOST = 1 };
+
+bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes)
+{
+    struct segment *segment = span->segment;
+    segment->used_pages -= span->pages;
+    if (segment->used_pages == 0)
+        page_heap->empty_segments++;
+    span->kind = SPAN_DIRTY;
+    span->former_bytes = object_bytes;
+    run_settle(page_heap, span);
+    if (segment->used_pages != 0 || page_heap->empty_segments <= EMPTY_SEGMENTS_MOST)
+        return false;
+    segments_retire(page_heap, segment);
+    return true;
+}
+
+bool recent_join_oldest(struct page_heap *page_heap)
+{
+    struct span *span = recent_take_out(page_heap, 0);
+    large_table_remove(&page_heap->large, span);
+    page_heap_note_freed(page_heap, span->start, span_bytes(span));
+    return span_join(page_heap, span, span_bytes(span));
+}
+
+bool recent_join(struct page_heap *page_heap)
+{
+    bool retired = false;
+    while (page_heap->recent.count != 0)
+        retired |= recent_join_oldest(page_heap);
+    return retired;
+}

@@ -1,0 +1,81 @@
+/*
+ * Large blocks that were freed last, each still whole: not joined with its neighbours, in no bin,
+ * with its descriptor and its place in the table. A request of exactly that many pages takes the
+ * newest such block back.
+ *
+ * The idea (quick fit, for pages): a program that takes and frees a buffer of one size, over and
+ * over, would join and cut the same pages at each turn. Here that is put off until somebody needs
+ * other pages: as soon as a request of another length comes, or something is to be purged, all of
+ * them are joined as any free would have, so no run is missed and none goes back to the system that
+ * would not have otherwise. What waits here counts as kept.
+ *
+ * For its segment such a block is in use, so no segment with one is retired.
+ *
+ * Cost: O(RECENT_MOST) to look, in two lines of cache. The page heap's lock must be held.
+ * Source: C. Weinstock and W. Wulf, "Quick Fit" (1988), for putting off what joins.
+ */
+#ifndef SNUG_PAGEHEAP_RECENT_H
+#define SNUG_PAGEHEAP_RECENT_H
+
+#include "pageheap/page_heap_state.h"
+#include "platform/check.h"
+
+/* Takes the block at an index out of the list. */
+static inline struct span *recent_take_out(struct page_heap *page_heap, unsigned index)
+{
+    struct recent *recent = &page_heap->recent;
+    struct span *span = recent->spans[index];
+    CHECK(span->kind == SPAN_RECENT);
+    GAUGE_ADD(recent->pages, -(size_t)span->pages);
+    GAUGE_ADD(recent->count, (uint32_t)-1);
+    for (; index < recent->count; index++)
+        recent->spans[index] = recent->spans[index + 1];
+    return span;
+}
+
+/* Takes a block of `pages` back, at a multiple of `alignment`, which is a large one in use again;
+ * NULL if there is none. */
+static inline struct span *recent_get(struct page_heap *page_heap, size_t pages, size_t alignment)
+{
+    struct recent *recent = &page_heap->recent;
+    for (unsigned i = recent->count; i-- > 0;) {
+        struct span *span = recent->spans[i];
+        bool aligned = alignment <= PAGE_BYTES || ((uintptr_t)span->start & (alignment - 1)) == 0;
+        if (span->pages != pages || !aligned)
+            continue;
+        recent_take_out(page_heap, i);
+        GAUGE_ADD(page_heap->used_pages, pages);
+        GAUGE_RAISE(page_heap->used_peak, page_heap_in_use_pages(page_heap));
+        span->kind = SPAN_LARGE;
+        span->zero = false;
+        span->dirty_bytes = span_bytes(span);
+        return span;
+    }
+    return NULL;
+}
+
+/* Joins the oldest of them. True: its segment went to the cache. */
+bool recent_join_oldest(struct page_heap *page_heap);
+
+/* Puts a large block there that is freed now. If there is no room the oldest is joined; true: its
+ * segment went to the cache. */
+static inline bool recent_put(struct page_heap *page_heap, struct span *span)
+{
+    struct recent *recent = &page_heap->recent;
+    bool retired = UNLIKELY(recent->count == RECENT_MOST) && recent_join_oldest(page_heap);
+    span->kind = SPAN_RECENT;
+    recent->spans[recent->count] = span;
+    GAUGE_ADD(recent->count, 1);
+    GAUGE_ADD(recent->pages, span->pages);
+    GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
+    return retired;
+}
+
+/* Joins all of them with their neighbours. True: a segment went to the cache. */
+bool recent_join(struct page_heap *page_heap);
+
+/* Makes a span, to which nothing leads any more and which does not count as used any more, free
+ * pages. True: its segment went to the cache. */
+bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes);
+
+#endif

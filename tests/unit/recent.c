@@ -1,0 +1,267 @@
+/*
+ * Tests of pageheap/recent.h: large blocks that were freed last wait whole, serve requests of their
+ * length, and are joined when anything else is wanted.
+ */
+#include "page_heap_support.h"
+
+#include <string.h>
+
+#include "pageheap/large.h"
+
+enum { BLOCK = 200 * KIB, BLOCK_PAGES = BLOCK / PAGE_BYTES };
+
+static char *take(size_t bytes)
+{
+    size_t dirty;
+    char *start = large_alloc(&page_heap, bytes, MIN_ALIGN, &dirty);
+    assert_non_null(start);
+    memset(start, 1, bytes);
+    assert_page_heap_sound();
+    return start;
+}
+
+static void give(char *start)
+{
+    assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
+    assert_page_heap_sound();
+}
+
+/* ---- Serving ---- */
+
+TEST(a_freed_block_serves_the_next_request_of_its_length)
+{
+    char *start = take(BLOCK);
+    give(start);
+    assert_int_equal(page_heap.recent.count, 1);
+    assert_int_equal(page_heap.recent.pages, BLOCK_PAGES);
+    assert_int_equal(page_heap.used_pages, 0);
+    assert_int_equal(page_heap.large_count, 0);
+    assert_int_equal(page_heap.large_requested, 0);
+    assert_int_equal(page_heap_kept_pages(&page_heap), BLOCK_PAGES);
+    assert_int_equal(page_heap.dirty.pages, 0);
+    /* Any size that takes as many pages. */
+    assert_ptr_equal(large_alloc_recent(&page_heap, BLOCK - 100, PAGE_BYTES), start);
+    assert_int_equal(page_heap.recent.count, 0);
+    assert_int_equal(page_heap.used_pages, BLOCK_PAGES);
+    assert_int_equal(page_heap.large_requested, BLOCK - 100);
+    assert_page_heap_sound();
+    assert_true(large_free_recent(&page_heap, (uintptr_t)start));
+    assert_page_heap_empty();
+}
+
+TEST(the_newest_comes_first_and_others_wait)
+{
+    char *first = take(BLOCK), *other = take(2 * BLOCK), *second = take(BLOCK);
+    give(first);
+    give(other);
+    give(second);
+    assert_ptr_equal(take(BLOCK), second);
+    assert_ptr_equal(take(BLOCK), first);
+    assert_ptr_equal(take(2 * BLOCK), other);
+    assert_int_equal(page_heap.recent.count, 0);
+    give(first);
+    give(second);
+    give(other);
+    assert_page_heap_empty();
+}
+
+TEST(an_aligned_request_takes_only_what_is_aligned)
+{
+    size_t dirty;
+    char *wall = take(PAGE_BYTES);
+    char *start = take(BLOCK);
+    assert_int_not_equal((uintptr_t)start % (64 * KIB), 0);
+    give(start);
+    assert_null(large_alloc_recent(&page_heap, BLOCK, 64 * KIB));
+    char *aligned = large_alloc(&page_heap, BLOCK, 64 * KIB, &dirty);
+    assert_int_equal((uintptr_t)aligned % (64 * KIB), 0);
+    give(aligned);
+    assert_ptr_equal(large_alloc_recent(&page_heap, BLOCK, 64 * KIB), aligned);
+    give(aligned);
+    give(wall);
+    assert_page_heap_empty();
+}
+
+TEST(what_is_no_block_does_not_wait)
+{
+    char *start = take(BLOCK);
+    assert_false(large_free_recent(&page_heap, (uintptr_t)start + 1));
+    assert_false(large_free_recent(&page_heap, (uintptr_t)start + PAGE_BYTES));
+    assert_false(large_free_recent(&page_heap, 0));
+    size_t bytes = 0;
+    give(start);
+    assert_false(large_free_recent(&page_heap, (uintptr_t)start));
+    struct misuse misuse = large_free(&page_heap, (uintptr_t)start);
+    assert_int_equal(misuse.kind, MISUSE_DOUBLE_FREE);
+    assert_int_equal(misuse.bytes, BLOCK);
+    assert_int_equal(large_usable(&page_heap, (uintptr_t)start, &bytes).kind, MISUSE_DOUBLE_FREE);
+    assert_false(large_has(&page_heap, (uintptr_t)start));
+    assert_page_heap_empty();
+}
+
+/* ---- Joining ---- */
+
+TEST(another_length_is_made_of_those_that_wait)
+{
+    char *blocks[3];
+    for (size_t i = 0; i < 3; i++)
+        blocks[i] = take(BLOCK);
+    for (size_t i = 0; i < 3; i++)
+        give(blocks[i]);
+    assert_int_equal(page_heap.recent.count, 3);
+    size_t clean = page_heap.clean.pages;
+    assert_ptr_equal(take(3 * BLOCK), blocks[0]);
+    assert_int_equal(page_heap.recent.count, 0);
+    assert_int_equal(page_heap.clean.pages, clean); /* none of it is new memory */
+    give(blocks[0]);
+    assert_page_heap_empty();
+}
+
+TEST(a_block_grows_into_one_that_waits)
+{
+    char *first = take(BLOCK), *second = take(BLOCK), *wall = take(PAGE_BYTES);
+    give(second);
+    assert_int_equal(page_heap.recent.count, 1);
+    assert_ptr_equal(large_resize(&page_heap, (uintptr_t)first, 2 * BLOCK), first);
+    assert_page_heap_sound();
+    give(first);
+    give(wall);
+    assert_page_heap_empty();
+}
+
+TEST(no_more_than_a_few_wait)
+{
+    options.dirty = GIB;
+    enum { COUNT = RECENT_MOST + 4 };
+    char *blocks[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        blocks[i] = take(BLOCK);
+    for (size_t i = 0; i < COUNT; i++)
+        give(blocks[i]);
+    assert_int_equal(page_heap.recent.count, RECENT_MOST);
+    assert_int_equal(page_heap.dirty.pages, 4 * BLOCK_PAGES); /* the oldest are joined */
+    assert_int_equal(runs_count(&page_heap.dirty), 1);
+    assert_page_heap_empty();
+}
+
+TEST(what_waits_is_part_of_what_may_be_kept)
+{
+    options.dirty = 4 * BLOCK;
+    char *blocks[6];
+    for (size_t i = 0; i < 6; i++)
+        blocks[i] = take(BLOCK);
+    for (size_t i = 0; i < 4; i++)
+        give(blocks[i]);
+    assert_int_equal(page_heap_kept_pages(&page_heap), 4 * BLOCK_PAGES);
+    assert_int_equal(fake.purges, 0);
+    /* One too much: all are joined, and what is one long run goes by one call. */
+    give(blocks[4]);
+    assert_int_equal(page_heap.recent.count, 0);
+    assert_int_equal(fake.purges, 1);
+    assert_int_equal(page_heap_kept_pages(&page_heap), 0);
+    give(blocks[5]);
+    assert_page_heap_empty();
+}
+
+TEST(without_a_delay_nothing_waits)
+{
+    options.purge_delay = 0;
+    give(take(BLOCK));
+    assert_int_equal(page_heap.recent.count, 0);
+    assert_int_equal(page_heap_kept_pages(&page_heap), 0);
+    assert_page_heap_empty();
+}
+
+TEST(a_tick_joins_what_waits)
+{
+    options.dirty = BLOCK;
+    char *first = take(BLOCK), *second = take(BLOCK);
+    give(first);
+    page_heap_ask_tick(&page_heap, fake_now);
+    assert_true(page_heap_tick(&page_heap));
+    assert_int_equal(page_heap.recent.count, 0);
+    assert_int_equal(page_heap.dirty.pages, BLOCK_PAGES);
+    assert_page_heap_sound();
+    give(second);
+    assert_page_heap_empty();
+}
+
+TEST(a_segment_whose_last_block_waits_goes_when_it_is_joined)
+{
+    options.dirty = GIB;
+    page_heap.large_most = 4 * MIB;
+    char *first = take(BLOCK);
+    struct segment *segment = span_around(&page_heap, (uintptr_t)first)->segment;
+    char *rest = take((segment->pages - BLOCK_PAGES) << PAGE_SHIFT);
+    char *second = take(MIB);
+    give(rest);
+    give(first);
+    give(second);
+    assert_int_equal(page_heap.empty_segments, 0);
+    assert_int_equal(page_heap.cache.count, 0);
+    page_heap_join_recent(&page_heap);
+    assert_page_heap_sound();
+    assert_int_equal(page_heap.empty_segments, 1);
+    assert_int_equal(page_heap.cache.count, 1);
+    assert_page_heap_empty();
+}
+
+TEST(a_heap_that_is_cleared_has_none)
+{
+    give(take(BLOCK));
+    char *left = take(2 * BLOCK);
+    give(take(BLOCK));
+    assert_int_equal(page_heap.recent.count, 1);
+    page_heap_clear(&page_heap, true);
+    assert_int_equal(page_heap.recent.count, 0);
+    assert_page_heap_sound();
+    char *again = take(BLOCK);
+    give(again);
+    (void)left;
+    assert_page_heap_empty();
+}
+
+/* ---- The check ---- */
+
+TEST(damage_is_found)
+{
+    options.dirty = GIB;
+    char *first = take(BLOCK), *wall = take(PAGE_BYTES);
+    give(first);
+    struct span *span = page_heap.recent.spans[0];
+#define PLANT(field, damage, expected) \
+    ASSERT_FOUND(field, damage, page_heap_check(&page_heap), expected)
+    PLANT(page_heap.recent.pages, BLOCK_PAGES + 1, "the pages of recent blocks are wrong");
+    PLANT(page_heap.recent.count, 0, "the pages of recent blocks are wrong");
+    PLANT(page_heap.recent.count, RECENT_MOST + 1, "more recent blocks than there may be");
+    PLANT(page_heap.recent.spans[0], span->right, "a recent block is in use");
+    PLANT(span->kind, SPAN_LARGE, "the page counts of the runs are wrong");
+    large_table_remove(&page_heap.large, span);
+    const char *found = page_heap_check(&page_heap);
+    large_table_add(&page_heap.large, span);
+    assert_said(found, "a large block is not in the table", "a recent block out of the table");
+    give(wall);
+    assert_page_heap_empty();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(a_freed_block_serves_the_next_request_of_its_length, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(the_newest_comes_first_and_others_wait, page_heap_begin, page_heap_end),
+        ROW_WITH(an_aligned_request_takes_only_what_is_aligned, page_heap_begin, page_heap_end),
+        ROW_WITH(what_is_no_block_does_not_wait, page_heap_begin, page_heap_end),
+        ROW_WITH(another_length_is_made_of_those_that_wait, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_grows_into_one_that_waits, page_heap_begin, page_heap_end),
+        ROW_WITH(no_more_than_a_few_wait, page_heap_begin, page_heap_end),
+        ROW_WITH(what_waits_is_part_of_what_may_be_kept, page_heap_begin, page_heap_end),
+        ROW_WITH(without_a_delay_nothing_waits, page_heap_begin, page_heap_end),
+        ROW_WITH(a_tick_joins_what_waits, page_heap_begin, page_heap_end),
+        ROW_WITH(a_segment_whose_last_block_waits_goes_when_it_is_joined, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(a_heap_that_is_cleared_has_none, page_heap_begin, page_heap_end),
+        ROW_WITH(damage_is_found, page_heap_begin, page_heap_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
