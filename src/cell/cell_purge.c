@@ -10,7 +10,8 @@
  * So of a program that frees some 30 MiB at each turn the first turn's pages go, and no others.
  *
  * Cost: a walk over the lists of large cells at every tick in which more is kept than should be;
- * one system call for each cell purged, the largest first, until only what was learned is kept.
+ * one system call for up to OS_RANGES_MOST cells purged where the kernel can, the largest first,
+ * until only what was learned is kept.
  */
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
@@ -38,42 +39,76 @@ enum purge_scope {
     ALL
 };
 
-/* Returns the pages that went. */
-static size_t purge_if_idle(struct cells *cells, struct cell *cell, enum purge_scope how)
+/* Cells of which the whole pages go next, together. */
+struct purge_batch {
+    struct cells *cells;
+    size_t count;
+    size_t pages; /* in them that are still there */
+    size_t purged;
+    struct cell *purging[OS_RANGES_MOST];
+    struct iovec ranges[OS_RANGES_MOST];
+};
+
+static void batch_purge(struct purge_batch *batch)
 {
+    if (batch->count == 0)
+        return;
+    uint64_t done =
+        provider_purge_ranges(batch->cells->page_heap->provider, batch->ranges, batch->count);
+    for (size_t i = 0; i < batch->count; i++)
+        if (done >> i & 1) {
+            size_t pages = batch->ranges[i].iov_len >> PAGE_SHIFT;
+            batch->purged += pages - cell_gone(batch->purging[i]);
+            cell_set_gone(batch->cells, batch->purging[i], pages);
+        }
+    batch->count = 0;
+    batch->pages = 0;
+}
+
+static void batch_add(struct purge_batch *batch, struct cell *cell, enum purge_scope how)
+{
+    struct cells *cells = batch->cells;
     uintptr_t start;
     size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
     if (pages <= gone || !(how == ALL || cells->looks - cell_past(cell)->since >= IDLE_LOOKS))
-        return 0;
+        return;
     const struct span *span = span_of((uintptr_t)cell);
     if (span_has_huge_pages(span)) {
         if (how == IDLE_APART)
-            return 0;
+            return;
         span_split_huge(cells->page_heap, span);
     }
-    const struct provider *provider = cells->page_heap->provider;
-    if (!provider->purge(provider, (void *)start, pages << PAGE_SHIFT))
-        return 0;
-    cell_set_gone(cells, cell, pages);
-    return pages - gone;
+    batch->purging[batch->count] = cell;
+    batch->ranges[batch->count++] = (struct iovec){(void *)start, pages << PAGE_SHIFT};
+    batch->pages += pages - gone;
+    if (batch->count == OS_RANGES_MOST)
+        batch_purge(batch);
 }
 
 /* Purges, the largest cells first, until `keep` pages are kept. Returns the pages that went. The
  * lock must be held. */
 static size_t purge_idle(struct cells *cells, enum purge_scope how, size_t keep)
 {
-    size_t purged = 0;
+    struct purge_batch batch;
+    batch.cells = cells;
+    batch.count = batch.pages = batch.purged = 0;
     if (cells->top != NULL && cells->top->units >= CELL_AGED_UNITS)
-        purged = purge_if_idle(cells, cells->top, how);
-    for (size_t list = bitmap_previous(cells->bitmap, CELL_LISTS - 1);
-         list != SIZE_MAX && list >= CELL_AGED_UNITS;
-         list = bitmap_previous(cells->bitmap, list - 1))
-        for (struct free_links *links = cells->free[list]; links != NULL; links = links->next) {
-            if (cells_kept_pages(cells) <= keep)
-                return purged;
-            purged += purge_if_idle(cells, cell_of_links(links), how);
+        batch_add(&batch, cells->top, how);
+    batch_purge(&batch); /* its pages do not count as kept */
+    size_t list = bitmap_previous(cells->bitmap, CELL_LISTS - 1);
+    struct free_links *links = NULL;
+    while (cells_kept_pages(cells) > keep + batch.pages) {
+        if (links == NULL) {
+            if (list == SIZE_MAX || list < CELL_AGED_UNITS)
+                break;
+            links = cells->free[list];
+            list = bitmap_previous(cells->bitmap, list - 1);
         }
-    return purged;
+        batch_add(&batch, cell_of_links(links), how);
+        links = links->next;
+    }
+    batch_purge(&batch);
+    return batch.purged;
 }
 
 size_t cells_purge(struct cells *cells, bool all)

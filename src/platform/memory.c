@@ -6,14 +6,21 @@
 #include <errno.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 
 #include "platform/syscall.h"
 
 struct os_calls os_calls;
 
-/* Whether a release like "6.12.3-amd64" is this version or a later one. */
-static bool kernel_at_least(const char *release, unsigned major, unsigned minor)
+/* Versions as numbers that compare as they do; above 0. */
+static uint32_t version_of(unsigned major, unsigned minor)
+{
+    return (major << 16 | minor) + 1;
+}
+
+/* That of a release like "6.12.3-amd64". */
+static uint32_t kernel_version(const char *release)
 {
     unsigned number[2] = {0, 0};
     for (size_t i = 0; i < 2; i++) {
@@ -21,7 +28,7 @@ static bool kernel_at_least(const char *release, unsigned major, unsigned minor)
             number[i] = number[i] * 10 + (unsigned)(*release - '0');
         release += *release == '.';
     }
-    return number[0] > major || (number[0] == major && number[1] >= minor);
+    return version_of(number[0], number[1]);
 }
 
 static bool is_error(long result)
@@ -43,20 +50,20 @@ size_t os_page_size(void)
     return bytes;
 }
 
-/* Whether the kernel is 6.7 or newer. */
-static bool stacks_have_small_pages(void)
+/* Whether the kernel is this version or newer. */
+static bool kernel_is_at_least(unsigned major, unsigned minor)
 {
-    static uint8_t
-        cached; /* 0: not known yet; written with the same value by whoever comes first */
-    uint8_t known = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    /* 0: not known yet; written with the same value by whoever comes first */
+    static uint32_t cached;
+    uint32_t known = __atomic_load_n(&cached, __ATOMIC_RELAXED);
     if (known == 0) {
         struct utsname name;
-        known = 1;
-        if (syscall1(SYS_uname, (long)&name) == 0 && kernel_at_least(name.release, 6, 7))
-            known = 2;
+        known = version_of(0, 0);
+        if (syscall1(SYS_uname, (long)&name) == 0)
+            known = kernel_version(name.release);
         __atomic_store_n(&cached, known, __ATOMIC_RELAXED);
     }
-    return known == 2;
+    return known >= version_of(major, minor);
 }
 
 /* The thread sanitizer keeps who last wrote to an address, and learns that memory there is new from
@@ -94,7 +101,7 @@ void *os_map(size_t bytes, unsigned pages)
         return NULL;
     show_sanitizer((char *)result, bytes, flags);
     /* The first mapping asks, however short: later a sandbox may forbid it. */
-    if (pages & OS_PAGES_SMALL && !stacks_have_small_pages() && bytes >= OS_HUGE_PAGE)
+    if (pages & OS_PAGES_SMALL && !kernel_is_at_least(6, 7) && bytes >= OS_HUGE_PAGE)
         os_advise_huge_pages((void *)result, bytes, false);
     return (void *)result;
 }
@@ -168,6 +175,43 @@ bool os_purge(void *start, size_t bytes)
 {
     OS_COUNT(madvise, bytes);
     return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
+}
+
+/* From the kernel's interface: pidfd_open(2). */
+enum { THIS_PROCESS = -10001 };
+
+/* Several ranges are flushed from the processor's tables at once, which is most of what a call for
+ * a short one costs. Linux 6.15 and later; not tried before, as a sandbox may kill for a call that
+ * it does not know. */
+static bool purge_at_once(const struct iovec *ranges, size_t count, size_t bytes)
+{
+#if defined(SYS_process_madvise)
+    OS_COUNT(madvise, bytes);
+    long result =
+        syscall6(SYS_process_madvise, THIS_PROCESS, (long)ranges, (long)count, MADV_DONTNEED, 0, 0);
+    return result == (long)bytes;
+#else
+    (void)ranges, (void)count, (void)bytes;
+    return false;
+#endif
+}
+
+uint64_t os_purge_ranges(const struct iovec *ranges, size_t count)
+{
+    static bool refused; /* relaxed, below: whoever is late asks once more */
+    uint64_t all = ~(uint64_t)0 >> (OS_RANGES_MOST - count), done = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += ranges[i].iov_len;
+    bool asked =
+        count > 1 && kernel_is_at_least(6, 15) && !__atomic_load_n(&refused, __ATOMIC_RELAXED);
+    if (asked && purge_at_once(ranges, count, bytes))
+        return all;
+    for (size_t i = 0; i < count; i++)
+        done |= (uint64_t)os_purge(ranges[i].iov_base, ranges[i].iov_len) << i;
+    if (asked && done == all) /* none of the ranges was the reason */
+        __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
+    return done;
 }
 
 size_t os_resident_bytes(const void *start, size_t bytes)

@@ -59,6 +59,15 @@ bool os_unmap(void *start, size_t bytes);
  * the contents are as before. */
 bool os_purge(void *start, size_t bytes);
 
+/* Layout: a bit for each range. */
+enum { OS_RANGES_MOST = 64 };
+
+struct iovec;
+
+/* The same for up to OS_RANGES_MOST ranges, by one system call where the kernel has one. Returns a
+ * bit for each that was purged. */
+uint64_t os_purge_ranges(const struct iovec *ranges, size_t count);
+
 /* How many bytes of a range occupy memory; `bytes` if the system does not say. */
 size_t os_resident_bytes(const void *start, size_t bytes);
 

@@ -9,7 +9,9 @@
 #ifndef SNUG_PROVIDER_PROVIDER_H
 #define SNUG_PROVIDER_PROVIDER_H
 
-#include "base/common.h"
+#include <sys/uio.h>
+
+#include "platform/memory.h"
 
 struct provider {
     /* `bytes` of zero memory at a multiple of `alignment`, or NULL. */
@@ -22,6 +24,10 @@ struct provider {
     bool (*give)(const struct provider *provider, void *start, size_t bytes);
     /* Drops the contents of free pages, which are zero afterwards. False: they are as before. */
     bool (*purge)(const struct provider *provider, void *start, size_t bytes);
+    /* The same for up to OS_RANGES_MOST ranges: a bit for each that was dropped. NULL: one by one.
+     */
+    uint64_t (*purge_ranges)(const struct provider *provider, const struct iovec *ranges,
+                             size_t count);
     /* Resizes a whole taken range, keeping its contents; growth is zero. NULL: it cannot. */
     void *(*resize)(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move);
@@ -46,6 +52,17 @@ static inline void *provider_take_block(const struct provider *provider, size_t 
 {
     return provider->take_block != NULL ? provider->take_block(provider, bytes, alignment)
                                         : provider->take(provider, bytes, alignment);
+}
+
+static inline uint64_t provider_purge_ranges(const struct provider *provider,
+                                             const struct iovec *ranges, size_t count)
+{
+    if (provider->purge_ranges != NULL)
+        return provider->purge_ranges(provider, ranges, count);
+    uint64_t done = 0;
+    for (size_t i = 0; i < count; i++)
+        done |= (uint64_t)provider->purge(provider, ranges[i].iov_base, ranges[i].iov_len) << i;
+    return done;
 }
 
 /* Whether a provider that has refused `bytes` might have them once `returned` bytes more have gone

@@ -66,6 +66,19 @@ static bool purge(const struct provider *provider, void *start, size_t bytes)
     return true;
 }
 
+static uint64_t purge_ranges(const struct provider *provider, const struct iovec *ranges,
+                             size_t count)
+{
+    (void)provider;
+    uint64_t done = os_purge_ranges(ranges, count);
+    if (done != 0)
+        COUNT(purge_calls, 1);
+    for (size_t i = 0; i < count; i++)
+        if (done >> i & 1)
+            COUNT(purge_bytes, ranges[i].iov_len);
+    return done;
+}
+
 static void *resize(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move)
 {
@@ -130,6 +143,7 @@ const struct provider provider_os = {.take = take,
                                      .take_block = take_block,
                                      .give = give,
                                      .purge = purge,
+                                     .purge_ranges = purge_ranges,
                                      .resize = resize,
                                      .prepare = prepare,
                                      .populate = populate,

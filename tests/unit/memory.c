@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "platform/memory.h"
@@ -126,6 +127,31 @@ TEST(a_refused_purge_changes_nothing)
     assert_int_equal(errno, 77);
 }
 
+TEST(ranges_are_purged_together)
+{
+    size_t page = os_page_size();
+    char *start = os_map(9 * page, OS_PAGES_SMALL);
+    memset(start, 1, 9 * page);
+    struct iovec ranges[3] = {
+        {start, page}, {start + 2 * page, 3 * page}, {start + 7 * page, page}};
+    uint64_t calls = os_calls.madvise_calls;
+    errno = 77;
+    assert_int_equal(os_purge_ranges(ranges, 3), 7);
+    assert_true(os_calls.madvise_calls - calls <= 4);
+    for (size_t i = 0; i < 9; i++)
+        assert_true(all_bytes_are(start + i * page, page, i == 1 || i == 5 || i == 6 || i == 8));
+    /* One that is not mapped does not keep the others. */
+    memset(start, 1, 9 * page);
+    assert_true(os_unmap(start + 2 * page, 3 * page));
+    assert_int_equal(os_purge_ranges(ranges, 3), 5);
+    assert_true(all_bytes_are(start, page, 0));
+    assert_true(all_bytes_are(start + 7 * page, page, 0));
+    assert_true(all_bytes_are(start + 8 * page, page, 1));
+    assert_int_equal(errno, 77);
+    assert_true(os_unmap(start, 2 * page));
+    assert_true(os_unmap(start + 5 * page, 4 * page));
+}
+
 TEST(remapping_shrinks_in_place)
 {
     size_t page = os_page_size();
@@ -217,17 +243,12 @@ TEST(addresses_of_ended_stacks_are_new_memory)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW(the_page_size_is_the_systems),
-        ROW(fresh_memory_is_zero_and_writable),
-        ROW(unmapped_memory_is_gone),
-        ROW(aligned_memory_leaves_no_slack),
-        ROW(what_the_system_refuses_is_told),
-        ROW(purged_memory_is_zero),
-        ROW(a_refused_purge_changes_nothing),
-        ROW(remapping_shrinks_in_place),
-        ROW(remapping_moves_only_if_it_may),
-        ROW(a_refused_remap_changes_nothing),
-        ROW(addresses_of_ended_stacks_are_new_memory),
+        ROW(the_page_size_is_the_systems),    ROW(fresh_memory_is_zero_and_writable),
+        ROW(unmapped_memory_is_gone),         ROW(aligned_memory_leaves_no_slack),
+        ROW(what_the_system_refuses_is_told), ROW(purged_memory_is_zero),
+        ROW(a_refused_purge_changes_nothing), ROW(ranges_are_purged_together),
+        ROW(remapping_shrinks_in_place),      ROW(remapping_moves_only_if_it_may),
+        ROW(a_refused_remap_changes_nothing), ROW(addresses_of_ended_stacks_are_new_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
