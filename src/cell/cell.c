@@ -204,12 +204,6 @@ static inline struct cell *free_before(const struct cells *cells, const struct s
 
 /* ---- Spans ---- */
 
-/* Atomic because cells_used_bytes reads without the lock; relaxed: what it sees is a hint. */
-static void cells_count_span(struct cells *cells, size_t change)
-{
-    __atomic_store_n(&cells->span_count, cells->span_count + change, __ATOMIC_RELAXED);
-}
-
 /* Whether what is in use has a header in every page or more, on the average: then a new span will
  * be touched throughout, however little the program writes. */
 static bool cells_are_packed(const struct cells *cells)
@@ -253,15 +247,6 @@ static bool span_new(struct cells *cells)
     cells_tell(cells);
     COUNT(cell_spans_made, 1);
     return true;
-}
-
-static void span_release(struct cells *cells, struct span *span)
-{
-    cells_count_span(cells, (size_t)-1);
-    cells_count_free(cells, 0, CELL_UNITS - 1);
-    page_map_fill_classes(span->start, span->pages, 0);
-    span_free(cells->page_heap, span, 0);
-    COUNT(cell_spans_released, 1);
 }
 
 /* ---- Taking ---- */
@@ -399,14 +384,16 @@ static inline struct misuse free_locked(struct cells *cells, struct span *span, 
     }
     GAUGE_ADD(cells->given, 1);
     cells_count_free(cells, given, 0);
-    if (UNLIKELY(units == CELL_UNITS - 1))
+    bool last = joins_top && cells->span_count == 1; /* it stays: the next block needs a span */
+    bool goes = UNLIKELY(units == CELL_UNITS - 1) && !last;
+    if (goes)
         span_release(cells, span);
     else if (joins_top)
         cell_make_top(cells, whole, units, former);
     else
         cell_make_free(cells, whole, units, former);
     if (UNLIKELY(gone != 0)) {
-        if (units != CELL_UNITS - 1)
+        if (!goes)
             cell_set_gone(cells, whole, gone);
         else /* its pages would have gone with it, or been used again by the next span */
             retention_missed(&cells->retention, gone, cells->page_heap->now());

@@ -12,6 +12,9 @@
  * would be in its list, being the largest; outside of the lists it does not have to change list at
  * each turn, and the table of lists is touched only where sizes are really freed.
  *
+ * A span in which no cell is in use goes back, but for the last, which is the top then: the next
+ * block would need one at once. It goes when it stays idle (cell_purge.c).
+ *
  * A remainder too small to serve any request is not split off: it would be joined again when its
  * neighbour is freed, and until then it is of no use to anybody.
  *

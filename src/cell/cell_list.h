@@ -139,6 +139,15 @@ void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, siz
 /* Looks at what is kept, and gives back what is not worth keeping. */
 void cells_look(struct cells *cells);
 
+/* Looks: a cell that was free at so many is not part of the working set. */
+enum { IDLE_LOOKS = 2 };
+
+/* Whether a free cell of CELL_AGED_UNITS or more was not used for as long. */
+static inline bool cell_is_idle(const struct cells *cells, struct cell *cell)
+{
+    return cells->looks - cell_past(cell)->since >= IDLE_LOOKS;
+}
+
 /* Says to the page heap what is free in these cells' spans, and what of it is kept. */
 void cells_tell(struct cells *cells);
 

@@ -18,9 +18,6 @@
 #include "options/options.h"
 #include "platform/memory.h"
 
-/* Looks: a cell that was free at so many is not part of the working set. */
-enum { IDLE_LOOKS = 2 };
-
 /* ---- One cell ---- */
 
 void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages)
@@ -70,7 +67,7 @@ static void batch_add(struct purge_batch *batch, struct cell *cell, enum purge_s
     struct cells *cells = batch->cells;
     uintptr_t start;
     size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
-    if (pages <= gone || !(how == ALL || cells->looks - cell_past(cell)->since >= IDLE_LOOKS))
+    if (pages <= gone || !(how == ALL || cell_is_idle(cells, cell)))
         return;
     const struct span *span = span_of((uintptr_t)cell);
     if (span_has_huge_pages(span)) {
@@ -111,9 +108,22 @@ static size_t purge_idle(struct cells *cells, enum purge_scope how, size_t keep)
     return batch.purged;
 }
 
+/* Gives the span of the top back to the page heap if no cell is in use in it, and none was for some
+ * looks if it must be `idle`. The lock must be held. */
+static void release_top(struct cells *cells, bool idle)
+{
+    struct cell *top = cells->top;
+    if (top == NULL || top->units != CELL_UNITS - 1 || (idle && !cell_is_idle(cells, top)))
+        return;
+    cells->top = NULL;
+    span_release(cells, span_of((uintptr_t)top));
+    cells_tell(cells);
+}
+
 size_t cells_purge(struct cells *cells, bool all)
 {
     lock_acquire(&cells->lock);
+    release_top(cells, !all);
     size_t purged = purge_idle(cells, all ? ALL : IDLE, 0);
     lock_release(&cells->lock);
     return purged << PAGE_SHIFT;
@@ -194,5 +204,6 @@ void cells_tick(struct cells *cells)
     retention_tick(&cells->retention, cells_kept_pages(cells), base_pages(cells), used_pages(cells),
                    cells->page_heap->now());
     cells_look(cells);
+    release_top(cells, true);
     lock_release(&cells->lock);
 }

@@ -5,6 +5,7 @@
 #define SNUG_CELL_CELL_SPAN_H
 
 #include "cell/cell.h"
+#include "stats/stats.h"
 
 /* The span that a page of class PAGE_MAP_CELL belongs to; NULL for wild pointers. */
 static inline struct span *span_of(uintptr_t address)
@@ -48,6 +49,24 @@ static inline bool cell_is_free(const struct cell *cell)
 static inline uint64_t *trailer_before(const struct cell *cell)
 {
     return (uint64_t *)cell - 1;
+}
+
+/* ---- Their number; the lock must be held ---- */
+
+/* Atomic because cells_used_bytes reads without the lock; relaxed: what it sees is a hint. */
+static inline void cells_count_span(struct cells *cells, size_t change)
+{
+    __atomic_store_n(&cells->span_count, cells->span_count + change, __ATOMIC_RELAXED);
+}
+
+/* Gives a span back in which all is free, and in no list. */
+static inline void span_release(struct cells *cells, struct span *span)
+{
+    cells_count_span(cells, (size_t)-1);
+    cells_count_free(cells, 0, CELL_UNITS - 1);
+    page_map_fill_classes(span->start, span->pages, 0);
+    span_free(cells->page_heap, span, 0);
+    COUNT(cell_spans_released, 1);
 }
 
 #endif

@@ -34,6 +34,7 @@ TEST(a_block_is_cut_from_a_new_span)
     uint64_t released = COUNTED(cell_spans_released);
     uintptr_t start = block - 16;
     cell_put(block);
+    cells_purge(&cells, true); /* or it stays; see below */
     assert_int_equal(cells.span_count, 0);
     assert_int_equal(page_map_class(start), 0);
     assert_int_equal(page_map_class(start + CELL_SPAN_BYTES - 1), 0);
@@ -293,6 +294,30 @@ TEST(the_last_block_of_a_span_is_resized)
     assert_cells_empty();
 }
 
+TEST(the_last_span_stays_for_the_next_block)
+{
+    uintptr_t block = cell_get(CELL_MOST);
+    uint64_t made = COUNTED(cell_spans_made);
+    for (size_t i = 0; i < 100; i++) {
+        cell_put(block);
+        assert_int_equal(cells.span_count, 1);
+        assert_int_equal(cells.free_units, SPAN_UNITS);
+        assert_ptr_equal(cell_get(CELL_MOST), block);
+    }
+    assert_int_equal(COUNTED(cell_spans_made), made);
+    /* Of two, one goes. */
+    uintptr_t more[CELL_SPAN_BYTES / CELL_MOST];
+    for (size_t i = 0; i < CELL_SPAN_BYTES / CELL_MOST; i++)
+        more[i] = cell_get(CELL_MOST);
+    assert_int_equal(cells.span_count, 2);
+    for (size_t i = 0; i < CELL_SPAN_BYTES / CELL_MOST; i++)
+        cell_put(more[i]);
+    cell_put(block);
+    assert_cells_sound();
+    assert_true(cells.span_count <= 1);
+    assert_cells_empty();
+}
+
 /* ---- All together ---- */
 
 TEST(batches_go_back_to_the_cells_they_came_from)
@@ -311,6 +336,8 @@ TEST(batches_go_back_to_the_cells_they_came_from)
     assert_null(cells_check(&other));
     assert_int_equal(other.span_count, 1);
     cells_free(batch, 40);
+    assert_int_equal(other.free_units, SPAN_UNITS);
+    cells_purge(&other, true);
     assert_int_equal(other.span_count, 0);
     assert_null(cells_check(&other));
     assert_cells_empty();
@@ -380,6 +407,7 @@ int main(void)
         ROW_WITH(a_block_grows_to_what_is_wished_if_there_is_room, cells_begin, page_heap_end),
         ROW_WITH(a_block_shrinks_if_that_frees_something_useful, cells_begin, page_heap_end),
         ROW_WITH(the_last_block_of_a_span_is_resized, cells_begin, page_heap_end),
+        ROW_WITH(the_last_span_stays_for_the_next_block, cells_begin, page_heap_end),
         ROW_WITH(batches_go_back_to_the_cells_they_came_from, cells_begin, page_heap_end),
         ROW_WITH(random_use_keeps_all_invariants, cells_begin, page_heap_end),
     };

@@ -48,6 +48,8 @@ TEST(each_address_in_a_span_has_its_answer)
     assert_misuse(first - 16 + CELL_SPAN_BYTES - 1, MISUSE_UNKNOWN, 0, 0);
     cell_put(first);
     cell_put(third);
+    assert_misuse(first, MISUSE_DOUBLE_FREE, 100 * CELL_UNIT - CELL_HEADER, 0); /* it is empty */
+    cells_purge(&cells, true);
     assert_misuse(first, MISUSE_UNKNOWN, 0, 0); /* the span is gone */
     assert_cells_empty();
 }

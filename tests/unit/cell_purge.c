@@ -74,6 +74,20 @@ TEST(a_purge_of_all_takes_the_pages_inside)
     assert_cells_empty();
 }
 
+TEST(an_empty_span_goes_when_it_is_idle)
+{
+    cell_put(cell_get_units(100));
+    assert_int_equal(cells.span_count, 1);
+    pass_tick();
+    assert_int_equal(cells.span_count, 1);
+    cell_put(cell_get_units(100)); /* it is used after all */
+    pass_tick();
+    assert_int_equal(cells.span_count, 1);
+    pass_tick();
+    assert_int_equal(cells.span_count, 0);
+    assert_cells_empty();
+}
+
 static unsigned calls_together, most_together;
 static uint64_t refused_together;
 
@@ -421,6 +435,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(a_purge_of_all_takes_the_pages_inside, cells_begin, page_heap_end),
+        ROW_WITH(an_empty_span_goes_when_it_is_idle, cells_begin, page_heap_end),
         ROW_WITH(many_cells_go_in_few_calls, cells_begin, page_heap_end),
         ROW_WITH(what_is_refused_of_many_is_still_there, cells_begin, page_heap_end),
         ROW_WITH(purged_pages_are_zero_and_the_rest_stays, cells_begin, page_heap_end),

@@ -28,6 +28,9 @@ void assert_cells_sound(void)
 void assert_cells_empty(void)
 {
     assert_cells_sound();
+    assert_true(cells.span_count <= 1); /* the last one stays until it is asked for */
+    assert_int_equal(cells.free_units, cells.span_count * (CELL_UNITS - 1));
+    cells_purge(&cells, true);
     assert_int_equal(cells.span_count, 0);
     assert_int_equal(cells.free_units, 0);
     assert_page_heap_empty();
