@@ -101,7 +101,7 @@ void snug_heap_free(snug_heap *heap, void *block)
 {
     uintptr_t address = (uintptr_t)block;
     if (UNLIKELY(!heap_push(heap_in(heap), address)))
-        free_slow(block, page_map_class(address), heap_in(heap));
+        free_of(block, page_map_class(address), heap_in(heap));
 }
 
 void *snug_heap_realloc(snug_heap *heap, void *block, size_t size)

@@ -15,7 +15,7 @@ static NOINLINE void free_far(void *block)
     uintptr_t address = (uintptr_t)block;
     size_t class = page_map_far_class(address);
     if (!cache_push_of(thread_self.cache, address, class))
-        free_slow(block, class, NULL);
+        free_slow(block, class);
 }
 
 /* ---- malloc and free ---- */
@@ -34,7 +34,7 @@ HOT void snug_free(void *block)
     }
     size_t class = page_map_home_class(address);
     if (UNLIKELY(!cache_push_of(thread_self.cache, address, class)))
-        free_slow(block, class, NULL);
+        free_slow(block, class);
 }
 
 void snug_free_sized(void *block, size_t size)
@@ -82,7 +82,7 @@ static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
     if (UNLIKELY(moved == NULL))
         return realloc_slow(block, size);
     if (UNLIKELY(!cache_push_of(cache, address, class)))
-        free_slow(block, class, NULL);
+        free_slow(block, class);
     return moved;
 }
 

@@ -23,8 +23,12 @@ static ALWAYS_INLINE void *malloc_of(struct heap *heap, struct cache *cache, siz
 }
 
 /* Frees what a magazine did not take: cells, other heaps' blocks, and what is not of the class of
- * its page or finds no room. The block must be of heap `only`, unless that is NULL. */
-NOINLINE void free_slow(void *block, size_t class, struct heap *only);
+ * its page or finds no room. */
+NOINLINE void free_slow(void *block, size_t class);
+
+/* The same of a block that must be of heap `only`, unless that is NULL, and not by the quick lists
+ * of malloc's heap. */
+NOINLINE void free_of(void *block, size_t class, struct heap *only);
 
 static inline void *or_no_memory(void *block)
 {

@@ -77,12 +77,9 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
         if (block < start)
             return misuse; /* a header */
         if (block < (uintptr_t)next_cell(cell)) {
-            /* It begins here: its own header would have been found right, unless it waits and its
-             * link, which the check value covers, was written to. */
-            bool waits = cell->state == CELL_CACHED && cell->prev_free <= 1;
-            if (block == start && !waits)
-                return damaged(cell);
-            misuse.kind = is_free || block == start ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
+            if (block == start)
+                return damaged(cell); /* otherwise its own header would have been found right */
+            misuse.kind = is_free ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
             misuse.bytes = is_free ? 0 : cell_bytes(start);
             misuse.start = start;
             return misuse;
@@ -148,10 +145,10 @@ static inline void cell_make_free(struct cells *cells, struct cell *cell, size_t
                                   size_t former)
 {
     cell_clear(cells, cell, units, former);
-    struct cell *next = next_cell(cell);
+    struct cell *next = cell_behind(cell, units);
     *trailer_before(next) = units;
     next->prev_free = 1;
-    cell_list_add(cells, cell);
+    cell_list_add(cells, cell, units);
     if (units >= CELL_AGED_UNITS)
         cells->aged_units += units;
 }
@@ -270,7 +267,7 @@ static inline struct cell *cell_cut(struct cells *cells, struct cell *cell, size
         back = 0;
     }
     cell_set(cell, units, CELL_LIVE);
-    struct cell *next = next_cell(cell);
+    struct cell *next = cell_behind(cell, units);
     if (was_top) {
         if (back != 0)
             cell_make_top(cells, next, back, 0);

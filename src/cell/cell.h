@@ -173,29 +173,37 @@ static inline size_t cell_units(size_t bytes)
     return (bytes + CELL_HEADER + CELL_UNIT - 1) / CELL_UNIT;
 }
 
-/* The word at the beginning of a block: of a cell that waits in a cache, its link to the next. */
+/* The first two words of a block, which belong to the cache that a cell waits in. */
 static inline uint64_t *cell_link(const struct cell *cell)
 {
     return (uint64_t *)((uintptr_t)cell + CELL_HEADER);
 }
 
+/* Layout: the address of a block and, in the upper 16 bits, where addresses have none, its units.
+ */
+enum { CELL_WORD_SHIFT = 48 };
+
+static inline uint64_t cell_word(const struct cell *cell, size_t units)
+{
+    return (uint64_t)units << CELL_WORD_SHIFT | ((uintptr_t)cell + CELL_HEADER);
+}
+
 /* What a check value is made of, besides the state. */
 static inline uint64_t cell_mix(const struct cell *cell, size_t units)
 {
-    return ((uintptr_t)cell ^ page_map.key) + units * CELL_UNIT;
+    return cell_word(cell, units) ^ page_map.key;
 }
 
 static inline uint32_t cell_hash(uint64_t mix, enum cell_state state)
 {
-    return (uint32_t)((mix * 0x9e3779b97f4a7c15u) >> 32) ^ state;
+    return (uint32_t)((mix * 0x9e3779b97f4a7c15u) >> 32) ^ state ^ CELL_LIVE;
 }
 
-/* The check value that a cell should have. That of a waiting cell covers its link as well, so that
- * one comparison tells whether either was overwritten. */
+/* The check value that a cell should have. That of a waiting cell is that of a live one: so neither
+ * malloc nor free has one to make. */
 static inline uint32_t cell_check_value(const struct cell *cell, size_t units, uint8_t state)
 {
-    uint64_t mix = cell_mix(cell, units);
-    return cell_hash(state == CELL_CACHED ? mix + *cell_link(cell) : mix, state);
+    return cell_hash(cell_mix(cell, units), state == CELL_CACHED ? CELL_LIVE : state);
 }
 
 static inline bool cell_is_sound(const struct cell *cell)
@@ -203,32 +211,25 @@ static inline bool cell_is_sound(const struct cell *cell)
     return cell->check == cell_check_value(cell, cell->units, cell->state);
 }
 
-/* By the owner of a cell, whose size and link are those that stay. Neighbours' threads read the
- * state under the lock, to see whether it is CELL_FREE, which only comes and goes under the lock.
- */
-static inline void cell_mark(struct cell *cell, enum cell_state state, uint32_t check)
+/* Makes a live cell one that waits, or the other way round, by its owner, without a lock. relaxed:
+ * neighbours' threads read the state under the lock, to see whether it is CELL_FREE, which only
+ * comes and goes under the lock. */
+static inline void cell_mark(struct cell *cell, enum cell_state state)
 {
-    /* release: so that cells_check never sees a live cell with the check value of a waiting one but
-     * for a moment */
-    if (state == CELL_LIVE) {
-        __atomic_store_n(&cell->check, check, __ATOMIC_RELAXED);
-        __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELEASE);
-    } else {
-        __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
-        __atomic_store_n(&cell->check, check, __ATOMIC_RELEASE);
-    }
-}
-
-static inline void cell_set_state(uintptr_t block, enum cell_state state)
-{
-    struct cell *cell = cell_of(block);
-    cell_mark(cell, state, cell_check_value(cell, cell->units, (uint8_t)state));
+    __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
 }
 
 static inline void cell_set(struct cell *cell, size_t units, enum cell_state state)
 {
     cell->units = (uint16_t)units;
-    cell_set_state((uintptr_t)cell + CELL_HEADER, state);
+    cell_mark(cell, state);
+    /* relaxed: as the state */
+    __atomic_store_n(&cell->check, cell_check_value(cell, units, (uint8_t)state), __ATOMIC_RELAXED);
+}
+
+static inline void cell_set_state(uintptr_t block, enum cell_state state)
+{
+    cell_set(cell_of(block), cell_of(block)->units, state);
 }
 
 #endif

@@ -13,28 +13,14 @@
 #include "cell/cell_span.h"
 #include "platform/check.h"
 
-/* Of a cell that is not free, whose owner may change its state at this moment. What waits in a
- * cache its thread looks at: here the link, which the check value covers, may be the program's. */
-static bool used_is_sound(const struct cell *cell)
-{
-    uint32_t live = cell_hash(cell_mix(cell, cell->units), CELL_LIVE), last;
-    /* acquire: pairs with cell_mark. Who sees the state of a live cell then sees its check value,
-     * or a later one, and looks again. */
-    uint32_t check = __atomic_load_n(&cell->check, __ATOMIC_ACQUIRE);
-    do {
-        uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_ACQUIRE);
-        if (state == CELL_CACHED || (state == CELL_LIVE && check == live))
-            return true;
-        last = check;
-        check = __atomic_load_n(&cell->check, __ATOMIC_ACQUIRE);
-    } while (check != last);
-    return false;
-}
-
 static const char *cell_check(const struct span *span, const struct cell *cell, bool before_free)
 {
+    /* relaxed, both: the owner of a cell that is not free may make it wait at this moment, or live
+     * again, which its check value is the same for */
     uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
-    if (state == CELL_FREE ? !cell_is_sound(cell) : !used_is_sound(cell))
+    uint32_t check = __atomic_load_n(&cell->check, __ATOMIC_RELAXED);
+    bool known = state == CELL_FREE || state == CELL_LIVE || state == CELL_CACHED;
+    if (!known || check != cell_check_value(cell, cell->units, state))
         return "a cell's header is damaged";
     if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end_cell(span))
         return "cells do not tile their span";

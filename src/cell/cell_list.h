@@ -76,15 +76,15 @@ static inline size_t cell_list_of(size_t units)
            ((units >> (log - CELL_STEP_LOG)) & ((1u << CELL_STEP_LOG) - 1));
 }
 
-static inline void cell_list_add(struct cells *cells, struct cell *cell)
+static inline void cell_list_add(struct cells *cells, struct cell *cell, size_t units)
 {
-    size_t list = cell_list_of(cell->units);
-    struct free_links *links = cell_links(cell);
-    links->next = cells->free[list];
+    size_t list = cell_list_of(units);
+    struct free_links *links = cell_links(cell), *first = cells->free[list];
+    links->next = first;
     links->prev = NULL;
     cells->free[list] = links;
-    if (links->next != NULL) {
-        links->next->prev = links;
+    if (first != NULL) {
+        first->prev = links;
         return;
     }
     bitmap_set(cells->bitmap, list);

@@ -34,9 +34,16 @@ static inline struct cell *end_cell(const struct span *span)
     return (struct cell *)(span_end(span) - CELL_HEADER);
 }
 
+/* Of a cell of so many units: what was just written to memory that is far away is not read again,
+ * as everything would wait for it. */
+static inline struct cell *cell_behind(const struct cell *cell, size_t units)
+{
+    return (struct cell *)((char *)cell + units * CELL_UNIT);
+}
+
 static inline struct cell *next_cell(const struct cell *cell)
 {
-    return (struct cell *)((char *)cell + cell->units * CELL_UNIT);
+    return cell_behind(cell, cell->units);
 }
 
 /* Of any thread's cell, under the lock: whether it is free. Only free cells' check values may be

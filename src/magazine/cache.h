@@ -68,7 +68,9 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
     uint64_t found = quick_find(quick, list, units);
     if (UNLIKELY(found == 0))
         return NULL;
-    return (void *)quick_alloc(quick, list + bit_lowest(found), CELL_LIVE);
+    list += quick_first(found);
+    uintptr_t block = quick_block(quick->list[list]);
+    return LIKELY(quick_alloc(quick, list, CELL_LIVE)) ? (void *)block : NULL;
 }
 
 /* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at

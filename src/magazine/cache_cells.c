@@ -71,7 +71,7 @@ static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
     size_t most = size_min(options.thread_cache / MAGAZINES_SHARE * (MAGAZINES_SHARE - 1),
                            used / USED_PER_WAITING);
     size_t limit = quick->limit;
-    if (quick->misses != 0) {
+    if (quick->missed) {
         limit *= 2;
         quick->calm = 0;
     } else if (++quick->calm == CALM_MOST) {
@@ -79,7 +79,7 @@ static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
         quick->calm = 0;
     }
     limit = size_max(size_min(limit, most), limit_least());
-    quick->misses = 0;
+    quick->missed = false;
     if (limit < quick->limit || limit - quick->limit <= cache_may_hold(cache))
         limit_set(cache, quick, limit);
 }
@@ -90,9 +90,9 @@ void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment
     size_t units = cell_units(bytes);
     size_t own = quick_list_of(units);
     for (uint64_t found = quick_find(quick, own, units); found != 0; found &= found - 1) {
-        size_t list = own + bit_lowest(found);
+        size_t list = own + quick_first(found);
         uintptr_t block = quick_block(quick->list[list]);
-        if (block % alignment == 0 && quick_alloc(quick, list, CELL_LIVE) != 0)
+        if (block % alignment == 0 && quick_alloc(quick, list, CELL_LIVE))
             return (void *)block;
     }
     return NULL;
@@ -103,14 +103,14 @@ void cache_miss_cell(struct cache *cache, size_t bytes)
     struct quick *quick = cache->quick;
     if (!quick_exists(quick))
         return;
-    quick->misses++;
+    quick->missed = true;
     size_t units = cell_units(bytes);
     size_t list = quick_list_of(units);
     uint64_t found = units < (size_t)1 << QUICK_FIRST_LOG ? 0 : quick_find(quick, list, units);
     if (LIKELY(found == 0))
         return;
     /* It is left where cache_pop_cell found it. */
-    struct misuse misuse = quick_drop_list(quick, list + bit_lowest(found));
+    struct misuse misuse = quick_drop_list(quick, list + quick_first(found));
     misuse_report("malloc", &misuse);
 }
 

@@ -33,6 +33,6 @@ struct cached_cells cache_cells(struct peek *peek, const struct cache *cache)
     const struct quick *quick = PEEK(peek, cache->quick);
     if (quick == NULL)
         return (struct cached_cells){0, 0}; /* it could not be read */
-    size_t bytes = PEEK(peek, quick->limit) - (size_t)PEEK(peek, quick->room);
-    return (struct cached_cells){PEEK(peek, quick->count), bytes};
+    int64_t room = PEEK(peek, quick->room);
+    return (struct cached_cells){room_count(room), room_used(room, PEEK(peek, quick->limit))};
 }

@@ -90,14 +90,15 @@ static void class_end_orphan(struct cache *cache, size_t class, bool give)
 /* ---- Cells ---- */
 
 /* Gives the cells of a list back one by one: if it does not end, it comes to one that is free. */
-static void list_give(uintptr_t entry)
+static void list_give(uint64_t entry)
 {
     for (bool first = true; entry != 0; first = false) {
         uintptr_t block = quick_block(entry);
         if (!page_map_covers(block) || !quick_entry_is_sound(entry))
             return;
         const struct cell *cell = cell_of(block);
-        bool waits = cell->state == CELL_CACHED && cell_is_sound(cell);
+        bool waits =
+            cell->state == CELL_CACHED && cell_is_sound(cell) && quick_cell_is_sound(entry);
         /* The first may be on its way out, marked but still in the list. */
         if (!waits && !first)
             return;

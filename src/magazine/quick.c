@@ -12,18 +12,18 @@ enum { BATCH = 32 };
  */
 enum { OF_ONE_LIST = 8 };
 
-const struct quick quick_none;
+const struct quick quick_none = {.room = UINT32_MAX};
 
-static uintptr_t entry_next(uintptr_t entry)
+static uint64_t entry_next(uint64_t entry)
 {
-    return *(const uintptr_t *)quick_block(entry) ^ page_map.key;
+    return *(const uint64_t *)quick_block(entry) ^ page_map.key;
 }
 
 /* Adds up what waits in a list. Where a link was overwritten it ends, and the result is the entry
  * there; otherwise 0. */
-static uintptr_t list_walk(const struct quick *quick, size_t list, size_t *bytes, size_t *count)
+static uint64_t list_walk(const struct quick *quick, size_t list, size_t *bytes, size_t *count)
 {
-    for (uintptr_t entry = quick->list[list]; entry != 0; entry = entry_next(entry)) {
+    for (uint64_t entry = quick->list[list]; entry != 0; entry = entry_next(entry)) {
         *bytes += quick_units(entry) * CELL_UNIT;
         ++*count;
         if (!quick_entry_is_sound(entry_next(entry)))
@@ -32,34 +32,41 @@ static uintptr_t list_walk(const struct quick *quick, size_t list, size_t *bytes
     return 0;
 }
 
-static struct misuse misuse_written(uintptr_t entry)
+static struct misuse misuse_written(uint64_t entry)
 {
     return (struct misuse){.kind = MISUSE_WRITTEN,
                            .address = quick_block(entry),
                            .bytes = quick_units(entry) * CELL_UNIT - CELL_HEADER};
 }
 
+/* Whether the header of a cell that waits says what it should; what its link says is another
+ * matter. */
+static bool header_is_sound(uint64_t entry)
+{
+    const struct cell *cell = cell_of(quick_block(entry));
+    return cell->state == CELL_CACHED && cell->units == quick_units(entry) && cell_is_sound(cell);
+}
+
 struct misuse quick_drop_list(struct quick *quick, size_t list)
 {
-    uintptr_t entry = quick->list[list];
-    /* If its link leads somewhere, it must have been its header. */
+    uint64_t entry = quick->list[list];
     struct misuse misuse = {.kind = MISUSE_DAMAGED, .address = quick_block(entry)};
-    if (!quick_entry_is_sound(entry_next(entry)))
+    if (header_is_sound(entry))
         misuse = misuse_written(entry);
     quick->list[list] = 0;
-    bitmap_clear(quick->bitmap, list);
+    quick->filled[list] = 0;
     size_t bytes = 0, count = 0;
     for (size_t i = 0; i < QUICK_LISTS; i++)
         list_walk(quick, i, &bytes, &count);
-    GAUGE_SET(quick->room, (ptrdiff_t)(quick->limit - bytes));
-    GAUGE_SET(quick->count, count);
+    GAUGE_SET(quick->room, room_of((ptrdiff_t)(quick->limit - bytes), count));
     return misuse;
 }
 
 void quick_set_limit(struct quick *quick, size_t limit)
 {
-    GAUGE_ADD(quick->room, (ptrdiff_t)(limit - quick->limit));
-    GAUGE_SET(quick->limit, limit);
+    GAUGE_SET(quick->room,
+              room_of((ptrdiff_t)(limit - quick_bytes(quick)), room_count(quick->room)));
+    GAUGE_SET(quick->limit, (uint32_t)limit);
 }
 
 /* Takes up to `most` cells of a list. */
@@ -67,10 +74,11 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
 {
     size_t count = 0;
     while (count < most && quick->list[list] != 0) {
-        uintptr_t entry = quick->list[list], block = quick_block(entry);
+        uint64_t entry = quick->list[list];
+        uintptr_t block = quick_block(entry);
         /* What stands behind it is looked at when it is joined: long out of the caches, mostly. */
         __builtin_prefetch((char *)cell_of(block) + quick_units(entry) * CELL_UNIT, 1);
-        if (UNLIKELY(quick_alloc(quick, list, CELL_CACHED) == 0)) {
+        if (UNLIKELY(!quick_alloc(quick, list, CELL_CACHED))) {
             struct misuse misuse = quick_drop_list(quick, list);
             misuse_report("free", &misuse);
             break;
@@ -85,7 +93,9 @@ void quick_evict(struct quick *quick, size_t keep)
     uintptr_t blocks[BATCH];
     size_t count = 0;
     while (quick_bytes(quick) > keep) {
-        size_t list = bitmap_next(quick->bitmap, QUICK_WORDS, quick->hand);
+        size_t list = quick->hand;
+        while (list < QUICK_LISTS && quick->filled[list] == 0)
+            list++;
         if (list >= QUICK_LISTS) {
             if (quick->hand == 0)
                 break;
@@ -93,7 +103,7 @@ void quick_evict(struct quick *quick, size_t keep)
             continue;
         }
         count += list_take(quick, list, blocks + count, size_min(BATCH - count, OF_ONE_LIST));
-        quick->hand = (uint16_t)((list + 1) % QUICK_LISTS);
+        quick->hand = (uint8_t)((list + 1) % QUICK_LISTS);
         if (count == BATCH) {
             cells_free(blocks, count);
             count = 0;
@@ -107,9 +117,9 @@ const char *quick_check(const struct quick *quick)
 {
     size_t bytes = 0, count = 0;
     for (size_t list = 0; list < QUICK_LISTS; list++) {
-        uintptr_t entry = quick->list[list];
-        if (bitmap_get(quick->bitmap, list) != (entry != 0))
-            return "a quick list's bit is wrong";
+        uint64_t entry = quick->list[list];
+        if (quick->filled[list] != (entry != 0))
+            return "a quick list's byte is wrong";
         if (!quick_entry_is_sound(entry))
             return "an entry of a quick list is no cell";
         while (entry != 0) {
@@ -121,6 +131,8 @@ const char *quick_check(const struct quick *quick)
                 return check_found(cell + 1, "a cell's header is damaged");
             if (cell->state != CELL_CACHED || cell->units != quick_units(entry))
                 return check_found(cell + 1, "a cell in a quick list is of another state or size");
+            if (!quick_cell_is_sound(entry))
+                return check_found(cell + 1, "a medium block was written to when it was free");
             if (quick_list_of(cell->units) != list)
                 return check_found(cell + 1, "a cell is in the quick list of another size");
             bytes += cell->units * CELL_UNIT;
@@ -128,6 +140,7 @@ const char *quick_check(const struct quick *quick)
             entry = entry_next(entry);
         }
     }
-    return bytes == quick_bytes(quick) && count == quick->count ? NULL
-                                                                : "the quick lists do not add up";
+    return bytes == quick_bytes(quick) && count == room_count(quick->room)
+               ? NULL
+               : "the quick lists do not add up";
 }

@@ -5,14 +5,15 @@
  *   free:   the list of the cell's size; put it in front.
  *
  * The idea: one list for each thirty-second of a doubling, from 1 KiB to 128 KiB, linked through
- * the cells' own first words, under a bitmap. A request looks at the newest cell of its own list,
- * which may be a little too small, and at the next QUICK_WINDOW lists, all of whose cells are large
- * enough and at most a quarter too large: a shift and a mask of the bitmap, and no loop. So a hit
- * takes no lock, touches no other memory than the cell that is handed out, and its one branch is
- * the miss.
+ * the cells' own first words, and a byte for each that says whether it has any. A request looks at
+ * the newest cell of its own list, which may be a little too small, and at the next lists, all of
+ * whose cells are large enough and at most a quarter too large: those bytes are one word, of which
+ * the lowest bit is found, without a loop. So a hit takes no lock, touches no other memory than the
+ * cell that is handed out, and its one branch is the miss.
  *
- * A link is kept as a number that a secret makes: a program that writes to memory it has freed
- * cannot lead malloc anywhere, what it wrote is seen when the cell is handed out.
+ * A link is kept as a number that a secret makes, and behind it stands its seal, which covers the
+ * cell's check value as well: a program that writes to memory it has freed cannot lead malloc
+ * anywhere, what it wrote is seen when the cell is handed out.
  *
  * How much may wait is `limit`. It doubles when cells have to go back although requests had found
  * nothing, and is halved when cells went back some times and nothing had been missed: a program
@@ -27,6 +28,8 @@
 #ifndef SNUG_MAGAZINE_QUICK_H
 #define SNUG_MAGAZINE_QUICK_H
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "base/peek.h"
 #include "cell/cell.h"
@@ -36,43 +39,69 @@ enum {
     QUICK_FIRST_LOG = 6, /* of 64 units, 1 KiB: the least cell of the first list */
     QUICK_STEP_LOG = 5,  /* log of the lists in a doubling */
     QUICK_LISTS = (7 << QUICK_STEP_LOG) + 1,
-    QUICK_WORDS = QUICK_LISTS / 64 + 2, /* one more than it needs: a window reads two */
-    QUICK_WINDOW =
-        8 /* Lists: a request looks through so many, so it takes a quarter too much at most */
+    QUICK_WINDOW = 8 /* Lists: a request looks at so many, one word; so it takes a quarter too much
+                        at most */
 };
 
-/* Layout: an entry, of the table and in a cell, holds a cell's address, and its units in the upper
- * 16 bits, where addresses have none; 0 is the end. */
-enum { QUICK_UNITS_SHIFT = 48 };
+/* Layout: how many bytes may still wait, and how many cells do not, are one word, so that a turn
+ * counts both at once, and its sign says whether there is room. */
+enum { ROOM_BYTES_SHIFT = 32, ROOM_UNITS_SHIFT = ROOM_BYTES_SHIFT + 4 };
 
 struct quick {
-    uint64_t bitmap[QUICK_WORDS]; /* bit l == (list[l] != 0) */
-    ptrdiff_t room;               /* == limit - sum of the bytes of all cells in the lists */
-    size_t count;                 /* == number of cells in the lists */
-    size_t limit;                 /* of bytes */
-    uint32_t misses;              /* requests that found nothing since cells last went back */
-    uint16_t hand;                /* the list that gives its cells back next */
-    uint8_t calm;                 /* times that cells went back and nothing had been missed */
-    uintptr_t list[QUICK_LISTS];  /* entries */
+    uint64_t list[QUICK_LISTS]; /* cell_word() of the newest cell, and 0 if there is none */
+    int64_t room;   /* (limit - bytes of all cells in the lists) << ROOM_BYTES_SHIFT, and in the
+                       lower half the complement of their number */
+    uint32_t limit; /* of bytes */
+    bool missed;    /* a request found nothing since cells last went back */
+    uint8_t hand;   /* the list that gives its cells back next */
+    uint8_t calm;   /* times that cells went back and nothing had been missed */
+    uint8_t filled[QUICK_LISTS + QUICK_WINDOW - 1]; /* filled[l] == (list[l] != 0) */
 };
+
+_Static_assert(sizeof(struct quick) <= 2048, "the lists of a thread are two KiB of metadata");
+_Static_assert(CELL_UNIT == 1 << (ROOM_UNITS_SHIFT - ROOM_BYTES_SHIFT), "units as bytes");
+_Static_assert(QUICK_LISTS <= UINT8_MAX, "the hand is a byte");
 
 /* Without lists, and without room. */
 extern INTERNAL const struct quick quick_none;
 
-static ALWAYS_INLINE uintptr_t quick_block(uintptr_t entry)
+/* An entry, of the table and in a cell, is the cell_word() of a cell; 0 is the end. */
+static ALWAYS_INLINE uintptr_t quick_block(uint64_t entry)
 {
-    return entry & (((uintptr_t)1 << QUICK_UNITS_SHIFT) - 1);
+    return entry & (((uint64_t)1 << CELL_WORD_SHIFT) - 1);
 }
 
-static ALWAYS_INLINE size_t quick_units(uintptr_t entry)
+static ALWAYS_INLINE size_t quick_units(uint64_t entry)
 {
-    return entry >> QUICK_UNITS_SHIFT;
+    return entry >> CELL_WORD_SHIFT;
+}
+
+/* The word of room for `bytes` more when `count` cells wait, and what it says. */
+static inline int64_t room_of(ptrdiff_t bytes, size_t count)
+{
+    return (int64_t)((uint64_t)bytes << ROOM_BYTES_SHIFT | (uint32_t)~count);
+}
+
+static inline size_t room_count(int64_t room)
+{
+    return (uint32_t)~room;
+}
+
+static inline size_t room_used(int64_t room, size_t limit)
+{
+    return limit - (size_t)(room >> ROOM_BYTES_SHIFT);
+}
+
+/* What one cell takes of it. */
+static ALWAYS_INLINE int64_t room_for(size_t units)
+{
+    return (int64_t)((uint64_t)units << ROOM_UNITS_SHIFT) + 1;
 }
 
 /* Bytes of the cells that wait. */
 static inline size_t quick_bytes(const struct quick *quick)
 {
-    return quick->limit - (size_t)quick->room;
+    return room_used(quick->room, quick->limit);
 }
 
 /* The list of a size in units; QUICK_LISTS or more if there is none. */
@@ -81,20 +110,42 @@ static ALWAYS_INLINE size_t quick_list_of(size_t units)
     return bit_part((uint32_t)units, QUICK_STEP_LOG) - ((QUICK_FIRST_LOG + 127) << QUICK_STEP_LOG);
 }
 
-/* Which of the own list of a size and the QUICK_WINDOW lists behind it have a cell that serves a
- * request of `units`, at most CELL_MOST: bit 0 is the own list. */
+/* The newest cell that serves a request of `units`, at most CELL_MOST, is that of list
+ * `own + quick_first(found)`; 0 if there is none. `own` is the list of that size. */
 static ALWAYS_INLINE uint64_t quick_find(const struct quick *quick, size_t own, size_t units)
 {
-    size_t word = own / 64, shift = own % 64;
-    uint64_t bits = quick->bitmap[word] >> shift | quick->bitmap[word + 1] << 1 << (63 - shift);
-    uint64_t fits = quick_units(quick->list[own]) >= units;
-    return bits & ((2u << QUICK_WINDOW) - 2 + fits);
+    uint64_t filled; /* little-endian, as all machines: the own list is the lowest byte */
+    _Static_assert(sizeof(filled) == QUICK_WINDOW, "the window is a word");
+    memcpy(&filled, &quick->filled[own], sizeof(filled));
+    uint64_t too_small = quick_units(quick->list[own]) < units;
+    return filled & ~too_small;
 }
 
-static ALWAYS_INLINE bool quick_entry_is_sound(uintptr_t entry)
+static ALWAYS_INLINE size_t quick_first(uint64_t found)
+{
+    return bit_lowest(found) / 8;
+}
+
+static ALWAYS_INLINE bool quick_entry_is_sound(uint64_t entry)
 {
     uintptr_t block = quick_block(entry);
     return entry == 0 || (block % CELL_UNIT == 0 && page_map_is_cell(block));
+}
+
+/* What stands behind the link of a cell that waits. One comparison tells whether the link, the
+ * check value, or the seal itself was overwritten. */
+static ALWAYS_INLINE uint64_t quick_seal(uint64_t entry, uint64_t link, uint32_t check)
+{
+    return page_map.key + entry + link + check;
+}
+
+/* Whether the cell of an entry is as it was when it was freed. Its state is free's to look at. */
+static ALWAYS_INLINE bool quick_cell_is_sound(uint64_t entry)
+{
+    const struct cell *cell = cell_of(quick_block(entry));
+    const uint64_t *words = cell_link(cell);
+    return LIKELY(cell->units == quick_units(entry)) &&
+           LIKELY(words[1] == quick_seal(entry, words[0], cell->check));
 }
 
 /* Puts a live cell in front of its list, where it waits. False, and nothing is changed: it is not a
@@ -103,45 +154,42 @@ static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
 {
     struct cell *cell = cell_of(block);
     size_t units = cell->units; /* no more than a guess until it is checked */
-    ptrdiff_t room = quick->room - (ptrdiff_t)(units * CELL_UNIT);
+    int64_t room = quick->room - room_for(units);
     if (UNLIKELY(room < 0))
         return false;
-    uint64_t mix = cell_mix(cell, units);
-    if (UNLIKELY(cell->state != CELL_LIVE || cell->check != cell_hash(mix, CELL_LIVE)))
+    uint32_t check = cell->check;
+    uint64_t entry = cell_word(cell, units), key = page_map.key, *words = cell_link(cell);
+    if (UNLIKELY(cell->state != CELL_LIVE || check != cell_hash(entry ^ key, CELL_LIVE)))
         return false;
     size_t list = quick_list_of(units);
     if (UNLIKELY(list >= QUICK_LISTS))
         return false;
-    uint64_t link = quick->list[list] ^ page_map.key;
-    *cell_link(cell) = link;
-    cell_mark(cell, CELL_CACHED, cell_hash(mix + link, CELL_CACHED));
+    uint64_t link = quick->list[list] ^ key;
+    uint64_t seal = quick_seal(entry, link, check);
+    words[0] = link;
+    words[1] = seal;
+    cell_mark(cell, CELL_CACHED);
     __atomic_signal_fence(__ATOMIC_RELEASE); /* as in cache_set_top */
-    quick->list[list] = (uintptr_t)units << QUICK_UNITS_SHIFT | block;
-    bitmap_set(quick->bitmap, list);
+    quick->list[list] = entry;
+    quick->filled[list] = 1;
     GAUGE_SET(quick->room, room);
-    GAUGE_ADD(quick->count, 1);
     return true;
 }
 
-/* Takes the newest cell out of a list that is not empty, and makes it `state`. 0, and nothing is
- * changed: its header or its link was overwritten. */
-static ALWAYS_INLINE uintptr_t quick_alloc(struct quick *quick, size_t list, enum cell_state state)
+/* Takes the newest cell, `entry`, out of a list that is not empty, and makes it `state`. False, and
+ * nothing is changed: its header or its link was overwritten. */
+static ALWAYS_INLINE bool quick_alloc(struct quick *quick, size_t list, enum cell_state state)
 {
-    uintptr_t block = quick_block(quick->list[list]);
-    struct cell *cell = cell_of(block);
-    size_t units = cell->units;
-    uint64_t link = *cell_link(cell);
-    uint64_t mix = cell_mix(cell, units);
-    if (UNLIKELY(cell->state != CELL_CACHED || cell->check != cell_hash(mix + link, CELL_CACHED)))
-        return 0;
-    if (state == CELL_LIVE)
-        cell_mark(cell, CELL_LIVE, cell_hash(mix, CELL_LIVE));
-    uintptr_t next = link ^ page_map.key;
+    uint64_t entry = quick->list[list];
+    struct cell *cell = cell_of(quick_block(entry));
+    if (UNLIKELY(!quick_cell_is_sound(entry)))
+        return false;
+    uint64_t next = *cell_link(cell) ^ page_map.key;
     quick->list[list] = next;
-    quick->bitmap[list / 64] &= ~((uint64_t)(next == 0) << (list % 64));
-    GAUGE_ADD(quick->room, (ptrdiff_t)(units * CELL_UNIT));
-    GAUGE_ADD(quick->count, (size_t)-1);
-    return block;
+    quick->filled[list] = next != 0;
+    GAUGE_SET(quick->room, quick->room + room_for(quick_units(entry)));
+    cell_mark(cell, state);
+    return true;
 }
 
 /* Gives cells back until at most `keep` bytes wait. */
@@ -151,7 +199,7 @@ void quick_evict(struct quick *quick, size_t keep);
  * SNUG_MISUSE=warn its cells are lost. */
 struct misuse quick_drop_list(struct quick *quick, size_t list);
 
-/* Says how much may wait from now on. */
+/* Says how much may wait from now on, at most 1 GiB. */
 void quick_set_limit(struct quick *quick, size_t limit);
 
 /* NULL if every invariant holds, otherwise what does not. */

@@ -370,12 +370,14 @@ static void assert_lost(const char *expected)
 TEST(a_cell_damaged_while_it_waited_is_not_handed_out)
 {
     options.misuse = MISUSE_WARN;
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         uintptr_t block = block_get_cached(3000);
         block_put(block);
         struct cell sound = *cell_of(block);
         if (i == 0)
             cell_of(block)->check ^= 1;
+        else if (i == 1)
+            *(char *)cell_of(block) ^= 1; /* by one byte */
         else
             memset(cell_of(block), 0x41, sizeof(sound)); /* a string ran over */
         char expected[128];
@@ -426,9 +428,9 @@ TEST(damage_in_a_threads_cache_is_found)
     object_put(cache, object);
     PLANT(*object_key_word(object), 0, "a small block was written to when it was free");
     PLANT(*cache->top[CLASS_64], older, "a magazine holds an object of another class");
-    PLANT(cache->quick->room, 0, "the quick lists do not add up");
-    PLANT(cache->quick->count, 1, "the quick lists do not add up");
-    PLANT(cache->quick->bitmap[0], ~cache->quick->bitmap[0], "a quick list's bit is wrong");
+    PLANT(cache->quick->room, INT64_C(1) << ROOM_BYTES_SHIFT, "the quick lists do not add up");
+    PLANT(cache->quick->room, cache->quick->room - 1, "the quick lists do not add up");
+    PLANT(cache->quick->filled[0], !cache->quick->filled[0], "a quick list's byte is wrong");
 }
 
 int main(void)

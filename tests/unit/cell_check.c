@@ -140,7 +140,7 @@ TEST(a_free_cell_in_no_list_is_found)
     cells_count_free(&cells, 0, 300);
     const char *found = cells_check(&cells);
     cells_count_free(&cells, 300, 0);
-    cell_list_add(&cells, cell_of(hole[1]));
+    cell_list_add(&cells, cell_of(hole[1]), cell_of(hole[1])->units);
     assert_said(found, "a free cell is in no list", "a cell out of its list");
     assert_cells_sound();
 }
@@ -155,7 +155,7 @@ TEST(free_neighbours_are_found)
     cell_set(cell, 100, CELL_FREE);
     *trailer_before(next) = 100;
     next->prev_free = 1;
-    cell_list_add(&cells, cell);
+    cell_list_add(&cells, cell, cell->units);
     cells_count_free(&cells, 100, 0);
     const char *found = cells_check(&cells);
     cells_count_free(&cells, 0, 100);
@@ -178,12 +178,12 @@ TEST(a_wrong_top_is_found)
     struct cell *top = cells.top, *other = cell_of(hole[1]);
     size_t free_units = cells.free_units;
     cell_list_remove(&cells, other);
-    cell_list_add(&cells, top);
+    cell_list_add(&cells, top, top->units);
     cells.top = other;
     cells.free_units = free_units;
     const char *found = cells_check(&cells);
     cell_list_remove(&cells, top);
-    cell_list_add(&cells, other);
+    cell_list_add(&cells, other, other->units);
     cells.top = top;
     cells.free_units = free_units;
     assert_said(found, "the top is not the last of its span", "the top");
