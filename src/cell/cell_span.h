@@ -4,7 +4,7 @@
 #ifndef SNUG_CELL_CELL_SPAN_H
 #define SNUG_CELL_CELL_SPAN_H
 
-#include "cell/cell.h"
+#include "cell/cell_list.h"
 #include "stats/stats.h"
 
 /* The span that a page of class PAGE_MAP_CELL belongs to; NULL for wild pointers. */
