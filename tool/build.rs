@@ -48,11 +48,16 @@ fn compile_shared_code() {
     build.std("c17").flag("-fvisibility=hidden").flag("-ffunction-sections").opt_level(2).warnings(false);
     build.include(library).include("../include").define("_GNU_SOURCE", None);
     build.define("ANCHOR_LAYOUT", layout(library).expect("../src can be read").as_str());
-    build.file("src/live/outside.c").file("src/live/walk.c").file(library.join("slab/size_class.c"));
+    build
+        .file("src/live/borrow.c")
+        .file("src/live/outside.c")
+        .file("src/live/walk.c")
+        .file(library.join("slab/size_class.c"));
     for file in SHARED {
         build.file(library.join(file));
     }
     build.compile("snug_outside");
+    println!("cargo::rerun-if-changed=src/live/borrow.c");
     println!("cargo::rerun-if-changed=src/live/outside.c");
     println!("cargo::rerun-if-changed=src/live/walk.c");
     println!("cargo::rerun-if-changed={}", library.display());

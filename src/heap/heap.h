@@ -98,6 +98,9 @@ size_t heap_trim(size_t keep);
 const char *heap_check_of(struct heap *heap);
 const char *heap_check(void);
 
+/* The same of all heaps, but not of what the calling thread has for itself. */
+const char *heap_check_shared(void);
+
 /* ---- Start and exit ---- */
 
 /* Makes malloc's heap usable and reads the options, if nobody has; called by the first slow path.

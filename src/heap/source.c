@@ -48,3 +48,10 @@ const struct provider *heap_source(void)
         return source_file(fallback);
     return &provider_os;
 }
+
+void heap_source_each_lock(void (*act)(struct lock *lock))
+{
+    /* That of files is in their list. */
+    if (options.provider == PROVIDER_PREALLOC)
+        act(&prealloc.lock);
+}

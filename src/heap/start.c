@@ -6,6 +6,7 @@
  * the first block comes what a heap needs. A program that was given options gets its heap at once:
  * memory may be asked for ahead, and reports are about something.
  */
+#include "heap/outside_call.h"
 #include "heap/purge_thread.h"
 #include "heap/thread.h"
 #include "platform/thread.h"
@@ -18,6 +19,7 @@ static void begin(void)
     /* relaxed: nothing else is told by it */
     __atomic_store_n(&events.started, os_clock(), __ATOMIC_RELAXED);
     purge_thread_init();
+    outside_call_init();
     os_fork_init(heap_fork_before, heap_fork_in_parent, heap_fork_in_child);
     os_fork_libc_first();
     os_thread_exit_init(heap_thread_end);

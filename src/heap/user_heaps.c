@@ -233,14 +233,18 @@ void heap_set_visited(struct heap *heap, bool visited)
 
 /* ---- Checking ---- */
 
+static const char *check_shared(struct heap *heap)
+{
+    const char *wrong = arenas_check(&heap->arenas);
+    return wrong != NULL ? wrong : page_heap_check(&heap->page_heap);
+}
+
 const char *heap_check_of(struct heap *heap)
 {
     const struct cache *cache = heap_cache_if_any(heap);
     check_begin();
     const char *wrong = cache_check(cache);
-    if (wrong == NULL)
-        wrong = arenas_check(&heap->arenas);
-    return wrong != NULL ? wrong : page_heap_check(&heap->page_heap);
+    return wrong != NULL ? wrong : check_shared(heap);
 }
 
 static bool check_next(struct heap *heap, void *wrong)
@@ -255,6 +259,21 @@ const char *heap_check(void)
     const char *wrong = heap_check_of(&heap_default);
     if (wrong == NULL)
         heaps_find(check_next, &wrong);
+    return wrong;
+}
+
+static bool check_next_shared(struct heap *heap, void *wrong)
+{
+    *(const char **)wrong = check_shared(heap);
+    return *(const char **)wrong != NULL;
+}
+
+const char *heap_check_shared(void)
+{
+    check_begin();
+    const char *wrong = check_shared(&heap_default);
+    if (wrong == NULL)
+        heaps_find(check_next_shared, &wrong);
     return wrong;
 }
 

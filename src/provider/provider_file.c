@@ -122,9 +122,13 @@ static void each_extent(void (*act)(struct file_provider *file, struct extent *e
             act(file, extent);
 }
 
+struct lock *provider_files_lock(void)
+{
+    return &files_lock;
+}
+
 void provider_files_each_lock(void (*act)(struct lock *lock))
 {
-    act(&files_lock);
     for (struct file_provider *file = files; file != NULL; file = file->next)
         act(&file->pool.lock);
 }

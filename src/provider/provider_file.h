@@ -41,9 +41,11 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
 /* Unmaps all of it; the files vanish. */
 void provider_file_end(struct file_provider *file);
 
-/* Around fork; the provider's locks are taken before and released after. `act` is called with
- * each. */
+/* The lock of the list of these providers; and calls `act` with that of each, while it is held. */
+struct lock *provider_files_lock(void);
 void provider_files_each_lock(void (*act)(struct lock *lock));
+
+/* Around fork; all of these locks are taken before and released after. */
 void provider_files_fork_before(void);
 void provider_files_fork_in_parent(void);
 void provider_files_fork_in_child(void);

@@ -17,6 +17,9 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .os_calls = &os_calls,
     .options = &options,
     .events = &events,
+    .outside = &outside_area,
+    .borrow_entry = borrow_entry,
+    .outside_call = outside_call_run,
 };
 
 __asm__(".pushsection .note.snug,\"a\",%note\n"

@@ -10,7 +10,7 @@
 #ifndef SNUG_REPORT_ANCHOR_H
 #define SNUG_REPORT_ANCHOR_H
 
-#include "heap/heap.h"
+#include "heap/outside_call.h"
 #include "options/options.h"
 #include "platform/memory.h"
 #include "stats/event.h"
@@ -27,7 +27,11 @@ struct anchor {
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
     const struct options *options;
-    struct events *events; /* the only one that is written from outside */
+    struct events *events; /* these two are written from outside */
+    struct outside_area *outside;
+    /* Where a borrowed thread goes on, and its work; NULL where there is no borrowing. */
+    const char *borrow_entry;
+    void (*outside_call)(struct borrow *borrow);
 };
 
 extern INTERNAL const struct anchor snug_anchor;

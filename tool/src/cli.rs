@@ -15,7 +15,7 @@ use crate::settings::Setting;
 use crate::show::options::OptionsArgs;
 use crate::show::stats::StatsArgs;
 use crate::show::top::TopArgs;
-use crate::show::trim::TrimArgs;
+use crate::show::trim::{CheckArgs, TrimArgs};
 use crate::trace::record::RecordArgs;
 use crate::trace::replay::ReplayArgs;
 use crate::tune::TuneArgs;
@@ -60,6 +60,7 @@ pub enum Command {
     Stats(StatsArgs),
     Top(TopArgs),
     Trim(TrimArgs),
+    Check(CheckArgs),
     Export(ExportArgs),
     Options(OptionsArgs),
 }

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Some(Command::Stats(args)) => (show::stats::run(args), 1),
         Some(Command::Top(args)) => (show::top::run(args), 1),
         Some(Command::Trim(args)) => (show::trim::run(args), 1),
+        Some(Command::Check(args)) => (show::trim::check(args), 1),
         Some(Command::Export(args)) => (export::run(args), 1),
         Some(Command::Options(args)) => (show::options::run(args, &settings), 1),
     };

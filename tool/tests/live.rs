@@ -16,7 +16,6 @@ fn main() {
     let tests: Vec<(&str, Test)> = vec![
         ("statistics_from_outside", statistics_from_outside),
         ("all_ways_to_be_linked", all_ways_to_be_linked),
-        ("a_trim_is_done", a_trim_is_done),
         ("large_blocks_by_size", large_blocks_by_size),
         ("what_is_free_and_why", what_is_free_and_why),
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
@@ -143,27 +142,11 @@ fn what_is_free_and_why(place: &Place) -> Result<Completion, Failed> {
     Ok(Completion::Completed)
 }
 
-fn a_trim_is_done(place: &Place) -> Result<Completion, Failed> {
-    let mut program = holder(place);
-    let pid = program.pid();
-    let resting = place.output(&["trim", &pid, "--wait", "0.1"]);
-    assert_eq!(resting.status.code(), Some(1), "{}", stderr(&resting));
-    assert!(stdout(&resting).contains("was asked"));
-    let pending = json_of(place, &pid)["memory"]["purge_pending"].as_u64().unwrap();
-    assert!(pending > 100_000, "{pending}");
-    program.work();
-    program.wait_until_ready();
-    // At most what the work itself has freed since.
-    let left = json_of(place, &pid)["memory"]["purge_pending"].as_u64().unwrap();
-    assert!(left < pending.max(400_000), "{left} of {pending}");
-    Ok(Completion::Completed)
-}
-
 fn what_cannot_be_looked_at(place: &Place) -> Result<Completion, Failed> {
     let mut plain = Command::new("cat");
     let mut plain = without_surroundings(&mut plain).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let pid = plain.id().to_string();
-    for command in ["stats", "trim", "top"] {
+    for command in ["stats", "trim", "check", "top"] {
         assert_refused(&place.output(&[command, &pid]), 1, &["does not run on snug", "snug run"]);
         assert_refused(&place.output(&[command, "999999999"]), 1, &["no process 999999999"]);
         assert_refused(&place.output(&[command, "0"]), 1, &["no process id"]);
@@ -200,7 +183,7 @@ fn top_in_a_terminal(place: &Place) -> Result<Completion, Failed> {
     }
     assert!(screen.lines().all(|line| line.chars().count() <= 90), "{screen}");
     terminal.tmux(&["send-keys", "t"]);
-    terminal.screen_with("asked to give back");
+    terminal.screen_with("gave back");
     program.work();
     terminal.tmux(&["resize-window", "-x", "60", "-y", "12"]);
     terminal.screen_with("q quit");

@@ -270,8 +270,9 @@ fn a_process_that_has_ended(place: &Place) -> Result<Completion, Failed> {
     ended.wait().unwrap();
     assert_refused(&output, 1, &["has no memory"]);
     assert_refused(&place.output(&["stats", &pid]), 1, &["no process"]);
-    // While somebody waits for it to trim.
+    // While somebody waits for it to trim: stopped, it cannot do it.
     let program = holder(place);
+    assert!(Command::new("kill").args(["-STOP", &program.pid()]).status().unwrap().success());
     let mut trim = place.snug(&["trim", &program.pid(), "--wait", "30"]);
     let trim = trim.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     sleep(Duration::from_millis(300));

@@ -8,6 +8,27 @@ pub type Reader = extern "C" fn(context: *mut c_void, address: usize, value: *mu
 pub const DONE: c_int = 0;
 pub const OTHER_LAYOUT: c_int = 3;
 
+/// Where things are in the other process (borrow.c).
+#[repr(C)]
+#[derive(Default)]
+pub struct Places {
+    pub entry: u64,
+    pub work: u64,
+    pub call: u64,
+    pub image: u64,
+    pub image_bytes: u64,
+    pub stack_top: u64,
+    /// Where the offset of a thread's own data is, and the offset in them of its cache.
+    pub own: u64,
+    pub cache: u64,
+}
+
+/// States of a borrowed thread, and what came of its call.
+pub const IDLE: u32 = 0;
+pub const WORKING: u32 = 1;
+pub const DONE_WORK: u32 = 2;
+pub const MADE: c_uint = 2;
+
 /// What a walk through the heap found (walk.c).
 #[repr(C)]
 pub struct Walk {
@@ -26,6 +47,27 @@ extern "C" {
     pub fn outside_anchor_size() -> usize;
     pub fn outside_anchor(read: Reader, context: *mut c_void, address: usize, anchor: *mut c_void) -> c_int;
     pub fn outside_version(anchor: *const c_void) -> *const c_char;
+    pub fn outside_places(anchor: *const c_void, places: *mut Places);
+    pub fn outside_call_bytes(caches: usize) -> usize;
+    pub fn outside_caches_most() -> usize;
+    pub fn outside_call_fill(
+        call: *mut c_void,
+        anchor: *const c_void,
+        what: c_uint,
+        thread: c_int,
+        mask: u64,
+        registers: *const u64,
+        caches: *const u64,
+        count: usize,
+    );
+    pub fn outside_call_result(call: *const c_void, outcome: *mut c_uint, wrong: *mut u64);
+    pub fn outside_caches(
+        read: Reader,
+        context: *mut c_void,
+        anchor: *const c_void,
+        caches: *mut u64,
+        most: usize,
+    ) -> usize;
     pub fn outside_trim_request(anchor: *const c_void) -> usize;
     pub fn outside_trim_count(anchor: *const c_void) -> usize;
     pub fn outside_read(

@@ -51,6 +51,11 @@ impl Memory {
         Ok(u64::from_le_bytes(word))
     }
 
+    /// Writes all of these bytes.
+    pub fn write_all(&self, address: usize, bytes: &[u8]) -> io::Result<()> {
+        transfer(self.process, address, &mut bytes.to_vec(), true)
+    }
+
     /// Writes one byte.
     pub fn write(&self, address: usize, byte: u8) -> io::Result<()> {
         transfer(self.process, address, &mut [byte], true)

@@ -1,14 +1,24 @@
-//! A running program on snug, looked at from outside: its memory is read, nothing in it is run or stopped.
+//! A running program on snug, looked at from outside: its memory is read, and nothing in it is run or stopped, but where a
+//! thread is borrowed (borrow.rs).
 //!
 //! docs/decisions/0007-live.md says how, at which cost to the program (none), and who may.
 
+#[cfg(target_arch = "x86_64")]
+mod asleep;
 mod barred;
+#[cfg(target_arch = "x86_64")]
+pub mod borrow;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "borrow_none.rs"]
+pub mod borrow;
 mod explain;
 mod ffi;
 mod find;
 pub mod list;
 mod memory;
 pub mod options;
+#[cfg(target_arch = "x86_64")]
+mod ptrace;
 
 use std::ffi::{c_void, CStr, CString};
 use std::io::{self, Read, Seek};
@@ -50,6 +60,16 @@ impl Buffer {
 
     fn start_mut(&mut self) -> *mut c_void {
         self.0.as_mut_ptr().cast()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: all of the words are there, and any bytes are bytes.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), 8 * self.0.len()) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and any bytes are words.
+        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), 8 * self.0.len()) }
     }
 }
 
@@ -159,6 +179,13 @@ impl Program {
         let same = found == ffi::DONE && now.0 == self.anchor.0;
         ensure!(same, "process {} has ended, or runs another program now", self.process);
         Ok(())
+    }
+
+    /// Has a thread that sleeps do something for the program, now.
+    pub fn call(&self, what: borrow::What) -> Result<borrow::Outcome> {
+        self.memory.refresh();
+        self.check_is_the_same()?;
+        borrow::call(self.process, &self.anchor.0, what)
     }
 
     /// Asks the program to give back its free memory.

@@ -17,6 +17,7 @@ use ratatui::Frame;
 use crate::live::{Depth, Medium, Program, Values};
 use crate::output;
 use crate::period::period;
+use crate::show::trim::{trim, Trimmed};
 
 /// What occupies memory: how it is called, its mark where there are no colours (that of the text report), its colour, and
 /// the gauges that are it.
@@ -113,8 +114,7 @@ fn show(
             match event::read()? {
                 Event::Key(key) if is_end(&key) => return Ok(()),
                 Event::Key(key) if key.code == KeyCode::Char('t') => {
-                    program.request_trim()?;
-                    screen.note = "asked to give back its free memory".to_string();
+                    screen.note = trimmed(program)?;
                     terminal.draw(|frame| screen.draw(frame))?;
                 }
                 Event::Resize(..) => {
@@ -278,4 +278,14 @@ impl Screen {
 /// A power of two.
 fn short(bytes: u64) -> String {
     HumanBytes(bytes).to_string().replace(".00", "")
+}
+
+/// Has free memory given back, and says what came of it.
+fn trimmed(program: &Program) -> Result<String> {
+    let resident = || Ok::<u64, anyhow::Error>(program.values(Depth::Resident)?.get("resident_snug").unwrap_or(0));
+    let before = resident()?;
+    Ok(match trim(program, Duration::ZERO)? {
+        Trimmed::NotYet(why) => format!("asked to give back its free memory, but {why}"),
+        _ => format!("gave back {}", HumanBytes(before.saturating_sub(resident()?))),
+    })
 }

@@ -1,24 +1,28 @@
-//! `snug trim PID`: asks a running program to give back its free memory.
+//! `snug trim PID`: has a running program give back its free memory, and measures what that gave.
+//! `snug check PID`: has it walk through its heap.
 
+use std::fs;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use clap::Args;
 use indicatif::HumanBytes;
 
+use crate::live::borrow::{Done, Outcome, What};
 use crate::live::{Depth, Program};
+use crate::output::counted;
 use crate::period::period;
 
-/// How often is looked whether the program has done it.
+/// The longest pause before it is tried again.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Ask a running program to give back its free memory
+/// Have a running program give back its free memory
 ///
-/// It does so when one of its threads next needs more than its magazines have, or has them full: at once in a program
-/// that works, never in one that sleeps, unless it was started with SNUG_PURGE_THREAD=1 and has free memory to give.
-/// Objects in the magazines of its other threads stay there.
+/// A thread of it that sleeps is stopped for a moment, does it, and goes on as if nothing had been; magazines of threads
+/// that sleep are emptied as well. If none sleeps, or the program is being traced, it does it itself when a thread next
+/// needs more than its magazines have.
 ///
 /// Exit status: 0 if it was done in time, 1 if not yet.
 #[derive(Debug, Args)]
@@ -26,29 +30,156 @@ pub struct TrimArgs {
     /// The process
     pub pid: i32,
 
-    /// How long to wait until it is done: 2, 0.5, 500ms
+    /// How long to try: 2, 0.5, 500ms
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = period)]
     pub wait: Duration,
 }
 
+/// Walk through a running program's heap, and say what is damaged
+///
+/// As for snug trim, a thread of it that sleeps is stopped for a moment and does it. Objects in magazines are looked at if
+/// their threads sleep.
+///
+/// Exit status: 0 if all is well, 1 if something is damaged, or it could not be looked at in time.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The process
+    pub pid: i32,
+
+    /// How long to try: 2, 0.5, 500ms
+    #[arg(long, value_name = "TIME", default_value = "2", value_parser = period)]
+    pub wait: Duration,
+}
+
+/// How a trim was done.
+pub enum Trimmed {
+    By(Done),
+    /// By a thread of the program, which came by.
+    Itself,
+    NotYet(String),
+}
+
 pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
-    let resident = || Ok::<u64, anyhow::Error>(program.values(Depth::Resident)?.get("resident_snug").unwrap_or(0));
-    let before = resident()?;
-    let done = program.trims()?;
-    program.request_trim().with_context(|| format!("process {} must not be written to", args.pid))?;
-    let begun = Instant::now();
-    while program.trims().with_context(|| format!("process {} has ended", args.pid))? == done {
-        if begun.elapsed() >= args.wait {
+    let before = resident(args.pid)?;
+    let done = trim(&program, args.wait).with_context(|| format!("process {}", args.pid))?;
+    let after = resident(args.pid).with_context(|| format!("process {} has ended", args.pid))?;
+    let how = match done {
+        Trimmed::NotYet(why) => {
             println!(
-                "process {} was asked; it will do it when a thread of it next needs more than its magazines",
+                "process {} was asked, but {why}; it will do it when a thread of it next needs more than its magazines \
+                 have",
                 args.pid
             );
             return Ok(ExitCode::FAILURE);
         }
-        sleep(STEP);
+        Trimmed::By(done) => said(&done, &program),
+        Trimmed::Itself => "a thread of it did it in a call of malloc's".to_string(),
+    };
+    match before.checked_sub(after) {
+        Some(back) if back > 0 => {
+            println!(
+                "process {} gave back {}: {} resident before, {} after",
+                args.pid,
+                HumanBytes(back),
+                HumanBytes(before),
+                HumanBytes(after)
+            )
+        }
+        _ => println!(
+            "process {} had nothing to give back: {} resident before, {} after",
+            args.pid,
+            HumanBytes(before),
+            HumanBytes(after)
+        ),
     }
-    let after = resident()?;
-    println!("snug's resident memory: {} before, {} after", HumanBytes(before), HumanBytes(after));
+    println!("{how}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Now, if a thread of it sleeps; else it is asked to do it itself, and both are tried until then.
+pub fn trim(program: &Program, wait: Duration) -> Result<Trimmed> {
+    let begun = Instant::now();
+    let trims = program.trims()?;
+    let mut pause = Duration::from_millis(1);
+    let mut asked = false;
+    loop {
+        let why = match program.call(What::Trim)? {
+            Outcome::Done(done) => return Ok(Trimmed::By(done)),
+            Outcome::NotNow(why) => why.to_string(),
+            Outcome::Never(why) => why,
+        };
+        if !asked {
+            program.request_trim()?;
+            asked = true;
+        }
+        sleep(pause);
+        if program.trims()? != trims {
+            return Ok(Trimmed::Itself);
+        }
+        if begun.elapsed() >= wait {
+            return Ok(Trimmed::NotYet(why));
+        }
+        pause = (2 * pause).min(STEP);
+    }
+}
+
+/// Who did it, and what was left.
+fn said(done: &Done, program: &Program) -> String {
+    let left = program
+        .values(Depth::Quick)
+        .ok()
+        .map_or(0, |values| ["cached_small", "cached_cells"].iter().filter_map(|gauge| values.get(gauge)).sum());
+    let by = format!(
+        "thread {} did it, in {:.1} ms; {} stopped meanwhile, {} emptied",
+        done.thread,
+        done.took.as_secs_f64() * 1e3,
+        counted(done.stopped, "thread"),
+        match done.emptied {
+            1 => "the magazines of 1".to_string(),
+            count => format!("the magazines of {count}"),
+        }
+    );
+    match left {
+        0 => by,
+        left => format!("{by}\n{} stay in magazines of threads that work, or may be within snug", HumanBytes(left)),
+    }
+}
+
+pub fn check(args: &CheckArgs) -> Result<ExitCode> {
+    let program = Program::find(args.pid)?;
+    let begun = Instant::now();
+    loop {
+        match program.call(What::Check)? {
+            Outcome::Done(Done { wrong: Some(wrong), .. }) => {
+                println!("process {}: its heap is damaged: {wrong}", args.pid);
+                return Ok(ExitCode::FAILURE);
+            }
+            Outcome::Done(done) => {
+                println!(
+                    "process {}: its heap is as it should be; thread {} looked at it in {:.1} ms, and at the magazines \
+                     of {}",
+                    args.pid,
+                    done.thread,
+                    done.took.as_secs_f64() * 1e3,
+                    counted(done.emptied, "thread")
+                );
+                return Ok(ExitCode::SUCCESS);
+            }
+            Outcome::Never(why) => bail!("the heap of process {} cannot be checked: {why}", args.pid),
+            Outcome::NotNow(why) if begun.elapsed() >= args.wait => {
+                bail!("the heap of process {} could not be checked in time: {why}", args.pid)
+            }
+            Outcome::NotNow(_) => sleep(STEP),
+        }
+    }
+}
+
+/// Bytes of the whole process, as the system counts them in smaps: exactly, unlike the sum that it keeps for all.
+fn resident(process: i32) -> Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))
+        .or_else(|_| fs::read_to_string(format!("/proc/{process}/smaps")))?;
+    let kib =
+        text.lines().filter_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kib.sum::<u64>() * 1024)
 }

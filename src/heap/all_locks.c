@@ -1,0 +1,109 @@
+/*
+ * Every lock of every heap. See all_locks.h.
+ */
+#include "heap/all_locks.h"
+
+#include "heap/source.h"
+#include "heap/user_heaps.h"
+#include "meta/meta.h"
+#include "provider/provider_file.h"
+
+/* Layout: the locks of a stage guard the lists of those of the next. */
+enum { STAGES = 4 };
+
+static void each_of_heaps(void (*act)(struct lock *lock))
+{
+    static const enum lock_rank ranks[] = {RANK_DEPOT, RANK_BIN, RANK_CELLS};
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        arenas_each_lock_of(&heap_default.arenas, ranks[i], act);
+        heaps_each_lock_of(ranks[i], act);
+    }
+    act(&heap_default.page_heap.lock);
+    heaps_each_lock_of(RANK_PAGE_HEAP, act);
+}
+
+/* In the order of the ranks, within a stage and from stage to stage. */
+static void each_of_stage(unsigned stage, void (*act)(struct lock *lock))
+{
+    switch (stage) {
+    case 0:
+        act(heap_init_lock());
+        heaps_each_lock_of(RANK_HEAPS, act);
+        break;
+    case 1:
+        act(&heap_default.arenas.lock);
+        heaps_each_lock_of(RANK_ARENAS, act);
+        break;
+    case 2:
+        each_of_heaps(act);
+        act(provider_files_lock());
+        break;
+    default:
+        provider_files_each_lock(act);
+        heap_source_each_lock(act);
+        act(&meta_system.lock);
+        break;
+    }
+}
+
+static void all_held(bool held)
+{
+    if (!held) {
+        lock_fork_end();
+        return;
+    }
+    lock_fork_begin();
+}
+
+void all_locks_take(void)
+{
+    lock_rank_allow_many(true);
+    for (unsigned stage = 0; stage < STAGES; stage++)
+        each_of_stage(stage, lock_acquire);
+    all_held(true);
+}
+
+void all_locks_release(void (*release)(struct lock *lock))
+{
+    all_held(false);
+    for (unsigned stage = STAGES; stage-- > 0;)
+        each_of_stage(stage, release);
+    lock_rank_allow_many(false);
+}
+
+/* ---- Trying ---- */
+
+static struct lock *missed; /* the first that was not free; NULL: all were */
+static bool past_missed;
+
+static void try_one(struct lock *lock)
+{
+    if (missed == NULL && !lock_try(lock))
+        missed = lock;
+}
+
+static void undo_one(struct lock *lock)
+{
+    past_missed = past_missed || lock == missed;
+    if (!past_missed)
+        lock_release(lock);
+}
+
+bool all_locks_try(void)
+{
+    unsigned stage = 0;
+    missed = NULL;
+    past_missed = false;
+    lock_rank_allow_many(true);
+    for (; stage < STAGES && missed == NULL; stage++)
+        each_of_stage(stage, try_one);
+    if (missed == NULL) {
+        all_held(true);
+        return true;
+    }
+    each_of_stage(--stage, undo_one);
+    while (stage-- > 0)
+        each_of_stage(stage, lock_release);
+    lock_rank_allow_many(false);
+    return false;
+}

@@ -1,0 +1,61 @@
+/*
+ * Work for another process. See outside_call.h.
+ */
+#include "heap/outside_call.h"
+
+#include <errno.h>
+
+#include "heap/all_locks.h"
+#include "heap/user_heaps.h"
+#include "stats/event.h"
+
+struct outside_area outside_area;
+
+static void trim(const struct outside_call *call)
+{
+    for (uint64_t i = 0; i < call->cache_count; i++)
+        if (call->caches[i]->arenas == &heap_default.arenas)
+            cache_flush(call->caches[i]);
+    arenas_end_orphans_once(&heap_default.arenas);
+    arenas_trim(&heap_default.arenas);
+    page_heap_purge(&heap_default.page_heap, 0);
+    __atomic_fetch_add(&events.trims, 1, __ATOMIC_RELEASE);
+}
+
+static const char *check(const struct outside_call *call)
+{
+    for (uint64_t i = 0; i < call->cache_count; i++) {
+        const char *wrong = cache_check(call->caches[i]);
+        if (wrong != NULL)
+            return wrong;
+    }
+    return heap_check_shared();
+}
+
+static bool run(struct outside_call *call)
+{
+    if (!heap_is_made())
+        return true; /* there is nothing yet */
+    /* A thread that forks has all locks itself, in the middle of what it does with them. */
+    if (lock_all_held() || !all_locks_try())
+        return false;
+    if (call->what == OUTSIDE_TRIM)
+        trim(call);
+    else
+        call->wrong = check(call);
+    all_locks_release(lock_release);
+    return true;
+}
+
+void outside_call_run(struct borrow *borrow)
+{
+    int error = errno;
+    struct outside_call *call = CONTAINER_OF(borrow, struct outside_call, borrow);
+    call->outcome = run(call) ? OUTSIDE_MADE : OUTSIDE_BUSY;
+    errno = error;
+}
+
+void outside_call_init(void)
+{
+    outside_area.self = (uintptr_t)&thread_self - borrow_thread_pointer();
+}
