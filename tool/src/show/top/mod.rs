@@ -1,0 +1,379 @@
+//! `snug top`: all programs on snug, and each of them, in the terminal and refreshed; or printed.
+
+mod facts;
+mod history;
+mod program;
+mod programs;
+mod table;
+
+use std::io::{stdout, IsTerminal};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{ensure, Result};
+use clap::Args;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Stylize;
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Block, Clear, Paragraph};
+use ratatui::Frame;
+
+use crate::output;
+use crate::period::period;
+use program::{Screen, PAGES};
+use programs::Programs;
+use table::{Order, Table};
+
+/// What keys do. The first line is also at the foot of the screen.
+const HELP: &str = "\
+q        end                       Esc      back to all programs
+Enter    look at the marked one    ?        this help
+t        give back free memory     p        pause, and go on
+1 2 Tab  pages: sizes, threads     /        only rows with this text
+< >      sort by another column    r        the other way around
+Up Down PgUp PgDn Home End         move through the rows";
+
+/// Where the output is no terminal.
+const WIDTH: usize = 80;
+
+/// Show the programs that run on snug, or one of them, in the terminal, refreshed
+///
+/// Without a process: a row for each program, of which Enter shows one. With one: what occupies its memory, what that was at the
+/// last looks, and what is in use by size, with the change of each row; its threads. The key ? tells the other keys.
+///
+/// Exit status: 0; 1 if there is nothing to look at, or the process has ended.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// The process
+    pub pid: Option<i32>,
+
+    /// The time between two looks: 2, 0.5, 500ms
+    #[arg(long, value_name = "TIME", default_value = "1", value_parser = period)]
+    pub every: Duration,
+
+    /// Print once, and end
+    #[arg(long, conflicts_with = "batch")]
+    pub once: bool,
+
+    /// Print again and again, for a file or a pipe
+    #[arg(long)]
+    pub batch: bool,
+
+    /// With --batch: so many times
+    #[arg(long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rounds: Option<u64>,
+}
+
+pub fn run(args: &TopArgs) -> Result<ExitCode> {
+    if args.once || args.batch {
+        return print(args);
+    }
+    let mut app = App::new(args)?;
+    let is_terminal = output::can_draw(stdout().is_terminal());
+    ensure!(is_terminal, "snug top needs a terminal that it can draw on; snug top --once prints once");
+    let mut terminal = ratatui::init();
+    let ended = app.show(&mut terminal);
+    ratatui::restore();
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+fn print(args: &TopArgs) -> Result<ExitCode> {
+    let width = output::terminal_width().unwrap_or(WIDTH);
+    let mut left = if args.once { 1 } else { args.rounds.unwrap_or(u64::MAX) };
+    let mut view = match args.pid {
+        Some(pid) => View::One(Box::new(Screen::new(pid)?)),
+        None => View::All(Programs::new()),
+    };
+    loop {
+        let text = match &view {
+            View::All(all) => all.text(width)?,
+            View::One(screen) => screen.text(width),
+        };
+        output::print(text.as_bytes())?;
+        left -= 1;
+        if left == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        output::print(b"\n")?;
+        sleep(args.every);
+        match &mut view {
+            View::All(all) => all.look(),
+            View::One(screen) if screen.program.has_ended() => return Ok(ExitCode::SUCCESS),
+            View::One(screen) => screen.look()?,
+        }
+    }
+}
+
+enum View {
+    All(Programs),
+    One(Box<Screen>),
+}
+
+struct App {
+    view: View,
+    /// All programs, while one is looked at that was chosen there.
+    behind: Option<Programs>,
+    every: Duration,
+    is_paused: bool,
+    has_help: bool,
+    /// Keys go into the filter.
+    is_filtering: bool,
+    /// The first row on the screen, and how many there are.
+    offset: usize,
+    height: usize,
+    note: String,
+}
+
+impl App {
+    fn new(args: &TopArgs) -> Result<App> {
+        let view = match args.pid {
+            Some(pid) => View::One(Box::new(Screen::new(pid)?)),
+            None => View::All(Programs::new()),
+        };
+        Ok(App {
+            view,
+            behind: None,
+            every: args.every,
+            is_paused: false,
+            has_help: false,
+            is_filtering: false,
+            offset: 0,
+            height: 1,
+            note: String::new(),
+        })
+    }
+
+    fn show(&mut self, terminal: &mut ratatui::DefaultTerminal) -> Result<()> {
+        loop {
+            terminal.draw(|frame| self.draw(frame))?;
+            let due = Instant::now() + self.every;
+            while let Some(left) = due.checked_duration_since(Instant::now()) {
+                if !event::poll(left)? {
+                    break;
+                }
+                if let Event::Key(key) = event::read()? {
+                    if key.kind == KeyEventKind::Press && !self.press(&key)? {
+                        return Ok(());
+                    }
+                }
+                terminal.draw(|frame| self.draw(frame))?;
+            }
+            if !self.is_paused {
+                self.look()?;
+            }
+        }
+    }
+
+    /// One that was chosen among others and has ended leads back to them.
+    fn look(&mut self) -> Result<()> {
+        match &mut self.view {
+            View::All(all) => all.look(),
+            View::One(screen) => {
+                if let Err(error) = screen.look() {
+                    let Some(mut all) = self.behind.take() else { return Err(error) };
+                    all.look();
+                    self.note = format!("{error:#}");
+                    self.view = View::All(all);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// False: the end.
+    fn press(&mut self, key: &KeyEvent) -> Result<bool> {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if is_control && key.code == KeyCode::Char('c') {
+            return Ok(false);
+        }
+        if self.is_filtering {
+            self.type_filter(key.code);
+            return Ok(true);
+        }
+        if self.has_help {
+            self.has_help = false;
+            return Ok(true);
+        }
+        self.note.clear();
+        match key.code {
+            KeyCode::Char('q') => return Ok(false),
+            KeyCode::Esc => return Ok(self.back()),
+            KeyCode::Char('?' | 'h') => self.has_help = true,
+            KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
+            KeyCode::Char('/') => self.is_filtering = true,
+            KeyCode::Enter => self.open(),
+            code => self.press_in_view(code)?,
+        }
+        Ok(true)
+    }
+
+    fn press_in_view(&mut self, code: KeyCode) -> Result<()> {
+        if let View::One(screen) = &mut self.view {
+            match code {
+                KeyCode::Char('t') => return screen.trim(),
+                KeyCode::Tab => screen.turn_to(screen.page + 1),
+                KeyCode::Char(digit @ '1'..='2') => screen.turn_to(digit as usize - '1' as usize),
+                _ => {}
+            }
+        }
+        let page = self.height.max(1) as isize;
+        let (table, order) = self.table();
+        let (rows, columns) =
+            (table.ordered(order).len(), table.columns.iter().filter(|name| !name.is_empty()).count());
+        match code {
+            KeyCode::Char('<') | KeyCode::Left => order.next_column(-1, columns),
+            KeyCode::Char('>') | KeyCode::Right => order.next_column(1, columns),
+            KeyCode::Char('r') => order.is_reversed = !order.is_reversed,
+            KeyCode::Up | KeyCode::Char('k') => order.step(-1, rows),
+            KeyCode::Down | KeyCode::Char('j') => order.step(1, rows),
+            KeyCode::PageUp => order.step(-page, rows),
+            KeyCode::PageDown => order.step(page, rows),
+            KeyCode::Home => order.selected = 0,
+            KeyCode::End => order.selected = rows.saturating_sub(1),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn type_filter(&mut self, code: KeyCode) {
+        let order = self.table().1;
+        match code {
+            KeyCode::Char(letter) => order.filter.push(letter),
+            KeyCode::Backspace => drop(order.filter.pop()),
+            KeyCode::Esc => order.filter.clear(),
+            _ => {}
+        }
+        order.selected = 0;
+        self.is_filtering = !matches!(code, KeyCode::Enter | KeyCode::Esc);
+    }
+
+    fn open(&mut self) {
+        let View::All(all) = &mut self.view else { return };
+        let Some(pid) = all.selected() else { return };
+        match Screen::new(pid) {
+            Err(error) => self.note = format!("{error:#}"),
+            Ok(screen) => {
+                let one = View::One(Box::new(screen));
+                if let View::All(all) = std::mem::replace(&mut self.view, one) {
+                    self.behind = Some(all);
+                }
+            }
+        }
+    }
+
+    /// False: there is nothing behind.
+    fn back(&mut self) -> bool {
+        let behind = self.behind.take();
+        let is_there = behind.is_some();
+        if let Some(mut all) = behind {
+            all.look();
+            self.view = View::All(all);
+        }
+        is_there
+    }
+
+    fn table(&mut self) -> (&Table, &mut Order) {
+        match &mut self.view {
+            View::All(all) => (&all.table, &mut all.order),
+            View::One(screen) => screen.table_and_order(),
+        }
+    }
+
+    fn draw(&mut self, frame: &mut Frame) {
+        let above = match &self.view {
+            View::All(_) => 1,
+            View::One(_) => Screen::HEIGHT,
+        };
+        // Of a low terminal the table has some lines in any case.
+        let above = above.min(frame.area().height.saturating_sub(5));
+        let [head, bar, table, foot] = Layout::vertical([
+            Constraint::Length(above),
+            Constraint::Length(1),
+            Constraint::Min(1),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        match &self.view {
+            View::All(all) => {
+                let count = output::counted(all.table.rows.len(), "program");
+                frame.render_widget(Line::from(format!("snug: {count}")).bold(), head);
+            }
+            View::One(screen) => screen.draw(frame, head),
+        }
+        frame.render_widget(self.pages(), bar);
+        self.draw_table(frame, table);
+        frame.render_widget(Line::from(self.foot()).dim(), foot);
+        if self.has_help {
+            draw_help(frame);
+        }
+    }
+
+    fn pages(&mut self) -> Line<'static> {
+        let page = match &self.view {
+            View::All(_) => None,
+            View::One(screen) => Some(screen.page),
+        };
+        let filter = self.table().1.filter.clone();
+        let mut spans = vec![];
+        for (place, name) in PAGES.iter().enumerate().filter(|_| page.is_some()) {
+            let name = format!(" {} {name} ", place + 1).into();
+            spans.push(if page == Some(place) { ratatui::text::Span::reversed(name) } else { name });
+        }
+        if self.is_filtering || !filter.is_empty() {
+            spans.push(format!("  only: {filter}{}", if self.is_filtering { "_" } else { "" }).into());
+        }
+        Line::from(spans)
+    }
+
+    fn draw_table(&mut self, frame: &mut Frame, area: Rect) {
+        let height = usize::from(area.height.saturating_sub(1));
+        let mut offset = self.offset;
+        let (table, order) = self.table();
+        let selected = order.selected;
+        offset = offset.min(selected).max((selected + 1).saturating_sub(height.max(1)));
+        let lines = table.lines(order, area.width.into());
+        (self.offset, self.height) = (offset, height);
+        let mut shown = Vec::new();
+        for (place, line) in lines.into_iter().enumerate() {
+            let whole = table::fitted(&line, area.width.into(), false);
+            match place.checked_sub(1) {
+                None => shown.push(Line::from(whole).bold()),
+                Some(row) if row < offset || row >= offset + height => {}
+                Some(row) if row == selected => shown.push(Line::from(whole).reversed()),
+                Some(_) => shown.push(Line::from(whole)),
+            }
+        }
+        frame.render_widget(Text::from(shown), area);
+    }
+
+    fn foot(&self) -> String {
+        let note = match &self.view {
+            View::One(screen) if self.note.is_empty() => &screen.note,
+            _ => &self.note,
+        };
+        let paused = if self.is_paused { "paused   " } else { "" };
+        let keys = match (&self.view, &self.behind) {
+            (View::All(_), _) => "q quit   Enter one of them   ? help",
+            (View::One(_), None) => "q quit   t trim   ? help",
+            (View::One(_), Some(_)) => "q quit   Esc all   t trim   ? help",
+        };
+        format!("{paused}{keys}   {note}")
+    }
+}
+
+fn draw_help(frame: &mut Frame) {
+    let lines = HELP.lines().count() as u16 + 2;
+    let width = HELP.lines().map(|line| line.chars().count()).max().unwrap_or(0) as u16 + 4;
+    let whole = frame.area();
+    let area = Rect {
+        x: whole.width.saturating_sub(width) / 2,
+        y: whole.height.saturating_sub(lines) / 2,
+        width: width.min(whole.width),
+        height: lines.min(whole.height),
+    };
+    frame.render_widget(Clear, area);
+    let block = Block::bordered().title(" keys ").padding(ratatui::widgets::Padding::horizontal(1));
+    frame.render_widget(Paragraph::new(HELP).block(block), area);
+}

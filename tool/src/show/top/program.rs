@@ -1,0 +1,391 @@
+//! One program: what occupies memory, what it was at the last looks, and pages of sizes and threads.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use indicatif::HumanBytes;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span, Text};
+use ratatui::Frame;
+
+use super::facts::{self, Thread};
+use super::history::History;
+use super::table::{fitted, Order, Row, Table, Value};
+use crate::live::{Depth, Medium, Program, Values};
+use crate::output;
+use crate::show::trim::{trim, Trimmed};
+
+/// What occupies memory: how it is called, its mark where there are no colours (that of the text report), its colour, and
+/// the gauges that are it.
+const PARTS: [(&str, char, Color, &[&str]); 6] = [
+    ("in use", '#', Color::Green, &["live"]),
+    ("waste inside", '+', Color::Red, &["waste"]),
+    ("waiting for threads", '=', Color::Cyan, &["cached_small", "cached_cells", "depots"]),
+    ("free in slabs and spans", '-', Color::Blue, &["free_slabs", "free_cells"]),
+    ("free pages, to be purged", '~', Color::Yellow, &["purge_pending"]),
+    ("metadata in use", 'm', Color::Magenta, &["metadata_used"]),
+];
+
+/// What is shown as a rate: how it is called, its counter, and whether that counts bytes.
+const RATES: [(&str, &str, bool); 5] = [
+    ("handed out", "taken_bytes", true),
+    ("refills", "refills", false),
+    ("mmap", "mmap_calls", false),
+    ("madvise", "madvise_calls", false),
+    ("page faults", "minor_faults", false),
+];
+
+/// What is drawn as a line of its last looks: how it is called, and its number.
+const HISTORIES: [&str; 4] = ["resident", "in use", "faults/s", "calls/s"];
+
+/// The pages of the table, in the order of their keys.
+pub const PAGES: [&str; 2] = ["sizes", "threads"];
+
+const SIZES: &[&str] = &["SIZE", "BLOCKS", "IN USE", "CHANGE", ""];
+const THREADS: &[&str] = &["THREAD", "CPU %", "FAULTS", "STATE", "NAME"];
+
+struct Look {
+    at: Instant,
+    values: Values,
+    threads: Vec<Thread>,
+    /// Bytes in use by size, of the table's rows.
+    sizes: HashMap<u64, u64>,
+}
+
+pub struct Screen {
+    pub program: Program,
+    pid: i32,
+    command: String,
+    now: Look,
+    before: Option<Look>,
+    walked: Walked,
+    histories: [History; HISTORIES.len()],
+    pub page: usize,
+    orders: [Order; PAGES.len()],
+    pub table: Table,
+    pub note: String,
+}
+
+/// Medium and large blocks by size, which take long to find in a large heap: at most a twentieth of the time goes there.
+struct Walked {
+    medium: Option<Vec<Medium>>,
+    large: Option<Vec<Medium>>,
+    due: Instant,
+}
+
+impl Walked {
+    fn look(&mut self, program: &Program, pid: i32) -> Result<Look> {
+        let begun = Instant::now();
+        let values = if begun < self.due {
+            program.values(Depth::Resident)?
+        } else {
+            let values = program.values(Depth::Whole)?;
+            (self.medium, self.large) = (values.medium(), values.large());
+            self.due = Instant::now() + 20 * begun.elapsed();
+            values
+        };
+        Ok(Look { values, at: begun, threads: facts::threads(pid), sizes: HashMap::new() })
+    }
+}
+
+impl Screen {
+    pub fn new(pid: i32) -> Result<Screen> {
+        let program = Program::find(pid)?;
+        let mut walked = Walked { medium: None, large: None, due: Instant::now() };
+        let now = walked.look(&program, pid)?;
+        let mut screen = Screen {
+            program,
+            pid,
+            command: facts::command_line(pid),
+            now,
+            before: None,
+            walked,
+            histories: Default::default(),
+            page: 0,
+            orders: [Order::by(2), Order::by(1)],
+            table: Table { columns: SIZES, rows: Vec::new() },
+            note: String::new(),
+        };
+        screen.note_look();
+        Ok(screen)
+    }
+
+    pub fn look(&mut self) -> Result<()> {
+        let now = self.walked.look(&self.program, self.pid)?;
+        self.before = Some(std::mem::replace(&mut self.now, now));
+        self.note_look();
+        Ok(())
+    }
+
+    fn note_look(&mut self) {
+        let calls = self.calls();
+        let numbers =
+            [Some(self.get("resident") as f64), Some(self.get("live") as f64), self.rate("minor_faults"), calls];
+        for (history, number) in self.histories.iter_mut().zip(numbers) {
+            if let Some(number) = number {
+                history.add(number);
+            }
+        }
+        self.fill();
+    }
+
+    /// Calls that the magazines did not serve by themselves.
+    fn calls(&self) -> Option<f64> {
+        Some(self.rate("refills")? + self.rate("flushes")? + self.rate("medium_taken")?)
+    }
+
+    pub fn order(&mut self) -> &mut Order {
+        &mut self.orders[self.page]
+    }
+
+    pub fn table_and_order(&mut self) -> (&Table, &mut Order) {
+        (&self.table, &mut self.orders[self.page])
+    }
+
+    pub fn turn_to(&mut self, page: usize) {
+        self.page = page % PAGES.len();
+        self.fill();
+    }
+
+    /// Has free memory given back, and says what came of it.
+    pub fn trim(&mut self) -> Result<()> {
+        let resident = |program: &Program| -> Result<u64> {
+            Ok(program.values(Depth::Resident)?.get("resident_snug").unwrap_or(0))
+        };
+        let before = resident(&self.program)?;
+        self.note = match trim(&self.program, Duration::ZERO)? {
+            Trimmed::NotYet(why) => format!("asked to give back its free memory, but {why}"),
+            _ => format!("gave back {}", HumanBytes(before.saturating_sub(resident(&self.program)?))),
+        };
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        self.now.values.get(name).unwrap_or(0)
+    }
+
+    fn size(&self, name: &str) -> String {
+        self.now.values.get(name).map_or("unknown".to_string(), |bytes| HumanBytes(bytes).to_string())
+    }
+
+    /// Seconds between the last two looks.
+    fn seconds(&self) -> Option<f64> {
+        Some((self.now.at - self.before.as_ref()?.at).as_secs_f64().max(1e-6))
+    }
+
+    /// Per second, between the last two looks.
+    fn rate(&self, name: &str) -> Option<f64> {
+        let before = self.before.as_ref()?;
+        let more = self.now.values.get(name)?.saturating_sub(before.values.get(name)?);
+        Some(more as f64 / self.seconds()?)
+    }
+
+    /// Fills the table of the page.
+    fn fill(&mut self) {
+        self.table = match self.page {
+            0 => self.sizes(),
+            _ => self.threads(),
+        };
+        let count = self.table.rows.len();
+        self.order().step(0, count);
+    }
+
+    fn sizes(&mut self) -> Table {
+        let mut found: Vec<(String, u64, u64)> = match &self.walked.large {
+            Some(sizes) => {
+                sizes.iter().map(|size| (format!("to {}", short(size.to)), size.blocks, size.bytes)).collect()
+            }
+            None => vec![
+                ("to 128 MiB".into(), self.get("blocks_large"), self.get("live_large")),
+                ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
+            ],
+        };
+        match &self.walked.medium {
+            Some(sizes) => {
+                found.extend(sizes.iter().map(|size| (format!("to {}", short(size.to)), size.blocks, size.bytes)))
+            }
+            None => found.push(("to 128 KiB".into(), self.get("blocks_medium"), self.get("live_cells"))),
+        }
+        let classes = self.now.values.classes();
+        found.extend(classes.iter().map(|class| (format!("{} B", class.size), class.live, class.live * class.size)));
+        let most = found.iter().map(|row| row.2).max().unwrap_or(0).max(1);
+        let seconds = self.seconds();
+        let mut rows = Vec::new();
+        for (place, (name, blocks, bytes)) in found.into_iter().enumerate() {
+            let key = place as u64;
+            self.now.sizes.insert(key, bytes);
+            let before = self.before.as_ref().and_then(|before| before.sizes.get(&key)).copied();
+            if bytes == 0 && before.unwrap_or(0) == 0 {
+                continue;
+            }
+            let change = before.zip(seconds).map(|(before, seconds)| (bytes as f64 - before as f64) / seconds);
+            rows.push(Row {
+                key,
+                values: vec![
+                    Value::Label(name),
+                    Value::Count(blocks),
+                    Value::Size(bytes),
+                    Value::Change(change),
+                    Value::Bar(bytes as f64 / most as f64),
+                ],
+            });
+        }
+        Table { columns: SIZES, rows }
+    }
+
+    fn threads(&self) -> Table {
+        let before = |tid: u64| self.before.as_ref()?.threads.iter().find(|thread| thread.tid == tid);
+        let row = |thread: &Thread| {
+            let (before, seconds) = (before(thread.tid), self.seconds());
+            let rate = |of: &dyn Fn(&Thread) -> f64| {
+                before.zip(seconds).map(|(before, seconds)| (of(thread) - of(before)) / seconds)
+            };
+            Row {
+                key: thread.tid,
+                values: vec![
+                    Value::Count(thread.tid),
+                    Value::Percent(rate(&|thread| 100.0 * thread.seconds)),
+                    Value::Rate(rate(&|thread| thread.faults as f64)),
+                    Value::Text(thread.state.to_string()),
+                    Value::Text(thread.name.clone()),
+                ],
+            }
+        };
+        Table { columns: THREADS, rows: self.now.threads.iter().map(row).collect() }
+    }
+
+    /// All but the table.
+    pub fn draw(&self, frame: &mut Frame, area: Rect) {
+        let parts = PARTS.len() as u16;
+        let [head, command, bar, table, process, rates] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Length(parts),
+            Constraint::Length(2),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        frame.render_widget(Line::from(self.title()).bold(), head);
+        frame.render_widget(Line::from(fitted(&self.command, command.width.into(), false)), command);
+        frame.render_widget(self.bar(bar.width), bar);
+        let [left, _, right] =
+            Layout::horizontal([Constraint::Length(PARTS_WIDTH), Constraint::Length(2), Constraint::Fill(1)])
+                .areas(table);
+        frame.render_widget(Text::from(self.part_lines()), left);
+        let lines = self.history_lines(right.width.into());
+        frame.render_widget(Text::from(lines.into_iter().map(Line::from).collect::<Vec<_>>()), right);
+        frame.render_widget(Text::from(self.process_lines().map(Line::from).to_vec()), process);
+        frame.render_widget(Line::from(self.rate_line()), rates);
+    }
+
+    /// How many lines that takes.
+    pub const HEIGHT: u16 = 6 + PARTS.len() as u16;
+
+    /// The same and the table, as plain lines.
+    pub fn text(&self, width: usize) -> String {
+        let mut lines = vec![self.title(), fitted(&self.command, width, false).trim_end().to_string()];
+        for (name, _, _, bytes) in self.parts() {
+            lines.push(format!("{name:<26}{:>12}", HumanBytes(bytes).to_string()));
+        }
+        lines.extend(self.process_lines());
+        lines.extend(facts::limits(self.pid));
+        lines.push(self.rate_line());
+        lines.extend(self.table.lines(&self.orders[self.page], width));
+        lines.join("\n") + "\n"
+    }
+
+    fn title(&self) -> String {
+        let seconds = self.get("milliseconds") / 1000;
+        format!("snug: process {}, {} s; {} mapped", self.pid, seconds, self.size("mapped"))
+    }
+
+    fn history_lines(&self, width: usize) -> Vec<String> {
+        let numbers = [
+            self.size("resident"),
+            self.size("live"),
+            Value::Rate(self.rate("minor_faults")).shown(),
+            Value::Rate(self.calls()).shown(),
+        ];
+        let line = |((name, history), number): ((&&str, &History), String)| {
+            let bars = width.saturating_sub(NAME_WIDTH + NUMBER_WIDTH);
+            format!("{name:<NAME_WIDTH$}{}{number:>NUMBER_WIDTH$}", history.line(bars))
+        };
+        let mut lines: Vec<String> = HISTORIES.iter().zip(&self.histories).zip(numbers).map(line).collect();
+        lines.extend(facts::limits(self.pid));
+        lines.iter().map(|line| fitted(line, width, false)).collect()
+    }
+
+    /// Name, mark, colour and bytes.
+    fn parts(&self) -> Vec<(&'static str, char, Color, u64)> {
+        let sum = |gauges: &[&str]| gauges.iter().map(|gauge| self.get(gauge)).sum();
+        let mark = |mark| if output::is_plain() { mark } else { '█' };
+        PARTS.iter().map(|&(name, letter, color, gauges)| (name, mark(letter), color, sum(gauges))).collect()
+    }
+
+    fn part_lines(&self) -> Vec<Line<'static>> {
+        let line = |(name, mark, color, bytes): (&str, char, Color, u64)| {
+            let size = HumanBytes(bytes).to_string();
+            Line::from(vec![
+                Span::styled(mark.to_string(), Style::new().fg(color)),
+                Span::raw(format!(" {name:<26}{size:>12}")),
+            ])
+        };
+        self.parts().into_iter().map(line).collect()
+    }
+
+    /// All that occupies memory, in proportion.
+    fn bar(&self, width: u16) -> Line<'static> {
+        let parts = self.parts();
+        let whole: u64 = parts.iter().map(|part| part.3).sum::<u64>().max(1);
+        let column = |bytes: u64| (bytes as f64 / whole as f64 * f64::from(width)).round() as usize;
+        let mut before = 0;
+        let mut spans = Vec::new();
+        for (_, mark, color, bytes) in parts {
+            let count = column(before + bytes) - column(before);
+            spans.push(Span::styled(mark.to_string().repeat(count), Style::new().fg(color)));
+            before += bytes;
+        }
+        Line::from(spans)
+    }
+
+    fn process_lines(&self) -> [String; 2] {
+        let mut resident = format!(
+            "resident {}: snug's {}, others' {}",
+            self.size("resident"),
+            self.size("resident_snug"),
+            self.size("resident_other")
+        );
+        if self.get("resident_excess") != 0 {
+            resident = format!("{resident}, huge pages {}", self.size("resident_excess"));
+        }
+        let peaks = format!(
+            "peaks: mapped {}, in use {}, resident {}",
+            self.size("mapped_peak"),
+            self.size("used_peak"),
+            self.size("resident_peak")
+        );
+        [resident, peaks]
+    }
+
+    fn rate_line(&self) -> String {
+        let one = |&(name, counter, bytes): &(&str, &str, bool)| match self.rate(counter) {
+            None => format!("{name} -"),
+            Some(rate) if bytes => format!("{name} {}/s", HumanBytes(rate as u64)),
+            Some(rate) => format!("{name} {rate:.0}/s"),
+        };
+        RATES.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Columns: of the parts beside the histories, and of what stands before and behind the bars of those.
+const PARTS_WIDTH: u16 = 40;
+const NAME_WIDTH: usize = 9;
+const NUMBER_WIDTH: usize = 12;
+
+/// A power of two.
+fn short(bytes: u64) -> String {
+    HumanBytes(bytes).to_string().replace(".00", "")
+}

@@ -1,0 +1,194 @@
+//! `snug top` in terminals of three sizes, and printed.
+
+mod common;
+
+use std::process::Command;
+
+use common::running::{holder, Running, Terminal};
+use common::{assert_clean, assert_refused, stdout, text, Place, SNUG};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+type Test = fn(&Place) -> Result<Completion, Failed>;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let tests: Vec<(&str, Test)> = vec![
+        ("all_programs_and_one_of_them", all_programs_and_one_of_them),
+        ("on_a_screen_of_80_by_24", |place| on_a_screen(place, 80, 24)),
+        ("on_a_screen_of_200_by_50", |place| on_a_screen(place, 200, 50)),
+        ("on_a_screen_of_60_by_12", |place| on_a_screen(place, 60, 12)),
+        ("rows_are_sorted_and_filtered", rows_are_sorted_and_filtered),
+        ("it_can_pause", it_can_pause),
+        ("printed", printed),
+    ];
+    let has_tmux = Command::new("tmux").arg("-V").output().is_ok();
+    let trial = |(name, test): (&str, Test)| {
+        Trial::ignorable_test(name, move || match has_tmux {
+            true => test(&Place::new()),
+            false => Ok(Completion::ignored_with("no tmux")),
+        })
+    };
+    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+}
+
+fn start(terminal: &Terminal, (columns, rows): (usize, usize), arguments: &str) {
+    let command = format!("{SNUG} top {arguments}; echo ended $?; sleep 60");
+    let (columns, rows) = (columns.to_string(), rows.to_string());
+    terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows, &command]);
+}
+
+/// Programs of two names, of which the second has less in use.
+fn two(place: &Place) -> [Running; 2] {
+    let source = common::running::HOLDER.replace("5000000", "700000");
+    let smaller = place.compile("smaller", &source, &["-O1", "-w", "-fno-builtin"]);
+    [holder(place), Running::start(place.snug(&["run", text(&smaller)]))]
+}
+
+fn line_with<'a>(screen: &'a str, part: &str) -> &'a str {
+    screen.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("{part} is not in {screen}"))
+}
+
+fn all_programs_and_one_of_them(place: &Place) -> Result<Completion, Failed> {
+    let [larger, smaller] = two(place);
+    let terminal = Terminal(place);
+    start(&terminal, (120, 30), "--every 0.2");
+    terminal.screen_with(&larger.pid());
+    // Others may run on snug here, too.
+    terminal.tmux(&["send-keys", "/", "place_of_the_test"]);
+    terminal.screen_with("only: place_of_the_test_");
+    terminal.tmux(&["send-keys", "Escape"]);
+    terminal.tmux(&["send-keys", "/", place.dir.path().file_name().unwrap().to_str().unwrap(), "Enter"]);
+    let screen = terminal.screen_with(&smaller.pid());
+    assert!(line_with(&screen, &larger.pid()).contains("holder"), "{screen}");
+    let place_of = |screen: &str, pid: &str| screen.find(pid).unwrap();
+    assert!(place_of(&screen, &larger.pid()) < place_of(&screen, &smaller.pid()), "{screen}");
+    terminal.tmux(&["send-keys", "r"]);
+    terminal.screen_with("▴");
+    let screen = terminal.screen_with(&larger.pid());
+    assert!(place_of(&screen, &larger.pid()) > place_of(&screen, &smaller.pid()), "{screen}");
+    terminal.tmux(&["send-keys", "Home", "Enter"]);
+    terminal.screen_with(&format!("snug: process {}", smaller.pid()));
+    terminal.screen_with("Esc all");
+    // One that ends leads back to the others, and so does Esc.
+    drop(smaller);
+    terminal.screen_with("has ended");
+    terminal.tmux(&["send-keys", "Enter"]);
+    terminal.screen_with(&format!("snug: process {}", larger.pid()));
+    terminal.tmux(&["send-keys", "Escape"]);
+    terminal.screen_with("Enter one of them");
+    terminal.tmux(&["send-keys", "q"]);
+    terminal.screen_with("ended 0");
+    Ok(Completion::Completed)
+}
+
+fn on_a_screen(place: &Place, columns: usize, rows: usize) -> Result<Completion, Failed> {
+    let mut program = holder(place);
+    let terminal = Terminal(place);
+    start(&terminal, (columns, rows), &format!("{} --every 0.2", program.pid()));
+    let screen = terminal.screen_with("q quit");
+    assert!(screen.contains(&format!("snug: process {}", program.pid())), "{screen}");
+    assert!(screen.lines().count() <= rows, "{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= columns), "{screen}");
+    assert!(screen.contains("CHANGE"), "{screen}");
+    program.work();
+    program.wait_until_ready();
+    if rows >= 24 {
+        let screen = terminal.screen_with("handed out 0 B/s");
+        for part in
+            ["holder", "in use", "waiting for threads", "peaks: mapped", "to 8 MiB", "112 B", "calls/s", "faults/s"]
+        {
+            assert!(screen.contains(part), "{part} is not in {screen}");
+        }
+        // A history of some looks, as wide as there is room.
+        let bars = |line: &str| line.chars().filter(|letter| ('▁'..='█').contains(letter)).count();
+        let history = line_with(&terminal.screen_with("▁▁"), "waiting for threads").to_string();
+        assert!(bars(&history) >= 3, "{history}");
+        let end = |part: &str| line_with(&screen, part).trim_end().chars().count();
+        // What stands beside the bars ends at the right edge, all of it.
+        assert_eq!(end("waste inside"), columns, "{screen}");
+        assert_eq!(end("waiting for threads"), columns, "{screen}");
+        // Numbers stand to the right: their last letters are below each other.
+        let place_of =
+            |part: &str| line_with(&screen, part).split(part).next().unwrap().chars().count() + part.chars().count();
+        assert_eq!(place_of("4.77 MiB"), place_of("IN USE▾"), "{screen}");
+        assert_eq!(place_of("112 B"), place_of("to 8 MiB"), "{screen}");
+    }
+    terminal.tmux(&["send-keys", "2"]);
+    let screen = terminal.screen_with("CPU %");
+    if rows >= 24 {
+        assert!(line_with(&screen, "sleeps").contains(&program.pid()), "{screen}");
+    }
+    terminal.tmux(&["send-keys", "Tab"]);
+    terminal.screen_with("BLOCKS");
+    terminal.tmux(&["send-keys", "?"]);
+    let screen = terminal.screen_with("sort by another column");
+    assert!(screen.lines().all(|line| line.chars().count() <= columns), "{screen}");
+    terminal.tmux(&["send-keys", "?"]);
+    terminal.tmux(&["send-keys", "t"]);
+    terminal.screen_with("gave back");
+    terminal.tmux(&["resize-window", "-x", "70", "-y", "20"]);
+    terminal.screen_with("q quit");
+    terminal.tmux(&["send-keys", "q"]);
+    terminal.screen_with("ended 0");
+    Ok(Completion::Completed)
+}
+
+fn rows_are_sorted_and_filtered(place: &Place) -> Result<Completion, Failed> {
+    let program = holder(place);
+    let terminal = Terminal(place);
+    start(&terminal, (100, 40), &format!("{} --every 0.2", program.pid()));
+    let screen = terminal.screen_with("IN USE▾");
+    assert!(screen.find("to 8 MiB").unwrap() < screen.find("112 B").unwrap(), "{screen}");
+    terminal.tmux(&["send-keys", "<"]);
+    let screen = terminal.screen_with("BLOCKS▾");
+    assert!(screen.find("to 8 MiB").unwrap() > screen.find("112 B").unwrap(), "{screen}");
+    terminal.tmux(&["send-keys", "/", "112"]);
+    let screen = terminal.screen_with("only: 112_");
+    assert!(!screen.contains("to 8 MiB") && screen.contains("112 B"), "{screen}");
+    terminal.tmux(&["send-keys", "Enter"]);
+    terminal.tmux(&["send-keys", "/"]);
+    terminal.tmux(&["send-keys", "Escape"]);
+    terminal.screen_with("to 8 MiB");
+    terminal.tmux(&["send-keys", "q"]);
+    terminal.screen_with("ended 0");
+    Ok(Completion::Completed)
+}
+
+fn it_can_pause(place: &Place) -> Result<Completion, Failed> {
+    let program = holder(place);
+    let terminal = Terminal(place);
+    start(&terminal, (80, 24), &format!("{} --every 0.1", program.pid()));
+    terminal.tmux(&["send-keys", "p"]);
+    terminal.screen_with("paused");
+    drop(program); // and nothing is seen of it
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    terminal.screen_with("paused");
+    terminal.tmux(&["send-keys", "p"]);
+    let screen = terminal.screen_with("ended 1");
+    assert!(screen.contains("has ended"), "{screen}");
+    Ok(Completion::Completed)
+}
+
+fn printed(place: &Place) -> Result<Completion, Failed> {
+    let [larger, smaller] = two(place);
+    let all = place.output(&["top", "--once"]);
+    assert_clean(&all);
+    let all = stdout(&all);
+    assert!(all.starts_with("    PID") || all.trim_start().starts_with("PID"), "{all}");
+    assert!(line_with(&all, &larger.pid()).contains("holder"), "{all}");
+    assert!(line_with(&all, &smaller.pid()).contains("smaller"), "{all}");
+    assert!(all.lines().all(|line| line.chars().count() <= 80), "{all}");
+    let one = stdout(&place.output(&["top", &larger.pid(), "--once"]));
+    for part in ["snug: process", "4.77 MiB", "to 8 MiB", "SIZE"] {
+        assert!(one.contains(part), "{part} is not in {one}");
+    }
+    assert!(!one.contains('\u{1b}') && one.lines().all(|line| line.chars().count() <= 80), "{one}");
+    let row = place.output(&["top", &larger.pid(), "--batch", "--rounds", "3", "--every", "50ms"]);
+    assert_clean(&row);
+    let row = stdout(&row);
+    assert_eq!(row.matches("snug: process").count(), 3, "{row}");
+    assert!(row.contains("handed out -") && row.contains("handed out 0 B/s"), "{row}");
+    assert_refused(&place.output(&["top"]), 1, &["needs a terminal", "snug top --once"]);
+    assert_eq!(place.output(&["top", "--once", "--batch"]).status.code(), Some(2));
+    Ok(Completion::Completed)
+}
