@@ -15,10 +15,11 @@ __attribute__((used)) static void borrow_wait(struct borrow *borrow)
     uint64_t begun = os_clock();
     /* release: what the work has left is there when it is seen to be done */
     __atomic_store_n(&borrow->state, BORROW_DONE, __ATOMIC_RELEASE);
-    while (os_clock() - begun < WAIT_MOST)
+    while (os_clock() - begun < WAIT_MOST) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
+    }
     /* release: who stops this thread from here on finds it on its way back */
     __atomic_store_n(&borrow->state, BORROW_RETURNING, __ATOMIC_RELEASE);
 }

@@ -83,7 +83,7 @@ fn a_program_at_work_does_not_notice() {
 fn a_tool_that_is_killed_leaves_the_program_as_it_was() {
     let place = Place::new();
     let program = witness(&place, &["stopped"]);
-    for _ in 0..rounds(200, 2000) {
+    for _ in 0..rounds(100, 2000) {
         let mut tool =
             place.snug(&["trim", &program.pid()]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         sleep(Duration::from_micros(fastrand::u64(500..8000)));

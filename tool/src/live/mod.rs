@@ -21,10 +21,10 @@ pub mod options;
 mod ptrace;
 
 use std::ffi::{c_void, CStr, CString};
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 
-use anyhow::{bail, ensure, Result};
+use anyhow::{bail, ensure, Context, Result};
 
 use memory::Memory;
 
@@ -193,14 +193,15 @@ impl Program {
         self.memory.refresh();
         self.check_is_the_same()?;
         // SAFETY: the anchor was filled in.
-        self.memory.write(unsafe { ffi::outside_trim_request(self.anchor.start()) }, 1)?;
-        Ok(())
+        let done = self.memory.write(unsafe { ffi::outside_trim_request(self.anchor.start()) }, 1);
+        done.with_context(|| format!("process {} must not be written to, or has ended", self.process))
     }
 
     /// How many such requests it has carried out.
-    pub fn trims(&self) -> io::Result<u64> {
+    pub fn trims(&self) -> Result<u64> {
         // SAFETY: the anchor was filled in.
-        self.memory.read_now(unsafe { ffi::outside_trim_count(self.anchor.start()) })
+        let count = self.memory.read_now(unsafe { ffi::outside_trim_count(self.anchor.start()) });
+        count.with_context(|| format!("process {} has ended", self.process))
     }
 }
 

@@ -62,7 +62,7 @@ pub enum Trimmed {
 pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let before = resident(args.pid)?;
-    let done = trim(&program, args.wait).with_context(|| format!("process {}", args.pid))?;
+    let done = trim(&program, args.wait)?;
     let after = resident(args.pid).with_context(|| format!("process {} has ended", args.pid))?;
     let how = match done {
         Trimmed::NotYet(why) => {
