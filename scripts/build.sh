@@ -52,6 +52,8 @@ publish_library() {
     for file in libsnug.so libsnug.a libsnugrecord.so snugreplay; do
         publish "$(find_built "$file")" "$build/lib/$file" || return
     done
+    # By this name a program that is linked with it asks for it.
+    ln -sf libsnug.so "$build/lib/libsnug.so.0" || return
     for workload in "$from"/bench/*; do
         if [[ -f $workload && -x $workload ]]; then
             publish "$workload" "$build/bench/${workload##*/}" || return

@@ -14,6 +14,7 @@ test_wants=(
     tmux                                         # snug top in a terminal
     pkg-config                                   # an example that is built with it
     gdb                                          # the script for gdb
+    man-db groff mandoc zsh fish                 # the manual and the completions
 )
 # What only the long form takes: to unpack the source of glibc, and to run on the library.
 test_full_wants=(xz-utils stress-ng)

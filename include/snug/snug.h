@@ -5,16 +5,19 @@
  * that is linked or preloaded with snug reaches it through malloc, free and friends, one that
  * wants to be explicit through these names. Pointers may be mixed freely between both sets.
  *
- * Common to all of them:
- *   Units        sizes and alignments are in bytes.
- *   Alignment    16 bytes (alignof(max_align_t)) unless a larger one is asked for.
- *   Errors       a request that overflows or cannot be had gives NULL with errno == ENOMEM
- *                (snug_posix_memalign returns the number as well); nothing is lost and a later,
- * smaller request may succeed. A success leaves errno alone. Freeing keeps errno. Threads      any
- * thread may call any function with any block; a block may be freed by another thread than the one
- * that took it. Safe across fork in a threaded program. Not async-signal-safe. Misuse       a
- * double free, or a pointer that snug did not hand out, ends in one line on stderr and abort(); see
- * SNUG_MISUSE in docs/options.md.
+ * Units: sizes and alignments are in bytes.
+ *
+ * Alignment: 16 bytes (alignof(max_align_t)) unless a larger one is asked for.
+ *
+ * Errors: a request that overflows or cannot be had gives NULL with errno == ENOMEM
+ * (snug_posix_memalign returns the number as well); nothing is lost and a later, smaller request
+ * may succeed. A success leaves errno alone. Freeing keeps errno.
+ *
+ * Threads: any thread may call any function with any block; a block may be freed by another thread
+ * than the one that took it. Safe across fork in a threaded program. Not async-signal-safe.
+ *
+ * Misuse: a double free, or a pointer that snug did not hand out, ends in one line on stderr and
+ * abort(); see SNUG_MISUSE in docs/options.md.
  */
 #ifndef SNUG_SNUG_H
 #define SNUG_SNUG_H

@@ -10,6 +10,7 @@ use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::launch::RunArgs;
+use crate::pages::{CompletionsArgs, ManArgs};
 use crate::refusal::OWN_FAILURE;
 use crate::settings::Setting;
 use crate::show::options::OptionsArgs;
@@ -63,6 +64,8 @@ pub enum Command {
     Check(CheckArgs),
     Export(ExportArgs),
     Options(OptionsArgs),
+    Man(ManArgs),
+    Completions(CompletionsArgs),
 }
 
 impl Cli {

@@ -3,7 +3,7 @@
 //! Reading order: cli (which commands there are) -> launch (run) -> target (may this program run on snug?) -> cache and
 //! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
 //! (recording and replaying) -> tune (the best options) -> live and show (looking at running programs) -> watch and plot
-//! (programs that snug runs, looked at from outside) -> export (metrics).
+//! (programs that snug runs, looked at from outside) -> export (metrics) -> pages (the manual, completions).
 
 mod bench;
 mod cache;
@@ -15,6 +15,7 @@ mod inherited;
 mod launch;
 mod live;
 mod output;
+mod pages;
 mod period;
 mod plot;
 mod process;
@@ -29,6 +30,7 @@ mod watch;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use cli::Command;
 use refusal::{Refusal, MISUSE, OWN_FAILURE};
 
@@ -52,6 +54,8 @@ fn main() -> ExitCode {
         Some(Command::Check(args)) => (show::trim::check(args), 1),
         Some(Command::Export(args)) => (export::run(args), 1),
         Some(Command::Options(args)) => (show::options::run(args, &settings), 1),
+        Some(Command::Man(args)) => (pages::man(args, cli::Cli::command()), 1),
+        Some(Command::Completions(args)) => (pages::completions(args, cli::Cli::command()), 1),
     };
     result.unwrap_or_else(|error| {
         eprintln!("snug: {error:#}");

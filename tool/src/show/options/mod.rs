@@ -41,7 +41,7 @@ pub struct OptionsArgs {
 }
 
 /// The groups, and how the names of their options begin. Of two that fit, the first counts.
-const GROUPS: [(&str, &str, &[&str]); 7] = [
+pub const GROUPS: [(&str, &str, &[&str]); 7] = [
     ("statistics", "what is told, when and where to", &["STATS"]),
     ("checks", "what is looked for, and what follows", &["MISUSE", "CHECK", "NAMES"]),
     ("threads", "what waits for them", &["ARENAS", "THREAD_", "DEPOT"]),
@@ -62,28 +62,25 @@ fn group_of(option: &str) -> &'static str {
 
 /// An option with all that is shown of it.
 #[derive(Serialize)]
-struct Shown {
-    name: String,
-    group: &'static str,
+pub struct Shown {
+    pub name: String,
+    pub group: &'static str,
     value: String,
-    default: String,
+    pub default: String,
     changed: bool,
     /// What it may be.
-    allowed: String,
+    pub allowed: String,
     /// What these presets make its default; nothing where they leave it.
-    lean: Option<String>,
-    fast: Option<String>,
-    text: String,
+    pub lean: Option<String>,
+    pub fast: Option<String>,
+    pub text: String,
 }
 
 pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
     launch::check_settings(settings)?;
     let own = settings.iter().map(|setting| (setting.name.clone(), setting.value.clone()));
     let surrounding = env::vars_os().filter(|(name, _)| name != WORKLOADS_VARIABLE);
-    let rows = in_force(surrounding.chain(own));
-    let preset = |name: &str| effect(std::iter::once(("SNUG_PRESET".into(), name.into())));
-    let (lean, fast) = (preset("lean"), preset("fast"));
-    let all = rows.into_iter().enumerate().map(|(place, row)| shown(row, &lean[place], &fast[place]));
+    let all = table(surrounding.chain(own));
     let wanted: Vec<String> = args.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     for word in &wanted {
         let is_known = GROUPS.iter().any(|group| group.0 == word) || page::is_option(word);
@@ -98,7 +95,7 @@ pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
         let named = wanted.is_empty() || wanted.iter().any(|word| *word == option.name || word == option.group);
         named && (!args.changed || option.changed)
     };
-    let all: Vec<Shown> = all.filter(is_wanted).collect();
+    let all: Vec<Shown> = all.into_iter().filter(is_wanted).collect();
     let text = match (args.json, wanted.is_empty()) {
         (true, _) => serde_json::to_string_pretty(&all)? + "\n",
         (false, true) => page::overview(&all, args.changed),
@@ -106,6 +103,14 @@ pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
     };
     output::print(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// All options, with the values that these variables give them.
+pub fn table(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Shown> {
+    let preset = |name: &str| effect(std::iter::once(("SNUG_PRESET".into(), name.into())));
+    let (lean, fast) = (preset("lean"), preset("fast"));
+    let rows = in_force(variables).into_iter().enumerate();
+    rows.map(|(place, row)| shown(row, &lean[place], &fast[place])).collect()
 }
 
 fn shown(row: OptionRow, lean: &str, fast: &str) -> Shown {
