@@ -15,9 +15,10 @@ test_wants=(
     pkg-config                                   # an example that is built with it
     gdb                                          # the script for gdb
     man-db groff mandoc zsh fish                 # the manual and the completions
+    dpkg-dev debhelper fakeroot lintian          # the packages
 )
-# What only the long form takes: to unpack the source of glibc, and to run on the library.
-test_full_wants=(xz-utils stress-ng)
+# What only the long form takes: to unpack the source of glibc, to run on the library, and bare systems.
+test_full_wants=(xz-utils stress-ng debootstrap)
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
 
 # Installs the real programs that are run on snug, and what else single tests need. What cannot be
