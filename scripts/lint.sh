@@ -32,7 +32,7 @@ lint_format() {
 # Lets the formatters rewrite what they would complain about.
 fix_format() {
     need_clang_format && our_files .c .h .cc .cpp .hpp | xargs -0 -r "$clang_format" -i
-    if rust_is_there; then tool_cargo fmt; fi
+    if rust_is_there; then tool_cargo fmt && (cd "$root/rust" && cargo fmt); fi
 }
 
 # With the flags of the release build, of which clang need not know every one. A file that is built
@@ -65,13 +65,14 @@ lint_layers() {
 }
 
 lint_rustfmt() {
-    tool_cargo fmt --check
+    tool_cargo fmt --check && (cd "$root/rust" && cargo fmt --check)
 }
 
 # The tool is not built without the library that it carries.
 lint_clippy() {
     build_library release && publish_library &&
-        tool_cargo clippy --quiet --locked --all-targets -- -D warnings
+        tool_cargo clippy --quiet --locked --all-targets -- -D warnings &&
+        (cd "$root/rust" && CARGO_TARGET_DIR=$build/cargo-crate cargo clippy --quiet --locked --all-targets -- -D warnings)
 }
 
 # rustfmt and clippy, from Debian or as components of rustup.

@@ -57,6 +57,20 @@ part_files() {
     done
 }
 
+# What people download and load stays small.
+part_sizes() {
+    local bytes
+    strip -o "$scratch/stripped" "$lib/libsnug.so"
+    if [[ $planted ]]; then head -c 100000 /dev/zero >>"$scratch/stripped"; fi
+    bytes=$(stat -c %s "$scratch/stripped")
+    echo "libsnug.so stripped: $bytes bytes"
+    ((bytes < 300000)) || wrong "libsnug.so has $bytes bytes when stripped, which is too much"
+    [[ -x $tool ]] || return 0
+    bytes=$(stat -c %s "$tool")
+    echo "the tool: $bytes bytes"
+    ((bytes < 6000000)) || wrong "the tool has $bytes bytes, which is too much"
+}
+
 # Three programs by the three targets, in a tree whose path has a blank; and a component that is not there.
 part_cmake() {
     mv "$prefix" "$scratch/a prefix" && mkdir "$scratch/program" && lib="$scratch/a prefix/${lib#"$prefix/"}"

@@ -1,0 +1,85 @@
+//! Builds the C library into one object whose internal names are local, so that they cannot meet those of other C code.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What CMake builds as SNUG_SOURCES: that list is the only one.
+fn sources(library: &Path) -> io::Result<Vec<PathBuf>> {
+    let text = fs::read_to_string(library.join("CMakeLists.txt"))?;
+    let list = text.split_once("set(SNUG_SOURCES").and_then(|(_, rest)| rest.split_once(')'));
+    let (list, _) = list.ok_or_else(|| io::Error::other("there is no SNUG_SOURCES in CMakeLists.txt"))?;
+    let words = list.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
+    Ok(words.map(|name| library.join(name)).collect())
+}
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=c");
+    if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux")
+        || env::var("CARGO_CFG_TARGET_POINTER_WIDTH").as_deref() != Ok("64")
+    {
+        println!("cargo::error=snug is for 64-bit Linux");
+        return;
+    }
+    if let Err(error) = build(Path::new("c/src")) {
+        println!("cargo::error=the C library cannot be built: {error}");
+    }
+}
+
+fn build(library: &Path) -> io::Result<()> {
+    let mut build = cc::Build::new();
+    build.std("c17").opt_level(2).warnings(false).include(library).include("c/include").define("_GNU_SOURCE", None);
+    build.flag("-fvisibility=hidden");
+    // A compiler that knows malloc would turn malloc and memset in calloc into a call of calloc.
+    for name in ["malloc", "calloc", "realloc", "free"] {
+        build.flag(format!("-fno-builtin-{name}"));
+    }
+    if env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
+        build.define("SNUG_OVERRIDE", None);
+    }
+    #[cfg(feature = "stats")]
+    build.define("ANCHOR_LAYOUT", layout(library)?.as_str());
+    build.files(sources(library)?);
+    let objects = build.compile_intermediates();
+
+    let whole = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?).join("snug_all.o");
+    run(build.get_compiler().to_command().args(["-nostdlib", "-r", "-o"]).arg(&whole).args(&objects))?;
+    let objcopy = env::var_os("OBJCOPY").unwrap_or_else(|| "objcopy".into());
+    run(Command::new(objcopy).arg("--localize-hidden").arg(&whole))?;
+    cc::Build::new().object(&whole).compile("snug");
+    Ok(())
+}
+
+fn run(command: &mut Command) -> io::Result<()> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(io::Error::other(format!("{command:?} ended with {status}"))),
+        Err(error) => Err(io::Error::other(format!("{command:?}: {error}"))),
+    }
+}
+
+/// The fingerprint of the library's headers and tables, as src/layout.cmake computes it.
+#[cfg(feature = "stats")]
+fn layout(library: &Path) -> io::Result<String> {
+    use sha2::{Digest, Sha256};
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let mut names = Vec::new();
+    for folder in fs::read_dir(library)? {
+        let folder = folder?.path();
+        for file in fs::read_dir(&folder).into_iter().flatten() {
+            let path = file?.path();
+            if path.extension().is_some_and(|suffix| suffix == "h" || suffix == "def") {
+                names.push(path.strip_prefix(library).map_err(io::Error::other)?.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.sort();
+    let mut lines = Sha256::new();
+    for name in names {
+        lines.update(format!("{name} {}\n", hexadecimal(&Sha256::digest(fs::read(library.join(&name))?))));
+    }
+    Ok(format!("0x{}u", hexadecimal(&lines.finalize()[..4])))
+}

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# crate.sh SOURCE tests | package | outside | features | planted: one part of what the crate in rust/ promises.
+set -euo pipefail
+source=$1 part=$2
+crate=$source/rust
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export CARGO_TARGET_DIR=$source/build/cargo-crate CARGO_TERM_COLOR=never
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+wrong() {
+    echo "WRONG: $*"
+    exit 1
+}
+
+PATH=$PATH:${CARGO_HOME:-${HOME-}/.cargo}/bin
+command -v cargo >/dev/null || skip "there is no Rust"
+cd "$crate"
+# A machine without the crates and without a network has nothing to build it with.
+cargo fetch --locked --quiet 2>"$scratch/log" || skip "the crates cannot be had: $(tail -n 1 "$scratch/log")"
+
+part_tests() {
+    cargo test --release --locked 2>&1
+}
+
+part_features() {
+    cargo test --release --locked --features override,stats 2>&1
+    # A stable compiler is made to take it.
+    RUSTC_BOOTSTRAP=1 cargo check --release --locked --features allocator_api 2>&1
+}
+
+# The package has all that it needs, is built from nothing else, and cargo has nothing to say of it.
+part_package() {
+    local said
+    said=$(cargo package --allow-dirty --locked 2>&1) || wrong "$said"
+    [[ $said != *warning* ]] || wrong "$said"
+    said=$(cargo package --allow-dirty --locked --list)
+    for file in c/include/snug/snug.h c/src/api/malloc.c c/src/options/options.def LICENSE README.md; do
+        grep -qx "$file" <<<"$said" || wrong "$file is not in the package"
+    done
+}
+
+# A program with the crate, looked at by the tool; and C code in it has the same malloc.
+part_outside() {
+    local said snug=$source/build/bin/snug
+    [[ -x $snug ]] || skip "the tool is not built"
+    mkdir -p "$scratch/program/src"
+    cat >"$scratch/program/Cargo.toml" <<END
+[package]
+name = "program"
+version = "0.0.0"
+edition = "2021"
+[dependencies]
+snug = { path = "$crate", features = ["override", "stats"] }
+[workspace]
+END
+    cat >"$scratch/program/src/main.rs" <<'END'
+#[global_allocator]
+static ALLOCATOR: snug::Snug = snug::Snug;
+extern "C" {
+    fn strdup(text: *const std::ffi::c_char) -> *mut std::ffi::c_char;
+}
+fn main() {
+    let kept = vec![1u8; 123_456_789];
+    let before = snug::stats().blocks;
+    let copies: Vec<_> = (0..1000).map(|_| unsafe { strdup(c"a text that is copied".as_ptr()) }).collect();
+    assert!(snug::stats().blocks >= before + 1000, "strdup has another malloc");
+    println!("ready {}", copies.len() + kept.len());
+    std::io::stdin().lines().next();
+}
+END
+    cp "$crate/Cargo.lock" "$scratch/program/" # for the same versions
+    (cd "$scratch/program" && cargo build --release --quiet 2>&1) || wrong "the program does not build"
+    coproc "$CARGO_TARGET_DIR/release/program"
+    read -r -t 60 said <&"${COPROC[0]}" || wrong "the program did not begin"
+    [[ $said == "ready 123457789" ]] || wrong "$said"
+    said=$("$snug" stats --json "$COPROC_PID") || wrong "the tool cannot look at it"
+    echo >&"${COPROC[1]}"
+    [[ $said =~ \"live_large\":([0-9]+) ]] || wrong "$said"
+    ((BASH_REMATCH[1] > 123456789)) || wrong "its block is not seen: $said"
+}
+
+# Large alignments go where only 16 bytes are kept.
+part_planted() {
+    cp -rL "$crate" "$scratch/crate"
+    sed -i 's/^const ALIGNMENT: usize = 16;/const ALIGNMENT: usize = 32768;/' "$scratch/crate/src/global.rs"
+    cd "$scratch/crate"
+    CARGO_TARGET_DIR=$scratch/target cargo test --release --locked --test program 2>&1
+}
+
+"part_$part"
+echo "crate: $part is as it should be"
