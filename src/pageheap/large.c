@@ -197,7 +197,9 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
         lock_release(&page_heap->lock);
         return large_misuse(page_heap, address);
     }
-    if (span->kind == SPAN_LARGE) {
+    if (span->kind == SPAN_LARGE && !page_heap->compact) {
+        large_put_recent(page_heap, span); /* it was not in its home slot */
+    } else if (span->kind == SPAN_LARGE) {
         span_free_locked(page_heap, span, span_bytes(span));
     } else {
         huge_unlist(page_heap, span);

@@ -35,6 +35,16 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     return start;
 }
 
+/* Frees a large block of a heap that is not compact, so that it waits. The lock must be held. */
+static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct span *span)
+{
+    GAUGE_ADD(page_heap->large_count, (size_t)-1);
+    GAUGE_ADD(page_heap->large_requested, -span->requested);
+    if (UNLIKELY(recent_put(page_heap, span)))
+        page_heap_shrink_cache(page_heap);
+    page_heap_note_put(page_heap);
+}
+
 /* Frees the block at `address`, so that it waits. False, and nothing is changed: it is none of this
  * heap's, or one that cannot wait, or is not found at once. */
 static ALWAYS_INLINE bool large_free_recent(struct page_heap *page_heap, uintptr_t address)
@@ -42,13 +52,8 @@ static ALWAYS_INLINE bool large_free_recent(struct page_heap *page_heap, uintptr
     lock_acquire(&page_heap->lock);
     struct span *span = large_table_at_home(&page_heap->large, (const char *)address);
     bool done = span != NULL && span->start == (const char *)address && span->kind == SPAN_LARGE;
-    if (LIKELY(done)) {
-        GAUGE_ADD(page_heap->large_count, (size_t)-1);
-        GAUGE_ADD(page_heap->large_requested, -span->requested);
-        if (UNLIKELY(recent_put(page_heap, span)))
-            page_heap_shrink_cache(page_heap);
-        page_heap_note_put(page_heap);
-    }
+    if (LIKELY(done))
+        large_put_recent(page_heap, span);
     lock_release(&page_heap->lock);
     return done;
 }
