@@ -37,11 +37,11 @@ def entry_of(address):
 
 
 def each(head, kind):
-    """The structures in a list, by their member `link`."""
+    """The structures in a list, by their member `link`; none where there is no heap yet."""
     pointer = gdb.lookup_type("struct " + kind).pointer()
     (link,) = (field for field in pointer.target().fields() if field.name == "link")
     node = head["next"]
-    while number(node) != number(head.address):
+    while number(node) not in (0, number(head.address)):
         yield gdb.Value(number(node) - link.bitpos // 8).cast(pointer)
         node = node["next"]
 
