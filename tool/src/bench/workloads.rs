@@ -40,6 +40,7 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         random_mixed,
         same_thread,
         separate_thread,
+        bursts,
         larson,
         producer_consumer,
         cells,
@@ -153,6 +154,16 @@ fn separate_thread(scale: &Scale) -> Vec<Entry> {
         entry(&format!("separate-thread/{size}/{threads}"), &about, threads, "separate_thread", &args)
     };
     by_size_and_threads(&counts, make)
+}
+
+fn bursts(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("100000", "400000");
+    let make = |threads: u32| {
+        let about = "threads that replace blocks of 8..16,000 B in bursts of 100, some for each other, and pause";
+        let args = [&threads.to_string(), "8", "16000", operations];
+        entry(&format!("bursts/{threads}"), about, threads, "bursts", &args)
+    };
+    scale.threads(&[2], &[2]).into_iter().map(make).collect()
 }
 
 fn by_size_and_threads(counts: &[u32], make: impl Fn(u32, u64, u32) -> Entry) -> Vec<Entry> {
