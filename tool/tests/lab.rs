@@ -14,7 +14,8 @@ use serde_json::Value;
 /// One row of each family, and all that is special in one.
 const ROWS: &str = "pairs/freed-at-once,pairs/producer-consumer,churn/64-one-page,random-mixed/257-768,\
     same-thread/500/1,same-thread/500/2,separate-thread/500/2,larson/2,producer-consumer/2,cells/holes,many-threads/*,\
-    realloc-growth/*,aligned/*,big/*,sparse/*,fragmented/*,cold/*,bursts/2,overhead/16-1024,fragment/drift,peak-idle/*,latency/1";
+    realloc-growth/*,aligned/*,big/*,sparse/*,fragmented/*,cold/*,bursts/2,overhead/16-1024,fragment/drift,\
+    peak-idle/*,latency/1";
 
 fn main() {
     let arguments = Arguments::from_args();
