@@ -17,7 +17,7 @@ int snug_stats_get(struct snug_stats *stats, size_t size)
     struct values values;
     if (stats == NULL || size < sizeof(stats->mapped))
         return EINVAL;
-    values_read(&values, NULL, &snug_anchor, 0, VALUES_QUICK);
+    values_read(&values, NULL, NULL, &snug_anchor, 0, VALUES_QUICK);
     struct snug_stats all = {
         .mapped = values.mapped,
         .live = values.live,

@@ -9,11 +9,14 @@
 #include "platform/memory.h"
 #include "stats/stats.h"
 
+struct large_sizes large_sizes;
+
 /* Changes what the program asked for a block to be, and `sum`, that of all blocks of its kind. The
  * lock must be held. */
-static void span_request(size_t *sum, struct span *span, size_t requested)
+static void span_request(struct page_heap *page_heap, size_t *sum, struct span *span,
+                         size_t requested)
 {
-    GAUGE_ADD(*sum, requested - span->requested);
+    page_heap_note_request(page_heap, sum, span->requested, requested);
     span->requested = requested;
 }
 
@@ -49,7 +52,7 @@ static void huge_list(struct page_heap *page_heap, struct span *span, size_t fre
     __atomic_store_n(&page_heap->huge, span, __ATOMIC_RELEASE);
     GAUGE_ADD(page_heap->huge_count, 1);
     GAUGE_ADD(page_heap->huge_pages, span->pages);
-    GAUGE_ADD(page_heap->huge_requested, span->requested);
+    page_heap_note_request(page_heap, &page_heap->huge_requested, 0, span->requested);
     page_heap_note_peak(page_heap);
     large_table_add(&page_heap->large, span);
     page_heap_note_alloc(page_heap, fresh, fresh != 0);
@@ -66,7 +69,7 @@ static void huge_unlist(struct page_heap *page_heap, struct span *span)
         span->right->left = span->left;
     GAUGE_ADD(page_heap->huge_count, (size_t)-1);
     GAUGE_ADD(page_heap->huge_pages, -(size_t)span->pages);
-    GAUGE_ADD(page_heap->huge_requested, -span->requested);
+    page_heap_note_request(page_heap, &page_heap->huge_requested, span->requested, 0);
     large_table_remove(&page_heap->large, span);
     page_heap_note_freed(page_heap, span->start, span_bytes(span));
 }
@@ -107,7 +110,7 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
         return NULL;
     lock_acquire(&page_heap->lock);
     if (bytes == span_bytes(span)) {
-        span_request(&page_heap->huge_requested, span, requested);
+        span_request(page_heap, &page_heap->huge_requested, span, requested);
         lock_release(&page_heap->lock);
         return span->start;
     }
@@ -243,7 +246,7 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
     if (!done)
         return NULL;
     lock_acquire(&page_heap->lock);
-    span_request(&page_heap->large_requested, span, bytes);
+    span_request(page_heap, &page_heap->large_requested, span, bytes);
     lock_release(&page_heap->lock);
     return span->start;
 }

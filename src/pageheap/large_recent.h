@@ -24,7 +24,7 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
     if (LIKELY(span != NULL)) {
         GAUGE_ADD(page_heap->large_count, 1);
-        GAUGE_ADD(page_heap->large_requested, bytes);
+        page_heap_note_request(page_heap, &page_heap->large_requested, 0, bytes);
         span->requested = bytes;
         start = span->start;
         page_heap_see(page_heap);
@@ -39,7 +39,7 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
 static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct span *span)
 {
     GAUGE_ADD(page_heap->large_count, (size_t)-1);
-    GAUGE_ADD(page_heap->large_requested, -span->requested);
+    page_heap_note_request(page_heap, &page_heap->large_requested, span->requested, 0);
     if (UNLIKELY(recent_put(page_heap, span)))
         page_heap_shrink_cache(page_heap);
     page_heap_note_put(page_heap);

@@ -107,7 +107,7 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     span->owner = NULL;
     if (kind == SPAN_LARGE) {
         GAUGE_ADD(page_heap->large_count, 1);
-        GAUGE_ADD(page_heap->large_requested, span->requested);
+        page_heap_note_request(page_heap, &page_heap->large_requested, 0, span->requested);
         span->dirty_bytes = size_min(dirty, span_bytes(span));
     } else {
         list_init(&span->link);
@@ -193,7 +193,7 @@ void span_free_locked(struct page_heap *page_heap, struct span *span, size_t obj
         page_heap->shared_pages -= span->pages;
     } else {
         GAUGE_ADD(page_heap->large_count, (size_t)-1);
-        GAUGE_ADD(page_heap->large_requested, -span->requested);
+        page_heap_note_request(page_heap, &page_heap->large_requested, span->requested, 0);
     }
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
         large_table_remove(&page_heap->large, span);

@@ -9,6 +9,7 @@
 
 #include "base/backoff.h"
 #include "pageheap/huge_price.h"
+#include "pageheap/large_sizes.h"
 #include "pageheap/large_table.h"
 #include "pageheap/runs.h"
 #include "pageheap/segment_cache.h"
@@ -96,6 +97,16 @@ static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
 static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
 {
     return page_heap->used_pages + page_heap->huge_pages;
+}
+
+/* A block for which `from` bytes were asked, 0 if there was none, is one of `to`, 0 if there is
+ * none any more; `sum` is that of all blocks of its kind. The lock must be held. */
+static inline void page_heap_note_request(struct page_heap *page_heap, size_t *sum, size_t from,
+                                          size_t to)
+{
+    GAUGE_ADD(*sum, to - from);
+    if (!page_heap->other)
+        large_sizes_change(from, to);
 }
 
 /* Raises the peaks to what there is now. */

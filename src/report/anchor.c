@@ -16,6 +16,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .lock_waits = lock_waits,
     .os_calls = &os_calls,
     .options = &options,
+    .large_sizes = &large_sizes,
     .events = &events,
     .outside = &outside_area,
     .borrow_entry = borrow_entry,

@@ -12,6 +12,7 @@
 
 #include "heap/outside_call.h"
 #include "options/options.h"
+#include "pageheap/large_sizes.h"
 #include "platform/memory.h"
 #include "stats/event.h"
 #include "stats/stats.h"
@@ -27,6 +28,7 @@ struct anchor {
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
     const struct options *options;
+    const struct large_sizes *large_sizes;
     struct events *events; /* these two are written from outside */
     struct outside_area *outside;
     /* Where a borrowed thread goes on, and its work; NULL where there is no borrowing. */

@@ -35,8 +35,8 @@ static void count_block(struct values *values, size_t bytes)
     /* Cells of 2,048 bytes can be had with 2,056. */
     size_t asked = bytes - CELL_HEADER;
     size_t row = asked <= KIB ? 0 : bit_highest((asked - 1) / KIB) + 1;
-    values->medium[size_min(row, MEDIUM_ROWS - 1)].blocks++;
-    values->medium[size_min(row, MEDIUM_ROWS - 1)].bytes += bytes;
+    values->more->medium[size_min(row, MEDIUM_ROWS - 1)].blocks++;
+    values->more->medium[size_min(row, MEDIUM_ROWS - 1)].bytes += bytes;
 }
 
 static void walk_cells(struct values *values, struct peek *peek, uintptr_t start)
@@ -71,11 +71,12 @@ void values_read_medium(struct values *values, struct peek *peek, const struct a
     /* A segment is at least 64 KiB long: a list with more of them leads in a circle. */
     size_t steps = values->mapped / (64 * KIB) + 64;
     const struct list *node = PEEK(peek, head->next);
-    values->medium_known = true;
-    while (node != head && values->medium_known) {
-        values->medium_known = node != NULL && steps-- != 0 &&
-                               walk_segment(values, peek, CONTAINER_OF(node, struct segment, link));
-        if (values->medium_known)
+    values->more->medium_known = true;
+    while (node != head && values->more->medium_known) {
+        values->more->medium_known =
+            node != NULL && steps-- != 0 &&
+            walk_segment(values, peek, CONTAINER_OF(node, struct segment, link));
+        if (values->more->medium_known)
             node = PEEK(peek, node->next);
     }
 }

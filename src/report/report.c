@@ -30,6 +30,7 @@ BULKY static struct {
     int kept;      /* if so, a descriptor for it out of the program's way, or < 0 */
     struct os_identity stream;
     struct values values;
+    struct values_more more;
     char path[OS_PATH_MOST];
     char buffer[PRINT_MOST]; /* each print is one write, so those of several processes do not mix */
 } printer;
@@ -180,7 +181,8 @@ static bool print(const char *reason, bool last)
     bool turn = take_turn(last ? LAST_PATIENCE : 0);
     if (turn) {
         bool quick = format_in_force() == FORMAT_CSV && !last;
-        values_read(&printer.values, NULL, &snug_anchor, 0, quick ? VALUES_QUICK : VALUES_WHOLE);
+        values_read(&printer.values, &printer.more, NULL, &snug_anchor, 0,
+                    quick ? VALUES_QUICK : VALUES_WHOLE);
         printer.values.reason = reason;
         int stream = standard_stream(options.stats);
         if (stream >= 0)
@@ -206,9 +208,10 @@ void report_print_last(const char *reason)
 bool report_text(int descriptor)
 {
     struct values values;
+    struct values_more more;
     struct writer writer;
     char buffer[WRITER_BUFFER];
-    values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE);
+    values_read(&values, &more, NULL, &snug_anchor, 0, VALUES_WHOLE);
     values.reason = "asked for";
     writer_begin(&writer, descriptor, buffer, sizeof(buffer));
     return format_write(FORMAT_TEXT, &values, options.stats_detail != 0, true, &writer);

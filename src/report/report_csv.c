@@ -20,6 +20,33 @@ static void add_number(struct writer *writer, uint64_t number)
         text_add_decimal(text, number);
 }
 
+/* Two columns for a row by size: medium_1KiB_blocks, medium_1KiB_bytes. */
+static void add_size_names(struct writer *writer, const char *kind, size_t up_to)
+{
+    static const char *const ends[] = {"_blocks", "_bytes"};
+    for (unsigned i = 0; i < 2; i++) {
+        add_name(writer, kind);
+        struct text *text = writer_room(writer);
+        if (up_to == SIZE_MAX)
+            text_add(text, "more");
+        else
+            text_add_power(text, up_to, "");
+        text_add(text, ends[i]);
+    }
+}
+
+static void add_sizes(struct writer *writer, const struct values_more *more)
+{
+    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+        add_number(writer, more->medium_known ? more->medium[i].blocks : UNKNOWN);
+        add_number(writer, more->medium_known ? more->medium[i].bytes : UNKNOWN);
+    }
+    for (size_t i = 0; i < LARGE_ROWS; i++) {
+        add_number(writer, more->large.blocks[i]);
+        add_number(writer, more->large.bytes[i]);
+    }
+}
+
 static void add_header(struct writer *writer)
 {
     text_add(writer_room(writer), "milliseconds,pid,reason");
@@ -29,6 +56,10 @@ static void add_header(struct writer *writer)
 #define COUNTER(name, description) add_name(writer, #name);
 #include "stats/counters.def"
 #undef COUNTER
+    for (size_t i = 0; i < MEDIUM_ROWS; i++)
+        add_size_names(writer, "medium_", medium_row_to(i));
+    for (size_t i = 0; i < LARGE_ROWS; i++)
+        add_size_names(writer, "large_", large_row_to(i));
     text_add(writer_room(writer), "\n");
 }
 
@@ -45,5 +76,6 @@ void csv_report(const struct values *values, bool header, struct writer *writer)
 #define COUNTER(name, description) add_number(writer, values->counters.name);
 #include "stats/counters.def"
 #undef COUNTER
+    add_sizes(writer, values->more);
     text_add(writer_room(writer), "\n");
 }

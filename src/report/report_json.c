@@ -46,7 +46,57 @@ static void add_class(struct writer *writer, const struct values *values, size_t
     add_member(writer, ",", "depots", of->depots);
     add_member(writer, ",", "free", of->free);
     add_member(writer, ",", "slabs", of->slabs);
+    const struct values_more *more = values->more;
+    add_member(writer, ",", "sparse_slabs",
+               more->sparse_known ? more->sparse[class].slabs : UNKNOWN);
+    add_member(writer, ",", "sparse_bytes",
+               more->sparse_known ? more->sparse[class].bytes : UNKNOWN);
     text_add(writer_room(writer), "}");
+}
+
+static void add_classes(struct writer *writer, const struct values *values)
+{
+    bool first = true;
+    text_add(writer_room(writer), ",\"classes\":[");
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        if (values->classes[class].slabs != 0) {
+            add_class(writer, values, class, first);
+            first = false;
+        }
+    text_add(writer_room(writer), "]");
+}
+
+static void add_row(struct writer *writer, const char *before, uint64_t up_to, uint64_t blocks,
+                    uint64_t bytes)
+{
+    add_member(writer, before, "up_to", up_to);
+    add_member(writer, ",", "blocks", blocks);
+    add_member(writer, ",", "bytes", bytes);
+    text_add(writer_room(writer), "}");
+}
+
+static void add_medium(struct writer *writer, const struct values_more *more)
+{
+    text_add(writer_room(writer), ",\"medium\":");
+    text_add(writer_room(writer), more->medium_known ? "[" : "null");
+    for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
+        add_row(writer, i == 0 ? "{" : ",{", medium_row_to(i), more->medium[i].blocks,
+                more->medium[i].bytes);
+    text_add(writer_room(writer), more->medium_known ? "]" : "");
+}
+
+/* Of the last row the bound is not known. */
+static void add_large(struct writer *writer, const struct large_sizes *large)
+{
+    const char *before = "{";
+    text_add(writer_room(writer), ",\"large\":[");
+    for (size_t i = 0; i < LARGE_ROWS; i++) {
+        if (large->blocks[i] == 0)
+            continue;
+        add_row(writer, before, large_row_to(i), large->blocks[i], large->bytes[i]);
+        before = ",{";
+    }
+    text_add(writer_room(writer), "]");
 }
 
 void json_report(const struct values *values, struct writer *writer)
@@ -73,20 +123,9 @@ void json_report(const struct values *values, struct writer *writer)
     comma = ",";
 #include "stats/counters.def"
 #undef COUNTER
-    text_add(writer_room(writer), "},\"classes\":[");
-    bool first = true;
-    for (size_t class = 1; class < CLASS_COUNT; class++)
-        if (values->classes[class].slabs != 0) {
-            add_class(writer, values, class, first);
-            first = false;
-        }
-    text_add(writer_room(writer), "],\"medium\":");
-    text_add(writer_room(writer), values->medium_known ? "[" : "null");
-    for (size_t i = 0; i < MEDIUM_ROWS && values->medium_known; i++) {
-        add_member(writer, i == 0 ? "{" : ",{", "up_to", medium_row_to(i));
-        add_member(writer, ",", "blocks", values->medium[i].blocks);
-        add_member(writer, ",", "bytes", values->medium[i].bytes);
-        text_add(writer_room(writer), "}");
-    }
-    text_add(writer_room(writer), values->medium_known ? "]}\n" : "}\n");
+    text_add(writer_room(writer), "}");
+    add_classes(writer, values);
+    add_medium(writer, values->more);
+    add_large(writer, &values->more->large);
+    text_add(writer_room(writer), "}\n");
 }

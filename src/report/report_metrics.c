@@ -65,6 +65,25 @@ static void add_gauge(struct writer *writer, const char *name, enum unit unit, c
     text_add(text, "\n");
 }
 
+/* NAME{LABEL="VALUE"} NUMBER; a value of UNKNOWN is without bound. */
+static void add_labelled(struct writer *writer, const char *name, const char *label, uint64_t value,
+                         uint64_t number)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, "snug_");
+    text_add(text, name);
+    text_add(text, "{");
+    text_add(text, label);
+    text_add(text, "=\"");
+    if (value == UNKNOWN)
+        text_add(text, "+Inf");
+    else
+        text_add_decimal(text, value);
+    text_add(text, "\"} ");
+    text_add_decimal(text, number);
+    text_add(text, "\n");
+}
+
 static void add_class(struct writer *writer, size_t class, const char *state, size_t objects)
 {
     struct text *text = writer_room(writer);
@@ -92,25 +111,36 @@ static void add_classes(struct writer *writer, const struct values *values)
     }
 }
 
-static void add_medium_row(struct writer *writer, const char *name, size_t row, uint64_t number)
+static void add_sparse(struct writer *writer, const struct values *values)
 {
-    struct text *text = writer_room(writer);
-    text_add(text, name);
-    text_add(text, "{up_to=\"");
-    text_add_decimal(text, medium_row_to(row));
-    text_add(text, "\"} ");
-    text_add_decimal(text, number);
-    text_add(text, "\n");
+    add_family(writer, "class_sparse", BYTES, "gauge",
+               "free in slabs of which at most a quarter is in use, by size");
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        if (values->classes[class].slabs != 0)
+            add_labelled(writer, "class_sparse_bytes", "size", class_bytes(class),
+                         values->more->sparse[class].bytes);
 }
 
-static void add_medium(struct writer *writer, const struct values *values)
+static void add_medium(struct writer *writer, const struct values_more *more)
 {
     add_family(writer, "medium_objects", COUNT, "gauge", "medium blocks in use by size");
     for (size_t i = 0; i < MEDIUM_ROWS; i++)
-        add_medium_row(writer, "snug_medium_objects", i, values->medium[i].blocks);
+        add_labelled(writer, "medium_objects", "up_to", medium_row_to(i), more->medium[i].blocks);
     add_family(writer, "medium", BYTES, "gauge", "in medium blocks in use by size");
     for (size_t i = 0; i < MEDIUM_ROWS; i++)
-        add_medium_row(writer, "snug_medium_bytes", i, values->medium[i].bytes);
+        add_labelled(writer, "medium_bytes", "up_to", medium_row_to(i), more->medium[i].bytes);
+}
+
+static void add_large(struct writer *writer, const struct large_sizes *large)
+{
+    add_family(writer, "large_objects", COUNT, "gauge", "large and huge blocks in use by size");
+    for (size_t i = 0; i < LARGE_ROWS; i++)
+        if (large->blocks[i] != 0)
+            add_labelled(writer, "large_objects", "up_to", large_row_to(i), large->blocks[i]);
+    add_family(writer, "large", BYTES, "gauge", "asked for in large and huge blocks, by size");
+    for (size_t i = 0; i < LARGE_ROWS; i++)
+        if (large->blocks[i] != 0)
+            add_labelled(writer, "large_bytes", "up_to", large_row_to(i), large->bytes[i]);
 }
 
 void metrics_report(const struct values *values, struct writer *writer)
@@ -122,7 +152,10 @@ void metrics_report(const struct values *values, struct writer *writer)
 #include "stats/counters.def"
 #undef COUNTER
     add_classes(writer, values);
-    if (values->medium_known)
-        add_medium(writer, values);
+    if (values->more->sparse_known)
+        add_sparse(writer, values);
+    if (values->more->medium_known)
+        add_medium(writer, values->more);
+    add_large(writer, &values->more->large);
     text_add(writer_room(writer), "# EOF\n");
 }

@@ -183,22 +183,38 @@ static void row_insert(struct row rows[ROWS], unsigned *count, struct row row)
 static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
 {
     unsigned count = 0;
-    for (size_t i = 0; i < MEDIUM_ROWS && values->medium_known; i++)
-        row_insert(rows, &count,
-                   (struct row){"to", medium_row_to(i), values->medium[i].blocks,
-                                values->medium[i].bytes});
-    if (!values->medium_known)
+    const struct values_more *more = values->more;
+    for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
+        row_insert(
+            rows, &count,
+            (struct row){"to", medium_row_to(i), more->medium[i].blocks, more->medium[i].bytes});
+    if (!more->medium_known)
         row_insert(rows, &count,
                    (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells});
-    row_insert(rows, &count,
-               (struct row){"to 128 MiB", 0, values->blocks_large, values->live_large});
-    row_insert(rows, &count, (struct row){"larger", 0, values->blocks_huge, values->live_huge});
+    for (size_t i = 0; i < LARGE_ROWS; i++) {
+        bool last = large_row_to(i) == SIZE_MAX;
+        row_insert(rows, &count,
+                   (struct row){last ? "larger" : "to", last ? 0 : large_row_to(i),
+                                more->large.blocks[i], more->large.bytes[i]});
+    }
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t live = values->classes[class].live;
         row_insert(rows, &count,
                    (struct row){NULL, class_bytes(class), live, live * class_bytes(class)});
     }
     return count;
+}
+
+/* The number in its unit, to the right in 8 columns. */
+static void text_pad_power(struct text *text, size_t size)
+{
+    char buffer[32];
+    struct text plain;
+    text_init(&plain, buffer, sizeof(buffer));
+    text_add_power(&plain, size, " ");
+    for (size_t used = plain.length; used < 8; used++)
+        text_add(text, " ");
+    text_add_bytes(text, buffer, plain.length);
 }
 
 static void add_row(struct writer *writer, const struct row *row, uint64_t most)
@@ -211,8 +227,7 @@ static void add_row(struct writer *writer, const struct row *row, uint64_t most)
     } else {
         text_add(text, row->name);
         if (row->size != 0) {
-            text_add_column(text, row->size / KIB, 4);
-            text_add(text, " KiB");
+            text_pad_power(text, row->size);
         }
     }
     while (text->length - line < 12)
@@ -264,6 +279,19 @@ static void add_class(struct writer *writer, size_t class, const struct class_to
     text_add(text, "\n");
 }
 
+static void add_size(struct writer *writer, size_t up_to, uint64_t blocks, uint64_t bytes)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, "  ");
+    if (up_to == SIZE_MAX)
+        text_add(text, "  more  ");
+    else
+        text_pad_power(text, up_to);
+    text_add_count(text, blocks, 13);
+    text_add_count(text, bytes, 16);
+    text_add(text, "\n");
+}
+
 static void add_detail(struct writer *writer, const struct values *values)
 {
     text_add(writer_room(writer), "all numbers\n");
@@ -278,17 +306,15 @@ static void add_detail(struct writer *writer, const struct values *values)
              "   size       in use    magazines       depots         free        slabs\n");
     for (size_t class = 1; class < CLASS_COUNT; class++)
         add_class(writer, class, &values->classes[class]);
-    if (!values->medium_known)
-        return;
     text_add(writer_room(writer),
-             "medium blocks in use by size\n     up to       blocks        bytes\n");
-    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
-        struct text *text = writer_room(writer);
-        text_add_column(text, medium_row_to(i), 10);
-        text_add_count(text, values->medium[i].blocks, 13);
-        text_add_count(text, values->medium[i].bytes, 16);
-        text_add(text, "\n");
-    }
+             "larger blocks in use by size\n     up to       blocks           bytes\n");
+    for (size_t i = 0; i < MEDIUM_ROWS && values->more->medium_known; i++)
+        add_size(writer, medium_row_to(i), values->more->medium[i].blocks,
+                 values->more->medium[i].bytes);
+    for (size_t i = 0; i < LARGE_ROWS; i++)
+        if (values->more->large.blocks[i] != 0)
+            add_size(writer, large_row_to(i), values->more->large.blocks[i],
+                     values->more->large.bytes[i]);
 }
 
 void text_report(const struct values *values, bool detail, struct writer *writer)

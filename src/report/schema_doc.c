@@ -50,6 +50,20 @@ static void print_member(const char *name, const char *unit, const char *text)
            name, text, strncmp(unit, "BYTES", 5) == 0 ? "; bytes" : "");
 }
 
+static void print_sizes(const char *name, const char *description)
+{
+    printf("    \"%s\": {\n      \"description\": \"%s\",\n"
+           "      \"type\": [\"array\", \"null\"], \"items\": {\n"
+           "        \"type\": \"object\", \"additionalProperties\": false,\n"
+           "        \"required\": [\"up_to\", \"blocks\", \"bytes\"],\n"
+           "        \"properties\": {\n"
+           "          \"up_to\": {\"type\": [\"integer\", \"null\"], \"minimum\": 1},\n"
+           "          \"blocks\": {\"type\": \"integer\", \"minimum\": 0},\n"
+           "          \"bytes\": {\"type\": \"integer\", \"minimum\": 0}\n"
+           "        }\n      }\n    }",
+           name, description);
+}
+
 int main(void)
 {
     printf(
@@ -75,28 +89,26 @@ int main(void)
 #include "stats/counters.def"
 #undef COUNTER
     printf("\n      }\n    },\n    \"classes\": {\n      \"description\": \"small objects by size; "
-           "numbers of objects, and of slabs\",\n      \"type\": \"array\", \"items\": {\n"
+           "numbers of objects, and of slabs; sparse: of which at most a quarter is in use, and "
+           "what is free in "
+           "those, if they were walked\",\n      \"type\": \"array\", \"items\": {\n"
            "        \"type\": \"object\", \"additionalProperties\": false,\n"
            "        \"required\": [\"size\", \"live\", \"magazines\", \"depots\", \"free\", "
-           "\"slabs\"],\n        \"properties\": {\n");
+           "\"slabs\", \"sparse_slabs\", \"sparse_bytes\"],\n        \"properties\": {\n");
     static const char *const of_class[] = {"size", "live", "magazines", "depots", "free", "slabs"};
     for (unsigned i = 0; i < 6; i++)
-        printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0}%s\n", of_class[i],
-               i < 5 ? "," : "");
-    printf("        }\n      }\n    },\n    \"medium\": {\n"
-           "      \"description\": \"medium blocks in use by doublings of their size; null: not "
-           "walked\",\n"
-           "      \"type\": [\"array\", \"null\"], \"items\": {\n"
-           "        \"type\": \"object\", \"additionalProperties\": false,\n"
-           "        \"required\": [\"up_to\", \"blocks\", \"bytes\"],\n"
-           "        \"properties\": {\n"
-           "          \"up_to\": {\"type\": \"integer\", \"minimum\": 1},\n"
-           "          \"blocks\": {\"type\": \"integer\", \"minimum\": 0},\n"
-           "          \"bytes\": {\"type\": \"integer\", \"minimum\": 0}\n");
-    printf("        }\n      }\n    }\n  },\n"
+        printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0},\n", of_class[i]);
+    printf("          \"sparse_slabs\": {\"type\": [\"integer\", \"null\"], \"minimum\": 0},\n"
+           "          \"sparse_bytes\": {\"type\": [\"integer\", \"null\"], \"minimum\": 0}\n"
+           "        }\n      }\n    },\n");
+    print_sizes("medium", "medium blocks in use by doublings of their size; null: not walked");
+    printf(",\n");
+    print_sizes("large", "large and huge blocks in use by doublings of what was asked for; rows of "
+                         "none are left out, and null is no bound");
+    printf("\n  },\n"
            "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "
            "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"system\", \"locks\", "
            "\"events\", "
-           "\"classes\", \"medium\"]\n}\n");
+           "\"classes\", \"medium\", \"large\"]\n}\n");
     return 0;
 }

@@ -123,10 +123,19 @@ static void walk_heap(struct values *values, struct peek *peek, const struct anc
         lock_release(lock);
 }
 
-bool values_read(struct values *values, struct peek *peek, const struct anchor *anchor, int process,
-                 enum values_depth depth)
+static void read_large(struct values_more *more, struct peek *peek, const struct anchor *anchor)
+{
+    for (size_t row = 0; row < LARGE_ROWS; row++) {
+        more->large.blocks[row] = PEEK(peek, anchor->large_sizes->blocks[row]);
+        more->large.bytes[row] = PEEK(peek, anchor->large_sizes->bytes[row]);
+    }
+}
+
+bool values_read(struct values *values, struct values_more *more, struct peek *peek,
+                 const struct anchor *anchor, int process, enum values_depth depth)
 {
     memset(values, 0, sizeof(*values));
+    values->more = more;
     struct heap_totals totals = heap_totals_of(peek, anchor->heap, values->classes);
     set_memory(values, &totals);
     set_requested(values, peek, anchor->tallies, &totals);
@@ -139,8 +148,13 @@ bool values_read(struct values *values, struct peek *peek, const struct anchor *
     values->process = process == 0 ? os_process_id() : process;
     uint64_t started = PEEK(peek, anchor->events->started); /* 0: it has no heap yet */
     values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
+    values->pinned = UNKNOWN;
     set_process(values, process, depth);
+    if (more != NULL) {
+        memset(more, 0, sizeof(*more));
+        read_large(more, peek, anchor);
+    }
     if (depth != VALUES_QUICK)
-        walk_heap(values, peek, anchor, process, depth == VALUES_WHOLE);
+        walk_heap(values, peek, anchor, process, depth == VALUES_WHOLE && more != NULL);
     return peek == NULL || !peek->failed;
 }

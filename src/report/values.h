@@ -27,6 +27,22 @@ static inline size_t medium_row_to(size_t row)
     return KIB << row;
 }
 
+/* Of a class: slabs of which at most a quarter is in use, and bytes that are free in them. */
+struct sparse_slabs {
+    uint64_t slabs;
+    uint64_t bytes;
+};
+
+/* What makes a whole report. Apart from the rest, so that who wants a few numbers, in a signal
+ * handler on its small stack, has no room for it. */
+struct values_more {
+    struct medium_row medium[MEDIUM_ROWS];
+    struct large_sizes large;
+    struct sparse_slabs sparse[CLASS_COUNT];
+    bool medium_known; /* the spans of medium blocks were walked */
+    bool sparse_known; /* the slabs were walked, which is done from outside only */
+};
+
 struct values {
     int process;
     uint64_t milliseconds; /* since the library was loaded */
@@ -36,8 +52,7 @@ struct values {
 #undef GAUGE
     struct counters counters;
     struct class_totals classes[CLASS_COUNT];
-    bool medium_known; /* the spans of medium blocks were walked */
-    struct medium_row medium[MEDIUM_ROWS];
+    struct values_more *more; /* NULL: not wanted */
 };
 
 enum values_depth {
@@ -46,17 +61,18 @@ enum values_depth {
     VALUES_WHOLE     /* and at each medium block (medium.c) */
 };
 
-/* Reads them. `process` is the id of the process that `peek` reads, 0 for this one (then `peek` is
- * NULL). False: it could not be read. */
-bool values_read(struct values *values, struct peek *peek, const struct anchor *anchor, int process,
-                 enum values_depth depth);
+/* Reads them. `more` may be NULL. `process` is the id of the process that `peek` reads, 0 for this
+ * one (then `peek` is NULL). False: it could not be read. */
+bool values_read(struct values *values, struct values_more *more, struct peek *peek,
+                 const struct anchor *anchor, int process, enum values_depth depth);
 
 /* Fills in what is resident (resident.c); what cannot be known stays UNKNOWN. Of this process, the
  * lock of page runs is held. */
 void values_read_resident(struct values *values, struct peek *peek, const struct heap *heap,
                           int process);
 
-/* Fills in the medium blocks by size (medium.c), unless they cannot be walked. As above. */
+/* Fills in the medium blocks by size (medium.c), unless they cannot be walked; there is room for
+ * more. As above. */
 void values_read_medium(struct values *values, struct peek *peek, const struct anchor *anchor);
 
 #endif

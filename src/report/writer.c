@@ -63,6 +63,17 @@ void text_add_size_short(struct text *text, uint64_t bytes)
     add_size(text, bytes, "");
 }
 
+void text_add_power(struct text *text, uint64_t bytes, const char *between)
+{
+    static const char units[][4] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    for (; unit < 4 && bytes % 1024 == 0 && bytes != 0; unit++)
+        bytes /= 1024;
+    text_add_decimal(text, bytes);
+    text_add(text, between);
+    text_add(text, units[unit]);
+}
+
 void text_add_count(struct text *text, uint64_t number, unsigned width)
 {
     char digits[32];

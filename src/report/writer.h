@@ -30,6 +30,9 @@ void text_add_size(struct text *text, uint64_t bytes);
 void text_add_size_short(struct text *text, uint64_t bytes);
 void text_add_count(struct text *text, uint64_t number, unsigned width);
 
+/* A power of two in its unit: "512 KiB"; `between` stands between both. */
+void text_add_power(struct text *text, uint64_t bytes, const char *between);
+
 /* "12.5 %" of `whole`; "-" if that is 0. */
 void text_add_share(struct text *text, uint64_t part, uint64_t whole);
 

@@ -123,21 +123,37 @@ static void expect_medium(const struct values *values, const char *phase)
 {
     uint64_t blocks = 0, bytes = 0;
     for (size_t i = 0; i < MEDIUM_ROWS; i++) {
-        blocks += values->medium[i].blocks;
-        bytes += values->medium[i].bytes;
+        blocks += values->more->medium[i].blocks;
+        bytes += values->more->medium[i].bytes;
     }
-    EXPECT(values->medium_known && blocks == values->blocks_medium,
+    EXPECT(values->more->medium_known && blocks == values->blocks_medium,
            "%s: %llu medium blocks by size, %llu in all", phase, (unsigned long long)blocks,
            (unsigned long long)values->blocks_medium);
     EXPECT(bytes == values->live_cells, "%s: %llu bytes of medium blocks by size, %llu in all",
            phase, (unsigned long long)bytes, (unsigned long long)values->live_cells);
 }
 
+static void expect_large(const struct values *values, const char *phase)
+{
+    uint64_t blocks = 0, bytes = 0;
+    for (size_t i = 0; i < LARGE_ROWS; i++) {
+        blocks += values->more->large.blocks[i];
+        bytes += values->more->large.bytes[i];
+    }
+    EXPECT(blocks == values->blocks_large + values->blocks_huge,
+           "%s: %llu large blocks by size, %llu in all", phase, (unsigned long long)blocks,
+           (unsigned long long)(values->blocks_large + values->blocks_huge));
+    EXPECT(bytes == values->requested_large + values->requested_huge,
+           "%s: %llu bytes of large blocks by size, %llu in all", phase, (unsigned long long)bytes,
+           (unsigned long long)(values->requested_large + values->requested_huge));
+}
+
 static void expect_sums(const struct worker *workers, const char *phase)
 {
     static struct values values;
+    static struct values_more more;
     struct live live = live_of(workers);
-    EXPECT(values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE), "no numbers");
+    EXPECT(values_read(&values, &more, NULL, &snug_anchor, 0, VALUES_WHOLE), "no numbers");
     uint64_t sum = values_sum(&values);
     EXPECT(sum == values.mapped, "%s: %llu bytes are mapped, the parts are %llu", phase,
            (unsigned long long)values.mapped, (unsigned long long)sum);
@@ -156,6 +172,7 @@ static void expect_sums(const struct worker *workers, const char *phase)
            phase, (unsigned long long)values.live_cells, live.cells);
     expect_resident(&values, phase);
     expect_medium(&values, phase);
+    expect_large(&values, phase);
     printf("sums: %-10s %8llu KiB mapped, %8llu live, %6llu cached, %8llu resident, %5llu excess\n",
            phase, (unsigned long long)values.mapped / 1024, (unsigned long long)values.live / 1024,
            (unsigned long long)(values.cached_small + values.cached_cells) / 1024,
@@ -205,7 +222,7 @@ static void *look(void *argument)
     (void)argument;
     size_t looks = 0;
     while (!atomic_load(&done)) {
-        EXPECT(values_read(&values, NULL, &snug_anchor, 0, VALUES_QUICK), "no numbers");
+        EXPECT(values_read(&values, NULL, NULL, &snug_anchor, 0, VALUES_QUICK), "no numbers");
         looks++;
     }
     printf("sums: %zu looks meanwhile\n", looks);

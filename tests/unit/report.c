@@ -39,7 +39,7 @@ static int use_heap(void **state)
 TEST(the_parts_add_up)
 {
     struct values values;
-    assert_true(values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&values, NULL, NULL, &snug_anchor, 0, VALUES_WHOLE));
     assert_int_equal(values_sum(&values), values.mapped);
     assert_true(values.live_small > 0 && values.live_cells > 0 && values.live_large > 0 &&
                 values.live_huge > 0);
@@ -53,32 +53,73 @@ TEST(the_parts_add_up)
 
 TEST(medium_blocks_are_known_by_size)
 {
-    struct values before, after;
-    assert_true(values_read(&before, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    struct values values;
+    struct values_more before, after;
+    assert_true(values_read(&values, &before, NULL, &snug_anchor, 0, VALUES_WHOLE));
     char *blocks[] = {block_get(1040), block_get(2048), block_get(2072), block_get(131000)};
-    assert_true(values_read(&after, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&values, &after, NULL, &snug_anchor, 0, VALUES_WHOLE));
     static const size_t more[MEDIUM_ROWS] = {0, 2, 1, 0, 0, 0, 0, 1};
     assert_true(before.medium_known && after.medium_known);
     for (size_t i = 0; i < MEDIUM_ROWS; i++)
         assert_int_equal(after.medium[i].blocks - before.medium[i].blocks, more[i]);
     assert_in_range(after.medium[7].bytes - before.medium[7].bytes, 131000, CELL_MOST);
-    assert_true(values_read(&after, NULL, &snug_anchor, 0, VALUES_QUICK));
+    assert_true(values_read(&values, &after, NULL, &snug_anchor, 0, VALUES_QUICK));
     assert_false(after.medium_known);
     for (size_t i = 0; i < 4; i++)
         heap_free(blocks[i]);
 }
 
+/* Checks how many large blocks there are more than at `before`, of what size; and their sums. */
+static void assert_large(const struct large_sizes *before, size_t row, size_t blocks, size_t bytes)
+{
+    struct values values;
+    struct values_more now;
+    size_t all = 0, sum = 0;
+    assert_true(values_read(&values, &now, NULL, &snug_anchor, 0, VALUES_QUICK));
+    assert_int_equal(now.large.blocks[row] - before->blocks[row], blocks);
+    assert_int_equal(now.large.bytes[row] - before->bytes[row], bytes);
+    for (size_t i = 0; i < LARGE_ROWS; i++) {
+        all += now.large.blocks[i];
+        sum += now.large.bytes[i];
+    }
+    assert_int_equal(all, values.blocks_large + values.blocks_huge);
+    assert_int_equal(sum, values.requested_large + values.requested_huge);
+}
+
+TEST(large_blocks_are_known_by_size)
+{
+    struct values values;
+    struct values_more before;
+    assert_true(values_read(&values, &before, NULL, &snug_anchor, 0, VALUES_QUICK));
+    char *block = block_get(256 * KIB);
+    assert_large(&before.large, 0, 1, 256 * KIB);
+    block = heap_resize(block, 256 * KIB + 1);
+    assert_large(&before.large, 0, 0, 0);
+    assert_large(&before.large, 1, 1, 256 * KIB + 1);
+    block = heap_resize(block, 300 * MIB); /* a mapping of its own, from here on */
+    assert_large(&before.large, 11, 1, 300 * MIB);
+    block = heap_resize(block, 300 * MIB - 1);
+    assert_large(&before.large, 11, 1, 300 * MIB - 1);
+    block = heap_resize(block, 3 * MIB);
+    assert_large(&before.large, 11, 0, 0);
+    assert_large(&before.large, 4, 1, 3 * MIB);
+    heap_free(block);
+    assert_large(&before.large, 4, 0, 0);
+    assert_int_equal(large_row_of(SIZE_MAX), LARGE_ROWS - 1);
+    assert_int_equal(large_row_of((size_t)1 << 40), LARGE_ROWS - 2);
+}
+
 TEST(what_is_resident_is_reconciled)
 {
     struct values values;
-    assert_true(values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&values, NULL, NULL, &snug_anchor, 0, VALUES_WHOLE));
     if (values.resident_snug == UNKNOWN)
         skip();
     char *touched = block_get(8 * MIB);
     struct values before = values, after;
-    assert_true(values_read(&before, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&before, NULL, NULL, &snug_anchor, 0, VALUES_WHOLE));
     memset(touched, 1, 8 * MIB);
-    assert_true(values_read(&after, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&after, NULL, NULL, &snug_anchor, 0, VALUES_WHOLE));
     assert_int_equal(after.mapped, before.mapped);
     assert_in_range(after.resident_snug - before.resident_snug, 8 * MIB, 8 * MIB + 64 * KIB);
     assert_int_equal(after.resident_snug + after.untouched, after.mapped);
@@ -105,16 +146,19 @@ TEST(from_outside_the_numbers_are_the_same)
 {
     struct peek peek = {.read = read_own};
     struct values inside, outside;
-    assert_true(values_read(&inside, NULL, &snug_anchor, 0, VALUES_WHOLE));
-    assert_true(values_read(&outside, &peek, &snug_anchor, getpid(), VALUES_WHOLE));
+    struct values_more more_inside, more_outside;
+    assert_true(values_read(&inside, &more_inside, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&outside, &more_outside, &peek, &snug_anchor, getpid(), VALUES_WHOLE));
     assert_int_equal(outside.mapped, inside.mapped);
     assert_int_equal(values_sum(&outside), outside.mapped);
     assert_int_equal(outside.live_small, inside.live_small);
     assert_int_equal(outside.resident_snug, inside.resident_snug);
     assert_memory_equal(outside.classes, inside.classes, sizeof(inside.classes));
-    assert_memory_equal(outside.medium, inside.medium, sizeof(inside.medium));
+    assert_memory_equal(more_outside.medium, more_inside.medium, sizeof(more_inside.medium));
+    assert_memory_equal(&more_outside.large, &more_inside.large, sizeof(more_inside.large));
     struct peek nothing = {.read = read_nothing};
-    assert_false(values_read(&outside, &nothing, &snug_anchor, getpid(), VALUES_WHOLE));
+    assert_false(
+        values_read(&outside, &more_outside, &nothing, &snug_anchor, getpid(), VALUES_WHOLE));
 }
 
 /* ---- Text ---- */
@@ -165,7 +209,11 @@ TEST(the_detail_has_every_counter_and_class)
     for (size_t class = 1; class < CLASS_COUNT; class++)
         rows += class_totals(class).slabs != 0;
     assert_true(rows >= 2);
-    assert_int_equal(lines_of(at), rows + 3 + 2 + MEDIUM_ROWS);
+    size_t large = 0;
+    for (size_t i = 0; i < LARGE_ROWS; i++)
+        large += large_sizes.blocks[i] != 0;
+    assert_true(large >= 2);
+    assert_int_equal(lines_of(at), rows + 3 + 2 + MEDIUM_ROWS + large);
     close(file);
 }
 
@@ -349,10 +397,11 @@ TEST(each_exposition_of_metrics_ends_as_it_must)
     static char text[256 * KIB];
     char buffer[WRITER_BUFFER];
     struct values values;
+    struct values_more more;
     struct writer writer;
     FILE *file = tmpfile();
     assert_non_null(file);
-    assert_true(values_read(&values, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    assert_true(values_read(&values, &more, NULL, &snug_anchor, 0, VALUES_WHOLE));
     writer_begin(&writer, fileno(file), buffer, sizeof(buffer));
     assert_true(format_write(FORMAT_OPENMETRICS, &values, false, true, &writer));
     rewind(file);
@@ -441,6 +490,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(the_parts_add_up, use_heap, options_reset),
         ROW(medium_blocks_are_known_by_size),
+        ROW(large_blocks_are_known_by_size),
         ROW(what_is_resident_is_reconciled),
         ROW(from_outside_the_numbers_are_the_same),
         ROW(the_text_fits_a_screen),

@@ -103,22 +103,35 @@ fn large_blocks_by_size(place: &Place) -> Result<Completion, Failed> {
     let said = stdout(&place.output(&["stats", &program.pid()]));
     let rows: Vec<Vec<&str>> = said
         .lines()
-        .skip_while(|line| !line.starts_with("large blocks "))
-        .skip(1)
-        .take_while(|line| line.starts_with("to "))
-        .map(|line| line.split_whitespace().collect())
+        .filter(|line| line.starts_with("to ") && !line.starts_with("to   4 KiB"))
+        .map(|line| line.split_whitespace().take(6).collect())
         .collect();
     let expected = [
-        ["to", "512", "MiB", "1", "300.00", "MiB"],
-        ["to", "128", "MiB", "1", "100.00", "MiB"],
-        ["to", "4", "MiB", "1", "2.86", "MiB"],
-        ["to", "1", "MiB", "2", "1.91", "MiB"],
-        ["to", "512", "KiB", "1", "292.97", "KiB"],
+        ["to", "512", "MiB", "1", "300.0", "MiB"],
+        ["to", "128", "MiB", "1", "100.0", "MiB"],
+        ["to", "4", "MiB", "1", "2.9", "MiB"],
+        ["to", "1", "MiB", "2", "1.9", "MiB"],
+        ["to", "512", "KiB", "1", "293.0", "KiB"],
     ];
     assert_eq!(rows, expected, "{said}");
+    let found: Vec<[u64; 3]> = json_of(place, &program.pid())["large"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| ["up_to", "blocks", "bytes"].map(|name| row[name].as_u64().unwrap()))
+        .collect();
+    let (kib, mib) = (1 << 10, 1 << 20);
+    let expected = [
+        [512 * kib, 1, 300000],
+        [mib, 2, 2000000],
+        [4 * mib, 1, 3000000],
+        [128 * mib, 1, 100 * mib],
+        [512 * mib, 1, 300 * mib],
+    ];
+    assert_eq!(found, expected);
     // Of a program that has ended, too.
     let ended = place.output(&["run", "--stats", text(&place.path("sparse"))]);
-    assert!(stderr(&ended).contains("\nto   128 MiB                1   100.00 MiB\n"), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("\nto 128 MiB               1  100.0 MiB  "), "{}", stderr(&ended));
     Ok(Completion::Completed)
 }
 
@@ -135,6 +148,16 @@ fn what_is_free_and_why(place: &Place) -> Result<Completion, Failed> {
     // 200,000 objects of 208 bytes are 39.7 MiB, of which a fiftieth lives; magazines and depots have some.
     assert!((30.0..39.7).contains(&pinned), "{said}");
     assert!(why.contains("(208 B: "), "{said}");
+    let json = json_of(place, &program.pid());
+    let class = json["classes"].as_array().unwrap().iter().find(|class| class["size"] == 208).unwrap().clone();
+    let number = |name: &str| class[name].as_u64().unwrap();
+    assert!(number("sparse_slabs") > 100 && number("sparse_slabs") <= number("slabs"), "{class}");
+    assert!((number("sparse_bytes") as f64 / 1048576.0 - pinned).abs() < 0.2, "{class} {pinned}");
+    let all: u64 =
+        json["classes"].as_array().unwrap().iter().map(|class| class["sparse_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(json["other"]["pinned"], all);
+    let metrics = stdout(&place.output(&["stats", &program.pid(), "--openmetrics"]));
+    assert!(metrics.contains(&format!("\nsnug_class_sparse_bytes{{size=\"208\"}} {}\n", number("sparse_bytes"))));
     let ended = stderr(&place.output(&["run", "--stats", text(&place.path("sparse"))]));
     assert!(ended.contains("what is free, and why") && ended.contains("pinned by few objects"), "{ended}");
     let little = stderr(&place.output(&["run", "--stats", "true"]));

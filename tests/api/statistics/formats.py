@@ -34,6 +34,7 @@ class Json(Case):
         self.assertEqual(small, memory["live_small"])
         self.assertEqual(sum(row["blocks"] for row in found["medium"]), found["blocks"]["blocks_medium"])
         self.assertEqual(sum(row["bytes"] for row in found["medium"]), memory["live_cells"])
+        self.assertEqual([[row["up_to"], row["blocks"], row["bytes"]] for row in found["large"]], [[4 << 20, 1, 3000001]])
         process = found["process"]
         self.assertEqual(process["resident_snug"] + process["resident_other"], process["resident"])
         self.assertGreater(process["resident_snug"], 3000001)
@@ -103,6 +104,13 @@ class Csv(Case):
         self.assertEqual(rows[-1]["reason"], "exit")
         self.assertEqual(rows[0]["resident_snug"], "", "a quick row does not look at every page")
         self.assertNotEqual(rows[-1]["resident_snug"], "")
+        self.assertEqual(rows[0]["medium_2KiB_blocks"], "", "nor at medium blocks")
+        last = {name: int(value) for name, value in rows[-1].items() if value and name != "reason"}
+        ends = ["1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB"]
+        self.assertEqual(sum(last[f"medium_{end}_bytes"] for end in ends), last["live_cells"])
+        self.assertEqual(sum(last[f"medium_{end}_blocks"] for end in ends), last["blocks_medium"])
+        self.assertEqual((last["large_4MiB_blocks"], last["large_4MiB_bytes"]), (1, 3000001))
+        self.assertEqual((last["large_256KiB_blocks"], last["large_more_bytes"]), (0, 0))
 
 
 class OpenMetrics(Case):
@@ -125,6 +133,13 @@ class OpenMetrics(Case):
         self.assertEqual(families["snug_map_bytes"].unit, "bytes")
         states = {sample.labels["state"] for sample in families["snug_class_objects"].samples}
         self.assertEqual(states, {"live", "magazines", "depots", "free"})
+
+        def rows(name: str):
+            return {sample.labels["up_to"]: sample.value for sample in families[name].samples}
+
+        self.assertEqual(rows("snug_large_objects"), {str(4 << 20): 1})
+        self.assertEqual(rows("snug_large_bytes"), {str(4 << 20): 3000001})
+        self.assertEqual(sum(rows("snug_medium_bytes").values()), value["snug_live_cells_bytes"])
 
     def test_the_parser_notices_a_fault(self):
         with self.assertRaises(ValueError):

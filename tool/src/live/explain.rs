@@ -1,5 +1,5 @@
 //! What the numbers mean for who wants less memory: what is free and still occupies some, why it cannot go back, and what
-//! would help. And large blocks by size.
+//! would help.
 //!
 //! Each kind of free memory has its own reason, so each that weighs something has its own sentence. What a trim would give
 //! back now is what it takes first, free pages; how much more would come with magazines and depots that are emptied nobody
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use indicatif::HumanBytes;
 
-use super::{Medium, Slabs, Values};
+use super::{Slabs, Values};
 
 /// What is less than this part of what is occupied, or than so many bytes, is not worth a sentence.
 const PART: u64 = 20;
@@ -22,9 +22,6 @@ impl Values {
     /// `process`: its number while it runs.
     pub fn explained(&self, process: Option<i32>) -> String {
         let mut text = String::new();
-        if let Some(rows) = self.large().filter(|rows| !rows.is_empty()) {
-            write_large(&mut text, &rows);
-        }
         let get = |name: &str| self.get(name).unwrap_or(0);
         // What is in use and was never touched occupies nothing.
         let occupied = self.get("resident_snug").unwrap_or_else(|| get("live"));
@@ -64,14 +61,6 @@ impl Values {
             }
         }
         text
-    }
-}
-
-fn write_large(text: &mut String, rows: &[Medium]) {
-    let _ = writeln!(text, "large blocks           blocks        bytes");
-    for row in rows.iter().rev() {
-        let to = HumanBytes(row.to).to_string().replace(".00", "");
-        let _ = writeln!(text, "to {to:>9} {:>16} {:>12}", row.blocks, HumanBytes(row.bytes).to_string());
     }
 }
 

@@ -29,19 +29,6 @@ pub const WORKING: u32 = 1;
 pub const DONE_WORK: u32 = 2;
 pub const MADE: c_uint = 2;
 
-/// What a walk through the heap found (walk.c).
-#[repr(C)]
-pub struct Walk {
-    pub blocks: [u64; ROWS],
-    pub bytes: [u64; ROWS],
-    pub slabs: [u64; CLASSES],
-    pub sparse: [u64; CLASSES],
-    pub sparse_free: [u64; CLASSES],
-}
-
-pub const ROWS: usize = 48;
-pub const CLASSES: usize = 80;
-
 extern "C" {
     pub fn outside_values_size() -> usize;
     pub fn outside_anchor_size() -> usize;
@@ -83,13 +70,16 @@ extern "C" {
     pub fn outside_value(values: *const c_void, name: *const c_char, value: *mut u64) -> bool;
     pub fn outside_class(values: *const c_void, class: usize, size: *mut u64, live: *mut u64, idle: *mut u64) -> bool;
     pub fn outside_medium(values: *const c_void, row: usize, to: *mut u64, blocks: *mut u64, bytes: *mut u64) -> bool;
-    pub fn outside_walk(
-        read: Reader,
-        context: *mut c_void,
-        anchor: *const c_void,
-        mapped: u64,
-        walk: *mut Walk,
+    pub fn outside_large(values: *const c_void, row: usize, to: *mut u64, blocks: *mut u64, bytes: *mut u64) -> bool;
+    pub fn outside_slabs(
+        values: *const c_void,
+        class: usize,
+        size: *mut u64,
+        slabs: *mut u64,
+        sparse: *mut u64,
+        sparse_bytes: *mut u64,
     ) -> bool;
+    pub fn outside_walk(read: Reader, context: *mut c_void, anchor: *const c_void, values: *mut c_void);
     pub fn outside_option(
         index: c_uint,
         name: *mut *const c_char,

@@ -42,8 +42,6 @@ pub struct Program {
 /// The statistics at one moment.
 pub struct Values {
     buffer: Buffer,
-    /// What a look at everything finds besides.
-    walk: Option<Box<ffi::Walk>>,
 }
 
 /// One of the library's structures, as bytes of the right alignment.
@@ -142,29 +140,17 @@ impl Program {
             ffi::outside_read(read, context, self.anchor.start(), self.process, depth as u32, values.start_mut())
         };
         ensure!(done, "process {} has ended, or cannot be read any more", self.process);
-        let mut values = Values { buffer: values, walk: None };
         if matches!(depth, Depth::Whole) {
-            values.walk = self.walk(&values);
+            // SAFETY: the values were filled in; `memory` outlives the call.
+            unsafe { ffi::outside_walk(read, context, self.anchor.start(), values.start_mut()) };
         }
-        Ok(values)
+        Ok(Values { buffer: values })
     }
 
     /// Whether the process has ended, or is another program now.
     pub fn has_ended(&self) -> bool {
         self.memory.refresh();
         self.check_is_the_same().is_err()
-    }
-
-    /// None: the heap moved while it was walked through.
-    fn walk(&self, values: &Values) -> Option<Box<ffi::Walk>> {
-        let mut walk = Box::<ffi::Walk>::new_uninit();
-        let context = (&raw const self.memory).cast_mut().cast();
-        let mapped = values.get("mapped")?;
-        // SAFETY: the walk begins by filling in all of what it is given; `memory` outlives the call.
-        unsafe {
-            let done = ffi::outside_walk(read, context, self.anchor.start(), mapped, walk.as_mut_ptr());
-            done.then(|| walk.assume_init())
-        }
     }
 
     /// After an exec there is another program in the process, and after its end maybe another process.
@@ -228,23 +214,28 @@ pub struct Slabs {
 }
 
 impl Values {
-    /// Large and huge blocks of up to `to` bytes and more than half of it; None if they are not known.
-    pub fn large(&self) -> Option<Vec<Medium>> {
-        let walk = self.walk.as_ref()?;
-        let row = |row: usize| Medium { to: 1 << row, blocks: walk.blocks[row], bytes: walk.bytes[row] };
-        Some((0..ffi::ROWS).map(row).filter(|row| row.blocks > 0).collect())
+    /// Large and huge blocks of up to `to` bytes and more than half of it.
+    pub fn large(&self) -> Vec<Medium> {
+        let row = |number| {
+            let (mut to, mut blocks, mut bytes) = (0, 0, 0);
+            // SAFETY: the values were filled in.
+            let found = unsafe { ffi::outside_large(self.buffer.start(), number, &mut to, &mut blocks, &mut bytes) };
+            found.then_some(Medium { to, blocks, bytes })
+        };
+        (0..).map_while(row).filter(|row| row.blocks > 0).collect()
     }
 
     /// Of each class that has slabs; None if they are not known.
     pub fn slabs(&self) -> Option<Vec<Slabs>> {
-        let walk = self.walk.as_ref()?;
-        let slabs = |(place, class): (usize, Class)| Slabs {
-            size: class.size,
-            all: walk.slabs[place + 1],
-            sparse: walk.sparse[place + 1],
-            sparse_free: walk.sparse_free[place + 1],
+        let slabs = |class| {
+            let mut slabs = Slabs { size: 0, all: 0, sparse: 0, sparse_free: 0 };
+            let Slabs { size, all, sparse, sparse_free } = &mut slabs;
+            // SAFETY: the values were filled in.
+            let found = unsafe { ffi::outside_slabs(self.buffer.start(), class, size, all, sparse, sparse_free) };
+            found.then_some(slabs)
         };
-        Some(self.classes().into_iter().enumerate().map(slabs).filter(|slabs| slabs.all > 0).collect())
+        let all: Vec<Slabs> = (1..).map_while(slabs).collect();
+        (!all.is_empty()).then(|| all.into_iter().filter(|slabs| slabs.all > 0).collect())
     }
 
     /// A gauge or a counter by its name in the JSON; None if it is not known.

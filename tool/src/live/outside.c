@@ -29,15 +29,25 @@ bool outside_class(const struct values *values, size_t class, uint64_t *size, ui
                    uint64_t *idle);
 bool outside_medium(const struct values *values, size_t row, uint64_t *to, uint64_t *blocks,
                     uint64_t *bytes);
+bool outside_large(const struct values *values, size_t row, uint64_t *to, uint64_t *blocks,
+                   uint64_t *bytes);
+bool outside_slabs(const struct values *values, size_t class, uint64_t *size, uint64_t *slabs,
+                   uint64_t *sparse, uint64_t *sparse_bytes);
 bool outside_option(unsigned index, const char **name, const char **text, char *value,
                     size_t capacity);
 bool outside_option_range(unsigned index, char *kind, uint64_t *least, uint64_t *most,
                           const char **choices);
 void outside_options_reset(void);
 
+/* Both in one piece, which is never moved. */
+struct outside_values {
+    struct values values;
+    struct values_more more;
+};
+
 size_t outside_values_size(void)
 {
-    return sizeof(struct values);
+    return sizeof(struct outside_values);
 }
 
 size_t outside_anchor_size(void)
@@ -76,7 +86,8 @@ bool outside_read(outside_reader read, void *context, const struct anchor *ancho
                   unsigned depth, struct values *values)
 {
     struct peek peek = {.read = read, .context = context, .failed = false};
-    bool done = values_read(values, &peek, anchor, process, (enum values_depth)depth);
+    struct values_more *more = &((struct outside_values *)values)->more;
+    bool done = values_read(values, more, &peek, anchor, process, (enum values_depth)depth);
     values->reason = "asked for";
     return done;
 }
@@ -137,8 +148,34 @@ bool outside_medium(const struct values *values, size_t row, uint64_t *to, uint6
     if (row >= MEDIUM_ROWS)
         return false;
     *to = medium_row_to(row);
-    *blocks = values->medium_known ? values->medium[row].blocks : UNKNOWN;
-    *bytes = values->medium_known ? values->medium[row].bytes : UNKNOWN;
+    const struct values_more *more = values->more;
+    *blocks = more->medium_known ? more->medium[row].blocks : UNKNOWN;
+    *bytes = more->medium_known ? more->medium[row].bytes : UNKNOWN;
+    return true;
+}
+
+/* Large and huge blocks up to a size; UNKNOWN: without bound. False: there are no more rows. */
+bool outside_large(const struct values *values, size_t row, uint64_t *to, uint64_t *blocks,
+                   uint64_t *bytes)
+{
+    if (row >= LARGE_ROWS)
+        return false;
+    *to = large_row_to(row);
+    *blocks = values->more->large.blocks[row];
+    *bytes = values->more->large.bytes[row];
+    return true;
+}
+
+/* The slabs of a class. False: there is no such class, or they were not walked. */
+bool outside_slabs(const struct values *values, size_t class, uint64_t *size, uint64_t *slabs,
+                   uint64_t *sparse, uint64_t *sparse_bytes)
+{
+    if (class == 0 || class >= CLASS_COUNT || !values->more->sparse_known)
+        return false;
+    *size = class_bytes(class);
+    *slabs = values->classes[class].slabs;
+    *sparse = values->more->sparse[class].slabs;
+    *sparse_bytes = values->more->sparse[class].bytes;
     return true;
 }
 

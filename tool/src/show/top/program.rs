@@ -82,7 +82,7 @@ impl Walked {
             program.values(Depth::Resident)?
         } else {
             let values = program.values(Depth::Whole)?;
-            (self.medium, self.large) = (values.medium(), values.large());
+            (self.medium, self.large) = (values.medium(), Some(values.large()));
             self.due = Instant::now() + 20 * begun.elapsed();
             values
         };
