@@ -21,7 +21,7 @@ fn main() {
 }
 
 /// The library's own code for reading statistics and writing them, which the tool uses on other processes.
-const SHARED: [&str; 18] = [
+const SHARED: [&str; 19] = [
     "heap/totals.c",
     "magazine/arena_totals.c",
     "magazine/cache_totals.c",
@@ -31,6 +31,7 @@ const SHARED: [&str; 18] = [
     "platform/process.c",
     "platform/thread.c",
     "report/formats.c",
+    "report/heaps.c",
     "report/medium.c",
     "report/report_csv.c",
     "report/report_json.c",

@@ -16,9 +16,10 @@ enum { DESCRIPTORS_PER_PAGE = 192 };
 
 static struct {
     uint64_t ids;       /* handed out so far */
-    struct list heaps;  /* by record->link */
     struct list spares; /* records of heaps that were destroyed, whose memory is used again */
-} heaps = {0, {&heaps.heaps, &heaps.heaps}, {&heaps.spares, &heaps.spares}};
+} heaps = {0, {&heaps.spares, &heaps.spares}};
+
+struct list heaps_all = {&heaps_all, &heaps_all};
 
 static struct heap_record *record_of(struct list *link)
 {
@@ -173,7 +174,7 @@ struct heap *heap_create(const struct heap_settings *settings)
     lock_acquire(&heaps_lock);
     __atomic_store_n(&heaps.ids, heaps.ids + 1, __ATOMIC_RELAXED);
     record->heap.id = heaps.ids;
-    list_push(&heaps.heaps, &record->link);
+    list_push(&heaps_all, &record->link);
     lock_release(&heaps_lock);
     return &record->heap;
 }
@@ -215,7 +216,7 @@ struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *con
 {
     struct heap *found = NULL;
     lock_acquire(&heaps_lock);
-    LIST_EACH(node, &heaps.heaps)
+    LIST_EACH(node, &heaps_all)
     if (found == NULL && act(&record_of(node)->heap, context))
         found = &record_of(node)->heap;
     lock_release(&heaps_lock);
@@ -281,7 +282,7 @@ const char *heap_check_shared(void)
 
 void heaps_orphan(void)
 {
-    LIST_EACH(node, &heaps.heaps)
+    LIST_EACH(node, &heaps_all)
     arenas_orphan(&record_of(node)->heap.arenas, heap_end_orphans);
 }
 
@@ -291,7 +292,7 @@ void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
         act(&heaps_lock);
         return;
     }
-    LIST_EACH(node, &heaps.heaps)
+    LIST_EACH(node, &heaps_all)
     {
         struct heap *heap = &record_of(node)->heap;
         if (rank == RANK_ARENAS)

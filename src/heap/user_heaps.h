@@ -123,6 +123,9 @@ static ALWAYS_INLINE bool heap_push(struct heap *heap, uintptr_t address)
            cache_push_of(heap_cache_fast(heap), address, class);
 }
 
+/* The heaps beside malloc's, by record->link; heaps_lock. */
+extern INTERNAL struct list heaps_all;
+
 /* Whether there are heaps beside malloc's, or were. */
 bool heaps_exist(void);
 

@@ -22,7 +22,7 @@ struct large_sizes {
     size_t bytes[LARGE_ROWS];
 };
 
-extern struct large_sizes large_sizes;
+extern INTERNAL struct large_sizes large_sizes;
 
 /* Up to how many bytes the blocks of a row are; SIZE_MAX for the last. */
 static inline size_t large_row_to(size_t row)

@@ -209,11 +209,12 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
 
 /* ---- Begin and end ---- */
 
-void pool_init(struct pool *pool, bool (*grow)(struct pool *pool, size_t bytes))
+void pool_init(struct pool *pool, enum provider_kind kind,
+               bool (*grow)(struct pool *pool, size_t bytes))
 {
     memset(pool, 0, sizeof(*pool));
-    pool->provider =
-        (struct provider){.take = take, .give = give, .purge = purge, .resize = resize};
+    pool->provider = (struct provider){
+        .kind = (uint8_t)kind, .take = take, .give = give, .purge = purge, .resize = resize};
     pool->grow = grow;
     lock_init(&pool->lock, RANK_PROVIDER);
 }

@@ -40,7 +40,8 @@ struct pool {
     const struct provider *fallback;
 };
 
-void pool_init(struct pool *pool, bool (*grow)(struct pool *pool, size_t bytes));
+void pool_init(struct pool *pool, enum provider_kind kind,
+               bool (*grow)(struct pool *pool, size_t bytes));
 
 /* Adds memory that is all zero. False: there is no memory for its bits. */
 bool pool_add(struct pool *pool, char *start, size_t bytes);

@@ -13,6 +13,15 @@
 
 #include "platform/memory.h"
 
+/* What statistics call a provider. */
+enum provider_kind {
+    KIND_FUNCTIONS, /* the program's own */
+    KIND_SYSTEM,
+    KIND_PREALLOC,
+    KIND_FILES,
+    KIND_BUFFER /* none: the heap has all that it may have */
+};
+
 struct provider {
     /* `bytes` of zero memory at a multiple of `alignment`, or NULL. */
     void *(*take)(const struct provider *provider, size_t bytes, size_t alignment);
@@ -45,6 +54,7 @@ struct provider {
     bool (*might_take)(const struct provider *provider, size_t bytes);
     /* Memory from `take` is not zero, unlike that of other providers. */
     bool unclean;
+    uint8_t kind; /* enum provider_kind */
 };
 
 static inline void *provider_take_block(const struct provider *provider, size_t bytes,

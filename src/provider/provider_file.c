@@ -88,7 +88,7 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
                        const struct provider *fallback)
 {
     memset(file, 0, sizeof(*file));
-    pool_init(&file->pool, grow);
+    pool_init(&file->pool, KIND_FILES, grow);
     file->pool.fallback = fallback;
     file->pool.gives_back = settings->grows;
     file->settings = *settings;

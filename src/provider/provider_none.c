@@ -30,5 +30,9 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     return NULL;
 }
 
-const struct provider provider_none = {
-    .take = take, .give = refuse, .purge = refuse, .resize = resize, .unclean = true};
+const struct provider provider_none = {.take = take,
+                                       .give = refuse,
+                                       .purge = refuse,
+                                       .resize = resize,
+                                       .unclean = true,
+                                       .kind = KIND_BUFFER};

@@ -139,7 +139,8 @@ static bool might_take(const struct provider *provider, size_t bytes)
     return start != NULL && (os_unmap(start, bytes), true);
 }
 
-const struct provider provider_os = {.take = take,
+const struct provider provider_os = {.kind = KIND_SYSTEM,
+                                     .take = take,
                                      .take_block = take_block,
                                      .give = give,
                                      .purge = purge,

@@ -16,7 +16,7 @@ static bool never_grows(struct pool *pool, size_t bytes)
 
 bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provider *fallback)
 {
-    pool_init(pool, never_grows);
+    pool_init(pool, KIND_PREALLOC, never_grows);
     pool->fallback = fallback;
     pool->limited = true;
     bytes = align_up(bytes, os_page_size());

@@ -12,6 +12,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .layout = ANCHOR_LAYOUT,
     .version = SNUG_VERSION_STRING,
     .heap = &heap_default,
+    .heaps = &heaps_all,
     .tallies = tallies,
     .lock_waits = lock_waits,
     .os_calls = &os_calls,

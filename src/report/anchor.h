@@ -11,6 +11,7 @@
 #define SNUG_REPORT_ANCHOR_H
 
 #include "heap/outside_call.h"
+#include "heap/user_heaps.h"
 #include "options/options.h"
 #include "pageheap/large_sizes.h"
 #include "platform/memory.h"
@@ -24,6 +25,7 @@ struct anchor {
     uint32_t layout;
     char version[16];
     const struct heap *heap;
+    const struct list *heaps; /* beside malloc's: heap_record.link */
     const struct tally *tallies;
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;

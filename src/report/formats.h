@@ -19,6 +19,10 @@ unsigned format_of_path(const char *path);
 bool format_write(unsigned format, const struct values *values, bool detail, bool first,
                   struct writer *writer);
 
+/* The heaps of the program's own as a JSON array; a quotation mark in it is `quote`, since CSV has
+ * the same array as a field. */
+void json_heaps(const struct values_more *more, const char *quote, struct writer *writer);
+
 /* One for each form. */
 void text_report(const struct values *values, bool detail, struct writer *writer);
 void json_report(const struct values *values, struct writer *writer);

@@ -60,6 +60,7 @@ static void add_header(struct writer *writer)
         add_size_names(writer, "medium_", medium_row_to(i));
     for (size_t i = 0; i < LARGE_ROWS; i++)
         add_size_names(writer, "large_", large_row_to(i));
+    add_name(writer, "heaps_by_name");
     text_add(writer_room(writer), "\n");
 }
 
@@ -77,5 +78,11 @@ void csv_report(const struct values *values, bool header, struct writer *writer)
 #include "stats/counters.def"
 #undef COUNTER
     add_sizes(writer, values->more);
+    text_add(writer_room(writer), ",");
+    if (values->more->heaps_known) {
+        text_add(writer_room(writer), "\"");
+        json_heaps(values->more, "\"\"", writer);
+        text_add(writer_room(writer), "\"");
+    }
     text_add(writer_room(writer), "\n");
 }

@@ -99,6 +99,60 @@ static void add_large(struct writer *writer, const struct large_sizes *large)
     text_add(writer_room(writer), "]");
 }
 
+static void add_quoted(struct text *text, const char *quote, const char *before, const char *name,
+                       const char *after)
+{
+    text_add(text, before);
+    text_add(text, quote);
+    text_add(text, name);
+    text_add(text, quote);
+    text_add(text, after);
+}
+
+/* A name has no control characters (heaps.c); what means something to JSON or CSV goes as a number.
+ */
+static void add_name(struct text *text, const char *name)
+{
+    for (const char *at = name; *at != 0; at++)
+        if (*at == '"' || *at == '\\')
+            text_add(text, *at == '"' ? "\\u0022" : "\\u005c");
+        else
+            text_add_bytes(text, at, 1);
+}
+
+static void add_heap(struct writer *writer, const struct heap_row *row, const char *quote)
+{
+    const struct {
+        const char *name;
+        uint64_t number;
+    } members[] = {{"heaps", row->heaps}, {"blocks", row->blocks},
+                   {"live", row->live},   {"mapped", row->mapped},
+                   {"peak", row->peak},   {"quota", row->quota == 0 ? UNKNOWN : row->quota}};
+    struct text *text = writer_room(writer);
+    add_quoted(text, quote, "{", "name", ":");
+    text_add(text, quote);
+    add_name(text, row->name);
+    text_add(text, quote);
+    add_quoted(text, quote, ",", "provider", ":");
+    add_quoted(text, quote, "", provider_name(row->provider), "");
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        text = writer_room(writer);
+        add_quoted(text, quote, ",", members[i].name, ":");
+        add_number(text, members[i].number);
+    }
+    text_add(text, "}");
+}
+
+void json_heaps(const struct values_more *more, const char *quote, struct writer *writer)
+{
+    text_add(writer_room(writer), "[");
+    for (size_t i = 0; i < more->heap_rows; i++) {
+        text_add(writer_room(writer), i == 0 ? "" : ",");
+        add_heap(writer, &more->heaps[i], quote);
+    }
+    text_add(writer_room(writer), "]");
+}
+
 void json_report(const struct values *values, struct writer *writer)
 {
     struct text *text = writer_room(writer);
@@ -127,5 +181,10 @@ void json_report(const struct values *values, struct writer *writer)
     add_classes(writer, values);
     add_medium(writer, values->more);
     add_large(writer, &values->more->large);
+    text_add(writer_room(writer), ",\"heaps\":");
+    if (values->more->heaps_known)
+        json_heaps(values->more, "\"", writer);
+    else
+        text_add(writer_room(writer), "null");
     text_add(writer_room(writer), "}\n");
 }

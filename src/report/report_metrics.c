@@ -143,6 +143,60 @@ static void add_large(struct writer *writer, const struct large_sizes *large)
             add_labelled(writer, "large_bytes", "up_to", large_row_to(i), large->bytes[i]);
 }
 
+/* A sample of a family of heaps. */
+static void add_heap(struct writer *writer, const char *name, const struct heap_row *row,
+                     uint64_t number)
+{
+    struct text *text = writer_room(writer);
+    text_add(text, "snug_");
+    text_add(text, name);
+    text_add(text, "{heap=\"");
+    for (const char *at = row->name; *at != 0; at++) {
+        text_add(text, *at == '"' || *at == '\\' ? "\\" : "");
+        text_add_bytes(text, at, 1);
+    }
+    text_add(text, "\",provider=\"");
+    text_add(text, provider_name(row->provider));
+    text_add(text, "\",quota=\"");
+    if (row->quota != 0)
+        text_add_decimal(text, row->quota);
+    text_add(text, "\"} ");
+    text_add_decimal(text, number);
+    text_add(text, "\n");
+}
+
+/* The quota is a label, too, since heaps may differ in nothing else. */
+static void add_heaps(struct writer *writer, const struct values_more *more)
+{
+    static const struct {
+        const char *family, *sample, *help;
+        enum unit unit;
+        size_t offset;
+    } families[] = {
+        {"heap_heaps", "heap_heaps", "heaps of the program's own by name", COUNT,
+         offsetof(struct heap_row, heaps)},
+        {"heap_blocks", "heap_blocks", "blocks in use in them", COUNT,
+         offsetof(struct heap_row, blocks)},
+        {"heap_live", "heap_live_bytes", "in use in them, as granted", BYTES,
+         offsetof(struct heap_row, live)},
+        {"heap_mapped", "heap_mapped_bytes", "taken for them and not given back", BYTES,
+         offsetof(struct heap_row, mapped)},
+        {"heap_peak", "heap_peak_bytes", "the most that one of them had", BYTES,
+         offsetof(struct heap_row, peak)},
+        {"heap_quota", "heap_quota_bytes", "what each may have", BYTES,
+         offsetof(struct heap_row, quota)},
+    };
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        add_family(writer, families[i].family, families[i].unit, "gauge", families[i].help);
+        for (size_t j = 0; j < more->heap_rows; j++) {
+            const struct heap_row *row = &more->heaps[j];
+            uint64_t number = *(const uint64_t *)((const char *)row + families[i].offset);
+            if (families[i].offset != offsetof(struct heap_row, quota) || row->quota != 0)
+                add_heap(writer, families[i].sample, row, number);
+        }
+    }
+}
+
 void metrics_report(const struct values *values, struct writer *writer)
 {
 #define GAUGE(group, name, unit, help) add_gauge(writer, #name, unit, help, values->name);
@@ -157,5 +211,7 @@ void metrics_report(const struct values *values, struct writer *writer)
     if (values->more->medium_known)
         add_medium(writer, values->more);
     add_large(writer, &values->more->large);
+    if (values->more->heaps_known)
+        add_heaps(writer, values->more);
     text_add(writer_room(writer), "# EOF\n");
 }

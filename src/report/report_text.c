@@ -5,7 +5,7 @@
 #include "report/formats.h"
 #include "report/writer.h"
 
-enum { BAR = 60, ROWS = 7, ROW_BAR = 24, LABEL = 28 };
+enum { BAR = 60, ROWS = 7, HEAPS_SHOWN = 3, NAME_SHOWN = 21, ROW_BAR = 24, LABEL = 28 };
 
 /* ---- What is mapped ---- */
 
@@ -15,7 +15,13 @@ struct part {
     uint64_t bytes;
 };
 
-enum { PARTS = 6 };
+enum { PARTS = 7, METADATA = 5, HEAPS = 6 };
+
+/* Heaps of the program's own, as far as they are known. */
+static uint64_t heaps_mapped(const struct values *values)
+{
+    return values->more->heaps_known ? values->heaps_mapped : 0;
+}
 
 static void parts_of(const struct values *values, struct part parts[PARTS])
 {
@@ -29,6 +35,7 @@ static void parts_of(const struct values *values, struct part parts[PARTS])
     parts[5] = (struct part){"metadata in use", 'm',
                              values->metadata_used < values->metadata ? values->metadata_used
                                                                       : values->metadata};
+    parts[HEAPS] = (struct part){"in heaps of its own", 'h', heaps_mapped(values)};
 }
 
 /* A bar of what occupies memory; pages that do not are left out, they would be most of it. */
@@ -64,6 +71,10 @@ static void add_part(struct writer *writer, const struct part *part, const struc
         text_add_size_short(text, values->requested);
         text_add(text, " that were asked for");
     }
+    if (part->mark == 'h') {
+        text_add(text, "  in use ");
+        text_add_size_short(text, values->heaps_live);
+    }
     text_add(text, "\n");
 }
 
@@ -74,13 +85,14 @@ static void add_memory(struct writer *writer, const struct values *values)
     struct text *text = writer_room(writer);
     text_add(text, "mapped by snug");
     text_pad(text, LABEL);
-    text_add_size(text, values->mapped);
+    text_add_size(text, values->mapped + parts[HEAPS].bytes);
     text_add(text, "  of it without memory ");
-    text_add_size_short(text, values->free_clean + values->metadata - parts[5].bytes);
+    text_add_size_short(text, values->free_clean + values->metadata - parts[METADATA].bytes);
     text_add(text, "\n");
     add_bar(writer, parts);
     for (unsigned i = 0; i < PARTS; i++)
-        add_part(writer, &parts[i], values);
+        if (i != HEAPS || values->more->heap_rows != 0)
+            add_part(writer, &parts[i], values);
 }
 
 /* ---- The process ---- */
@@ -103,8 +115,14 @@ static void add_process(struct writer *writer, const struct values *values)
         text_add(text, "   unknown");
     else
         text_add_size(text, values->resident);
-    add_known(text, "  snug's ", values->resident_snug);
-    add_known(text, ", others' ", values->resident_other);
+    if (values->more->heap_rows == 0) {
+        add_known(text, "  snug's ", values->resident_snug);
+        add_known(text, ", other ", values->resident_other);
+    } else {
+        add_known(text, "\n  in malloc's heap ", values->resident_snug);
+        add_known(text, ", in others ", values->resident_heaps);
+        add_known(text, ", not snug's ", values->resident_other);
+    }
     text_add(text, "\n");
     if (values->resident_excess != UNKNOWN && values->resident_excess != 0) {
         text_add(text, "  in free pages, by huge pages ");
@@ -241,13 +259,75 @@ static void add_row(struct writer *writer, const struct row *row, uint64_t most)
     text_add(text, "\n");
 }
 
+enum { HEAP_LINES = 3 };
+
+/* What heaps take of the screen: three lines, a heading among them, and one for each that is shown.
+ */
+static unsigned heap_lines(const struct values_more *more, bool all)
+{
+    unsigned rows = (unsigned)size_min(more->heap_rows, all ? HEAP_ROWS : HEAPS_SHOWN);
+    return rows == 0 ? 0 : rows + HEAP_LINES;
+}
+
 static void add_sizes(struct writer *writer, const struct values *values)
 {
     struct row rows[ROWS];
-    unsigned count = largest_rows(values, rows);
+    unsigned count = largest_rows(values, rows), heaps = heap_lines(values->more, false);
     text_add(writer_room(writer), "in use by size        blocks      bytes\n");
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count && i + heaps < ROWS; i++)
         add_row(writer, &rows[i], rows[0].bytes);
+}
+
+/* ---- Heaps of the program's own ---- */
+
+/* At most so many characters of a name. */
+static void add_name(struct text *text, const char *name, size_t most)
+{
+    size_t shown = 0;
+    for (; *name != 0; name++) {
+        shown += (*name & 0xc0) != 0x80; /* each character once */
+        if (shown <= most)
+            text_add_bytes(text, name, 1);
+    }
+}
+
+static void add_heap(struct writer *writer, const struct heap_row *row, bool all)
+{
+    struct text *text = writer_room(writer);
+    text_add_count(text, row->heaps, 7);
+    text_add_size(text, row->live);
+    text_add_size(text, row->mapped);
+    text_add_size(text, row->peak);
+    if (row->quota == 0)
+        text_add(text, "      none");
+    else
+        text_add_size(text, row->quota);
+    text_add(text, "  ");
+    size_t line = text->length;
+    text_add(text, provider_name(row->provider));
+    while (text->length - line < 10)
+        text_add(text, " ");
+    add_name(text, row->name[0] == 0 ? "(no name)" : row->name, all ? HEAP_NAME_MOST : NAME_SHOWN);
+    text_add(text, "\n");
+}
+
+/* `all`: not just those that have most. */
+static void add_heaps(struct writer *writer, const struct values_more *more, bool all)
+{
+    bool done[HEAP_ROWS] = {false};
+    unsigned lines = heap_lines(more, all);
+    if (lines == 0)
+        return;
+    text_add(writer_room(writer),
+             "  heaps    in use    mapped most of 1     quota  memory    name\n");
+    for (unsigned line = HEAP_LINES; line < lines; line++) {
+        size_t most = HEAP_ROWS;
+        for (size_t i = 0; i < more->heap_rows; i++)
+            if (!done[i] && (most == HEAP_ROWS || more->heaps[i].mapped > more->heaps[most].mapped))
+                most = i;
+        done[most] = true;
+        add_heap(writer, &more->heaps[most], all);
+    }
 }
 
 /* ---- Detail ---- */
@@ -333,6 +413,7 @@ void text_report(const struct values *values, bool detail, struct writer *writer
     add_process(writer, values);
     add_events(writer, values);
     add_sizes(writer, values);
+    add_heaps(writer, values->more, detail);
     if (detail)
         add_detail(writer, values);
 }

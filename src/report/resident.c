@@ -100,8 +100,22 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
     values->resident_excess = excess;
     values->untouched = values->mapped > walk->resident ? values->mapped - walk->resident : 0;
     /* The system's one page of zeros counts for a process only in the page map. */
-    values->resident_other =
-        values->resident > walk->resident ? values->resident - walk->resident : 0;
+    uint64_t all = walk->resident;
+    if (values->resident_heaps != UNKNOWN)
+        all += values->resident_heaps;
+    values->resident_other = values->resident > all ? values->resident - all : 0;
+}
+
+bool heap_read_resident(struct peek *peek, const struct heap *heap, int pagemap, uint64_t *bytes)
+{
+    const struct page_heap *page_heap = &heap->page_heap;
+    struct walk walk = {.peek = peek, .pagemap = pagemap};
+    walk.steps = PEEK(peek, page_heap->huge_count) + 65536;
+    walk_segments(&walk, &page_heap->segments);
+    walk_segments(&walk, &page_heap->cache.list);
+    walk_huge(&walk, page_heap);
+    *bytes = walk.resident;
+    return !walk.failed;
 }
 
 void values_read_resident(struct values *values, struct peek *peek, const struct heap *heap,

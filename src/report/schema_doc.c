@@ -64,6 +64,27 @@ static void print_sizes(const char *name, const char *description)
            name, description);
 }
 
+static void print_heaps(void)
+{
+    static const char *const numbers[] = {"heaps", "blocks", "live", "mapped", "peak"};
+    printf(",\n    \"heaps\": {\n"
+           "      \"description\": \"heaps of the program's own; those of one name, provider and "
+           "quota are a row, and peak is that of the one that had most; null: not known\",\n"
+           "      \"type\": [\"array\", \"null\"], \"items\": {\n"
+           "        \"type\": \"object\", \"additionalProperties\": false,\n"
+           "        \"required\": [\"name\", \"provider\", \"heaps\", \"blocks\", \"live\", "
+           "\"mapped\", \"peak\", \"quota\"],\n"
+           "        \"properties\": {\n"
+           "          \"name\": {\"type\": \"string\"},\n"
+           "          \"provider\": {\"enum\": [\"system\", \"prealloc\", \"file\", \"buffer\", "
+           "\"functions\", \"several\"]},\n");
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0},\n", numbers[i]);
+    printf("          \"quota\": {\"type\": [\"integer\", \"null\"], \"minimum\": 1, "
+           "\"description\": \"of each; null: none\"}\n"
+           "        }\n      }\n    }");
+}
+
 int main(void)
 {
     printf(
@@ -105,10 +126,11 @@ int main(void)
     printf(",\n");
     print_sizes("large", "large and huge blocks in use by doublings of what was asked for; rows of "
                          "none are left out, and null is no bound");
+    print_heaps();
     printf("\n  },\n"
            "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "
            "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"system\", \"locks\", "
            "\"events\", "
-           "\"classes\", \"medium\", \"large\"]\n}\n");
+           "\"classes\", \"medium\", \"large\", \"heaps\"]\n}\n");
     return 0;
 }

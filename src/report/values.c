@@ -98,7 +98,7 @@ static void set_process(struct values *values, int process, enum values_depth de
     values->resident = values->resident_peak = UNKNOWN;
     values->minor_faults = values->major_faults = UNKNOWN;
     values->resident_snug = values->resident_other = UNKNOWN;
-    values->resident_excess = values->untouched = UNKNOWN;
+    values->resident_excess = values->untouched = values->resident_heaps = UNKNOWN;
     if (!os_process_usage(process, depth != VALUES_QUICK, &usage))
         return;
     values->resident = usage.resident;
@@ -140,19 +140,18 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
     set_memory(values, &totals);
     set_requested(values, peek, anchor->tallies, &totals);
     set_counters(values, peek, anchor);
-    uint64_t own = totals.segments + totals.huge;
-    uint64_t all = values->counters.map_bytes - values->counters.unmap_bytes;
-    values->other_heaps = all > own ? all - own : 0;
     values->taken_bytes = values->counters.refill_bytes + totals.cells_taken_bytes +
                           values->counters.large_taken_bytes;
     values->process = process == 0 ? os_process_id() : process;
     uint64_t started = PEEK(peek, anchor->events->started); /* 0: it has no heap yet */
     values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
     values->pinned = UNKNOWN;
+    values->heaps = values->heaps_blocks = values->heaps_live = values->heaps_mapped = UNKNOWN;
     set_process(values, process, depth);
     if (more != NULL) {
         memset(more, 0, sizeof(*more));
         read_large(more, peek, anchor);
+        values_read_heaps(values, peek, anchor, process, depth);
     }
     if (depth != VALUES_QUICK)
         walk_heap(values, peek, anchor, process, depth == VALUES_WHOLE && more != NULL);

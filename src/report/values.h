@@ -33,13 +33,31 @@ struct sparse_slabs {
     uint64_t bytes;
 };
 
+/* Heaps of the program's own that have the same name, provider and quota. */
+struct heap_row {
+    char name[HEAP_NAME_MOST]; /* UTF-8 without control characters */
+    uint64_t provider;         /* enum provider_kind; HEAP_MIXED: of several */
+    uint64_t heaps;
+    uint64_t blocks;
+    uint64_t live;
+    uint64_t mapped;
+    uint64_t peak;  /* the most that one of them had */
+    uint64_t quota; /* of each, or the size of its buffer; 0: none */
+};
+
+/* Rows: of heaps with more names than that, the rest is in the last row. */
+enum { HEAP_ROWS = 16, HEAP_MIXED = KIND_BUFFER + 1 };
+
 /* What makes a whole report. Apart from the rest, so that who wants a few numbers, in a signal
  * handler on its small stack, has no room for it. */
 struct values_more {
     struct medium_row medium[MEDIUM_ROWS];
     struct large_sizes large;
+    struct heap_row heaps[HEAP_ROWS];
+    size_t heap_rows;
     struct sparse_slabs sparse[CLASS_COUNT];
     bool medium_known; /* the spans of medium blocks were walked */
+    bool heaps_known;  /* the list of heaps was at rest */
     bool sparse_known; /* the slabs were walked, which is done from outside only */
 };
 
@@ -70,6 +88,17 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
  * lock of page runs is held. */
 void values_read_resident(struct values *values, struct peek *peek, const struct heap *heap,
                           int process);
+
+/* Bytes of a heap that are resident; `pagemap` as os_pagemap_open gives it. False: unknown. Of this
+ * process, the lock of page runs is held. (resident.c) */
+bool heap_read_resident(struct peek *peek, const struct heap *heap, int pagemap, uint64_t *bytes);
+
+/* Fills in the heaps of the program's own (heaps.c), unless their list is locked. */
+void values_read_heaps(struct values *values, struct peek *peek, const struct anchor *anchor,
+                       int process, enum values_depth depth);
+
+/* What a provider is called. */
+const char *provider_name(uint64_t kind);
 
 /* Fills in the medium blocks by size (medium.c), unless they cannot be walked; there is room for
  * more. As above. */

@@ -156,10 +156,10 @@ fn over_a_socket_that_is_handed_over() {
     let handed = listener.as_raw_fd();
     let mut command = Command::new("sh");
     command.args(["-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" export", SNUG]);
-    // SAFETY: dup2 is async-signal-safe; the copy is not closed on exec.
+    // SAFETY: both calls are async-signal-safe; what is 3 already would be closed on exec.
     unsafe {
-        command.pre_exec(move || match libc::dup2(handed, 3) {
-            3 => Ok(()),
+        command.pre_exec(move || match (libc::dup2(handed, 3), libc::fcntl(3, libc::F_SETFD, 0)) {
+            (3, 0) => Ok(()),
             _ => Err(std::io::Error::last_os_error()),
         });
     }

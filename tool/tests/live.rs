@@ -17,6 +17,7 @@ fn main() {
         ("statistics_from_outside", statistics_from_outside),
         ("all_ways_to_be_linked", all_ways_to_be_linked),
         ("large_blocks_by_size", large_blocks_by_size),
+        ("heaps_of_the_programs_own", heaps_of_the_programs_own),
         ("what_is_free_and_why", what_is_free_and_why),
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
         ("top_in_a_terminal", top_in_a_terminal),
@@ -132,6 +133,64 @@ fn large_blocks_by_size(place: &Place) -> Result<Completion, Failed> {
     // Of a program that has ended, too.
     let ended = place.output(&["run", "--stats", text(&place.path("sparse"))]);
     assert!(stderr(&ended).contains("\nto 128 MiB               1  100.0 MiB  "), "{}", stderr(&ended));
+    Ok(Completion::Completed)
+}
+
+/// A program with nothing in malloc's heap, and 58 MiB in two of its own.
+const HEAPS: &str = r#"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <snug/snug.h>
+int main(void)
+{
+    struct snug_heap_config left = {.size = sizeof(left), .name = "left", .quota = 64 << 20};
+    struct snug_heap_config right = {.size = sizeof(right), .name = "right"};
+    snug_heap *heaps[2] = {snug_heap_create(&left), snug_heap_create(&right)};
+    for (int i = 0; i < 58; i++) memset(snug_heap_malloc(heaps[i >= 40], 1 << 20), 1, 1 << 20);
+    char line[8];
+    puts("ready");
+    fflush(stdout);
+    return read(0, line, sizeof(line)) < 0;
+}"#;
+
+fn heaps_of_the_programs_own(place: &Place) -> Result<Completion, Failed> {
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../include");
+    let Some(library) = std::env::var_os("SNUG_LIBRARY") else {
+        return Ok(Completion::ignored_with("SNUG_LIBRARY is not set"));
+    };
+    let program = place.compile("heaps", HEAPS, &["-w", include, text(Path::new(&library))]);
+    let running = Running::start(place.snug(&["run", text(&program)]));
+    let pid = running.pid();
+    let found = json_of(place, &pid);
+    let heap =
+        |name: &str| found["heaps"].as_array().unwrap().iter().find(|heap| heap["name"] == name).unwrap().clone();
+    let mib = |value: &serde_json::Value| value.as_u64().unwrap() >> 20;
+    let (left, right) = (heap("left"), heap("right"));
+    assert_eq!((mib(&left["live"]), mib(&left["quota"]), &left["provider"]), (40, 64, &"system".into()), "{left}");
+    assert_eq!((mib(&right["live"]), right["quota"].is_null()), (18, true), "{right}");
+    assert!(mib(&left["peak"]) >= 40 && mib(&right["peak"]) < 40, "{left} {right}");
+    assert!(mib(&found["process"]["resident_heaps"]) >= 58 && mib(&found["process"]["resident_other"]) < 20);
+    let metrics = stdout(&place.output(&["stats", &pid, "--openmetrics"]));
+    assert!(
+        metrics.contains("\nsnug_heap_quota_bytes{heap=\"left\",provider=\"system\",quota=\"67108864\"} 67108864\n")
+    );
+    let exported = stdout(&place.output(&["export"]));
+    let line =
+        exported.lines().find(|line| line.starts_with("snug_heap_live_bytes{") && line.contains("heap=\"right\""));
+    assert!(line.is_some_and(|line| line.contains(&format!("pid=\"{pid}\",program=\"heaps\""))), "{exported}");
+    // As one who looks at it would see it: by itself, at its end, and in the picture.
+    let said = stdout(&place.output(&["stats", &pid]));
+    assert!(said.contains("\n  in malloc's heap ") && said.contains("  system    left\n"), "{said}");
+    drop(running);
+    let mut ended = place.snug(&["run", "--stats", "--plot=heaps.svg", text(&program)]);
+    let said = stderr(&ended.stdin(Stdio::null()).output().unwrap());
+    assert!(said.contains("  h in heaps of its own ") && said.contains("  system    right\n"), "{said}");
+    let svg = std::fs::read_to_string(place.path("heaps.svg")).unwrap();
+    let live = svg.split("<title>").filter(|part| part.starts_with("granted"));
+    let most =
+        live.filter_map(|part| part.split(": ").nth(1)?.split(" MiB").next()?.parse::<f64>().ok()).fold(0.0, f64::max);
+    assert!((58.0..90.0).contains(&most), "{most} {svg}");
     Ok(Completion::Completed)
 }
 

@@ -90,6 +90,9 @@ class Schema(Json):
             self.assertFalse(validator.is_valid(fault), f"fault {number}")
 
 
+WORDS = ("reason", "heaps_by_name")
+
+
 class Csv(Case):
     def test_one_row_for_each_print(self):
         file = self.place / "s.csv"
@@ -99,13 +102,13 @@ class Csv(Case):
         self.assertGreater(len(rows), 3)
         for row in rows:
             self.assertNotIn(None, row, "more values than names")
-            numbers = {name: int(value) for name, value in row.items() if value and name != "reason"}
+            numbers = {name: int(value) for name, value in row.items() if value and name not in WORDS}
             self.assertEqual(sum(numbers[part] for part in PARTS), numbers["mapped"])
         self.assertEqual(rows[-1]["reason"], "exit")
         self.assertEqual(rows[0]["resident_snug"], "", "a quick row does not look at every page")
         self.assertNotEqual(rows[-1]["resident_snug"], "")
         self.assertEqual(rows[0]["medium_2KiB_blocks"], "", "nor at medium blocks")
-        last = {name: int(value) for name, value in rows[-1].items() if value and name != "reason"}
+        last = {name: int(value) for name, value in rows[-1].items() if value and name not in WORDS}
         ends = ["1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB"]
         self.assertEqual(sum(last[f"medium_{end}_bytes"] for end in ends), last["live_cells"])
         self.assertEqual(sum(last[f"medium_{end}_blocks"] for end in ends), last["blocks_medium"])
@@ -144,6 +147,81 @@ class OpenMetrics(Case):
     def test_the_parser_notices_a_fault(self):
         with self.assertRaises(ValueError):
             self.parse("# TYPE snug_x gauge\nsnug_x 1 1 1\n")
+
+
+MIB = 1 << 20
+
+
+class Heaps(Case):
+    """Heaps of the program's own, of named.c."""
+
+    def check(self, rows: list[dict]):
+        of = {row["name"]: row for row in rows}
+        self.assertEqual(len(rows), 4)
+        self.assertEqual(set(of), {"request", "", 'a "b\\c",?', "thirty-characters-and-then-ä-?"})
+        request = of["request"]
+        self.assertEqual((request["heaps"], request["blocks"], request["provider"]), (2, 18, "system"))
+        self.assertEqual(request["quota"], 64 * MIB)
+        self.assertTrue(18 * MIB <= request["live"] <= request["mapped"], request)
+        self.assertTrue(30 * MIB <= request["peak"] <= 40 * MIB, "of the one that had most, not of both")
+        plain = of[""]
+        self.assertEqual((plain["heaps"], plain["blocks"], plain["quota"]), (1, 20, None))
+        buffer = of['a "b\\c",?']
+        self.assertEqual((buffer["provider"], buffer["blocks"]), ("buffer", 100))
+        self.assertTrue(0.9 * MIB < buffer["quota"] <= MIB, buffer)
+
+    def test_each_kind_is_a_row(self):
+        file = self.place / "s.json"
+        self.leave(SNUG_STATS=str(file))
+        found = json.loads(file.read_text())
+        self.check(found["heaps"])
+        other = found["other"]
+        self.assertEqual(other["heaps"], 5)
+        for name in ("blocks", "live", "mapped"):
+            self.assertEqual(other[f"heaps_{name}"], sum(row[name] for row in found["heaps"]), name)
+        process = found["process"]
+        self.assertTrue(38 * MIB <= process["resident_heaps"] <= 80 * MIB, process)
+        parts = process["resident_snug"] + process["resident_heaps"] + process["resident_other"]
+        self.assertEqual(parts, process["resident"])
+        self.assertLess(process["resident_other"], 20 * MIB)
+
+    def test_csv_has_the_same_as_a_field(self):
+        file = self.place / "s.csv"
+        self.leave(SNUG_STATS=str(file))
+        with file.open(newline="") as lines:
+            (row,) = csv.DictReader(lines)
+        self.check(json.loads(row["heaps_by_name"]))
+
+    def test_text_has_them_with_their_names(self):
+        text = self.leave(SNUG_STATS="stderr").err
+        self.assertLessEqual(len(text.splitlines()), 24, text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
+        self.assertRegex(text, r"\n +2 +18\.[0-9] MiB +[0-9.]+ MiB +3[0-9]\.[0-9] MiB +64\.0 MiB  system +request\n")
+        self.assertRegex(text, r"\n  h in heaps of its own +[0-9.]+ MiB  in use [0-9.]+ MiB\n")
+        self.assertRegex(text, r"\n  in malloc's heap [0-9.]+ KiB, in others [0-9.]+ MiB, not snug's [0-9.]+ MiB\n")
+        text = self.leave(SNUG_STATS="stderr", SNUG_STATS_DETAIL="1").err
+        self.assertRegex(text, r"\n +1 .* system +thirty-characters-and-then-ä-\?\n")
+
+
+class HeapsInMetrics(OpenMetrics):
+    def test_heaps_have_labels(self):
+        file = self.place / "s.prom"
+        self.leave(SNUG_STATS=str(file))
+        families = self.parse(file.read_text(encoding="utf-8"))
+
+        def of(name: str):
+            return {sample.labels["heap"]: sample for sample in families[name].samples}
+
+        self.assertEqual(set(of("snug_heap_live_bytes")), {"request", "", 'a "b\\c",?', "thirty-characters-and-then-ä-?"})
+        request = of("snug_heap_quota_bytes")["request"]
+        self.assertEqual(request.value, 64 * MIB)
+        self.assertEqual(request.labels, {"heap": "request", "provider": "system", "quota": str(64 * MIB)})
+        self.assertEqual(of("snug_heap_heaps")["request"].value, 2)
+        self.assertEqual(of("snug_heap_blocks")["request"].value, 18)
+        self.assertGreaterEqual(of("snug_heap_peak_bytes")["request"].value, 30 * MIB)
+        self.assertNotIn("", of("snug_heap_quota_bytes"))
+
+    test_is_read_by_prometheus = None
 
 
 class Text(Case):

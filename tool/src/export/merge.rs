@@ -15,25 +15,27 @@ pub struct Source {
 /// A metric, with its lines of TYPE, UNIT and HELP.
 struct Family {
     name: String,
+    /// Whose lines of TYPE, UNIT and HELP it has: of the first source, even if that has no sample.
+    from: usize,
     head: String,
     samples: String,
 }
 
 pub fn merge(sources: &[Source]) -> String {
     let mut families: Vec<Family> = Vec::new();
-    for source in sources {
+    for (from, source) in sources.iter().enumerate() {
         let labels = format!("pid=\"{}\",program=\"{}\"", source.process, escape(&source.program));
         let mut current = 0;
         for line in source.text.lines() {
             if let Some(name) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split(' ').next()) {
                 current = families.iter().position(|family| family.name == name).unwrap_or(families.len());
                 if current == families.len() {
-                    families.push(Family { name: name.to_string(), head: String::new(), samples: String::new() });
+                    families.push(Family { name: name.to_string(), from, head: String::new(), samples: String::new() });
                 }
             }
             let Some(family) = families.get_mut(current).filter(|_| line != END.trim_end()) else { continue };
             match line.starts_with('#') {
-                true if family.samples.is_empty() => {
+                true if family.from == from => {
                     let _ = writeln!(family.head, "{line}");
                 }
                 true => {}
@@ -81,6 +83,14 @@ mod tests {
             "# TYPE a gauge\n# HELP a of a\na{pid=\"1\",program=\"one\"} 1\na{pid=\"2\",program=\"t\\\"w\"} 1\n\
              # TYPE b gauge\nb{pid=\"1\",program=\"one\",x=\"1\"} 2\nb{pid=\"2\",program=\"t\\\"w\",x=\"1\"} 2\n# EOF\n"
         );
+    }
+
+    #[test]
+    fn a_family_without_samples_is_there_once_too() {
+        let text = "# TYPE a gauge\n# HELP a of a\n# EOF\n";
+        let source = |process| Source { process, program: "p".into(), text: text.into() };
+        let merged = merge(&[source(1), source(2)]);
+        assert_eq!(merged.split_once("snug_programs 2\n").unwrap().1, "# TYPE a gauge\n# HELP a of a\n# EOF\n");
     }
 
     #[test]

@@ -9,11 +9,14 @@ use std::fmt::Write;
 
 use indicatif::HumanBytes;
 
-use super::{Slabs, Values};
+use super::{Heap, Slabs, Values};
 
 /// What is less than this part of what is occupied, or than so many bytes, is not worth a sentence.
 const PART: u64 = 20;
 const LEAST: u64 = 256 << 10;
+
+/// Percent of its quota: a heap that had as much may soon refuse something.
+const QUOTA_NEAR: u64 = 90;
 
 /// So many classes are named.
 const NAMED: usize = 3;
@@ -51,6 +54,7 @@ impl Values {
             let bytes = HumanBytes(get("resident_excess"));
             sentences.push(format!("{bytes} are resident in free pages because of huge pages: SNUG_HUGE_PAGES=never."));
         }
+        sentences.extend(self.heaps().iter().filter_map(of_quota));
         if sentences.is_empty() {
             sentences.push("Nearly all that snug occupies is in use.".to_string());
         }
@@ -89,6 +93,19 @@ fn of_slabs(free: u64, slabs: Option<&[Slabs]>) -> String {
     text
 }
 
+/// A heap that was nearly full.
+fn of_quota(heap: &Heap) -> Option<String> {
+    let quota = heap.quota.filter(|quota| heap.peak >= quota / 100 * QUOTA_NEAR)?;
+    let name = if heap.name.is_empty() { "without a name" } else { &heap.name };
+    let which = if heap.heaps == 1 { "The heap" } else { "One of the heaps" };
+    let bound = if heap.provider == "buffer" { "its buffer" } else { "its quota" };
+    Some(format!(
+        "{which} {name} had up to {} of the {} of {bound}; what does not fit is refused.",
+        HumanBytes(heap.peak),
+        HumanBytes(quota)
+    ))
+}
+
 fn of_pages(bytes: u64, process: Option<i32>) -> String {
     let bytes = HumanBytes(bytes);
     match process {
@@ -104,6 +121,20 @@ fn of_pages(bytes: u64, process: Option<i32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heap_that_is_nearly_full_is_told() {
+        let mut heap =
+            Heap { name: "left".into(), provider: "system".into(), heaps: 1, peak: 60 << 20, quota: Some(64 << 20) };
+        assert_eq!(
+            of_quota(&heap).unwrap(),
+            "The heap left had up to 60.00 MiB of the 64.00 MiB of its quota; what does not fit is refused."
+        );
+        heap.peak = 50 << 20;
+        assert!(of_quota(&heap).is_none());
+        heap.quota = None;
+        assert!(of_quota(&heap).is_none());
+    }
 
     #[test]
     fn pinned_memory_is_told_with_its_classes() {

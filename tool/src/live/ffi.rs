@@ -71,6 +71,13 @@ extern "C" {
     pub fn outside_class(values: *const c_void, class: usize, size: *mut u64, live: *mut u64, idle: *mut u64) -> bool;
     pub fn outside_medium(values: *const c_void, row: usize, to: *mut u64, blocks: *mut u64, bytes: *mut u64) -> bool;
     pub fn outside_large(values: *const c_void, row: usize, to: *mut u64, blocks: *mut u64, bytes: *mut u64) -> bool;
+    pub fn outside_heap(
+        values: *const c_void,
+        index: usize,
+        name: *mut *const c_char,
+        provider: *mut *const c_char,
+        numbers: *mut [u64; 6],
+    ) -> bool;
     pub fn outside_slabs(
         values: *const c_void,
         class: usize,

@@ -204,6 +204,18 @@ pub struct Medium {
     pub bytes: u64,
 }
 
+/// Heaps of the program's own that have the same name, provider and quota; bytes.
+pub struct Heap {
+    /// Empty: they have none.
+    pub name: String,
+    pub provider: String,
+    pub heaps: u64,
+    /// The most that one of them had.
+    pub peak: u64,
+    /// Of each; None: none.
+    pub quota: Option<u64>,
+}
+
 /// The slabs of a class, and those of them of which at most a quarter is in use.
 pub struct Slabs {
     pub size: u64,
@@ -223,6 +235,28 @@ impl Values {
             found.then_some(Medium { to, blocks, bytes })
         };
         (0..).map_while(row).filter(|row| row.blocks > 0).collect()
+    }
+
+    /// Heaps of the program's own, by name.
+    pub fn heaps(&self) -> Vec<Heap> {
+        let row = |index| {
+            let (mut name, mut provider, mut numbers) = (std::ptr::null(), std::ptr::null(), [0; 6]);
+            // SAFETY: the values were filled in; both texts end in 0, and the name lives as long as they.
+            unsafe {
+                ffi::outside_heap(self.buffer.start(), index, &mut name, &mut provider, &mut numbers).then(|| {
+                    let text = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
+                    (text(name), text(provider), numbers)
+                })
+            }
+        };
+        let heap = |(name, provider, [heaps, _, _, _, peak, quota]): (String, String, [u64; 6])| Heap {
+            name,
+            provider,
+            heaps,
+            peak,
+            quota: (quota != 0).then_some(quota),
+        };
+        (0..).map_while(row).map(heap).collect()
     }
 
     /// Of each class that has slabs; None if they are not known.

@@ -31,6 +31,8 @@ bool outside_medium(const struct values *values, size_t row, uint64_t *to, uint6
                     uint64_t *bytes);
 bool outside_large(const struct values *values, size_t row, uint64_t *to, uint64_t *blocks,
                    uint64_t *bytes);
+bool outside_heap(const struct values *values, size_t index, const char **name,
+                  const char **provider, uint64_t numbers[6]);
 bool outside_slabs(const struct values *values, size_t class, uint64_t *size, uint64_t *slabs,
                    uint64_t *sparse, uint64_t *sparse_bytes);
 bool outside_option(unsigned index, const char **name, const char **text, char *value,
@@ -166,6 +168,25 @@ bool outside_large(const struct values *values, size_t row, uint64_t *to, uint64
     return true;
 }
 
+/* A row of heaps of the program's own; the numbers are heaps, blocks, live, mapped, peak and quota.
+ * False: there are no more rows. */
+bool outside_heap(const struct values *values, size_t index, const char **name,
+                  const char **provider, uint64_t numbers[6])
+{
+    if (index >= values->more->heap_rows)
+        return false;
+    const struct heap_row *row = &values->more->heaps[index];
+    *name = row->name;
+    *provider = provider_name(row->provider);
+    numbers[0] = row->heaps;
+    numbers[1] = row->blocks;
+    numbers[2] = row->live;
+    numbers[3] = row->mapped;
+    numbers[4] = row->peak;
+    numbers[5] = row->quota;
+    return true;
+}
+
 /* The slabs of a class. False: there is no such class, or they were not walked. */
 bool outside_slabs(const struct values *values, size_t class, uint64_t *size, uint64_t *slabs,
                    uint64_t *sparse, uint64_t *sparse_bytes)
@@ -253,6 +274,7 @@ const struct anchor snug_anchor;
 uint32_t lock_forking;
 struct meta meta_system;
 struct heap heap_default;
+struct lock heaps_lock;
 struct page_map page_map;
 struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 

@@ -159,10 +159,12 @@ impl Process {
         let heap = values.map(|values| {
             let metadata = get(values, "metadata");
             let in_use = get(values, "metadata_used").min(metadata);
+            // Of blocks in heaps of the program's own nobody knows what was asked for.
+            let heaps = get(values, "heaps_live");
             Heap {
-                requested: get(values, "requested"),
-                live: get(values, "live"),
-                mapped: get(values, "mapped") - metadata + in_use,
+                requested: get(values, "requested") + heaps,
+                live: get(values, "live") + heaps,
+                mapped: get(values, "mapped") - metadata + in_use + get(values, "heaps_mapped"),
             }
         });
         self.points.push(Point { seconds: now.as_secs_f64(), resident: resident as f64, heap });

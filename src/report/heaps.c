@@ -1,0 +1,192 @@
+/*
+ * Heaps of the program's own, as statistics show them: by name.
+ *
+ * The idea: a program has a few kinds of heaps and perhaps many of each, one for every request, so
+ * those of the same name, provider and quota are one row; metrics whose labels are names do not
+ * grow with the heaps that come and go. What there is of more kinds is together in the last row.
+ *
+ * The list is read under its lock, if that can be had at once: a signal handler must not wait for
+ * it. From outside it is followed as it is, for as many steps as there can be heaps.
+ *
+ * Cost: what it costs to add up a heap, some microseconds for each.
+ */
+#include <string.h>
+
+#include "platform/output.h"
+#include "platform/process.h"
+#include "report/values.h"
+
+/* Heaps: a list of another process with more of them leads in a circle. */
+enum { HEAPS_MOST = 1 << 20 };
+
+const char *provider_name(uint64_t kind)
+{
+    switch (kind) {
+    case KIND_SYSTEM:
+        return "system";
+    case KIND_PREALLOC:
+        return "prealloc";
+    case KIND_FILES:
+        return "file";
+    case KIND_BUFFER:
+        return "buffer";
+    case KIND_FUNCTIONS:
+        return "functions";
+    default:
+        return "several";
+    }
+}
+
+/* Bytes of the character of UTF-8 at `text`; 0: it is none, or one that moves the cursor. */
+static size_t character_bytes(const unsigned char *text, size_t most)
+{
+    size_t bytes = text[0] < 0x80                      ? 1
+                   : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                   : (text[0] & 0xf0) == 0xe0          ? 3
+                   : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+                                                       : 0;
+    if (bytes == 0 || bytes > most || text[0] < ' ' || text[0] == 0x7f)
+        return 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool surrogate = text[0] == 0xed && text[1] >= 0xa0;
+    bool too_long = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool too_large = text[0] == 0xf4 && text[1] >= 0x90;
+    return surrogate || too_long || too_large ? 0 : bytes;
+}
+
+/* A name is whatever bytes the program gave, and may be cut within a character. */
+static void make_readable(char name[HEAP_NAME_MOST])
+{
+    name[HEAP_NAME_MOST - 1] = 0;
+    size_t length = strlen(name);
+    for (size_t i = 0; i < length;) {
+        size_t bytes = character_bytes((unsigned char *)name + i, length - i);
+        if (bytes == 0)
+            name[i] = '?';
+        i += size_max(bytes, 1);
+    }
+}
+
+static void read_name(struct peek *peek, const struct heap_record *record,
+                      char name[HEAP_NAME_MOST])
+{
+    for (size_t i = 0; i < HEAP_NAME_MOST; i++)
+        name[i] = (char)PEEK(peek, record->name[i]);
+    make_readable(name);
+}
+
+/* One heap as a row of its own. */
+static struct heap_row row_of(struct peek *peek, const struct heap_record *record)
+{
+    struct heap_row row = {.heaps = 1};
+    struct heap_totals totals = heap_totals_of(peek, &record->heap, NULL);
+    read_name(peek, record, row.name);
+    row.provider = PEEK(peek, PEEK(peek, record->quota.under)->kind);
+    row.mapped = totals.segments + totals.huge;
+    row.live = totals.small_live + totals.cells_live + totals.large + totals.huge;
+    row.blocks =
+        totals.small_live_count + totals.cells_count + totals.large_count + totals.huge_count;
+    row.peak = PEEK(peek, record->quota.peak);
+    size_t limit = PEEK(peek, record->quota.limit);
+    row.quota = limit == SIZE_MAX ? 0 : limit;
+    if (row.provider == KIND_BUFFER) {
+        row.peak = totals.used_peak;
+        row.quota = totals.segments + PEEK(peek, record->fixed_bytes);
+    }
+    return row;
+}
+
+static bool row_is_like(const struct heap_row *a, const struct heap_row *b)
+{
+    return a->provider == b->provider && a->quota == b->quota && strcmp(a->name, b->name) == 0;
+}
+
+/* The row of such heaps, a new one if there is none. */
+static struct heap_row *row_find(struct values_more *more, const struct heap_row *like)
+{
+    for (size_t i = 0; i < more->heap_rows; i++)
+        if (row_is_like(&more->heaps[i], like))
+            return &more->heaps[i];
+    struct heap_row *last = &more->heaps[HEAP_ROWS - 1];
+    if (more->heap_rows == HEAP_ROWS) {
+        strcpy(last->name, "(others)");
+        last->provider = HEAP_MIXED;
+        last->quota = 0;
+        return last;
+    }
+    struct heap_row *row = &more->heaps[more->heap_rows++];
+    memcpy(row->name, like->name, sizeof(row->name));
+    row->provider = like->provider;
+    row->quota = like->quota;
+    return row;
+}
+
+static void add_heap(struct values *values, const struct heap_row *one)
+{
+    struct heap_row *row = row_find(values->more, one);
+    row->heaps++;
+    row->blocks += one->blocks;
+    row->live += one->live;
+    row->mapped += one->mapped;
+    if (row->peak < one->peak)
+        row->peak = one->peak;
+    values->heaps++;
+    values->heaps_blocks += one->blocks;
+    values->heaps_live += one->live;
+    values->heaps_mapped += one->mapped;
+}
+
+/* What cannot be told of a heap that is in use at the moment counts as not its. */
+static void add_resident(struct values *values, struct peek *peek, const struct heap *heap,
+                         int pagemap)
+{
+    struct lock *lock = (struct lock *)&heap->page_heap.lock;
+    uint64_t bytes = 0;
+    if (pagemap < 0 || (peek == NULL && !lock_try(lock)))
+        return;
+    if (heap_read_resident(peek, heap, pagemap, &bytes))
+        values->resident_heaps += bytes;
+    if (peek == NULL)
+        lock_release(lock);
+}
+
+/* False: the walk led astray. */
+static bool walk_heaps(struct values *values, struct peek *peek, const struct anchor *anchor,
+                       int pagemap)
+{
+    size_t steps = HEAPS_MOST;
+    const struct list *node = PEEK(peek, anchor->heaps->next);
+    while (node != anchor->heaps) {
+        const struct heap_record *record = CONTAINER_OF(node, struct heap_record, link);
+        if (node == NULL || steps-- == 0)
+            return false;
+        struct heap_row one = row_of(peek, record);
+        if (peek != NULL && peek->failed)
+            return false;
+        add_heap(values, &one);
+        add_resident(values, peek, &record->heap, pagemap);
+        node = PEEK(peek, node->next);
+    }
+    return true;
+}
+
+void values_read_heaps(struct values *values, struct peek *peek, const struct anchor *anchor,
+                       int process, enum values_depth depth)
+{
+    struct values_more *more = values->more;
+    /* A list that moves under a reader from outside may lead anywhere: the rest is known still. */
+    struct peek own = peek != NULL ? *peek : (struct peek){.failed = false};
+    if (peek == NULL && !lock_try(&heaps_lock))
+        return;
+    values->heaps = values->heaps_blocks = values->heaps_live = values->heaps_mapped = 0;
+    int pagemap = depth == VALUES_QUICK ? -1 : os_pagemap_open(process);
+    if (pagemap >= 0)
+        values->resident_heaps = 0;
+    more->heaps_known = walk_heaps(values, peek != NULL ? &own : NULL, anchor, pagemap);
+    if (pagemap >= 0)
+        os_close(pagemap);
+    if (peek == NULL)
+        lock_release(&heaps_lock);
+}
