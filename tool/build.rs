@@ -21,7 +21,7 @@ fn main() {
 }
 
 /// The library's own code for reading statistics and writing them, which the tool uses on other processes.
-const SHARED: [&str; 19] = [
+const SHARED: [&str; 20] = [
     "heap/totals.c",
     "magazine/arena_totals.c",
     "magazine/cache_totals.c",
@@ -33,6 +33,7 @@ const SHARED: [&str; 19] = [
     "report/formats.c",
     "report/heaps.c",
     "report/medium.c",
+    "report/peak.c",
     "report/report_csv.c",
     "report/report_json.c",
     "report/report_metrics.c",

@@ -69,6 +69,7 @@ static void huge_unlist(struct page_heap *page_heap, struct span *span)
         span->right->left = span->left;
     GAUGE_ADD(page_heap->huge_count, (size_t)-1);
     GAUGE_ADD(page_heap->huge_pages, -(size_t)span->pages);
+    page_heap_note_use(page_heap);
     page_heap_note_request(page_heap, &page_heap->huge_requested, span->requested, 0);
     large_table_remove(&page_heap->large, span);
     page_heap_note_freed(page_heap, span->start, span_bytes(span));

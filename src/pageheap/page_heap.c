@@ -78,6 +78,11 @@ struct span *span_around(const struct page_heap *page_heap, uintptr_t address)
     return span;
 }
 
+/* Pages: a smaller heap is not worth a copy of what is in it; 2 MiB. */
+enum { LOOKED_AT_FROM = 512 };
+
+struct pages_in_use pages_in_use = {.wanted = LOOKED_AT_FROM};
+
 static void segment_use(struct page_heap *page_heap, struct segment *segment, size_t pages)
 {
     if (segment->used_pages == 0)
@@ -182,6 +187,7 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 static void span_free_pages(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
     GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
+    page_heap_note_use(page_heap);
     if (span_join(page_heap, span, object_bytes))
         page_heap_shrink_cache(page_heap);
     page_heap_keep_bound(page_heap);

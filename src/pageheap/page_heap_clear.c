@@ -70,6 +70,7 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
     page_heap->cells_idle = 0;
     large_clear_locked(page_heap);
     large_table_clear(&page_heap->large);
+    page_heap_note_use(page_heap);
     list_cached(page_heap);
     page_heap->recent.count = 0;
     GAUGE_SET(page_heap->recent.pages, 0);

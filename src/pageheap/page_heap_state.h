@@ -11,6 +11,7 @@
 #include "pageheap/huge_price.h"
 #include "pageheap/large_sizes.h"
 #include "pageheap/large_table.h"
+#include "pageheap/pages_in_use.h"
 #include "pageheap/runs.h"
 #include "pageheap/segment_cache.h"
 #include "platform/lock.h"
@@ -71,6 +72,7 @@ struct page_heap {
     size_t huge_requested;      /* and over the huge ones */
     size_t mapped_peak;         /* most of segment_pages + cache.pages + huge_pages */
     size_t used_peak;           /* most of used_pages + huge_pages */
+    size_t noted_pages;         /* of another heap: what pages_in_use.others has of it */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct retention retention; /* how many free pages are worth keeping */
     size_t cells_kept;   /* of used_pages: those inside of large free cells that are in memory, */
@@ -109,12 +111,26 @@ static inline void page_heap_note_request(struct page_heap *page_heap, size_t *s
         large_sizes_change(from, to);
 }
 
+/* Tells pages_in_use what there is now. The lock must be held. */
+static inline void page_heap_note_use(struct page_heap *page_heap)
+{
+    size_t now = page_heap_in_use_pages(page_heap);
+    if (!page_heap->other) {
+        GAUGE_SET(pages_in_use.malloc, now);
+        return;
+    }
+    gauge_change(&pages_in_use.others, now - page_heap->noted_pages);
+    page_heap->noted_pages = now;
+}
+
 /* Raises the peaks to what there is now. */
 static inline void page_heap_note_peak(struct page_heap *page_heap)
 {
     GAUGE_RAISE(page_heap->mapped_peak,
                 page_heap->segment_pages + page_heap->cache.pages + page_heap->huge_pages);
     GAUGE_RAISE(page_heap->used_peak, page_heap_in_use_pages(page_heap));
+    page_heap_note_use(page_heap);
+    pages_in_use_compare();
 }
 
 /* Notes that a block is no longer where it was. */

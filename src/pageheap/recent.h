@@ -45,6 +45,8 @@ static inline struct span *recent_get(struct page_heap *page_heap, size_t pages,
             continue;
         recent_take_out(page_heap, i);
         GAUGE_ADD(page_heap->used_pages, pages);
+        page_heap_note_use(page_heap);
+        pages_in_use_compare();
         GAUGE_RAISE(page_heap->used_peak, page_heap_in_use_pages(page_heap));
         span->kind = SPAN_LARGE;
         span->zero = false;
@@ -68,6 +70,7 @@ static inline bool recent_put(struct page_heap *page_heap, struct span *span)
     GAUGE_ADD(recent->count, 1);
     GAUGE_ADD(recent->pages, span->pages);
     GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
+    page_heap_note_use(page_heap);
     return retired;
 }
 

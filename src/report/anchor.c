@@ -18,6 +18,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .os_calls = &os_calls,
     .options = &options,
     .large_sizes = &large_sizes,
+    .peak = &peak_kept,
     .events = &events,
     .outside = &outside_area,
     .borrow_entry = borrow_entry,

@@ -13,8 +13,8 @@
 #include "heap/outside_call.h"
 #include "heap/user_heaps.h"
 #include "options/options.h"
-#include "pageheap/large_sizes.h"
 #include "platform/memory.h"
+#include "report/peak.h"
 #include "stats/event.h"
 #include "stats/stats.h"
 
@@ -31,6 +31,7 @@ struct anchor {
     const struct os_calls *os_calls;
     const struct options *options;
     const struct large_sizes *large_sizes;
+    const struct peak *peak;
     struct events *events; /* these two are written from outside */
     struct outside_area *outside;
     /* Where a borrowed thread goes on, and its work; NULL where there is no borrowing. */

@@ -37,6 +37,11 @@ static void open_group(struct writer *writer, const char **last, const char *gro
     *last = group;
 }
 
+static bool has_peak(const struct values *values)
+{
+    return values->more->peak.sequence != 0;
+}
+
 static void add_class(struct writer *writer, const struct values *values, size_t class, bool first)
 {
     const struct class_totals *of = &values->classes[class];
@@ -46,6 +51,7 @@ static void add_class(struct writer *writer, const struct values *values, size_t
     add_member(writer, ",", "depots", of->depots);
     add_member(writer, ",", "free", of->free);
     add_member(writer, ",", "slabs", of->slabs);
+    add_member(writer, ",", "peak", has_peak(values) ? values->more->peak.classes[class] : UNKNOWN);
     const struct values_more *more = values->more;
     add_member(writer, ",", "sparse_slabs",
                more->sparse_known ? more->sparse[class].slabs : UNKNOWN);
@@ -59,7 +65,7 @@ static void add_classes(struct writer *writer, const struct values *values)
     bool first = true;
     text_add(writer_room(writer), ",\"classes\":[");
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        if (values->classes[class].slabs != 0) {
+        if (values->classes[class].slabs != 0 || values->more->peak.classes[class] != 0) {
             add_class(writer, values, class, first);
             first = false;
         }
@@ -86,10 +92,10 @@ static void add_medium(struct writer *writer, const struct values_more *more)
 }
 
 /* Of the last row the bound is not known. */
-static void add_large(struct writer *writer, const struct large_sizes *large)
+static void add_large(struct writer *writer, const char *name, const struct large_sizes *large)
 {
     const char *before = "{";
-    text_add(writer_room(writer), ",\"large\":[");
+    text_add(writer_room(writer), name);
     for (size_t i = 0; i < LARGE_ROWS; i++) {
         if (large->blocks[i] == 0)
             continue;
@@ -180,7 +186,11 @@ void json_report(const struct values *values, struct writer *writer)
     text_add(writer_room(writer), "}");
     add_classes(writer, values);
     add_medium(writer, values->more);
-    add_large(writer, &values->more->large);
+    add_large(writer, ",\"large\":[", &values->more->large);
+    if (has_peak(values))
+        add_large(writer, ",\"large_at_peak\":[", &values->more->peak.sizes);
+    else
+        text_add(writer_room(writer), ",\"large_at_peak\":null");
     text_add(writer_room(writer), ",\"heaps\":");
     if (values->more->heaps_known)
         json_heaps(values->more, "\"", writer);

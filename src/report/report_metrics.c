@@ -121,6 +121,20 @@ static void add_sparse(struct writer *writer, const struct values *values)
                          values->more->sparse[class].bytes);
 }
 
+static void add_peak(struct writer *writer, const struct peak *peak)
+{
+    add_family(writer, "class_peak_objects", COUNT, "gauge", "small objects at the highest point");
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        if (peak->classes[class] != 0)
+            add_labelled(writer, "class_peak_objects", "size", class_bytes(class),
+                         peak->classes[class]);
+    add_family(writer, "large_peak", BYTES, "gauge", "in large blocks at the highest point");
+    for (size_t i = 0; i < LARGE_ROWS; i++)
+        if (peak->sizes.blocks[i] != 0)
+            add_labelled(writer, "large_peak_bytes", "up_to", large_row_to(i),
+                         peak->sizes.bytes[i]);
+}
+
 static void add_medium(struct writer *writer, const struct values_more *more)
 {
     add_family(writer, "medium_objects", COUNT, "gauge", "medium blocks in use by size");
@@ -211,6 +225,8 @@ void metrics_report(const struct values *values, struct writer *writer)
     if (values->more->medium_known)
         add_medium(writer, values->more);
     add_large(writer, &values->more->large);
+    if (values->more->peak.sequence != 0)
+        add_peak(writer, &values->more->peak);
     if (values->more->heaps_known)
         add_heaps(writer, values->more);
     text_add(writer_room(writer), "# EOF\n");

@@ -130,9 +130,9 @@ static void add_process(struct writer *writer, const struct values *values)
         text_add(text, "\n");
     }
     text = writer_room(writer);
-    text_add(text, "peaks: mapped ");
+    text_add(text, "peaks: segments ");
     text_add_size_short(text, values->mapped_peak);
-    add_known(text, ", in use ", values->used_peak);
+    add_known(text, ", pages in use ", values->used_peak);
     add_known(text, ", resident ", values->resident_peak);
     text_add(text, "\n");
 }
@@ -180,14 +180,22 @@ struct row {
     size_t size;      /* of it, or up to which the blocks are; 0: the name says it */
     uint64_t blocks;
     uint64_t bytes;
+    uint64_t blocks_at_peak; /* UNKNOWN of medium blocks by size */
+    uint64_t bytes_at_peak;
 };
+
+/* What a row is shown for. */
+static uint64_t row_weight(const struct row *row)
+{
+    return row->bytes_at_peak == UNKNOWN ? row->bytes : size_max(row->bytes, row->bytes_at_peak);
+}
 
 static void row_insert(struct row rows[ROWS], unsigned *count, struct row row)
 {
-    if (row.bytes == 0)
+    if (row_weight(&row) == 0)
         return;
     unsigned at = *count;
-    while (at > 0 && rows[at - 1].bytes < row.bytes)
+    while (at > 0 && row_weight(&rows[at - 1]) < row_weight(&row))
         at--;
     if (at >= ROWS)
         return;
@@ -198,27 +206,39 @@ static void row_insert(struct row rows[ROWS], unsigned *count, struct row row)
         ++*count;
 }
 
+static void insert_medium(const struct values *values, struct row rows[ROWS], unsigned *count)
+{
+    const struct values_more *more = values->more;
+    const struct peak *peak = &more->peak;
+    for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
+        row_insert(rows, count,
+                   (struct row){"to", medium_row_to(i), more->medium[i].blocks,
+                                more->medium[i].bytes, UNKNOWN, UNKNOWN});
+    /* By size nobody knows them at the peak: what there was then is a row of its own. */
+    if (!more->medium_known || peak->medium > values->live_cells)
+        row_insert(rows, count,
+                   (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells,
+                                peak->blocks_medium, peak->medium});
+}
+
 static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
 {
     unsigned count = 0;
     const struct values_more *more = values->more;
-    for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
-        row_insert(
-            rows, &count,
-            (struct row){"to", medium_row_to(i), more->medium[i].blocks, more->medium[i].bytes});
-    if (!more->medium_known)
-        row_insert(rows, &count,
-                   (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells});
+    const struct peak *peak = &more->peak;
+    insert_medium(values, rows, &count);
     for (size_t i = 0; i < LARGE_ROWS; i++) {
         bool last = large_row_to(i) == SIZE_MAX;
         row_insert(rows, &count,
                    (struct row){last ? "larger" : "to", last ? 0 : large_row_to(i),
-                                more->large.blocks[i], more->large.bytes[i]});
+                                more->large.blocks[i], more->large.bytes[i], peak->sizes.blocks[i],
+                                peak->sizes.bytes[i]});
     }
     for (size_t class = 1; class < CLASS_COUNT; class++) {
-        size_t live = values->classes[class].live;
+        size_t live = values->classes[class].live, bytes = class_bytes(class);
         row_insert(rows, &count,
-                   (struct row){NULL, class_bytes(class), live, live * class_bytes(class)});
+                   (struct row){NULL, bytes, live, live * bytes, peak->classes[class],
+                                peak->classes[class] * bytes});
     }
     return count;
 }
@@ -235,7 +255,24 @@ static void text_pad_power(struct text *text, size_t size)
     text_add_bytes(text, buffer, plain.length);
 }
 
-static void add_row(struct writer *writer, const struct row *row, uint64_t most)
+/* What there was at the peak, or a bar of what there is. */
+static void add_row_end(struct text *text, const struct row *row, uint64_t most, bool peak)
+{
+    if (!peak) {
+        text_add(text, "  ");
+        for (uint64_t i = 0; i < (row->bytes * ROW_BAR + most - 1) / most; i++)
+            text_add(text, "#");
+    } else if (row->bytes_at_peak == UNKNOWN) {
+        text_add(text, "                    ?");
+    } else {
+        text_add_count(text, row->blocks_at_peak, 24);
+        text_add(text, " ");
+        text_add_size(text, row->bytes_at_peak);
+    }
+    text_add(text, "\n");
+}
+
+static void add_row(struct writer *writer, const struct row *row, uint64_t most, bool peak)
 {
     struct text *text = writer_room(writer);
     size_t line = text->length;
@@ -253,10 +290,7 @@ static void add_row(struct writer *writer, const struct row *row, uint64_t most)
     text_add_count(text, row->blocks, 14);
     text_add(text, " ");
     text_add_size(text, row->bytes);
-    text_add(text, "  ");
-    for (uint64_t i = 0; i < (row->bytes * ROW_BAR + most - 1) / most; i++)
-        text_add(text, "#");
-    text_add(text, "\n");
+    add_row_end(text, row, most, peak);
 }
 
 enum { HEAP_LINES = 3 };
@@ -273,9 +307,12 @@ static void add_sizes(struct writer *writer, const struct values *values)
 {
     struct row rows[ROWS];
     unsigned count = largest_rows(values, rows), heaps = heap_lines(values->more, false);
-    text_add(writer_room(writer), "in use by size        blocks      bytes\n");
-    for (unsigned i = 0; i < count && i + heaps < ROWS; i++)
-        add_row(writer, &rows[i], rows[0].bytes);
+    bool peak = values->more->peak.sequence != 0;
+    unsigned shown = peak ? ROWS - 1 : ROWS;
+    text_add(writer_room(writer), "in use by size        blocks      bytes");
+    text_add(writer_room(writer), peak ? "    at the peak: blocks      bytes\n" : "\n");
+    for (unsigned i = 0; i < count && i + heaps < shown; i++)
+        add_row(writer, &rows[i], row_weight(&rows[0]), peak);
 }
 
 /* ---- Heaps of the program's own ---- */
@@ -397,6 +434,24 @@ static void add_detail(struct writer *writer, const struct values *values)
                      values->more->large.bytes[i]);
 }
 
+/* What was live at the highest point, before all that is now. */
+static void add_peak(struct writer *writer, const struct values *values)
+{
+    const struct peak *peak = &values->more->peak;
+    struct text *text = writer_room(writer);
+    text_add(text, "at the peak, after ");
+    text_add_decimal(text, peak->milliseconds / 1000);
+    text_add(text, ".");
+    text_add_decimal(text, peak->milliseconds / 100 % 10);
+    text_add(text, " s: in use ");
+    text_add_size_short(text, values->peak_live);
+    if (peak->heaps != 0)
+        add_known(text, ", heaps ", peak->heaps);
+    text_add(text, ", of ");
+    text_add_count(text, peak->threads, 0);
+    text_add(text, peak->threads == 1 ? " thread\n" : " threads\n");
+}
+
 void text_report(const struct values *values, bool detail, struct writer *writer)
 {
     struct text *text = writer_room(writer);
@@ -409,6 +464,8 @@ void text_report(const struct values *values, bool detail, struct writer *writer
     text_add(text, " s (");
     text_add(text, values->reason);
     text_add(text, ")\n");
+    if (values->more->peak.sequence != 0)
+        add_peak(writer, values);
     add_memory(writer, values);
     add_process(writer, values);
     add_events(writer, values);

@@ -109,16 +109,19 @@ int main(void)
     print_member(#name, "COUNT", text);
 #include "stats/counters.def"
 #undef COUNTER
-    printf("\n      }\n    },\n    \"classes\": {\n      \"description\": \"small objects by size; "
-           "numbers of objects, and of slabs; sparse: of which at most a quarter is in use, and "
-           "what is free in "
-           "those, if they were walked\",\n      \"type\": \"array\", \"items\": {\n"
-           "        \"type\": \"object\", \"additionalProperties\": false,\n"
-           "        \"required\": [\"size\", \"live\", \"magazines\", \"depots\", \"free\", "
-           "\"slabs\", \"sparse_slabs\", \"sparse_bytes\"],\n        \"properties\": {\n");
+    printf(
+        "\n      }\n    },\n    \"classes\": {\n      \"description\": \"small objects by size; "
+        "numbers of objects, and of slabs; peak: in use at the highest point; sparse: of which at "
+        "most a quarter is in use, and "
+        "what is free in "
+        "those, if they were walked\",\n      \"type\": \"array\", \"items\": {\n"
+        "        \"type\": \"object\", \"additionalProperties\": false,\n"
+        "        \"required\": [\"size\", \"live\", \"magazines\", \"depots\", \"free\", "
+        "\"slabs\", \"peak\", \"sparse_slabs\", \"sparse_bytes\"],\n        \"properties\": {\n");
     static const char *const of_class[] = {"size", "live", "magazines", "depots", "free", "slabs"};
     for (unsigned i = 0; i < 6; i++)
         printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0},\n", of_class[i]);
+    printf("          \"peak\": {\"type\": [\"integer\", \"null\"], \"minimum\": 0},\n");
     printf("          \"sparse_slabs\": {\"type\": [\"integer\", \"null\"], \"minimum\": 0},\n"
            "          \"sparse_bytes\": {\"type\": [\"integer\", \"null\"], \"minimum\": 0}\n"
            "        }\n      }\n    },\n");
@@ -126,11 +129,13 @@ int main(void)
     printf(",\n");
     print_sizes("large", "large and huge blocks in use by doublings of what was asked for; rows of "
                          "none are left out, and null is no bound");
+    printf(",\n");
+    print_sizes("large_at_peak", "the same at the highest point; null: nothing was kept");
     print_heaps();
     printf("\n  },\n"
            "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "
            "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"system\", \"locks\", "
            "\"events\", "
-           "\"classes\", \"medium\", \"large\", \"heaps\"]\n}\n");
+           "\"classes\", \"medium\", \"large\", \"large_at_peak\", \"heaps\"]\n}\n");
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "options/options.h"
 #include "platform/signal.h"
 #include "platform/thread.h"
+#include "report/peak.h"
 #include "report/report.h"
 
 /* After this time a program has said what it wants to do about SIGINT. */
@@ -107,6 +108,8 @@ static void run(void)
         heap_trim(0);
         __atomic_fetch_add(&events.trims, 1, __ATOMIC_RELEASE);
     }
+    if (take_request(&events.wanted.peak))
+        peak_keep();
     if (take_request(&events.wanted.check))
         report_check();
     if (take_request(&events.wanted.print))

@@ -102,7 +102,10 @@ static void set_process(struct values *values, int process, enum values_depth de
     if (!os_process_usage(process, depth != VALUES_QUICK, &usage))
         return;
     values->resident = usage.resident;
+    /* The kernel raises its mark seldom: what is there now is part of the peak, too. */
     values->resident_peak = usage.resident_peak;
+    if (usage.resident != UNKNOWN && values->resident_peak < usage.resident)
+        values->resident_peak = usage.resident;
     values->minor_faults = usage.minor_faults;
     values->major_faults = usage.major_faults;
 }
@@ -131,6 +134,23 @@ static void read_large(struct values_more *more, struct peek *peek, const struct
     }
 }
 
+static void read_peak(struct values *values, struct peek *peek, const struct anchor *anchor)
+{
+    struct peak *peak = &values->more->peak;
+    if (!peak_read(peek, anchor->peak, peak)) {
+        memset(peak, 0, sizeof(*peak));
+        return;
+    }
+    values->peak_live = peak->small + peak->medium + peak->large;
+    values->peak_small = peak->small;
+    values->peak_medium = peak->medium;
+    values->peak_large = peak->large;
+    values->peak_heaps = peak->heaps;
+    values->peak_cached = peak->cached;
+    values->peak_threads = peak->threads;
+    values->peak_milliseconds = peak->milliseconds;
+}
+
 bool values_read(struct values *values, struct values_more *more, struct peek *peek,
                  const struct anchor *anchor, int process, enum values_depth depth)
 {
@@ -146,11 +166,15 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
     uint64_t started = PEEK(peek, anchor->events->started); /* 0: it has no heap yet */
     values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
     values->pinned = UNKNOWN;
+    values->peak_live = values->peak_small = values->peak_medium = values->peak_large = UNKNOWN;
+    values->peak_heaps = values->peak_cached = UNKNOWN;
+    values->peak_threads = values->peak_milliseconds = UNKNOWN;
     values->heaps = values->heaps_blocks = values->heaps_live = values->heaps_mapped = UNKNOWN;
     set_process(values, process, depth);
     if (more != NULL) {
         memset(more, 0, sizeof(*more));
         read_large(more, peek, anchor);
+        read_peak(values, peek, anchor);
         values_read_heaps(values, peek, anchor, process, depth);
     }
     if (depth != VALUES_QUICK)

@@ -53,6 +53,7 @@ enum { HEAP_ROWS = 16, HEAP_MIXED = KIND_BUFFER + 1 };
 struct values_more {
     struct medium_row medium[MEDIUM_ROWS];
     struct large_sizes large;
+    struct peak peak; /* all zero: nothing was kept */
     struct heap_row heaps[HEAP_ROWS];
     size_t heap_rows;
     struct sparse_slabs sparse[CLASS_COUNT];

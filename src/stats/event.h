@@ -21,6 +21,7 @@ struct events {
             uint8_t check; /* walk the heap */
             uint8_t watch; /* always look whether something is due */
             uint8_t purge; /* there is something for the thread of SNUG_PURGE_THREAD to wait for */
+            uint8_t peak;  /* more is in use than ever: copy what it is */
             uint16_t ticking; /* so many heaps want a tick some time: see heap/tick.h */
         } wanted;
     };

@@ -7,6 +7,7 @@
 #include "heap/tick.h"
 #include "heap/user_heaps.h"
 #include "options/options.h"
+#include "pageheap/pages_in_use.h"
 #include "snug/snug.h"
 #include "stats/event.h"
 
@@ -23,6 +24,8 @@ static int begin(void **state)
     options_reset(state);
     heap = snug_heap_create(NULL);
     events_handler = count_poll;
+    pages_in_use.wanted = SIZE_MAX; /* or a look at the peak would be asked for, and never taken */
+    events.wanted.peak = 0;
     events.wanted.watch = 1;
     return heap == NULL ? -1 : 0;
 }

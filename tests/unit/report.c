@@ -11,8 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "heap/user_heaps.h"
 #include "options/options.h"
+#include "pageheap/pages_in_use.h"
 #include "report/formats.h"
+#include "report/peak.h"
 #include "report/report.h"
 #include "report/writer.h"
 #include "stats/stats.h"
@@ -159,6 +162,73 @@ TEST(from_outside_the_numbers_are_the_same)
     struct peek nothing = {.read = read_nothing};
     assert_false(
         values_read(&outside, &more_outside, &nothing, &snug_anchor, getpid(), VALUES_WHOLE));
+}
+
+/* ---- The peak ---- */
+
+/* A look is asked for, and taken, as far as the numbers say that there is more than ever. */
+static bool peak_taken(struct peak *peak)
+{
+    bool asked = events.wanted.peak != 0;
+    events.wanted.peak = 0;
+    peak_keep();
+    assert_true(peak_read(NULL, &peak_kept, peak));
+    return asked;
+}
+
+TEST(the_highest_point_is_kept)
+{
+    struct peak before, peak;
+    size_t now = pages_in_use_now();
+    pages_in_use.wanted = now;
+    char *first = block_get(64 * MIB);
+    assert_true(peak_taken(&before));
+    assert_in_range(before.pages, now + 64 * 256, now + 65 * 256);
+    assert_true(before.large >= 64 * MIB && before.sizes.blocks[8] >= 1);
+    assert_int_equal(before.small, before.small / 16 * 16);
+    /* Less than a sixteenth more is no new peak, more is. */
+    char *little = block_get(2 * MIB);
+    assert_false(peak_taken(&peak));
+    assert_int_equal(peak.pages, before.pages);
+    heap_free(little);
+    char *more = block_get(before.pages * 4096 / 16 + 2 * MIB);
+    assert_true(peak_taken(&peak));
+    assert_true(peak.pages > before.pages + before.pages / 16);
+    /* What goes is not forgotten. */
+    heap_free(first);
+    heap_free(more);
+    assert_false(peak_taken(&before));
+    assert_memory_equal(&before, &peak, sizeof(peak));
+    struct values values;
+    struct values_more all;
+    assert_true(values_read(&values, &all, NULL, &snug_anchor, 0, VALUES_QUICK));
+    assert_int_equal(values.peak_live, peak.small + peak.medium + peak.large);
+    assert_true(values.live + 64 * MIB < values.peak_live);
+}
+
+TEST(a_copy_that_is_being_written_is_not_read)
+{
+    struct peak peak;
+    uint64_t sequence = peak_kept.sequence;
+    peak_kept.sequence |= 1;
+    assert_false(peak_read(NULL, &peak_kept, &peak));
+    peak_kept.sequence = sequence;
+}
+
+TEST(other_heaps_count_for_the_peak)
+{
+    struct heap_settings settings = {.name = "peak"};
+    size_t before = pages_in_use_now(), others = pages_in_use.others;
+    struct heap *heap = heap_create(&settings);
+    assert_non_null(heap);
+    assert_non_null(heap_alloc_with(40 * MIB, (struct cache *)&cache_none, heap));
+    assert_in_range(pages_in_use_now() - before, 40 * 256, 41 * 256);
+    heap_clear(heap);
+    assert_int_equal(pages_in_use_now(), before);
+    assert_non_null(heap_alloc_with(200 * MIB, (struct cache *)&cache_none, heap));
+    assert_in_range(pages_in_use.others - others, 200 * 256, 201 * 256);
+    heap_destroy(heap);
+    assert_int_equal(pages_in_use.others, others);
 }
 
 /* ---- Text ---- */
@@ -491,6 +561,9 @@ int main(void)
         ROW_WITH(the_parts_add_up, use_heap, options_reset),
         ROW(medium_blocks_are_known_by_size),
         ROW(large_blocks_are_known_by_size),
+        ROW(the_highest_point_is_kept),
+        ROW(a_copy_that_is_being_written_is_not_read),
+        ROW(other_heaps_count_for_the_peak),
         ROW(what_is_resident_is_reconciled),
         ROW(from_outside_the_numbers_are_the_same),
         ROW(the_text_fits_a_screen),

@@ -18,6 +18,7 @@ fn main() {
         ("all_ways_to_be_linked", all_ways_to_be_linked),
         ("large_blocks_by_size", large_blocks_by_size),
         ("heaps_of_the_programs_own", heaps_of_the_programs_own),
+        ("what_was_live_at_the_peak", what_was_live_at_the_peak),
         ("what_is_free_and_why", what_is_free_and_why),
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
         ("top_in_a_terminal", top_in_a_terminal),
@@ -191,6 +192,62 @@ fn heaps_of_the_programs_own(place: &Place) -> Result<Completion, Failed> {
     let most =
         live.filter_map(|part| part.split(": ").nth(1)?.split(" MiB").next()?.parse::<f64>().ok()).fold(0.0, f64::max);
     assert!((58.0..90.0).contains(&most), "{most} {svg}");
+    Ok(Completion::Completed)
+}
+
+/// It has most in the middle: a million small blocks, 200 medium ones, one of 3 MiB; at its end a thousandth of that.
+const PEAK: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile kept[1000000];
+static void *volatile more[60];
+int main(int count, char **arguments)
+{
+    for (int i = 0; i < 1000000; i++) kept[i] = malloc(60);
+    for (int i = 0; i < 200; i++) kept[i] = realloc(kept[i], 5000);
+    void *volatile large = malloc(3 << 20);
+    for (int i = 0; i < 60; i++) more[i] = malloc(90);
+    free(large);
+    for (int i = 0; i < 1000000; i++) if (i % 1000) free(kept[i]);
+    _exit(0);
+}"#;
+
+fn what_was_live_at_the_peak(place: &Place) -> Result<Completion, Failed> {
+    place.compile("peak", PEAK, &["-O1", "-w", "-fno-builtin"]);
+    let said = stderr(&place.output(&["run", "--stats", "./peak"]));
+    let lines: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("snug: statistics of")).collect();
+    assert!(
+        lines[1].starts_with("at the peak, after ") && lines[1].ends_with(" s: in use 65.0 MiB, of 1 thread"),
+        "{said}"
+    );
+    let row = |name: &str| -> Vec<String> {
+        let line = lines.iter().find(|line| line.trim_start().starts_with(name)).unwrap_or_else(|| panic!("{said}"));
+        line.split_whitespace().map(str::to_string).collect()
+    };
+    assert_eq!(row("64 B")[5..], ["999,800", "61.0", "MiB"], "{said}");
+    assert_eq!(row("to   4 MiB")[6..], ["1", "3.0", "MiB"], "{said}");
+    assert!(lines.iter().all(|line| line.len() <= 80), "{said}");
+
+    assert_eq!(place.output(&["run", "--stats=peak.json", "./peak"]).status.code(), Some(0));
+    let found: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("peak.json")).unwrap()).unwrap();
+    let (peaks, number) = (&found["peaks"], |value: &serde_json::Value| value.as_u64().unwrap());
+    assert_eq!(number(&peaks["peak_large"]), 3 << 20, "{peaks}");
+    assert!((1000000..1030000).contains(&number(&peaks["peak_medium"])), "{peaks}");
+    let sum: u64 = ["peak_small", "peak_medium", "peak_large"].iter().map(|name| number(&peaks[name])).sum();
+    assert_eq!(number(&peaks["peak_live"]), sum);
+    assert!(number(&peaks["peak_live"]) <= number(&peaks["used_peak"]), "{peaks}");
+    assert!(number(&found["requested"]["live"]) < number(&peaks["peak_live"]) / 100, "{found}");
+    assert_eq!((number(&peaks["peak_threads"]), number(&peaks["peak_heaps"])), (1, 0));
+    let class = found["classes"].as_array().unwrap().iter().find(|class| class["size"] == 64).unwrap();
+    assert!((999_000..=999_800).contains(&number(&class["peak"])) && number(&class["live"]) < 2000, "{class}");
+    assert_eq!(found["large_at_peak"], serde_json::json!([{"up_to": 4 << 20, "blocks": 1, "bytes": 3 << 20}]));
+    assert_eq!(found["large"], serde_json::json!([]));
+    // Nothing was ever worth a copy.
+    assert_eq!(place.output(&["run", "--stats=small.json", "/bin/true"]).status.code(), Some(0));
+    let found: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("small.json")).unwrap()).unwrap();
+    assert!(found["peaks"]["peak_live"].is_null() && found["large_at_peak"].is_null(), "{found}");
     Ok(Completion::Completed)
 }
 

@@ -78,7 +78,7 @@ fn the_process_with_the_highest_peak_is_shown() {
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
     let said = stderr(&output);
     assert_eq!(said.matches("snug: statistics of process").count(), 1, "{said}");
-    assert!(said.contains("peaks: mapped 4") && said.starts_with("snug: 4 processes; hold ("), "{said}");
+    assert!(said.contains("peaks: segments 4") && said.starts_with("snug: 4 processes; hold ("), "{said}");
 
     let svg = fs::read_to_string(place.path("a.svg")).unwrap();
     let document = roxmltree::Document::parse(&svg).unwrap();

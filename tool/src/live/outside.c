@@ -275,6 +275,8 @@ uint32_t lock_forking;
 struct meta meta_system;
 struct heap heap_default;
 struct lock heaps_lock;
+struct pages_in_use pages_in_use;
+struct large_sizes large_sizes;
 struct page_map page_map;
 struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
