@@ -42,6 +42,8 @@ static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct s
     page_heap_note_request(page_heap, &page_heap->large_requested, span->requested, 0);
     if (UNLIKELY(recent_put(page_heap, span)))
         page_heap_shrink_cache(page_heap);
+    if (UNLIKELY(page_heap->refused))
+        page_heap_join_recent(page_heap);
     page_heap_note_put(page_heap);
 }
 

@@ -167,6 +167,8 @@ void page_heap_shrink_cache(struct page_heap *page_heap)
                                           options_nanoseconds(options.cache_age)};
     if (options.purge_delay == DELAY_NEVER)
         bounds.pages = SIZE_MAX;
+    if (page_heap->refused)
+        bounds.count = bounds.pages = 0;
     uint64_t now = page_heap->now();
     struct segment *surplus;
     while ((surplus = segment_cache_surplus(&page_heap->cache, &bounds, now)) != NULL) {

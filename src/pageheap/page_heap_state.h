@@ -49,6 +49,9 @@ struct page_heap {
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
     /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
     bool compact;
+    /* The provider had no memory when it was asked last: what is empty goes back at once, since
+     * others may need the addresses, as for a thread's stack. */
+    bool refused;
     bool untouched;    /* nothing of snug's is written into the pages; compact too */
     size_t large_most; /* LARGE_MOST, but for tests */
     const struct provider *provider;

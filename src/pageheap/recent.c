@@ -19,7 +19,8 @@ bool span_join(struct page_heap *page_heap, struct span *span, size_t object_byt
     span->kind = SPAN_DIRTY;
     span->former_bytes = object_bytes;
     run_settle(page_heap, span);
-    if (segment->used_pages != 0 || page_heap->empty_segments <= EMPTY_SEGMENTS_MOST)
+    size_t most = page_heap->refused ? 0 : EMPTY_SEGMENTS_MOST;
+    if (segment->used_pages != 0 || page_heap->empty_segments <= most)
         return false;
     segments_retire(page_heap, segment);
     return true;

@@ -218,8 +218,10 @@ bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only)
     if (dirty_only)
         return false;
     size_t wanted = pages_wanted(page_heap, pages);
-    return segment_take(page_heap, size_max(pages, wanted), pages <= wanted) ||
-           segment_take(page_heap, align_up(pages, SEGMENT_PAGES_LEAST), false);
+    bool grown = segment_take(page_heap, size_max(pages, wanted), pages <= wanted) ||
+                 segment_take(page_heap, align_up(pages, SEGMENT_PAGES_LEAST), false);
+    page_heap->refused = !grown;
+    return grown;
 }
 
 /* ---- Whole ranges ---- */

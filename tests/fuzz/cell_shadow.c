@@ -177,6 +177,38 @@ static void join_next(struct shadow_cell *cell)
     cell_delete(next);
 }
 
+static size_t span_count(unsigned owner)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < shadow_count; i++)
+        count += shadow_cells[i].owner == owner && shadow_previous(&shadow_cells[i]) == NULL;
+    return count;
+}
+
+/* Lets a span go in which all is free. */
+static void span_leave(struct shadow_cell *cell)
+{
+    if (shadow_is_top(cell))
+        shadow_top[cell->owner] = 0;
+    claim_anew(cell->span, CELL_SPAN_BYTES, CLAIM_NONE);
+    cell_delete(cell);
+}
+
+bool shadow_yield_top(unsigned owner, struct shadow_cell *yielded)
+{
+    struct shadow_cell *top = shadow_top[owner] == 0 ? NULL : shadow_find(shadow_top[owner]);
+    if (top == NULL || top->units != CELL_UNITS - 1)
+        return false;
+    *yielded = *top;
+    span_leave(top);
+    return true;
+}
+
+void shadow_keep_top(const struct shadow_cell *yielded)
+{
+    shadow_span_enter(yielded->span, yielded->owner)->former = yielded->former;
+}
+
 void shadow_free(struct shadow_cell *cell)
 {
     cell_unclaim(cell);
@@ -191,12 +223,9 @@ void shadow_free(struct shadow_cell *cell)
         join_next(cell);
     }
     cell_claim(cell);
-    if (cell->units == CELL_UNITS - 1) {
-        if (shadow_is_top(cell))
-            shadow_top[cell->owner] = 0;
-        claim_anew(cell->span, CELL_SPAN_BYTES, CLAIM_NONE);
-        cell_delete(cell);
-    }
+    bool stays = shadow_is_top(cell) && span_count(cell->owner) == 1;
+    if (cell->units == CELL_UNITS - 1 && !stays)
+        span_leave(cell);
 }
 
 size_t shadow_room(struct shadow_cell *cell)

@@ -70,6 +70,11 @@ struct shadow_cell *shadow_span_enter(uintptr_t start, unsigned owner);
  * become invalid, here and below. */
 struct shadow_cell *shadow_cut(struct shadow_cell *cell, size_t front, size_t units);
 
+/* Lets an owner's last span go, if all of it is free and it is the top; false if it is not so. The
+ * second takes it back. */
+bool shadow_yield_top(unsigned owner, struct shadow_cell *yielded);
+void shadow_keep_top(const struct shadow_cell *yielded);
+
 /* Makes a cell free, joins it with its neighbours, and forgets its span if that is empty. */
 void shadow_free(struct shadow_cell *cell);
 

@@ -236,18 +236,35 @@ static void resize(struct input *input)
 
 /* ---- Purging ---- */
 
+/* An empty span that stayed may go with what is idle; with all it must. */
+static void purge_one(unsigned owner, bool all)
+{
+    struct shadow_cell top;
+    bool yielded = shadow_yield_top(owner, &top);
+    size_t bytes = cells_purge(&cells[owner], all);
+    EXPECT(bytes % PAGE_BYTES == 0, "%zu bytes were purged", bytes);
+    bool stays = yielded && cells[owner].top != NULL;
+    EXPECT(!all || !stays, "an empty span outlives a purge of all");
+    if (stays)
+        shadow_keep_top(&top);
+}
+
 static void purge(struct input *input)
 {
     uint8_t how = input_byte(input);
-    size_t bytes = cells_purge(&cells[how % OWNERS], how % 4 < 2);
-    EXPECT(bytes % PAGE_BYTES == 0, "%zu bytes were purged", bytes);
+    purge_one(how % OWNERS, how % 4 < 2);
 }
 
 /* The heap ticks, and the next block that comes back is one at which what is kept is looked at. */
 static void make_tick(struct input *input)
 {
-    struct cells *ticking = &cells[input_index(input, OWNERS)];
+    unsigned owner = (unsigned)input_index(input, OWNERS);
+    struct cells *ticking = &cells[owner];
+    struct shadow_cell top;
+    bool yielded = shadow_yield_top(owner, &top);
     cells_tick(ticking);
+    if (yielded && ticking->top != NULL)
+        shadow_keep_top(&top);
     ticking->look_step = 0;
     ticking->kept_least = 0;
 }
@@ -426,6 +443,8 @@ void cells_end(void)
         cells_free(&block, 1);
     }
     cells_expect_sound();
+    for (unsigned i = 0; i < OWNERS; i++)
+        purge_one(i, true);
     for (size_t i = 0; i < OWNERS; i++)
         EXPECT(cells[i].span_count == 0, "%zu spans of cells stay after all blocks were freed",
                cells[i].span_count);
