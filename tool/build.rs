@@ -54,6 +54,7 @@ fn compile_shared_code() {
         .file("src/live/borrow.c")
         .file("src/live/outside.c")
         .file("src/live/walk.c")
+        .file("src/live/profile.c")
         .file(library.join("slab/size_class.c"));
     for file in SHARED {
         build.file(library.join(file));
@@ -62,6 +63,7 @@ fn compile_shared_code() {
     println!("cargo::rerun-if-changed=src/live/borrow.c");
     println!("cargo::rerun-if-changed=src/live/outside.c");
     println!("cargo::rerun-if-changed=src/live/walk.c");
+    println!("cargo::rerun-if-changed=src/live/profile.c");
     println!("cargo::rerun-if-changed={}", library.display());
 }
 

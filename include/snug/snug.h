@@ -342,6 +342,15 @@ snug_provider_create(const struct snug_provider_functions *functions) SNUG_NOTHR
 /* Ends a provider that no heap uses any more. NULL does nothing. */
 SNUG_PUBLIC void snug_provider_destroy(snug_provider *provider) SNUG_NOTHROW;
 
+/* ---- Profiles ---- */
+
+/* From now on, and until it is ended, it is noted which code allocates what, in all threads, as with
+ * SNUG_PROFILE=1; `snug profile` reads it. 0, or ENOMEM. */
+SNUG_PUBLIC int snug_profile_begin(void) SNUG_NOTHROW;
+
+/* Ends that; what was noted stays, and blocks that were are still seen to be freed. */
+SNUG_PUBLIC void snug_profile_end(void) SNUG_NOTHROW;
+
 #if defined(__cplusplus)
 }
 #endif

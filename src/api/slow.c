@@ -1,15 +1,36 @@
 /*
  * Where malloc and free go when no magazine serves. See slow.h.
  *
- * The idea: what is above the small sizes is mostly a cell that waits in the thread's quick lists, or
- * goes there; everything else is the heap layer's.
+ * The idea: what is above the small sizes is mostly a cell that waits in the thread's quick lists,
+ * or goes there; everything else is the heap layer's, and all of it while a profile is taken.
  */
 #include "api/slow.h"
 
+#include "profile/profile.h"
+#include "stats/event.h"
+
+/* While a profile is taken: what a magazine has, for a request that is no sample; otherwise NULL,
+ * and the request is still to be counted. Requests from outside, to end it, are looked for here
+ * too. */
+static ALWAYS_INLINE void *pop_counted(size_t size, struct cache *cache, const struct heap *heap)
+{
+    if (size > SMALL_MOST || heap != &heap_default || !profile_is_on() || events_requested() ||
+        !profile_counts_plain(size))
+        return NULL;
+    void *object = cache_pop(cache, class_of_size(size));
+    if (UNLIKELY(object == NULL))
+        profile_uncounts(size);
+    return object;
+}
+
 NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap)
 {
-    if (UNLIKELY(size > CELL_MOST))
-        return heap == &heap_default ? heap_alloc_large(size) : heap_alloc_with(size, cache, heap);
+    if (UNLIKELY(!size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes))) {
+        if (size > CELL_MOST && heap == &heap_default && !profile_is_on())
+            return heap_alloc_large(size);
+        void *object = pop_counted(size, cache, heap);
+        return object != NULL ? object : heap_alloc_with(size, cache, heap);
+    }
     void *cell = cache_pop_cell(cache, size);
     return LIKELY(cell != NULL) ? cell : heap_alloc_with(size, cache, heap);
 }

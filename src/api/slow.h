@@ -9,17 +9,17 @@
 
 #include "heap/user_heaps.h"
 
-/* A block above the small sizes: a cell, mostly from the quick lists of `cache`, which is the
- * thread's of that heap. Sets errno. */
+/* A block above the small sizes, or of any size while a profile is taken: a cell, mostly from the
+ * quick lists of `cache`, which is the thread's of that heap. Sets errno. */
 NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap);
 
 /* A block of a heap; `cache` as above. */
 static ALWAYS_INLINE void *malloc_of(struct heap *heap, struct cache *cache, size_t size)
 {
-    void *object = cache_pop_bytes(cache, size);
-    if (LIKELY(object != NULL))
-        return object;
-    return size > SMALL_MOST ? malloc_above(size, cache, heap) : heap_alloc_with(size, cache, heap);
+    if (UNLIKELY(!size_is_below(size, &page_map.small_sizes)))
+        return malloc_above(size, cache, heap);
+    void *object = cache_pop(cache, class_of_size(size));
+    return LIKELY(object != NULL) ? object : heap_alloc_with(size, cache, heap);
 }
 
 /* Frees what a magazine did not take: cells, other heaps' blocks, and what is not of the class of

@@ -154,10 +154,50 @@ void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size
     return take(heap, cache, alignment, bytes, dirty);
 }
 
+/* ---- While a profile is taken ---- */
+
+struct heap *heap_samples;
+
+void *sample_alloc(struct cache *cache, size_t alignment, size_t bytes, size_t *dirty)
+{
+    if (bytes > medium_most(&heap_default) || alignment >= PAGE_BYTES) {
+        void *large = take(&heap_default, cache, alignment, bytes, dirty);
+        if (large != NULL && page_map_class((uintptr_t)large) == 0)
+            profile_put(large, bytes);
+        return large;
+    }
+    heap_poll(heap_samples);
+    void *block = alloc_once(heap_samples, heap_cache(heap_samples), alignment, bytes, dirty);
+    if (block != NULL)
+        profile_put(block, bytes);
+    return block;
+}
+
+/* If the request is no sample, what the fast path would have done. */
+static NOINLINE void *take_counted(struct heap *heap, struct cache *cache, size_t alignment,
+                                   size_t bytes, size_t *dirty)
+{
+    void *block = NULL;
+    *dirty = SIZE_MAX;
+    if (heap == &heap_default && profile_counts(bytes))
+        block = sample_alloc(cache, alignment, bytes, dirty);
+    else if (alignment <= MIN_ALIGN && bytes <= SMALL_MOST)
+        block = cache_pop(cache, class_of_size(bytes));
+    return block != NULL ? block : take(heap, cache, alignment, bytes, dirty);
+}
+
+static ALWAYS_INLINE void *take_or_sample(struct heap *heap, struct cache *cache, size_t alignment,
+                                          size_t bytes, size_t *dirty)
+{
+    if (profile_is_on())
+        return take_counted(heap, cache, alignment, bytes, dirty);
+    return take(heap, cache, alignment, bytes, dirty);
+}
+
 void *heap_alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
 {
     size_t dirty;
-    return take(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
+    return take_or_sample(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
 }
 
 /* The way in, here and twice below. */
@@ -170,7 +210,8 @@ static NOINLINE void *alloc_polled(struct heap *heap, struct cache *cache, size_
 /* The same for what is small, where there is a cache and nothing else to do. */
 void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap)
 {
-    if (UNLIKELY(bytes > SMALL_MOST || events_wait() || !cache_exists(cache)))
+    bool small = size_is_below(bytes, &page_map.small_sizes); /* none is in a profile */
+    if (UNLIKELY(!small || events_wait() || !cache_exists(cache)))
         return alloc_polled(heap, cache, bytes);
     void *object = alloc_small(heap, cache, bytes);
     if (UNLIKELY(object == NULL))
@@ -187,7 +228,7 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     size_t dirty;
     heap_poll(heap);
-    void *block = block_alloc(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
+    void *block = take_or_sample(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
     if (block == NULL || dirty == 0)
         return block;
     /* Of what was in use not long ago most is in the processor's caches, and soon written. */
@@ -203,7 +244,7 @@ void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t dirty;
     heap_poll(heap);
-    return block_alloc(heap, heap_cache(heap), alignment, bytes, &dirty);
+    return take_or_sample(heap, heap_cache(heap), alignment, bytes, &dirty);
 }
 
 /* ---- What a pointer is ---- */
@@ -267,7 +308,8 @@ NOINLINE struct place place_elsewhere(uintptr_t address)
 struct heap *heap_of(const void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    return place_of(address, page_map_class(address)).heap;
+    struct heap *heap = place_of(address, page_map_class(address)).heap;
+    return heap == heap_samples ? &heap_default : heap;
 }
 
 static struct misuse cell_usable(uintptr_t address, size_t *bytes)
@@ -345,7 +387,10 @@ void block_free(struct place place, struct cache *cache, uintptr_t address)
 static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byte)
 {
     struct place place = place_of(address, byte);
+    struct profile_block sample;
     if (LIKELY(only == NULL || only == place.heap)) {
+        if (place_may_be_sample(place))
+            profile_take((void *)address, &sample); /* before another thread has the address */
         block_free(place, heap_cache(place.heap), address);
     } else {
         struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = address};

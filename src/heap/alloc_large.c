@@ -21,6 +21,9 @@ void heap_free_large(void *block)
     if (UNLIKELY(block == NULL))
         return;
     heap_poll(&heap_default);
+    struct profile_block sample;
+    if (profile_has_blocks())
+        profile_take(block, &sample); /* before another thread has the address */
     if (UNLIKELY(!large_free_recent(&heap_default.page_heap, (uintptr_t)block)))
         heap_free_polled(block);
 }

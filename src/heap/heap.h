@@ -107,6 +107,10 @@ const char *heap_check_shared(void);
  * (init.c) */
 void heap_init(void);
 
+/* Whether magazines and quick lists serve requests; if not, each request of every thread goes
+ * through alloc.c from the next on. Frees go as ever. */
+void heap_serve_fast(bool fast);
+
 /* Whether it is. */
 bool heap_is_made(void);
 

@@ -41,6 +41,7 @@ static void make(void)
 {
     heap_read_options(os_environment());
     size_classes_init();
+    heap_serve_fast(true);
     /* Bits 62 and 63 make the key of any address no address, no small number and no text. */
     page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
     page_heap_init(&heap_default.page_heap, heap_source());
@@ -80,6 +81,13 @@ AT_START void heap_when_made(void (*act)(void))
     lock_release(&init_lock);
     if (made)
         act();
+}
+
+void heap_serve_fast(bool fast)
+{
+    /* relaxed: a thread that sees it late goes the other way for a moment, which is right too */
+    __atomic_store_n(&page_map.small_sizes, fast ? SMALL_MOST + 1 : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&page_map.cell_sizes, fast ? CELL_MOST - SMALL_MOST : 0, __ATOMIC_RELAXED);
 }
 
 struct lock *heap_init_lock(void)

@@ -60,13 +60,8 @@ static bool shrinks_in_place(size_t old_bytes, size_t bytes)
     return bytes < old_bytes && bytes >= EXCESS_SHARE * PAGE_BYTES;
 }
 
-void *heap_resize(void *block, size_t bytes)
+static void *resize(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
-    struct place place = place_of((uintptr_t)block, page_map_class((uintptr_t)block));
-    heap_poll(place.heap);
-    size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
-    if (old_bytes == 0 || bytes > MAX_REQUEST)
-        return NULL;
     if (place.class == PAGE_MAP_CELL) {
         if (bytes <= old_bytes && bytes > old_bytes - old_bytes / EXCESS_SHARE)
             return block;
@@ -82,4 +77,57 @@ void *heap_resize(void *block, size_t bytes)
             return resized;
     }
     return resize_by_copy(place, block, old_bytes, bytes);
+}
+
+/* ---- While a profile is taken ---- */
+
+/* To a block that is or is not a sample, in malloc's heap or that of samples. */
+static void *move(struct place place, void *block, size_t old_bytes, size_t bytes, bool to_sample)
+{
+    size_t dirty;
+    struct cache *cache = heap_cache(&heap_default);
+    void *moved = to_sample ? sample_alloc(cache, MIN_ALIGN, bytes, &dirty) : NULL;
+    if (moved == NULL)
+        moved = block_alloc(&heap_default, cache, MIN_ALIGN, bytes, &dirty);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, block, size_min(old_bytes, bytes));
+    int error = errno;
+    block_free(place, heap_cache(place.heap), (uintptr_t)block);
+    errno = error;
+    return moved;
+}
+
+/* A block that is resized is allocated anew, wherever it is afterwards: it is counted, becomes a
+ * sample or not, and is no more what it was. A large one stays where it is, if it can. */
+static NOINLINE void *resize_profiled(struct place place, void *block, size_t old_bytes,
+                                      size_t bytes)
+{
+    struct profile_block old;
+    bool of_malloc = place.heap == &heap_default || place.heap == heap_samples;
+    bool becomes = of_malloc && profile_is_on() && profile_counts(bytes);
+    bool was = place_may_be_sample(place) && profile_take(block, &old);
+    bool stays_large = place.class == 0 && place.heap == &heap_default && bytes > CELL_MOST;
+    void *moved;
+    if (place.heap == heap_samples || (becomes && !stays_large))
+        moved = move(place, block, old_bytes, bytes, becomes);
+    else
+        moved = resize(place, block, old_bytes, bytes);
+    if (moved == NULL && was)
+        profile_put_back(block, &old);
+    else if (moved != NULL && becomes && stays_large && page_map_class((uintptr_t)moved) == 0)
+        profile_put(moved, bytes);
+    return moved;
+}
+
+void *heap_resize(void *block, size_t bytes)
+{
+    struct place place = place_of((uintptr_t)block, page_map_class((uintptr_t)block));
+    heap_poll(place.heap);
+    size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
+    if (old_bytes == 0 || bytes > MAX_REQUEST)
+        return NULL;
+    if (profile_is_on() || profile_has_blocks())
+        return resize_profiled(place, block, old_bytes, bytes);
+    return resize(place, block, old_bytes, bytes);
 }

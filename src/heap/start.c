@@ -8,7 +8,9 @@
  */
 #include "heap/outside_call.h"
 #include "heap/purge_thread.h"
+#include "heap/sampled.h"
 #include "heap/thread.h"
+#include "options/options.h"
 #include "platform/thread.h"
 #include "stats/event.h"
 
@@ -23,6 +25,8 @@ static void begin(void)
     os_fork_init(heap_fork_before, heap_fork_in_parent, heap_fork_in_child);
     os_fork_libc_first();
     os_thread_exit_init(heap_thread_end);
+    if (options.profile != 0)
+        sampled_begin();
 }
 
 AT_START void heap_start(char **environment)

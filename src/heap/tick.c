@@ -5,10 +5,13 @@
 
 #include <errno.h>
 
+#include "heap/sampled.h"
+
 void heap_tick(struct heap *heap)
 {
     if (events_requested()) {
         int error = errno; /* the program's; see event.h */
+        sampled_obey();
         events_run();
         errno = error;
     }

@@ -147,7 +147,8 @@ static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
 /* The same for a request of `bytes`; NULL also if it is not a small one. */
 static ALWAYS_INLINE void *cache_pop_bytes(struct cache *cache, size_t bytes)
 {
-    return LIKELY(bytes <= SMALL_MOST) ? cache_pop(cache, class_of_size(bytes)) : NULL;
+    bool small = size_is_below(bytes, &page_map.small_sizes); /* SMALL_MOST + 1, or 0 */
+    return LIKELY(small) ? cache_pop(cache, class_of_size(bytes)) : NULL;
 }
 
 /* The same, all zero up to its end. */
@@ -161,7 +162,8 @@ static ALWAYS_INLINE void *cache_pop_zero(struct cache *cache, size_t bytes)
 static ALWAYS_INLINE void *cache_pop_aligned(struct cache *cache, size_t alignment, size_t bytes)
 {
     size_t class = class_of_aligned(alignment, bytes);
-    return LIKELY(class != 0) ? cache_pop(cache, class) : NULL;
+    bool small = class != 0 && size_is_below(bytes, &page_map.small_sizes);
+    return LIKELY(small) ? cache_pop(cache, class) : NULL;
 }
 
 /* Puts the object at `address`, whose page has this class, into its magazine. False: nothing was
@@ -217,7 +219,8 @@ static ALWAYS_INLINE void *cache_pop_copy(struct cache *cache, uintptr_t address
                                           size_t bytes)
 {
     size_t class = class_of_size(bytes);
-    void *object = LIKELY(bytes < GROWN_LEAST) ? cache_pop(cache, class) : NULL;
+    bool small = bytes < GROWN_LEAST && size_is_below(bytes, &page_map.small_sizes);
+    void *object = LIKELY(small) ? cache_pop(cache, class) : NULL;
     if (LIKELY(object != NULL))
         bytes_copy(object, (const void *)address, size_min(old_bytes, class_size(class)));
     return object;

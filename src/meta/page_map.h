@@ -67,6 +67,10 @@ struct page_map {
     size_t *far_root;       /* distances of leaves from far_root + PAGE_MAP_ROOT, wrapping */
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
+    /* How many sizes, from 0 on, magazines may serve, and how many more behind them quick lists:
+     * what the layers above say, or 0 while every request is to go the long way (profile.h). Here
+     * because malloc reads the key beside them; see size_is_below. */
+    size_t small_sizes, cell_sizes;
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs all of
      * these and one base address then serves for them. */
     uint32_t reciprocal[PAGE_MAP_CLASSES];
@@ -75,6 +79,19 @@ struct page_map {
 } __attribute__((aligned(64)));
 
 extern INTERNAL struct page_map page_map;
+
+/* Whether `size` < *limit, a word that other threads may write. A comparison with memory, as a
+ * relaxed load and a comparison are one instruction more in what compilers make of them. */
+static ALWAYS_INLINE bool size_is_below(size_t size, const size_t *limit)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    bool below;
+    __asm__("cmpq %[limit], %[size]" : "=@ccb"(below) : [size] "r"(size), [limit] "m"(*limit));
+    return below;
+#else
+    return size < __atomic_load_n(limit, __ATOMIC_RELAXED);
+#endif
+}
 
 static ALWAYS_INLINE bool page_map_covers(uintptr_t address)
 {

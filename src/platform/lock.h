@@ -32,6 +32,7 @@ enum lock_rank {
     RANK_PAGE_HEAP, /* page runs and segments of a heap */
     RANK_FILES,     /* which providers have files */
     RANK_PROVIDER,  /* what a provider has handed out */
+    RANK_PROFILE,   /* samples, and the stacks they were taken on */
     RANK_META,      /* snug's own structures, and growing the page map */
     RANK_COUNT
 };

@@ -19,10 +19,12 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .options = &options,
     .large_sizes = &large_sizes,
     .peak = &peak_kept,
+    .profile = &profile,
     .events = &events,
     .outside = &outside_area,
     .borrow_entry = borrow_entry,
     .outside_call = outside_call_run,
+    .served = {&page_map.small_sizes, &page_map.cell_sizes},
 };
 
 __asm__(".pushsection .note.snug,\"a\",%note\n"

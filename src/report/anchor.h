@@ -14,6 +14,7 @@
 #include "heap/user_heaps.h"
 #include "options/options.h"
 #include "platform/memory.h"
+#include "profile/profile.h"
 #include "report/peak.h"
 #include "stats/event.h"
 #include "stats/stats.h"
@@ -32,7 +33,9 @@ struct anchor {
     const struct options *options;
     const struct large_sizes *large_sizes;
     const struct peak *peak;
-    struct events *events; /* these two are written from outside */
+    const struct profile *profile;
+    struct events *events; /* these are written from outside; 0 to what is served fast, */
+    size_t *served[2];     /* with a request to take a profile */
     struct outside_area *outside;
     /* Where a borrowed thread goes on, and its work; NULL where there is no borrowing. */
     const char *borrow_entry;

@@ -28,4 +28,5 @@ void size_classes_init(void)
     for (size_t class = 1; class < CLASS_COUNT; class++)
         page_map.reciprocal[class] =
             (uint32_t)((((uint64_t)1 << 32) + class_bytes(class) - 1) / class_bytes(class));
+    page_map.small_sizes = SMALL_MOST + 1;
 }

@@ -16,10 +16,11 @@ struct events {
     union {
         uint64_t any; /* not 0 if one of them is set */
         struct {
-            uint8_t trim;  /* give free memory back */
-            uint8_t print; /* print the statistics */
-            uint8_t check; /* walk the heap */
-            uint8_t watch; /* always look whether something is due */
+            uint8_t trim;    /* give free memory back */
+            uint8_t print;   /* print the statistics */
+            uint8_t check;   /* walk the heap */
+            uint8_t watch;   /* always look whether something is due */
+            uint8_t profile; /* enum profile_request: begin or end one */
             uint8_t purge; /* there is something for the thread of SNUG_PURGE_THREAD to wait for */
             uint8_t peak;  /* more is in use than ever: copy what it is */
             uint16_t ticking; /* so many heaps want a tick some time: see heap/tick.h */

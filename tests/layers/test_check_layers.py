@@ -120,7 +120,7 @@ class PlantedFaults(unittest.TestCase):
 
     def test_every_layer_may_not_include_the_next(self):
         order = (
-            "base platform options stats provider meta retention pageheap cell slab magazine heap "
+            "base platform options stats provider meta profile retention pageheap cell slab magazine heap "
             "report api"
         ).split()
         for lower, upper in zip(order, order[1:]):
@@ -188,7 +188,7 @@ class PlantedFaults(unittest.TestCase):
 
     def test_unknown_layer_and_file_in_none(self):
         layers = (
-            "base platform options stats provider meta retention pageheap cell slab magazine heap "
+            "base platform options stats provider meta profile retention pageheap cell slab magazine heap "
             "report api"
         )
         self.assert_faults(

@@ -11,6 +11,7 @@ use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::launch::RunArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
+use crate::profile::ProfileArgs;
 use crate::refusal::OWN_FAILURE;
 use crate::settings::Setting;
 use crate::show::options::OptionsArgs;
@@ -54,6 +55,7 @@ pub struct Cli {
 pub enum Command {
     Run(RunArgs),
     Compare(CompareArgs),
+    Profile(Box<ProfileArgs>),
     Record(RecordArgs),
     Replay(ReplayArgs),
     Tune(TuneArgs),
@@ -74,6 +76,7 @@ impl Cli {
             Some(Command::Run(args)) => Some(&args.words),
             Some(Command::Compare(args)) => Some(&args.words),
             Some(Command::Options(args)) => Some(&args.words),
+            Some(Command::Profile(args)) => Some(&args.words),
             _ => None,
         }
     }

@@ -128,7 +128,7 @@ fn format_of(path: &Path) -> Format {
 }
 
 /// snug ends as the command has ended, by the same signal if it was one; but only one of them leaves a core.
-fn end_as(status: ExitStatus) -> ExitCode {
+pub fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
         // SAFETY: the limit is a valid structure, and the signal's action may be set at any time.
         unsafe {

@@ -3,7 +3,8 @@
 //! Reading order: cli (which commands there are) -> launch (run) -> target (may this program run on snug?) -> cache and
 //! carried (the library, and the file it becomes) -> compare and bench (measuring) -> trace
 //! (recording and replaying) -> tune (the best options) -> live and show (looking at running programs) -> watch and plot
-//! (programs that snug runs, looked at from outside) -> export (metrics) -> pages (the manual, completions).
+//! (programs that snug runs, looked at from outside) -> profile (which code holds the memory) -> export (metrics)
+//! -> pages (the manual, completions).
 
 mod bench;
 mod cache;
@@ -19,6 +20,7 @@ mod pages;
 mod period;
 mod plot;
 mod process;
+mod profile;
 mod refusal;
 mod settings;
 mod show;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Some(Command::Run(args)) => (launch::run(args, &settings), OWN_FAILURE),
         Some(Command::Compare(args)) => (compare::run(args, &settings), 1),
         Some(Command::Bench(args)) => (bench::run(args), 1),
+        Some(Command::Profile(args)) => (profile::run(args, &settings), OWN_FAILURE),
         Some(Command::Record(args)) => (trace::record::run(args), OWN_FAILURE),
         Some(Command::Replay(args)) => (trace::replay::run(args), 1),
         Some(Command::Tune(args)) => (tune::run(args), 1),

@@ -29,7 +29,65 @@ pub const WORKING: u32 = 1;
 pub const DONE_WORK: u32 = 2;
 pub const MADE: c_uint = 2;
 
+/// What a site has and had (profile.c); counts are in 65536ths.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Site {
+    pub stack: u64,
+    pub live_samples: u64,
+    pub samples: u64,
+    pub live_bytes: u64,
+    pub live_count: u64,
+    pub bytes: u64,
+    pub count: u64,
+    pub peak_bytes: u64,
+    pub peak_count: u64,
+    pub live_variance: f64,
+    pub variance: f64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Call {
+    pub code: u64,
+    pub parent: u32,
+    pub object: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Object {
+    pub start: u64,
+    pub end: u64,
+    pub bias: u64,
+    pub name: [c_char; 232],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct ProfileTotals {
+    pub live_bytes: u64,
+    pub peak_bytes: u64,
+    pub lost: u64,
+    pub on: u64,
+    pub mean: f64,
+}
+
 extern "C" {
+    pub fn outside_profile_size() -> usize;
+    pub fn outside_profile(
+        read: Reader,
+        context: *mut c_void,
+        anchor: *const c_void,
+        profile: *mut c_void,
+        totals: *mut ProfileTotals,
+    ) -> bool;
+    pub fn outside_profile_site(profile: *const c_void, number: u32, site: *mut Site) -> bool;
+    pub fn outside_profile_call(profile: *const c_void, number: u32, call: *mut Call) -> bool;
+    pub fn outside_profile_object(profile: *const c_void, number: u32, object: *mut Object) -> bool;
+    pub fn outside_profile_request(anchor: *const c_void) -> usize;
+    pub fn outside_profile_served(anchor: *const c_void, number: c_uint) -> usize;
+    pub fn outside_profile_on(anchor: *const c_void) -> usize;
     pub fn outside_values_size() -> usize;
     pub fn outside_anchor_size() -> usize;
     pub fn outside_anchor(read: Reader, context: *mut c_void, address: usize, anchor: *mut c_void) -> c_int;

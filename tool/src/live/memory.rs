@@ -60,6 +60,11 @@ impl Memory {
     pub fn write(&self, address: usize, byte: u8) -> io::Result<()> {
         transfer(self.process, address, &mut [byte], true)
     }
+
+    /// Writes a word of zeros.
+    pub fn clear_word(&self, address: usize) -> io::Result<()> {
+        transfer(self.process, address, &mut [0; 8], true)
+    }
 }
 
 fn read_page(process: i32, start: usize) -> Option<Box<[u8; PAGE]>> {

@@ -17,6 +17,7 @@ mod find;
 pub mod list;
 mod memory;
 pub mod options;
+pub mod profile;
 #[cfg(target_arch = "x86_64")]
 mod ptrace;
 

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use crate::live::list::name_of;
+use crate::live::profile::Raw;
 use crate::live::{Depth, Program, Values};
 
 /// What it held at a moment; bytes. What the library knows is missing where it does not run.
@@ -37,6 +38,8 @@ pub struct Process {
     pub values: Option<Values>,
     pub seen: Duration,
     seen_last: bool,
+    /// What it had of a profile when it ended.
+    pub profile: Option<Raw>,
     pub points: Vec<Point>,
     /// Its threads that are not about to end.
     pub threads: usize,
@@ -74,6 +77,7 @@ impl Process {
             values: None,
             seen: began,
             seen_last: false,
+            profile: None,
             points: Vec::new(),
             threads: 1,
             program: None,
@@ -88,6 +92,7 @@ impl Process {
         self.name = name_of(self.pid).unwrap_or_default();
         self.peak = 0;
         self.values = None;
+        self.profile = None;
         self.seen_last = false;
         self.program = None;
         self.search = Search::default();
@@ -111,6 +116,7 @@ impl Process {
     pub fn look_last(&mut self, start: Instant, depth: Depth, points: bool) {
         self.search = Search::default();
         let values = self.values_now(depth);
+        self.profile = self.program.as_ref().and_then(Program::profile).or(self.profile.take());
         let now = start.elapsed();
         if points {
             self.every = 1;

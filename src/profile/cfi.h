@@ -1,0 +1,103 @@
+/*
+ * How to get from a function's frame to its caller's, as the compiler wrote it down: the tables
+ * that every program and library carries for exceptions (.eh_frame), frame pointers or not.
+ *
+ * The idea: for each place in the code there is a row: where the caller's stack pointer is (the
+ * canonical frame address, CFA), and for each register whether it still has the caller's value or
+ * where on the stack that was saved. The rows are a little program, which is run up to the place.
+ * A table sorted by address, .eh_frame_hdr, leads to the program of a function.
+ *
+ * The tables belong to code that is on the stack, so they are mapped, and are read directly. No
+ * lock, no memory, no call of another library. What is not understood has no row.
+ *
+ * Cost: a binary search, and some 20 steps of that program: about 150 ns where it is cached.
+ * Source: DWARF 5, 6.4 (Call Frame Information); Linux Standard Base 5.0, 10.6 (Exception Frames).
+ */
+#ifndef SNUG_PROFILE_CFI_H
+#define SNUG_PROFILE_CFI_H
+
+#include "base/common.h"
+
+/* Layout: DWARF's numbers of the registers of x86-64 that can matter; the last stands for the
+ * return address. */
+enum { CFI_RBP = 6, CFI_RSP = 7, CFI_RETURN = 16, CFI_REGISTERS };
+
+enum cfi_where {
+    CFI_SAME,      /* it still has the caller's value */
+    CFI_UNDEFINED, /* that is lost; of the return address: there is no caller */
+    CFI_AT,        /* it stands at CFA + offset */
+    CFI_IS,        /* it is CFA + offset */
+    CFI_AT_EXPRESSION,
+    CFI_IS_EXPRESSION,
+    CFI_IN_REGISTER /* number `offset` */
+};
+
+struct cfi_rule {
+    union {
+        int64_t offset;
+        const uint8_t *expression; /* its length as LEB128, then it */
+    };
+    uint8_t where; /* enum cfi_where */
+};
+
+struct cfi_row {
+    struct cfi_rule cfa; /* CFI_IS: register cfa_register + offset; or CFI_IS_EXPRESSION */
+    uint8_t cfa_register;
+    bool is_signal; /* the frame that the kernel made for a signal handler */
+    struct cfi_rule rules[CFI_REGISTERS];
+};
+
+/* The row for code at `pc` in an object with this .eh_frame_hdr. False: there is none. */
+bool cfi_find(const uint8_t *header, uintptr_t pc, struct cfi_row *row);
+
+/* Reads a word of memory; false: it is not there. */
+typedef bool (*cfi_read)(void *context, uintptr_t address, uintptr_t *value);
+
+/* What an expression comes to, that begins with `first` on its stack. False: it is not understood.
+ */
+bool cfi_evaluate(const uint8_t *expression, const uintptr_t registers[CFI_REGISTERS],
+                  uintptr_t first, cfi_read read, void *context, uintptr_t *value);
+
+/* ---- Numbers in these tables ---- */
+
+static inline uint64_t cfi_take(const uint8_t **at, unsigned bytes)
+{
+    uint64_t value = 0; /* all machines are little-endian, and addresses need not be aligned */
+    __builtin_memcpy(&value, *at, bytes);
+    *at += bytes;
+    return value;
+}
+
+static inline int64_t cfi_take_signed(const uint8_t **at, unsigned bytes)
+{
+    unsigned spare = 64 - 8 * bytes;
+    return (int64_t)(cfi_take(at, bytes) << spare) >> spare;
+}
+
+static inline uint64_t cfi_take_leb(const uint8_t **at)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        uint8_t byte = *(*at)++;
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        if ((byte & 0x80) == 0)
+            return value;
+    }
+}
+
+static inline int64_t cfi_take_leb_signed(const uint8_t **at)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0;;) {
+        uint8_t byte = *(*at)++;
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+        if ((byte & 0x80) == 0)
+            return (int64_t)((byte & 0x40) != 0 && shift < 64 ? value | ~(uint64_t)0 << shift
+                                                              : value);
+    }
+}
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * Samples, from allocation to free. See profile.h.
+ *
+ * A signal handler that allocates or frees may interrupt a thread that is in here, with the lock
+ * held. It is not waited for: its sample is lost and counted; of what it frees the sample stays,
+ * until another block comes to its address.
+ */
+#include "profile/profile.h"
+
+#define OF_THREAD __thread __attribute__((tls_model("initial-exec")))
+
+struct profile profile = {.lock = LOCK_INIT(RANK_PROFILE)};
+
+OF_THREAD struct sampler sampler_self;
+static OF_THREAD bool busy_self; /* the thread is between enter and leave */
+
+static bool enter(void)
+{
+    if (busy_self)
+        return false;
+    busy_self = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    lock_acquire(&profile.lock);
+    return true;
+}
+
+static void leave(void)
+{
+    lock_release(&profile.lock);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    busy_self = false;
+}
+
+/* Source: G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators" (2014). */
+static uint64_t draw(void)
+{
+    uint64_t z = __atomic_add_fetch(&profile.random, 0x9e3779b97f4a7c15u, __ATOMIC_RELAXED);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+void profile_begin(size_t mean, uint64_t seed)
+{
+    if (!enter())
+        return;
+    if (profile.rate.parts == 0) {
+        profile.rate = sampler_rate_of(mean);
+        profile.random = seed;
+        profile.blocks.entry_bytes = sizeof(struct profile_block);
+        stacks_init(&profile.stacks);
+    }
+    /* release: who sees it on sees all of the above */
+    __atomic_store_n(&profile.on, true, __ATOMIC_RELEASE);
+    leave();
+}
+
+void profile_end(void)
+{
+    __atomic_store_n(&profile.on, false, __ATOMIC_RELAXED);
+}
+
+bool profile_counts(size_t size)
+{
+    uint64_t parts = profile.rate.parts;
+    if (LIKELY(!sampler_count(&sampler_self, parts, size)))
+        return false;
+    return sampler_take(&sampler_self, parts, size, draw);
+}
+
+static void count_lost(void)
+{
+    __atomic_fetch_add(&profile.lost, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- With the lock held ---- */
+
+static struct site *site_at(uint32_t number)
+{
+    return table_at(&profile.sites, number, sizeof(struct site));
+}
+
+/* The site of a stack; 0: there is no room. */
+static uint32_t site_of(const struct unwind_stack *stack)
+{
+    uint32_t number = stacks_put(&profile.stacks, stack);
+    if (number == 0)
+        return 0;
+    struct stack_node *node = stacks_node(&profile.stacks, number);
+    if (node->site == 0) {
+        uint32_t site = table_add(&profile.sites, sizeof(struct site));
+        if (site == 0)
+            return 0;
+        /* A site that is new had nothing at the peaks there were. */
+        *site_at(site) = (struct site){.stack = number, .peak = profile.totals.peak};
+        node->site = site;
+    }
+    return node->site;
+}
+
+/* The place of the number of an address's block in its chain; NULL if there is none. */
+static uint32_t *block_find(uint64_t address)
+{
+    uint32_t *place = index_bucket(&profile.blocks, address, 0);
+    for (; place != NULL && *place != 0;) {
+        struct profile_block *block = index_at(&profile.blocks, *place);
+        if (block->block.key == address)
+            return place;
+        place = &block->block.next;
+    }
+    return NULL;
+}
+
+static bool block_remove(uint64_t address, struct profile_block *sample)
+{
+    uint32_t *place = block_find(address);
+    if (place == NULL)
+        return false;
+    uint32_t number = *place;
+    struct profile_block *block = index_at(&profile.blocks, number);
+    struct site_change change = site_change_of(block->size, block->weight);
+    *sample = *block;
+    *place = block->block.next;
+    block->block.key = 0;
+    block->block.next = profile.free_block;
+    profile.free_block = number;
+    profile.blocks.count--;
+    GAUGE_ADD(profile.live, -1);
+    site_remove(site_at(sample->site), &profile.totals, &change);
+    return true;
+}
+
+static uint32_t block_new(void)
+{
+    uint32_t number = profile.free_block;
+    if (number == 0)
+        return table_add(&profile.blocks.table, profile.blocks.entry_bytes);
+    profile.free_block = ((struct profile_block *)index_at(&profile.blocks, number))->block.next;
+    return number;
+}
+
+static bool block_add(uint64_t address, size_t size, float weight, uint32_t site)
+{
+    struct profile_block stale;
+    block_remove(address, &stale); /* its free was missed */
+    uint32_t number = block_new();
+    if (number == 0)
+        return false;
+    struct profile_block *block = index_at(&profile.blocks, number);
+    *block = (struct profile_block){{.key = address}, size, weight, site};
+    if (!index_put(&profile.blocks, number))
+        return false;
+    struct site_change change = site_change_of(size, weight);
+    GAUGE_ADD(profile.live, 1);
+    site_add(site_at(site), &profile.totals, &change);
+    return true;
+}
+
+/* ---- Without ---- */
+
+NOINLINE void profile_put(const void *block, size_t size)
+{
+    struct unwind_stack stack;
+    if (busy_self) {
+        count_lost();
+        return;
+    }
+    unwind_here(&stack);
+    if (!enter())
+        return;
+    uint32_t site = site_of(&stack);
+    float weight = (float)sampler_weight(&profile.rate, size);
+    if (site == 0 || !block_add((uintptr_t)block, size, weight, site))
+        count_lost();
+    leave();
+}
+
+bool profile_take(const void *block, struct profile_block *sample)
+{
+    if (!enter())
+        return false;
+    bool found = block_remove((uintptr_t)block, sample);
+    leave();
+    return found;
+}
+
+void profile_put_back(const void *block, const struct profile_block *sample)
+{
+    if (!enter())
+        return;
+    struct site *site = site_at(sample->site);
+    uint64_t bytes = site->bytes, count = site->count, samples = site->samples;
+    double variance = site->variance;
+    if (!block_add((uintptr_t)block, sample->size, sample->weight, sample->site))
+        count_lost();
+    /* It was not allocated anew. */
+    GAUGE_SET(site->bytes, bytes);
+    GAUGE_SET(site->count, count);
+    GAUGE_SET(site->samples, samples);
+    site->variance = variance;
+    leave();
+}

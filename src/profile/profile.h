@@ -1,0 +1,103 @@
+/*
+ * The profile: which code holds the memory, by samples of what is allocated.
+ *
+ *     sampler   which allocations are looked at          unwind, cfi   the stack of one
+ *     stacks    each stack once                          sites         what a stack's code holds
+ *     table, index   the memory of all this              profile       these together
+ *
+ * The idea: while a profile is taken, malloc's fast path serves nobody: the largest size that it
+ * serves is a number in memory (page_map.small_sizes), which is 0 then. So the slow path sees each
+ * request of every thread, from the next one on, and off costs nothing. What is a sample is placed
+ * where its free is a slow one as well (heap/sampled.c), and stands in a table here by its address
+ * until then.
+ *
+ * Everything that was found stays in tables that are read without a lock: by the tool, from
+ * outside, at any time, also in the last moment of the process.
+ *
+ * Cost: off none; on a few ns for each allocation, some us for each sample. Thread-safe; takes
+ * RANK_PROFILE, and RANK_META inside.
+ */
+#ifndef SNUG_PROFILE_PROFILE_H
+#define SNUG_PROFILE_PROFILE_H
+
+#include "platform/lock.h"
+#include "profile/sampler.h"
+#include "profile/sites.h"
+#include "profile/stacks.h"
+
+/* Layout: what may be asked of a process from outside (events.wanted.profile). */
+enum profile_request { PROFILE_NOTHING, PROFILE_ON, PROFILE_OFF };
+
+/* A sampled block that was not freed. */
+struct profile_block {
+    struct indexed block; /* key: its address */
+    uint64_t size;        /* as asked for */
+    float weight;
+    uint32_t site;
+};
+
+struct profile {
+    bool on;
+    struct sampler_rate rate;
+    uint64_t random; /* a counter, of which each draw mixes its own bits */
+    struct lock lock;
+    struct stacks stacks;
+    struct table sites;
+    struct site_totals totals;
+    struct index blocks;
+    uint32_t free_block; /* entries of blocks that can be used again */
+    uint64_t live;       /* blocks in `blocks`; read without the lock */
+    uint64_t lost;       /* samples for which there was no room, or that could not be taken */
+};
+
+extern struct profile profile;
+
+/* Begins, or goes on. `mean` bytes between two marks; 0 or 1: each allocation. What a first call
+ * has set stays. `seed`: what the draws come from. */
+void profile_begin(size_t mean, uint64_t seed);
+
+/* No more samples. Blocks that are samples stay so until they are freed. */
+void profile_end(void);
+
+static inline bool profile_is_on(void)
+{
+    /* acquire: pairs with the release in profile_begin */
+    return UNLIKELY(__atomic_load_n(&profile.on, __ATOMIC_ACQUIRE));
+}
+
+extern __thread struct sampler sampler_self __attribute__((tls_model("initial-exec")));
+
+/* Counts an allocation of `size` bytes if it is no sample; if it may be one, nothing is done. */
+static inline bool profile_counts_plain(size_t size)
+{
+    return !sampler_count(&sampler_self, profile.rate.parts, size);
+}
+
+/* Takes that back. */
+static inline void profile_uncounts(size_t size)
+{
+    sampler_self.left += profile.rate.parts * (size + (size == 0));
+}
+
+/* Counts an allocation of `size` bytes, of the calling thread. True: it is a sample, and
+ * profile_put is to be called with its block. */
+bool profile_counts(size_t size);
+
+/* Puts a block that is a sample into the profile, with the stack that the calling thread has. */
+void profile_put(const void *block, size_t size);
+
+/* A block is about to be freed, or resized. True: it was a sample, and is none any more; `*sample`
+ * is what it was. No lock may be held. */
+bool profile_take(const void *block, struct profile_block *sample);
+
+/* Puts one back, as it was: it could not be resized. */
+void profile_put_back(const void *block, const struct profile_block *sample);
+
+/* Whether there is any. */
+static inline bool profile_has_blocks(void)
+{
+    /* relaxed: who frees a block sees what was written before he got it */
+    return UNLIKELY(__atomic_load_n(&profile.live, __ATOMIC_RELAXED) != 0);
+}
+
+#endif

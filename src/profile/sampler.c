@@ -1,0 +1,81 @@
+/*
+ * Gaps and weights. See sampler.h. The two functions of mathematics are written out, since libm is
+ * a library of its own; both are exact to about 1e-12.
+ */
+#include "profile/sampler.h"
+
+/* Layout: parts of a byte when every allocation is a sample; gaps are shorter. */
+#define ALL_PARTS ((uint64_t)1 << 62)
+
+/* Layout: terms of the two series below, enough for what a double can hold. */
+enum { LOG_TERMS = 16, EXP_TERMS = 24 };
+
+static const double ln_2 = 0.69314718055994530942;
+
+struct sampler_rate sampler_rate_of(size_t mean)
+{
+    if (mean <= 1)
+        return (struct sampler_rate){ALL_PARTS, 0};
+    uint64_t parts = SAMPLER_UNIT / mean;
+    parts += parts == 0;
+    return (struct sampler_rate){parts, (double)SAMPLER_UNIT / (double)parts}; /* what is counted */
+}
+
+/* -ln(x / 2^64), by ln m = 2 atanh((m - 1) / (m + 1)) for the first bits m of x, in [1, 2). */
+static double minus_log(uint64_t x)
+{
+    unsigned lead = (unsigned)__builtin_clzll(x);
+    double m = (double)(x << lead) / 9223372036854775808.0;
+    double s = (m - 1) / (m + 1), power = s, sum = 0;
+    for (unsigned term = 0; term < LOG_TERMS; term++, power *= s * s)
+        sum += power / (2 * term + 1);
+    return (lead + 1) * ln_2 - 2 * sum;
+}
+
+uint64_t sampler_gap(uint64_t random)
+{
+    double gap = minus_log(random | 1) * (double)SAMPLER_UNIT;
+    return gap < 1 ? 1 : (uint64_t)gap;
+}
+
+/* 1 - exp(-x) for x in [0, 1), by the series itself: nothing is lost where x is small. */
+static double chance_of_small(double x)
+{
+    double term = x, sum = 0;
+    for (unsigned n = 2; n < EXP_TERMS; n++) {
+        sum += term;
+        term *= -x / n;
+    }
+    return sum;
+}
+
+/* 1 - exp(-x): with c = 1 - exp(-x/2), 1 - (1 - c)^2. */
+static double chance(double x)
+{
+    if (x > 64)
+        return 1;
+    unsigned halvings = 0;
+    for (; x >= 1; x /= 2)
+        halvings++;
+    double c = chance_of_small(x);
+    for (; halvings != 0; halvings--)
+        c = c * (2 - c);
+    return c;
+}
+
+double sampler_weight(const struct sampler_rate *rate, size_t size)
+{
+    return rate->mean == 0 ? 1 : 1 / chance((double)(size + (size == 0)) / rate->mean);
+}
+
+bool sampler_take(struct sampler *sampler, uint64_t parts, size_t size, uint64_t (*random)(void))
+{
+    bool drawn = sampler->left != 0;
+    sampler->left = sampler_gap(random());
+    if (drawn)
+        return true;
+    if (!sampler_count(sampler, parts, size))
+        return false;
+    sampler->left = sampler_gap(random());
+    return true;
+}

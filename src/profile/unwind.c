@@ -1,0 +1,176 @@
+/*
+ * From frame to frame. See unwind.h.
+ */
+#include "profile/unwind.h"
+
+/* Bytes: a frame pointer that is further up than this is none. */
+#define FRAME_MOST ((uintptr_t)1 * MIB)
+
+/* Layout: no code is below. */
+#define CODE_LEAST ((uintptr_t)4096)
+
+struct cursor {
+    uintptr_t registers[CFI_REGISTERS];
+    uintptr_t readable, readable_end; /* memory that is there */
+    bool exact; /* the address is that of the next instruction, not of one behind a call */
+};
+
+/* For cfi_evaluate as well. */
+static bool read_word(void *context, uintptr_t address, uintptr_t *value)
+{
+    struct cursor *cursor = context;
+    if (address % sizeof(*value) != 0)
+        return false;
+    if (address - cursor->readable >= cursor->readable_end - cursor->readable) {
+        uintptr_t page = align_down(address, PAGE_BYTES);
+        if (!os_is_readable(address))
+            return false;
+        if (page != cursor->readable_end)
+            cursor->readable = page;
+        cursor->readable_end = page + PAGE_BYTES;
+    }
+    *value = *(const uintptr_t *)address;
+    return true;
+}
+
+/* The object that code is in, from those that the stack passed through if it can be. Returns its
+ * number plus 1, 0 if it is in none. */
+static uint32_t object_find(struct unwind_stack *stack, uintptr_t code)
+{
+    for (unsigned i = 0; i < stack->object_count; i++)
+        if (code - stack->objects[i].start < stack->objects[i].end - stack->objects[i].start)
+            return i + 1;
+    if (stack->object_count == UNWIND_OBJECTS ||
+        !os_object_of(code, &stack->objects[stack->object_count]))
+        return 0;
+    return ++stack->object_count;
+}
+
+static bool apply_rule(struct cursor *cursor, const struct cfi_rule *rule, uintptr_t cfa,
+                       unsigned number, uintptr_t *value)
+{
+    switch (rule->where) {
+    case CFI_SAME:
+        *value = number == CFI_RSP ? cfa : cursor->registers[number];
+        return true;
+    case CFI_AT:
+        return read_word(cursor, cfa + (uintptr_t)rule->offset, value);
+    case CFI_IS:
+        *value = cfa + (uintptr_t)rule->offset;
+        return true;
+    case CFI_IN_REGISTER:
+        if ((uint64_t)rule->offset >= CFI_REGISTERS)
+            return false;
+        *value = cursor->registers[rule->offset];
+        return true;
+    case CFI_AT_EXPRESSION:
+        return cfi_evaluate(rule->expression, cursor->registers, cfa, read_word, cursor, value) &&
+               read_word(cursor, *value, value);
+    case CFI_IS_EXPRESSION:
+        return cfi_evaluate(rule->expression, cursor->registers, cfa, read_word, cursor, value);
+    default:
+        *value = 0;
+        return number != CFI_RETURN;
+    }
+}
+
+/* To the caller's frame, by a row. False: there is none, or it cannot be reached. */
+static bool step_by_row(struct cursor *cursor, const struct cfi_row *row)
+{
+    uintptr_t cfa, registers[CFI_REGISTERS];
+    if (row->cfa.where == CFI_IS_EXPRESSION) {
+        if (!cfi_evaluate(row->cfa.expression, cursor->registers, 0, read_word, cursor, &cfa))
+            return false;
+    } else {
+        cfa = cursor->registers[row->cfa_register] + (uintptr_t)row->cfa.offset;
+    }
+    if (row->rules[CFI_RETURN].where == CFI_SAME) /* nobody said where it is */
+        return false;
+    for (unsigned number = 0; number < CFI_REGISTERS; number++)
+        if (!apply_rule(cursor, &row->rules[number], cfa, number, &registers[number]))
+            return false;
+    /* A stack grows downwards, so callers are above; only a signal's handler may have its own. */
+    if (!row->is_signal && registers[CFI_RSP] <= cursor->registers[CFI_RSP])
+        return false;
+    __builtin_memcpy(cursor->registers, registers, sizeof(registers));
+    cursor->exact = row->is_signal;
+    return true;
+}
+
+/* The same for code without tables, which is taken to keep frame pointers. */
+static bool step_by_frame_pointer(struct cursor *cursor)
+{
+    uintptr_t frame = cursor->registers[CFI_RBP], sp = cursor->registers[CFI_RSP];
+    if (frame < sp || frame - sp > FRAME_MOST ||
+        !read_word(cursor, frame + sizeof(frame), &cursor->registers[CFI_RETURN]) ||
+        !read_word(cursor, frame, &cursor->registers[CFI_RBP]))
+        return false;
+    cursor->registers[CFI_RSP] = frame + 2 * sizeof(frame);
+    cursor->exact = false;
+    return true;
+}
+
+static bool step(struct cursor *cursor, const struct unwind_stack *stack, uint32_t object,
+                 uintptr_t code)
+{
+    struct cfi_row row;
+    const uint8_t *header = object == 0 ? NULL : stack->objects[object - 1].unwinding;
+    if (header != NULL && cfi_find(header, code, &row))
+        return step_by_row(cursor, &row);
+    return step_by_frame_pointer(cursor);
+}
+
+static void walk(struct cursor *cursor, struct unwind_stack *stack)
+{
+    uintptr_t own = cursor->registers[CFI_RETURN];
+    uint32_t library = object_find(stack, own);
+    if (library != 0 && stack->objects[library - 1].name[0] == 0)
+        library = 0; /* it is part of the program */
+    while (cursor->registers[CFI_RETURN] >= CODE_LEAST) {
+        uintptr_t code = cursor->registers[CFI_RETURN] - !cursor->exact;
+        uint32_t object = object_find(stack, code);
+        bool is_own = stack->count == 0 && object != 0 && object == library;
+        if (stack->count == UNWIND_MOST) {
+            stack->is_cut = true;
+            return;
+        }
+        if (!is_own)
+            stack->frames[stack->count++] = (struct unwind_frame){code, object};
+        if (!step(cursor, stack, object, code))
+            return;
+    }
+}
+
+#if defined(__x86_64__)
+
+/* What a function must leave as it was, and where we are. */
+#define TAKE_REGISTERS(registers) \
+    __asm__ volatile("movq %%rbx, 24(%0)\n\tmovq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\t" \
+                     "movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\t" \
+                     "movq %%r15, 120(%0)\n\tleaq 0(%%rip), %%rax\n\tmovq %%rax, 128(%0)" \
+                     : \
+                     : "r"(registers) \
+                     : "rax", "memory")
+
+NOINLINE void unwind_here(struct unwind_stack *stack)
+{
+    struct cursor cursor = {.exact = true};
+    stack->count = stack->object_count = 0;
+    stack->is_cut = false;
+    TAKE_REGISTERS(cursor.registers);
+    cursor.readable = align_down(cursor.registers[CFI_RSP], sizeof(uintptr_t));
+    cursor.readable_end = align_down(cursor.readable, PAGE_BYTES) + PAGE_BYTES;
+    walk(&cursor, stack);
+}
+
+#else
+
+/* Only who called: the numbers of registers in cfi.h are those of x86-64. */
+NOINLINE void unwind_here(struct unwind_stack *stack)
+{
+    stack->count = stack->object_count = 0;
+    stack->is_cut = true;
+    (void)walk;
+}
+
+#endif

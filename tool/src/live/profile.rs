@@ -1,0 +1,132 @@
+//! The profile that a program has of itself (src/profile/profile.h of the library), read from outside: also of one that
+//! stands still at its end. And asking a running program to take one.
+
+use std::collections::HashMap;
+use std::ffi::{c_void, CStr, OsStr};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::{ffi, read, Buffer, Program};
+
+pub use super::ffi::{Call, Site};
+
+/// Counts are in so many parts.
+pub const COUNT_UNIT: f64 = 65536.0;
+
+/// As enum profile_request of the library has them.
+const ON: u8 = 1;
+const OFF: u8 = 2;
+
+/// What was found in one process, as it was there.
+pub struct Raw {
+    /// Bytes between two marks; 0: every allocation was looked at.
+    pub mean: f64,
+    /// Samples for which there was no room.
+    pub lost: u64,
+    pub sites: Vec<Site>,
+    /// By their numbers; the parent of the outermost is 0.
+    pub calls: HashMap<u32, Call>,
+    pub objects: HashMap<u32, Object>,
+    /// The process's number, for code that is in no file.
+    pub process: i32,
+}
+
+/// A program or library that had code on some stack.
+pub struct Object {
+    pub path: PathBuf,
+    /// Where its code was, and what was added to the addresses in its file.
+    pub start: u64,
+    pub end: u64,
+    pub bias: u64,
+}
+
+impl Program {
+    /// None: none was ever taken, or the process is gone.
+    pub fn profile(&self) -> Option<Raw> {
+        self.memory.refresh();
+        // SAFETY: this only asks for a number.
+        let mut profile = Buffer::of(unsafe { ffi::outside_profile_size() });
+        let mut totals = ffi::ProfileTotals::default();
+        let context: *mut c_void = (&raw const self.memory).cast_mut().cast();
+        let begin = |totals: &mut ffi::ProfileTotals, profile: &mut Buffer| {
+            self.memory.refresh();
+            // SAFETY: the buffer has the size that was asked for; `memory` outlives it.
+            unsafe { ffi::outside_profile(read, context, self.anchor.start(), profile.start_mut(), totals) }
+        };
+        if !begin(&mut totals, &mut profile) {
+            return None;
+        }
+        let mut sites = Vec::new();
+        let mut site = Site::default();
+        // SAFETY: the profile was filled in, here and below; so are the entries.
+        while unsafe { ffi::outside_profile_site(profile.start(), sites.len() as u32 + 1, &mut site) } {
+            sites.push(site);
+        }
+        // Of a running program: whatever these sites refer to is there by now.
+        if sites.is_empty() || !begin(&mut totals, &mut profile) {
+            return None;
+        }
+        let calls = calls_of(&sites, &profile);
+        let objects = objects_of(&calls, &profile, self.process);
+        Some(Raw { mean: totals.mean, lost: totals.lost, sites, calls, objects, process: self.process })
+    }
+
+    /// Asks the program to take a profile, or to end that. It does so at the next request of any of its threads.
+    pub fn request_profile(&self, on: bool) -> io::Result<()> {
+        // SAFETY: the anchor was filled in.
+        self.memory.write(unsafe { ffi::outside_profile_request(self.anchor.start()) }, if on { ON } else { OFF })?;
+        for number in 0..if on { 2 } else { 0 } {
+            // SAFETY: as above.
+            self.memory.clear_word(unsafe { ffi::outside_profile_served(self.anchor.start(), number) })?;
+        }
+        Ok(())
+    }
+
+    /// Whether it takes one now.
+    pub fn is_profiled(&self) -> io::Result<bool> {
+        // SAFETY: the anchor was filled in.
+        let word = self.memory.read_now(unsafe { ffi::outside_profile_on(self.anchor.start()) })?;
+        Ok(word & 0xff != 0)
+    }
+}
+
+fn calls_of(sites: &[Site], profile: &Buffer) -> HashMap<u32, Call> {
+    let mut calls = HashMap::new();
+    for site in sites {
+        let mut number = site.stack as u32;
+        while number != 0 && !calls.contains_key(&number) {
+            let mut call = Call::default();
+            // SAFETY: the profile was filled in.
+            if !unsafe { ffi::outside_profile_call(profile.start(), number, &mut call) } {
+                break;
+            }
+            calls.insert(number, call);
+            number = call.parent;
+        }
+    }
+    calls
+}
+
+fn objects_of(calls: &HashMap<u32, Call>, profile: &Buffer, process: i32) -> HashMap<u32, Object> {
+    let mut objects = HashMap::new();
+    for number in calls.values().map(|call| call.object).filter(|&number| number != 0) {
+        objects.entry(number).or_insert_with(|| object_of(number, profile, process));
+    }
+    objects
+}
+
+fn object_of(number: u32, profile: &Buffer, process: i32) -> Object {
+    let mut raw = ffi::Object { start: 0, end: 0, bias: 0, name: [0; 232] };
+    // SAFETY: the profile was filled in; the name ends in 0.
+    let name = unsafe {
+        ffi::outside_profile_object(profile.start(), number, &mut raw);
+        CStr::from_ptr(raw.name.as_ptr())
+    };
+    let path = match name.to_bytes() {
+        b"" => fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default(),
+        name => PathBuf::from(OsStr::from_bytes(name)),
+    };
+    Object { path, start: raw.start, end: raw.end, bias: raw.bias }
+}

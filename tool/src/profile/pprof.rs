@@ -1,0 +1,274 @@
+//! pprof's format, a gzipped protocol buffer: what snug keeps profiles in, since everybody reads it.
+//!
+//! The messages are those of perftools.profiles (profile.proto of github.com/google/pprof), as far as they are used.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+
+use anyhow::{ensure, Context, Result};
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use flate2::Compression;
+use prost::Message;
+
+use super::model::{Line, Module, Numbers, Place, Profile, Sample, KEPT};
+
+mod proto {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub sample_type: Vec<ValueType>,
+        #[prost(message, repeated, tag = "2")]
+        pub sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "3")]
+        pub mapping: Vec<Mapping>,
+        #[prost(message, repeated, tag = "4")]
+        pub location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub function: Vec<Function>,
+        #[prost(string, repeated, tag = "6")]
+        pub string_table: Vec<String>,
+        #[prost(message, optional, tag = "11")]
+        pub period_type: Option<ValueType>,
+        #[prost(int64, tag = "12")]
+        pub period: i64,
+        #[prost(int64, repeated, tag = "13")]
+        pub comment: Vec<i64>,
+        #[prost(int64, tag = "14")]
+        pub default_sample_type: i64,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct ValueType {
+        #[prost(int64, tag = "1")]
+        pub kind: i64,
+        #[prost(int64, tag = "2")]
+        pub unit: i64,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub location_id: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub value: Vec<i64>,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Mapping {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "2")]
+        pub memory_start: u64,
+        #[prost(uint64, tag = "3")]
+        pub memory_limit: u64,
+        #[prost(int64, tag = "5")]
+        pub filename: i64,
+        #[prost(int64, tag = "6")]
+        pub build_id: i64,
+        #[prost(bool, tag = "7")]
+        pub has_functions: bool,
+        #[prost(bool, tag = "8")]
+        pub has_filenames: bool,
+        #[prost(bool, tag = "9")]
+        pub has_line_numbers: bool,
+        #[prost(bool, tag = "10")]
+        pub has_inline_frames: bool,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Location {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(uint64, tag = "2")]
+        pub mapping_id: u64,
+        #[prost(uint64, tag = "3")]
+        pub address: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub line: Vec<Line>,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Line {
+        #[prost(uint64, tag = "1")]
+        pub function_id: u64,
+        #[prost(int64, tag = "2")]
+        pub line: i64,
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
+    pub struct Function {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        #[prost(int64, tag = "2")]
+        pub name: i64,
+        #[prost(int64, tag = "3")]
+        pub system_name: i64,
+        #[prost(int64, tag = "4")]
+        pub filename: i64,
+    }
+}
+
+/// Strings stand in a table, once each.
+struct Strings {
+    table: Vec<String>,
+    known: HashMap<String, i64>,
+}
+
+impl Strings {
+    fn new() -> Strings {
+        Strings { table: vec![String::new()], known: HashMap::from([(String::new(), 0)]) }
+    }
+
+    fn put(&mut self, text: &str) -> i64 {
+        if let Some(&number) = self.known.get(text) {
+            return number;
+        }
+        let number = self.table.len() as i64;
+        self.table.push(text.to_string());
+        self.known.insert(text.to_string(), number);
+        number
+    }
+}
+
+pub fn encode(profile: &Profile) -> Result<Vec<u8>> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&messages(profile).encode_to_vec())?;
+    Ok(gzip.finish()?)
+}
+
+fn messages(profile: &Profile) -> proto::Profile {
+    let mut strings = Strings::new();
+    let mut functions: HashMap<(i64, i64), u64> = HashMap::new();
+    let value_type = |strings: &mut Strings, (kind, unit): (&str, &str)| proto::ValueType {
+        kind: strings.put(kind),
+        unit: strings.put(unit),
+    };
+    let mut out = proto::Profile {
+        sample_type: KEPT.iter().map(|&kept| value_type(&mut strings, kept)).collect(),
+        period_type: Some(value_type(&mut strings, ("space", "bytes"))),
+        period: profile.mean.max(1),
+        default_sample_type: strings.put("inuse_space"),
+        ..proto::Profile::default()
+    };
+    out.mapping = profile.modules.iter().enumerate().map(|(at, module)| mapping(&mut strings, at, module)).collect();
+    for (at, place) in profile.places.iter().enumerate() {
+        let line = |line: &Line| {
+            let key = (strings.put(&line.function), strings.put(&line.file));
+            let next = functions.len() as u64 + 1;
+            let id = *functions.entry(key).or_insert_with(|| {
+                out.function.push(proto::Function { id: next, name: key.0, system_name: key.0, filename: key.1 });
+                next
+            });
+            proto::Line { function_id: id, line: line.line }
+        };
+        out.location.push(proto::Location {
+            id: at as u64 + 1,
+            mapping_id: place.module.map_or(0, |module| module as u64 + 1),
+            address: place.address,
+            line: place.lines.iter().map(line).collect(),
+        });
+    }
+    let sample = |sample: &Sample| proto::Sample {
+        location_id: sample.stack.iter().map(|&place| place as u64 + 1).collect(),
+        value: sample.numbers.to_vec(),
+    };
+    out.sample = profile.samples.iter().map(sample).collect();
+    out.comment = profile.notes.iter().map(|note| strings.put(note)).collect();
+    out.string_table = strings.table;
+    out
+}
+
+fn mapping(strings: &mut Strings, at: usize, module: &Module) -> proto::Mapping {
+    proto::Mapping {
+        id: at as u64 + 1,
+        memory_start: module.start,
+        memory_limit: module.end,
+        filename: strings.put(&module.path),
+        build_id: strings.put(&module.build_id),
+        has_functions: true, // or pprof would look for symbols in files of this machine
+        has_filenames: true,
+        has_line_numbers: true,
+        has_inline_frames: true,
+    }
+}
+
+/// Reads a profile that snug wrote, or another with the same numbers (those of Go programs); what is missing is 0.
+pub fn decode(bytes: &[u8]) -> Result<Profile> {
+    let mut raw = Vec::new();
+    match bytes.starts_with(&[0x1f, 0x8b]) {
+        true => GzDecoder::new(bytes).read_to_end(&mut raw).context("its gzip is damaged").map(|_| ())?,
+        false => raw.extend_from_slice(bytes),
+    }
+    let of = proto::Profile::decode(raw.as_slice()).ok().context("it is no profile of pprof's format")?;
+    let text = |number: i64| usize::try_from(number).ok().and_then(|at| of.string_table.get(at)).cloned();
+    let text = |number: i64| text(number).context("it refers to a string that it does not have");
+    let names = of.sample_type.iter().map(|kind| text(kind.kind)).collect::<Result<Vec<_>>>()?;
+    let columns = KEPT.map(|(kept, _)| names.iter().position(|name| name == kept));
+    ensure!(columns.iter().any(Option::is_some), "it is no profile of memory: it has {}", names.join(", "));
+
+    let mut profile = Profile { mean: of.period, ..Profile::default() };
+    let mut module_at = HashMap::new();
+    for module in &of.mapping {
+        module_at.insert(module.id, profile.modules.len());
+        let (path, build_id) = (text(module.filename)?, text(module.build_id)?);
+        profile.modules.push(Module { path, build_id, start: module.memory_start, end: module.memory_limit });
+    }
+    let functions: HashMap<u64, &proto::Function> =
+        of.function.iter().map(|function| (function.id, function)).collect();
+    let mut place_at = HashMap::new();
+    for location in &of.location {
+        let line = |line: &proto::Line| {
+            let function = functions.get(&line.function_id).context("it refers to a function that it does not have")?;
+            Ok(Line { function: text(function.name)?, file: text(function.filename)?, line: line.line })
+        };
+        place_at.insert(location.id, profile.places.len());
+        profile.places.push(Place {
+            module: module_at.get(&location.mapping_id).copied(),
+            address: location.address,
+            lines: location.line.iter().map(line).collect::<Result<Vec<_>>>()?,
+        });
+    }
+    for sample in &of.sample {
+        let place = |id| place_at.get(id).copied().context("it refers to a place that it does not have");
+        let stack = sample.location_id.iter().map(place).collect::<Result<Vec<_>>>()?;
+        let number = |column: &Option<usize>| column.and_then(|at| sample.value.get(at).copied()).unwrap_or(0);
+        let numbers: Vec<i64> = columns.iter().map(number).collect();
+        profile.samples.push(Sample { stack, numbers: Numbers::try_from(numbers).unwrap_or_default() });
+    }
+    profile.notes = of.comment.iter().map(|&note| text(note)).collect::<Result<Vec<_>>>()?;
+    Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Profile {
+        let line = |name: &str, line| Line { function: name.into(), file: "a.c".into(), line };
+        Profile {
+            modules: vec![Module { path: "/bin/a".into(), build_id: "0a".into(), start: 0, end: 8192 }],
+            places: vec![
+                Place { module: Some(0), address: 4100, lines: vec![line("inner", 3), line("outer", 9)] },
+                Place { module: None, address: 1, lines: vec![] },
+            ],
+            samples: vec![Sample { stack: vec![0, 1], numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }],
+            mean: 4096,
+            notes: vec!["a note".into()],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let read = decode(&encode(&some()).unwrap()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{:?}", some()));
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        let whole = encode(&some()).unwrap();
+        for bytes in [&b"no profile"[..], &[], &whole[..whole.len() - 9]] {
+            assert!(decode(bytes).is_err(), "{bytes:?}");
+        }
+    }
+}

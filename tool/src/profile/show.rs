@@ -1,0 +1,143 @@
+//! A profile as text: a table for people, collapsed stacks and JSON for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use anyhow::Result;
+use indicatif::BinaryBytes;
+use serde_json::json;
+
+use super::model::{Profile, Sample, What};
+use crate::output::counted;
+
+/// Frames of a site that the table shows.
+const FRAMES: usize = 8;
+
+/// The largest sites, each with its numbers and the calls that led there.
+pub fn table(profile: &Profile, by: What, top: usize) -> String {
+    let mut out = String::new();
+    let totals = profile.totals();
+    let all = by.of(&totals);
+    let samples = profile.sorted(by);
+    let _ = writeln!(out, "{}: {}{}", by.words(), amount(by, all), error(by, by.error_of(&totals)));
+    let rate = match profile.mean {
+        0 | 1 => "every block".to_string(),
+        mean => format!("one byte in {}", BinaryBytes(mean.unsigned_abs())),
+    };
+    let _ = writeln!(out, "{}, largest first; {rate} was looked at", counted(samples.len(), "site"));
+    for note in &profile.notes {
+        let _ = writeln!(out, "{note}");
+    }
+    for sample in samples.iter().take(top) {
+        site(&mut out, profile, sample, by, all);
+    }
+    if samples.len() > top {
+        let rest: i64 = samples[top..].iter().map(|sample| by.of(&sample.numbers)).sum();
+        let _ = writeln!(out, "\n{} at {} more sites", amount(by, rest), samples.len() - top);
+    }
+    out
+}
+
+fn site(out: &mut String, profile: &Profile, sample: &Sample, by: What, all: i64) {
+    let numbers = &sample.numbers;
+    let value = by.of(numbers);
+    let share = if all == 0 { 0.0 } else { 100.0 * value as f64 / all as f64 };
+    let _ = writeln!(out, "\n{}{}  {share:.1} %", amount(by, value), error(by, by.error_of(numbers)));
+    let part = |what: What| format!("{} {}", what.words(), amount(what, what.of(numbers)));
+    let others = [What::Live, What::Peak, What::Allocated].into_iter().filter(|&what| what != by);
+    let mut words: Vec<String> = others.map(part).collect();
+    words.push(format!("{} blocks allocated, {} live", numbers[0], numbers[2]));
+    let _ = writeln!(out, "    {}", words.join("; "));
+    let frames = frames(profile, &sample.stack);
+    for frame in frames.iter().take(FRAMES) {
+        let _ = writeln!(out, "    {frame}");
+    }
+    if frames.len() > FRAMES {
+        let _ = writeln!(out, "    ... {} more calls", frames.len() - FRAMES);
+    }
+}
+
+/// `name  file:line` for each frame, the innermost first.
+fn frames(profile: &Profile, stack: &[usize]) -> Vec<String> {
+    let mut frames = Vec::new();
+    for &place in stack {
+        let lines = &profile.places[place].lines;
+        if lines.is_empty() {
+            frames.extend(profile.names(&[place]));
+        }
+        for line in lines {
+            let at = match (line.file.is_empty(), line.line) {
+                (true, _) => String::new(),
+                (false, 0) => format!("  {}", line.file),
+                (false, number) => format!("  {}:{number}", line.file),
+            };
+            frames.push(format!("{}{at}", line.function));
+        }
+    }
+    frames
+}
+
+fn amount(what: What, number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    match what.is_bytes() {
+        true => format!("{sign}{}", BinaryBytes(number.unsigned_abs())),
+        false => number.to_string(),
+    }
+}
+
+fn error(what: What, error: Option<f64>) -> String {
+    match error {
+        Some(error) if error >= 1.0 && what.is_bytes() => format!(" ± {}", BinaryBytes(error as u64)),
+        _ => String::new(),
+    }
+}
+
+/// A line for each stack, `outermost;...;innermost number`, stacks with the same names together. What became less is
+/// left out: pictures of such stacks have no room for it.
+pub fn folded(profile: &Profile, by: What) -> String {
+    let mut lines: BTreeMap<String, i64> = BTreeMap::new();
+    for sample in &profile.samples {
+        let names: Vec<String> =
+            profile.names(&sample.stack).iter().rev().map(|name| name.replace(';', ",").replace('\n', " ")).collect();
+        *lines.entry(names.join(";")).or_default() += by.of(&sample.numbers);
+    }
+    lines.iter().filter(|(_, &number)| number > 0).map(|(names, number)| format!("{names} {number}\n")).collect()
+}
+
+pub fn json(profile: &Profile) -> Result<Vec<u8>> {
+    let numbers = |of: &[i64; super::model::KEPT.len()]| {
+        json!({
+            "allocated_blocks": of[0], "allocated_bytes": of[1], "live_blocks": of[2], "live_bytes": of[3],
+            "peak_blocks": of[4], "peak_bytes": of[5],
+            "allocated_error_bytes": What::Allocated.error_of(of), "live_error_bytes": What::Live.error_of(of),
+            "allocated_samples": of[8], "live_samples": of[9],
+        })
+    };
+    let place = |&place: &usize| {
+        let place = &profile.places[place];
+        let lines: Vec<_> = place
+            .lines
+            .iter()
+            .map(|line| json!({"function": line.function, "file": line.file, "line": line.line}))
+            .collect();
+        json!({
+            "address": place.address,
+            "module": place.module.map(|module| &profile.modules[module].path),
+            "lines": lines,
+        })
+    };
+    let sites: Vec<_> = profile
+        .sorted(What::Allocated)
+        .into_iter()
+        .map(|sample| {
+            let stack: Vec<_> = sample.stack.iter().map(place).collect();
+            json!({"numbers": numbers(&sample.numbers), "stack": stack})
+        })
+        .collect();
+    let whole = json!({
+        "mean_bytes": profile.mean, "notes": profile.notes, "totals": numbers(&profile.totals()), "sites": sites,
+    });
+    let mut bytes = serde_json::to_vec_pretty(&whole)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
