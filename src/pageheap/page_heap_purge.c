@@ -217,7 +217,7 @@ static void set_tick_due(struct page_heap *page_heap, uint64_t due)
     if (UNLIKELY(change != 0)) /* relaxed: who polls too early ticks a little later */
         __atomic_fetch_add(&events.wanted.ticking, (uint16_t)change, __ATOMIC_RELAXED);
     if (UNLIKELY(options.purge_thread != 0) && due != UINT64_MAX && !page_heap->other)
-        __atomic_store_n(&events.wanted.purge, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&events.purge, true, __ATOMIC_RELAXED);
     __atomic_store_n(&page_heap->tick_due, due, __ATOMIC_RELAXED);
 }
 

@@ -16,20 +16,22 @@ struct events {
     union {
         uint64_t any; /* not 0 if one of them is set */
         struct {
-            uint8_t trim;    /* give free memory back */
-            uint8_t print;   /* print the statistics */
-            uint8_t check;   /* walk the heap */
-            uint8_t watch;   /* always look whether something is due */
-            uint8_t profile; /* enum profile_request: begin or end one */
-            uint8_t purge; /* there is something for the thread of SNUG_PURGE_THREAD to wait for */
-            uint8_t peak;  /* more is in use than ever: copy what it is */
+            uint8_t trim;     /* give free memory back */
+            uint8_t print;    /* print the statistics */
+            uint8_t check;    /* walk the heap */
+            uint8_t watch;    /* always look whether something is due */
+            uint8_t profile;  /* enum profile_request: begin or end one */
+            uint8_t peak;     /* more is in use than ever: copy what it is */
             uint16_t ticking; /* so many heaps want a tick some time: see heap/tick.h */
         } wanted;
     };
     uint64_t trims;   /* how many were carried out */
+    bool purge;       /* while some heap wants a tick: the thread of SNUG_PURGE_THREAD is to wait */
     bool busy;        /* one thread carries them out; others need not wait for it */
     uint64_t started; /* nanoseconds of os_clock() when there were both libc and malloc's heap */
 };
+
+_Static_assert(sizeof(((struct events *)0)->wanted) == sizeof(uint64_t), "any is all of them");
 
 extern INTERNAL struct events events;
 
@@ -63,7 +65,8 @@ static ALWAYS_INLINE bool events_wait(void)
 static inline bool events_requested(void)
 {
     const struct events ticks = {.wanted = {.ticking = UINT16_MAX}};
-    return (__atomic_load_n(&events.any, __ATOMIC_RELAXED) & ~ticks.any) != 0;
+    return (__atomic_load_n(&events.any, __ATOMIC_RELAXED) & ~ticks.any) != 0 ||
+           __atomic_load_n(&events.purge, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -72,8 +72,8 @@ struct counters counters_read(struct peek *peek, const struct tally *all)
 
 void events_run(void)
 {
-    if (events.wanted.purge != 0 && events_purge_handler != NULL) {
-        __atomic_store_n(&events.wanted.purge, 0, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&events.purge, __ATOMIC_RELAXED) && events_purge_handler != NULL) {
+        __atomic_store_n(&events.purge, false, __ATOMIC_RELAXED);
         events_purge_handler();
     }
     void (*handler)(void) = __atomic_load_n(&events_handler, __ATOMIC_ACQUIRE);
