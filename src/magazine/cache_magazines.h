@@ -11,6 +11,10 @@
 /* Bytes: the magazines of all threads together hold no more, however many threads there are. */
 #define HELD_BYTES_MOST (64 * MIB)
 
+/* Bytes: nor do they hold more than this for each arena. No more threads run at a time than there
+ * are processors, each with an arena, and eight threads for each may have all that one may hold. */
+#define HELD_BYTES_OF_ARENA (16 * MIB)
+
 /* A magazine without slots: empty and full, and without a spare. */
 extern INTERNAL const struct magazine_none {
     struct magazine *link; /* laid out as a magazine */
@@ -77,14 +81,21 @@ static inline void cache_unhold(struct cache *cache, size_t bytes)
     __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
 }
 
+/* What all threads together may hold. */
+static inline size_t all_may_hold(const struct cache *cache)
+{
+    return size_min(HELD_BYTES_MOST, cache->arenas->count * HELD_BYTES_OF_ARENA);
+}
+
 /* How much more the thread may hold. */
 static inline size_t cache_may_hold(const struct cache *cache)
 {
     size_t most = size_min(options.thread_cache, cache->arenas->held_most);
     size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-    if (cache->held_bytes >= most || total >= HELD_BYTES_MOST)
+    size_t most_of_all = all_may_hold(cache);
+    if (cache->held_bytes >= most || total >= most_of_all)
         return 0;
-    return size_min(most - cache->held_bytes, HELD_BYTES_MOST - total);
+    return size_min(most - cache->held_bytes, most_of_all - total);
 }
 
 #endif

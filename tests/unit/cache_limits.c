@@ -94,15 +94,16 @@ TEST(without_room_there_is_no_magazine_but_all_else)
 
 TEST(all_threads_together_are_bounded_too)
 {
-    arenas.magazine_bytes = 64 * MIB;
+    assert_int_equal(all_may_hold(cache), 16 * MIB);
+    arenas.magazine_bytes = 16 * MIB;
     uintptr_t object = object_get(cache, CLASS_64);
     assert_null(loaded_of(cache, CLASS_64));
     object_put(cache, object);
     assert_null(loaded_of(cache, CLASS_64));
-    arenas.magazine_bytes = 64 * MIB - 4 * 64;
+    arenas.magazine_bytes = 16 * MIB - 4 * 64;
     object_put(cache, object_get(cache, CLASS_64));
     assert_int_equal(loaded_of(cache, CLASS_64)->log, 0);
-    assert_int_equal(arenas.magazine_bytes, 64 * MIB);
+    assert_int_equal(arenas.magazine_bytes, 16 * MIB);
     for (size_t i = 0; i < 20; i++)
         live[i] = object_get(cache, CLASS_64);
     assert_int_equal(loaded_of(cache, CLASS_64)->log, 0);
@@ -110,6 +111,37 @@ TEST(all_threads_together_are_bounded_too)
         object_put(cache, live[i]);
     cache_flush(cache);
     arenas.magazine_bytes = 0;
+}
+
+static int two_begin(void **state)
+{
+    int result = two_arenas_begin(state);
+    cache = cache_new(&arenas);
+    return result;
+}
+
+/* A program with many more threads than processors, each of which does a little and waits. */
+TEST(a_thousand_threads_hold_what_is_meant_for_the_processors)
+{
+    enum { THREADS = 1000, EACH = 40 };
+    static struct cache *caches[THREADS];
+    static uintptr_t objects[EACH];
+    size_t most = 0;
+    for (size_t i = 0; i < THREADS; i++) {
+        caches[i] = cache_new(&arenas);
+        for (size_t class = 1; class < CLASS_COUNT; class++) {
+            for (size_t j = 0; j < EACH; j++)
+                objects[j] = object_get(caches[i], class);
+            for (size_t j = 0; j < EACH; j++)
+                object_put(caches[i], objects[j]);
+        }
+        most = size_max(most, arenas.magazine_bytes);
+    }
+    assert_int_equal(arenas.count, 2);
+    ASSERT_THAT(most <= 32 * MIB && most > 31 * MIB, "%zu bytes", most);
+    for (size_t i = 0; i < THREADS; i++)
+        cache_free(caches[i]);
+    assert_int_equal(arenas.magazine_bytes, 0);
 }
 
 TEST(a_full_magazine_that_may_not_grow_gives_its_older_half)
@@ -291,6 +323,7 @@ int main(void)
         ROW_WITH(a_thread_holds_no_more_of_a_heap_than_is_meant_for_it, cache_begin, cache_end),
         ROW_WITH(without_room_there_is_no_magazine_but_all_else, cache_begin, cache_end),
         ROW_WITH(all_threads_together_are_bounded_too, cache_begin, cache_end),
+        ROW_WITH(a_thousand_threads_hold_what_is_meant_for_the_processors, two_begin, cache_end),
         ROW_WITH(a_full_magazine_that_may_not_grow_gives_its_older_half, cache_begin, cache_end),
         ROW_WITH(every_object_is_somewhere, cache_begin, cache_end),
         ROW_WITH(a_flush_gives_everything_back, cache_begin, cache_end),
