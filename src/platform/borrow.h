@@ -46,6 +46,7 @@ enum { BORROW_IMAGE = 12 * 1024 };
 #if defined(__x86_64__)
 #define BORROW_EXISTS 1
 extern const char borrow_entry[];
+#define BORROW_ENTRY borrow_entry
 
 /* What a thread's variables are found by: the base of its register fs. */
 static inline uintptr_t borrow_thread_pointer(void)
@@ -56,7 +57,7 @@ static inline uintptr_t borrow_thread_pointer(void)
 }
 #else
 #define BORROW_EXISTS 0
-#define borrow_entry ((const char *)NULL)
+#define BORROW_ENTRY ((const char *)NULL)
 
 static inline uintptr_t borrow_thread_pointer(void)
 {

@@ -22,7 +22,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .profile = &profile,
     .events = &events,
     .outside = &outside_area,
-    .borrow_entry = borrow_entry,
+    .borrow_entry = BORROW_ENTRY,
     .outside_call = outside_call_run,
     .served = {&page_map.small_sizes, &page_map.cell_sizes},
 };

@@ -159,9 +159,9 @@ static bool walk_heaps(struct values *values, struct peek *peek, const struct an
     size_t steps = HEAPS_MOST;
     const struct list *node = PEEK(peek, anchor->heaps->next);
     while (node != anchor->heaps) {
-        const struct heap_record *record = CONTAINER_OF(node, struct heap_record, link);
         if (node == NULL || steps-- == 0)
             return false;
+        const struct heap_record *record = CONTAINER_OF(node, struct heap_record, link);
         struct heap_row one = row_of(peek, record);
         if (peek != NULL && peek->failed)
             return false;

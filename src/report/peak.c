@@ -28,10 +28,10 @@ static size_t threads_count(void)
     return count;
 }
 
-/* Copies the words, each whole. */
+/* Each word whole; release: who reads it finds the odd number that was written before. */
 static void set(uint64_t *word, uint64_t value)
 {
-    GAUGE_SET(*word, value);
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 static void copy(struct peak *peak, size_t pages)
@@ -50,8 +50,8 @@ static void copy(struct peak *peak, size_t pages)
     for (size_t class = 1; class < CLASS_COUNT; class++)
         set(&peak->classes[class], classes[class].live);
     for (size_t row = 0; row < LARGE_ROWS; row++) {
-        GAUGE_SET(peak->sizes.blocks[row], PEEK(NULL, large_sizes.blocks[row]));
-        GAUGE_SET(peak->sizes.bytes[row], PEEK(NULL, large_sizes.bytes[row]));
+        set(&peak->sizes.blocks[row], PEEK(NULL, large_sizes.blocks[row]));
+        set(&peak->sizes.bytes[row], PEEK(NULL, large_sizes.bytes[row]));
     }
 }
 
@@ -61,10 +61,9 @@ void peak_keep(void)
     if (pages < __atomic_load_n(&pages_in_use.wanted, __ATOMIC_RELAXED))
         return; /* it went down meanwhile */
     struct peak *peak = &peak_kept;
-    /* release, and acquire in peak_read: who finds the same even number before and after has read
-     * one copy */
+    /* Odd while the words change. Who finds the same even number before and after has read one
+     * copy: each word is written with release, and read with acquire. */
     __atomic_store_n(&peak->sequence, peak->sequence | 1, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
     copy(peak, pages);
     __atomic_store_n(&peak->sequence, (peak->sequence | 1) + 1, __ATOMIC_RELEASE);
     size_t growth =
@@ -78,13 +77,13 @@ static void read_words(struct peek *peek, const struct peak *from, struct peak *
     const uint64_t *words = (const uint64_t *)from;
     uint64_t *into = (uint64_t *)to;
     for (size_t i = 0; i < sizeof(*from) / sizeof(uint64_t); i++)
-        into[i] = PEEK(peek, words[i]);
+        into[i] =
+            peek == NULL ? __atomic_load_n(&words[i], __ATOMIC_ACQUIRE) : PEEK(peek, words[i]);
 }
 
 bool peak_read(struct peek *peek, const struct peak *from, struct peak *to)
 {
     _Static_assert(sizeof(struct peak) % sizeof(uint64_t) == 0, "words");
     read_words(peek, from, to);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return to->sequence != 0 && to->sequence % 2 == 0 && PEEK(peek, from->sequence) == to->sequence;
 }

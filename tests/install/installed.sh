@@ -193,7 +193,7 @@ part_licences() {
 import json, re, sys
 text = open(sys.argv[1], encoding="utf-8").read()
 free = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "0BSD", "Unlicense", "CC0-1.0", "Unicode-3.0",
-        "Apache-2.0 WITH LLVM-exception", "MIT-0", "BSL-1.0"}  # fmt: skip
+        "Apache-2.0 WITH LLVM-exception", "MIT-0", "BSL-1.0", "CDDL-1.0"}  # fmt: skip
 crates = json.load(open(sys.argv[2]))["components"]
 names = {crate["name"] for crate in crates}
 assert {"clap", "ratatui", "zstd-sys"} <= names and not {"cc", "png", "serde_derive", "libtest-mimic"} & names, names
