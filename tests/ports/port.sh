@@ -52,9 +52,10 @@ done
 program=("$here/program.c" -std=c17 -D_GNU_SOURCE -I"$root/include" -O1 -fno-builtin -Wall -Wextra -Werror
          -pthread)
 "$compiler" "${program[@]}" -o "$work/shared" "$work/libsnug.so"
-# A C program has no use for operator new, which would bring dlopen along; and dlopen itself is taken
-# over by the shared library only.
+# A C program has no use for operator new, which would bring dlopen along; and dlopen itself and the
+# registering of fork handlers are taken over by the shared library only.
 objects=("${objects[@]/*api_dlopen.o/-lpthread}")
+objects=("${objects[@]/*api_atfork.o/-lpthread}")
 "$compiler" "${program[@]}" -static -o "$work/static" "${objects[@]/*api_new.o/-lpthread}"
 run "$work/shared"
 run "$work/static"
