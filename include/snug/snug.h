@@ -344,8 +344,8 @@ SNUG_PUBLIC void snug_provider_destroy(snug_provider *provider) SNUG_NOTHROW;
 
 /* ---- Profiles ---- */
 
-/* From now on, and until it is ended, it is noted which code allocates what, in all threads, as with
- * SNUG_PROFILE=1; `snug profile` reads it. 0, or ENOMEM. */
+/* From now on, and until it is ended, it is noted which code allocates what, in all threads, as
+ * with SNUG_PROFILE=1; `snug profile` reads it. 0, or ENOMEM. */
 SNUG_PUBLIC int snug_profile_begin(void) SNUG_NOTHROW;
 
 /* Ends that; what was noted stays, and blocks that were are still seen to be freed. */

@@ -24,7 +24,7 @@
 #if HAS_TABLE
 
 /* Weak: the library starts where there is none, too. */
-extern __typeof(_dl_find_object) _dl_find_object __attribute__((weak));
+#pragma weak _dl_find_object
 
 bool os_object_of(uintptr_t code, struct os_object *object)
 {

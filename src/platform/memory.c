@@ -83,7 +83,7 @@ static bool kernel_is_at_least(unsigned major, unsigned minor)
 static void show_sanitizer(char *start, size_t bytes, int flags)
 {
     if (SANITIZER_LEARNS && bytes != 0)
-        mmap(start, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
+        (void)mmap(start, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
 }
 
 void *os_map(size_t bytes, unsigned pages)

@@ -27,8 +27,10 @@ static double minus_log(uint64_t x)
     unsigned lead = (unsigned)__builtin_clzll(x);
     double m = (double)(x << lead) / 9223372036854775808.0;
     double s = (m - 1) / (m + 1), power = s, sum = 0;
-    for (unsigned term = 0; term < LOG_TERMS; term++, power *= s * s)
+    for (unsigned term = 0; term < LOG_TERMS; term++) {
         sum += power / (2 * term + 1);
+        power *= s * s;
+    }
     return (lead + 1) * ln_2 - 2 * sum;
 }
 
@@ -55,9 +57,9 @@ static double chance(double x)
     if (x > 64)
         return 1;
     unsigned halvings = 0;
-    for (; x >= 1; x /= 2)
+    while (x / (double)(1U << halvings) >= 1) /* 64 takes 7 of them */
         halvings++;
-    double c = chance_of_small(x);
+    double c = chance_of_small(x / (double)(1U << halvings));
     for (; halvings != 0; halvings--)
         c = c * (2 - c);
     return c;

@@ -38,7 +38,8 @@ struct size_class {
 
 extern INTERNAL const struct size_class size_classes[CLASS_COUNT];
 
-/* Fills the page map's reciprocals, and its largest small size. Call once, before the first slab is made. */
+/* Fills the page map's reciprocals, and its largest small size. Call once, before the first slab is
+ * made. */
 void size_classes_init(void);
 
 /* The class for a request of `bytes`, which must be at most SMALL_MOST; 0 for 0 bytes. */

@@ -3,8 +3,9 @@
  * without a time, and look at what comes back; threads that allocate and look at what is in their
  * blocks; signals, all of which must arrive; registers of all kinds across a system call.
  *
- * With an argument, calls that a stop of the whole process would interrupt may be interrupted. It works until its standard input ends, then says how often each did its work. The first thing
- * that is not as it should be ends it with one line and status 1.
+ * With an argument, calls that a stop of the whole process would interrupt may be interrupted. It
+ * works until its standard input ends, then says how often each did its work. The first thing that
+ * is not as it should be ends it with one line and status 1.
  */
 #include <errno.h>
 #include <poll.h>
@@ -216,7 +217,8 @@ static void keeps_registers(void)
                      "movupd %%xmm9, 32(%[a])\n movupd %%xmm15, 48(%[a])\n"
                      : "=a"(result), [z] "=&r"(zone)
                      : "a"((long)SYS_nanosleep), "D"(&t), "S"(NULL), [b] "r"(before), [a] "r"(after)
-                     : "rcx", "r11", "r8", "r12", "r14", "rbx", "xmm0", "xmm5", "xmm9", "xmm15", "memory", "cc");
+                     : "rcx", "r11", "r8", "r12", "r14", "rbx", "xmm0", "xmm5", "xmm9", "xmm15",
+                       "memory", "cc");
     EXPECT(result == 0 && zone == 0x1122334455667788);
     EXPECT(memcmp(before, after, sizeof(before)) == 0);
 }
