@@ -70,6 +70,9 @@ function(snug_planted_core_test name fault text program)
                    $<TARGET_FILE:${program}_planted> ${ARGN})
   set_tests_properties(${name}.planted.${fault} PROPERTIES TIMEOUT 120
                        ENVIRONMENT "PLANTED=${fault};${SNUG_PLANTED_ENVIRONMENT}")
+  if(name MATCHES "^stress")
+    set_property(TEST ${name}.planted.${fault} APPEND PROPERTY ENVIRONMENT MUST_FAIL_TRIES=5)
+  endif()
 endfunction()
 
 # The same on a heap: snug_planted_heap_test(NAME HEAP FAULT TEXT PROGRAM [ARGUMENT...])
