@@ -167,14 +167,6 @@ static inline size_t cell_bytes(uintptr_t block)
     return cell_of(block)->units * CELL_UNIT - CELL_HEADER;
 }
 
-/* Asks for what cells_free will look at of a block of `units`, which is out of the processor's
- * caches mostly: where its span is found, and what stands behind it. */
-static inline void cell_prefetch(uintptr_t block, size_t units)
-{
-    page_map_prefetch_entry(block);
-    __builtin_prefetch((const char *)cell_of(block) + units * CELL_UNIT, 1);
-}
-
 /* The units of a cell whose block has `bytes` bytes. */
 static inline size_t cell_units(size_t bytes)
 {

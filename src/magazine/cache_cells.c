@@ -33,12 +33,9 @@ static bool quick_exists(const struct quick *quick)
     return quick != &quick_none;
 }
 
-/* Sets what may wait in the lists of a cache. Mostly that is as before, and then the sum over all
- * threads, whose line they share, is left alone. */
+/* Sets what may wait in the lists of a cache. */
 static void limit_set(struct cache *cache, struct quick *quick, size_t limit)
 {
-    if (limit == quick->limit)
-        return;
     cache_unhold(cache, quick->limit);
     cache_hold(cache, limit);
     quick_set_limit(quick, limit);
@@ -108,11 +105,12 @@ void cache_miss_cell(struct cache *cache, size_t bytes)
         return;
     quick->missed = true;
     size_t units = cell_units(bytes);
-    size_t list = units < (size_t)1 << QUICK_FIRST_LOG ? SIZE_MAX : quick_find_list(quick, units);
-    if (LIKELY(list == SIZE_MAX))
+    size_t list = quick_list_of(units);
+    uint64_t found = units < (size_t)1 << QUICK_FIRST_LOG ? 0 : quick_find(quick, list, units);
+    if (LIKELY(found == 0))
         return;
     /* It is left where cache_pop_cell found it. */
-    struct misuse misuse = quick_drop_list(quick, list);
+    struct misuse misuse = quick_drop_list(quick, list + quick_first(found));
     misuse_report("malloc", &misuse);
 }
 

@@ -7,10 +7,9 @@
  * The idea: one list for each thirty-second of a doubling, from 1 KiB to 128 KiB, linked through
  * the cells' own first words, and a byte for each that says whether it has any. A request looks at
  * the newest cell of its own list, which may be a little too small, and at the next lists, all of
- * whose cells are large enough: those bytes are one word, of which the lowest bit is found, without
- * a loop. If there is none it looks at one more word; what is found there is at most a half too
- * large, which is rare, and cheaper than a cell from outside. So a hit takes no lock, and touches
- * no other memory than the cell that is handed out.
+ * whose cells are large enough and at most a quarter too large: those bytes are one word, of which
+ * the lowest bit is found, without a loop. So a hit takes no lock, touches no other memory than the
+ * cell that is handed out, and its one branch is the miss.
  *
  * A link is kept as a number that a secret makes, and behind it stands its seal, which covers the
  * cell's check value as well: a program that writes to memory it has freed cannot lead malloc
@@ -40,8 +39,8 @@ enum {
     QUICK_FIRST_LOG = 6, /* of 64 units, 1 KiB: the least cell of the first list */
     QUICK_STEP_LOG = 5,  /* log of the lists in a doubling */
     QUICK_LISTS = (7 << QUICK_STEP_LOG) + 1,
-    QUICK_WINDOW = 8 /* Lists: a request looks at so many at once, one word, and then at so many
-                        more; so it takes a half too much at most */
+    QUICK_WINDOW = 8 /* Lists: a request looks at so many, one word; so it takes a quarter too much
+                        at most */
 };
 
 /* Layout: how many bytes may still wait, and how many cells do not, are one word, so that a turn
@@ -111,42 +110,20 @@ static ALWAYS_INLINE size_t quick_list_of(size_t units)
     return bit_part((uint32_t)units, QUICK_STEP_LOG) - ((QUICK_FIRST_LOG + 127) << QUICK_STEP_LOG);
 }
 
-/* Which of QUICK_WINDOW lists from `list` on have a cell: the lowest byte of the word is that of
- * `list`, as all machines are little-endian. */
-static ALWAYS_INLINE uint64_t quick_window(const struct quick *quick, size_t list)
-{
-    uint64_t filled;
-    _Static_assert(sizeof(filled) == QUICK_WINDOW, "the window is a word");
-    memcpy(&filled, &quick->filled[list], sizeof(filled));
-    return filled;
-}
-
-/* The same for the lists whose newest cell serves a request of `units`; `own` is the list of that
- * size. */
+/* The newest cell that serves a request of `units`, at most CELL_MOST, is that of list
+ * `own + quick_first(found)`; 0 if there is none. `own` is the list of that size. */
 static ALWAYS_INLINE uint64_t quick_find(const struct quick *quick, size_t own, size_t units)
 {
+    uint64_t filled; /* little-endian, as all machines: the own list is the lowest byte */
+    _Static_assert(sizeof(filled) == QUICK_WINDOW, "the window is a word");
+    memcpy(&filled, &quick->filled[own], sizeof(filled));
     uint64_t too_small = quick_units(quick->list[own]) < units;
-    return quick_window(quick, own) & ~too_small;
+    return filled & ~too_small;
 }
 
 static ALWAYS_INLINE size_t quick_first(uint64_t found)
 {
     return bit_lowest(found) / 8;
-}
-
-/* The list whose newest cell serves a request of `units` (64 at least, at most those of CELL_MOST)
- * best; SIZE_MAX if there is none. */
-static ALWAYS_INLINE size_t quick_find_list(const struct quick *quick, size_t units)
-{
-    size_t list = quick_list_of(units);
-    uint64_t found = quick_find(quick, list, units);
-    if (UNLIKELY(found == 0)) {
-        list = size_min(list + QUICK_WINDOW, QUICK_LISTS - 1);
-        found = quick_window(quick, list);
-        if (found == 0)
-            return SIZE_MAX;
-    }
-    return list + quick_first(found);
 }
 
 static ALWAYS_INLINE bool quick_entry_is_sound(uint64_t entry)

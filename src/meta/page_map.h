@@ -200,18 +200,6 @@ static ALWAYS_INLINE uintptr_t page_map_home_entry(uintptr_t address)
     return __atomic_load_n(&chunk[page_map_in_chunk(address)], __ATOMIC_RELAXED);
 }
 
-/* Asks for the line that an address's entry stands in, if it lies in the home. */
-static ALWAYS_INLINE void page_map_prefetch_entry(uintptr_t address)
-{
-    if (UNLIKELY(!page_map_is_home(address)))
-        return;
-    /* relaxed: as above; where there is no chunk, a prefetch of a wrong address does nothing */
-    const uintptr_t *chunk = __atomic_load_n(
-        &page_map.home_chunks[(address - page_map.home) >> PAGE_MAP_CHUNK_BITS], __ATOMIC_RELAXED);
-    __builtin_prefetch(
-        (const void *)((uintptr_t)chunk + page_map_in_chunk(address) * sizeof(*chunk)));
-}
-
 /* As page_map_entry, inlined for the home. */
 static ALWAYS_INLINE uintptr_t page_map_entry_fast(uintptr_t address)
 {
