@@ -108,6 +108,20 @@ SNUG_PUBLIC size_t snug_malloc_usable_size(void *block) SNUG_NOTHROW;
  * pages but about `keep` bytes. Returns 1 if anything was given back, else 0. */
 SNUG_PUBLIC int snug_malloc_trim(size_t keep) SNUG_NOTHROW;
 
+/* For a program that can move its blocks, as caches and databases can that know every pointer to
+ * them. A peak that is over leaves small blocks (up to 1 KiB) alone in pages that are otherwise
+ * free; to move them into fuller ones lets the pages go.
+ *
+ * snug_should_move: 1 if moving `block` would help, else 0; a hint, as other threads go on.
+ * snug_move: moves it if that helps: returns where it is now, with its contents, and `block` is
+ * freed; or NULL, and `block` is as it was. The new place does not come from the thread's magazine,
+ * nor goes the old one there, as malloc and free would do, so that the next move does not undo it.
+ * For NULL, and what is no block, 0 and NULL. Larger blocks never move. Any thread; nobody may use
+ * the block meanwhile. Call snug_malloc_trim(0) before and after a round, so that what waits in
+ * magazines lets its pages go too. */
+SNUG_PUBLIC int snug_should_move(const void *block) SNUG_NOTHROW;
+SNUG_PUBLIC void *snug_move(void *block) SNUG_NOTHROW;
+
 /* Accepts glibc's M_* parameters and returns 1. They tune a different allocator, so none of them
  * changes anything here; SNUG_* variables do (docs/options.md). An unknown parameter gives 0. */
 SNUG_PUBLIC int snug_mallopt(int parameter, int value) SNUG_NOTHROW;

@@ -16,6 +16,16 @@ int snug_malloc_trim(size_t keep)
     return trimmed ? 1 : 0;
 }
 
+int snug_should_move(const void *block)
+{
+    return heap_should_move(block);
+}
+
+void *snug_move(void *block)
+{
+    return heap_move(block);
+}
+
 int snug_mallopt(int parameter, int value)
 {
     (void)value;

@@ -81,6 +81,11 @@ void *heap_resize(void *block, size_t bytes);
  * `call`; then 0. */
 size_t heap_usable(const void *block, const char *call);
 
+/* Whether to move a block would help to give memory back, and moves it: where it is now, or NULL if
+ * it stays. What is no live block stays, and is not reported. (move.c) */
+bool heap_should_move(const void *block);
+void *heap_move(void *block);
+
 /* The heap that a block is of. For an address that is in no heap, malloc's. */
 struct heap *heap_of(const void *block);
 

@@ -396,6 +396,13 @@ void *object_alloc_larger(struct arenas *arenas, size_t class)
     return object == 0 ? NULL : object_ready(arenas, class, object);
 }
 
+void *object_alloc_beside(struct arenas *arenas, uintptr_t address)
+{
+    uintptr_t object = bin_alloc_beside(address);
+    size_t class = ((const struct span *)page_map_entry(address))->class;
+    return object == 0 ? NULL : object_ready(arenas, class, object);
+}
+
 void object_free(uintptr_t address)
 {
     /* Before the object is given, not after: then it may be another thread's already. For a pointer

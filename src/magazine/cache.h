@@ -53,7 +53,8 @@ bool cache_make_room(struct cache *cache, size_t class);
 /* One object without a magazine, and back. The address must be that of a small class's page; what
  * is wrong with it is reported as misuse of free. */
 void *object_alloc(struct arenas *arenas, size_t class);
-void *object_alloc_larger(struct arenas *arenas, size_t class); /* see arenas_alloc_larger */
+void *object_alloc_larger(struct arenas *arenas, size_t class);      /* see arenas_alloc_larger */
+void *object_alloc_beside(struct arenas *arenas, uintptr_t address); /* see bin_alloc_beside */
 void object_free(uintptr_t address);
 
 /* ---- Cells (cache_cells.c) ---- */

@@ -85,6 +85,14 @@ struct misuse slab_misuse(uintptr_t address);
 bool slab_visit(const struct slab *slab, bool keys,
                 bool (*visit)(void *context, void *block, size_t bytes), void *context);
 
+/* Whether to move what is at an address would help to empty its slab; false for what is in none.
+ * (slab_move.c) */
+bool object_should_move(uintptr_t address);
+
+/* A free object of the bin that a live object is of, from the slab whose turn it is; 0: there is
+ * none. */
+uintptr_t bin_alloc_beside(uintptr_t address);
+
 /* Forgets all slabs; for a heap that is cleared, whose spans go by other means. */
 void bin_clear(struct bin *bin);
 

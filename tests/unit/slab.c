@@ -188,6 +188,26 @@ TEST(the_fullest_slabs_are_taken_from_first)
     give_all_and_trim();
 }
 
+TEST(what_lies_in_a_nearly_empty_slab_should_move)
+{
+    take_three_slabs(); /* the third is current */
+    uintptr_t *first = objects, *second = objects + OBJECTS_64, *third = second + OBJECTS_64;
+    objects_free(first, 200);
+    assert_false(object_should_move(first[200])); /* the others are full */
+    objects_free(second, 55);
+    assert_false(object_should_move(first[200])); /* one place too few */
+    objects_free(second + 55, 1);
+    assert_true(object_should_move(first[200]));
+    assert_false(object_should_move(second[56])); /* the fuller one */
+    objects_free(third, 250);
+    assert_false(object_should_move(third[250])); /* the emptiest, but it is filled next */
+    assert_ptr_equal(slab_at(bin_alloc_beside(first[200])), slab_at(third[0]));
+    assert_false(object_should_move((uintptr_t)&bin));
+    objects_free(third, 1);
+    assert_bin_sound(&bin);
+    bin_clear(&bin);
+}
+
 TEST(no_new_slab_is_made_while_there_are_objects)
 {
     take_three_slabs();
@@ -380,6 +400,7 @@ int main(void)
         ROW_WITH(where_a_slab_lies_in_its_grid_does_not_matter, page_heap_begin, page_heap_end),
         ROW_WITH(the_lowest_free_objects_are_handed_out_first, page_heap_begin, page_heap_end),
         ROW_WITH(the_fullest_slabs_are_taken_from_first, page_heap_begin, page_heap_end),
+        ROW_WITH(what_lies_in_a_nearly_empty_slab_should_move, page_heap_begin, page_heap_end),
         ROW_WITH(no_new_slab_is_made_while_there_are_objects, page_heap_begin, page_heap_end),
         ROW_WITH(used_objects_come_before_new_ones, page_heap_begin, page_heap_end),
         ROW_WITH(without_memory_there_is_none, page_heap_begin, page_heap_end),
