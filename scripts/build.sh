@@ -49,7 +49,7 @@ publish() {
 publish_library() {
     local from=$build/cmake-release workload
     local file
-    for file in libsnug.so libsnug.a libsnugrecord.so snugreplay; do
+    for file in libsnug.so libsnug.a libsnug-compat.so libsnugrecord.so snugreplay; do
         publish "$(find_built "$file")" "$build/lib/$file" || return
     done
     # By this name a program that is linked with it asks for it.

@@ -22,6 +22,7 @@ here_scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 input=$here_scripts/input
 test_name=$(basename "$0" .sh)
 must_run=()
+beside_library= # a library that is preloaded behind the one under test
 
 skip() {
     echo "SKIP: $*"
@@ -112,7 +113,7 @@ compare_runs() { # LIBRARY WITNESS
     witness=$(realpath -es "$2") || exit 2
     work=$(mktemp -d "${TMPDIR:-/tmp}/snug-programs-$test_name.XXXXXX")
     run_once system "$witness"
-    run_once library "$witness:$library"
+    run_once library "$witness:$library${beside_library:+:$beside_library}"
     check_witness "$library"
     compare_outputs
     rm -rf "$work"
