@@ -26,10 +26,8 @@ static ALWAYS_INLINE void *pop_counted(size_t size, struct cache *cache, const s
 NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap)
 {
     if (UNLIKELY(!size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes))) {
-        if (size > CELL_MOST && heap == &heap_default && !profile_is_on())
-            return heap_alloc_large(size);
         void *object = pop_counted(size, cache, heap);
-        return object != NULL ? object : heap_alloc_with(size, cache, heap);
+        return object != NULL ? object : heap_alloc_above(size, cache, heap);
     }
     void *cell = cache_pop_cell(cache, size);
     return LIKELY(cell != NULL) ? cell : heap_alloc_with(size, cache, heap);
@@ -46,7 +44,7 @@ NOINLINE void free_slow(void *block, size_t class)
     if (class - 1 < CLASS_COUNT - 1)
         heap_free_of(NULL, block, class);
     else if (class == 0)
-        heap_free_large(block);
+        heap_free_unmapped(block);
     else if (UNLIKELY(class != PAGE_MAP_CELL))
         free_of(block, class, NULL);
     else if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))

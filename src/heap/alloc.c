@@ -194,17 +194,22 @@ static ALWAYS_INLINE void *take_or_sample(struct heap *heap, struct cache *cache
     return take(heap, cache, alignment, bytes, dirty);
 }
 
-void *heap_alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
-{
-    size_t dirty;
-    return take_or_sample(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
-}
-
 /* The way in, here and twice below. */
 static NOINLINE void *alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
 {
+    size_t dirty;
     heap_poll(heap);
-    return heap_alloc_polled(heap, cache, bytes);
+    return take_or_sample(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
+}
+
+void *heap_alloc_above(size_t bytes, struct cache *cache, struct heap *heap)
+{
+    if (bytes > CELL_MOST && LIKELY(!events_wait() && !profile_is_on())) {
+        void *block = large_alloc_recent(&heap->page_heap, bytes, PAGE_BYTES);
+        if (LIKELY(block != NULL))
+            return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
+    }
+    return alloc_polled(heap, cache, bytes);
 }
 
 /* The same for what is small, where there is a cache and nothing else to do. */
@@ -212,7 +217,7 @@ void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap)
 {
     bool small = size_is_below(bytes, &page_map.small_sizes); /* none is in a profile */
     if (UNLIKELY(!small || events_wait() || !cache_exists(cache)))
-        return alloc_polled(heap, cache, bytes);
+        return heap_alloc_above(bytes, cache, heap);
     void *object = alloc_small(heap, cache, bytes);
     if (UNLIKELY(object == NULL))
         return alloc_polled(heap, cache, bytes);
@@ -398,10 +403,20 @@ static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byt
     }
 }
 
-void heap_free_polled(void *block)
+/* Mostly it is a large block of malloc's heap. */
+void heap_free_unmapped(void *block)
 {
+    struct profile_block sample;
+    uintptr_t address = (uintptr_t)block;
+    if (address == 0)
+        return;
+    heap_poll(&heap_default);
+    if (profile_has_blocks())
+        profile_take((void *)address, &sample); /* before another thread has the address */
+    if (LIKELY(large_free_recent(&heap_default.page_heap, address)))
+        return;
     int error = errno; /* as below */
-    free_other(NULL, (uintptr_t)block, 0);
+    free_other(NULL, address, 0);
     errno = error;
 }
 
@@ -412,6 +427,8 @@ void heap_free_of(struct heap *only, void *block, size_t byte)
     if (LIKELY(byte - 1 < CLASS_COUNT - 1 && only == NULL)) {
         heap_poll(&heap_default);
         free_small(&heap_default, heap_cache(&heap_default), address, byte);
+    } else if (byte == 0 && only == NULL) {
+        heap_free_unmapped(block);
     } else if (block != NULL) {
         int error = errno; /* the program's; a provider of its own may write it */
         heap_poll(only == NULL ? &heap_default : only);

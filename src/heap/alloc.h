@@ -54,11 +54,6 @@ void *sample_alloc(struct cache *cache, size_t alignment, size_t bytes, size_t *
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
                   size_t *dirty);
 
-/* What heap_alloc_with does after it has polled; and heap_free_of, of what is in no slab and no
- * span of cells. `block` is not NULL. */
-void *heap_alloc_polled(struct heap *heap, struct cache *cache, size_t bytes);
-void heap_free_polled(void *block);
-
 /* A cell that does not come from a thread's quick lists; NULL if that cannot be. */
 void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty);
 

@@ -31,8 +31,8 @@ void *heap_alloc_in(struct heap *heap, size_t bytes);
 /* The same with the thread's cache of that heap, looked up before; it may be `cache_none`. */
 void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap);
 
-/* The same for a large block of malloc's heap, by the short way if there is one (alloc_large.c). */
-void *heap_alloc_large(size_t bytes);
+/* The same of what is mostly no small object. */
+void *heap_alloc_above(size_t bytes, struct cache *cache, struct heap *heap);
 
 /* The same, all zero. */
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes);
@@ -44,8 +44,8 @@ void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes);
  * pointer that is no such block is reported as misuse. */
 void heap_free_of(struct heap *only, void *block, size_t byte);
 
-/* The same for what is in no slab and no span of cells, of any heap. */
-void heap_free_large(void *block);
+/* The same of any heap, for a block of which the page map knows nothing. */
+void heap_free_unmapped(void *block);
 
 /* The same for malloc's heap, for a block of any heap, and of one. Freeing NULL does nothing. */
 static inline void *heap_alloc(size_t bytes)

@@ -75,6 +75,42 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
         rest_of(cells.bytes, cells.free + totals->cells_cached + totals->cells_waste);
 }
 
+/* The rows of large and huge blocks, without those that wait to be taken again. */
+static struct large_sizes large_sizes_of(struct peek *peek, const struct page_heap *page_heap)
+{
+    struct large_sizes sizes;
+    for (size_t row = 0; row < LARGE_ROWS; row++) {
+        sizes.blocks[row] = PEEK(peek, page_heap->sizes.blocks[row]);
+        sizes.bytes[row] = PEEK(peek, page_heap->sizes.bytes[row]);
+    }
+    const struct recent *recent = &page_heap->recent;
+    size_t count = size_min(PEEK(peek, recent->count), RECENT_MOST);
+    for (size_t i = 0; i < count; i++) {
+        const struct span *span = PEEK(peek, recent->spans[i]);
+        size_t bytes = PEEK(peek, span->requested);
+        size_t row = large_row_of(bytes);
+        sizes.blocks[row] = rest_of(sizes.blocks[row], 1);
+        sizes.bytes[row] = rest_of(sizes.bytes[row], bytes);
+    }
+    return sizes;
+}
+
+static void add_large(struct peek *peek, const struct page_heap *page_heap,
+                      struct heap_totals *totals)
+{
+    size_t count = 0, requested = 0;
+    totals->sizes = large_sizes_of(peek, page_heap);
+    for (size_t row = 0; row < LARGE_ROWS; row++) {
+        count += totals->sizes.blocks[row];
+        requested += totals->sizes.bytes[row];
+    }
+    totals->huge = PEEK(peek, page_heap->huge_pages) << PAGE_SHIFT;
+    totals->huge_count = PEEK(peek, page_heap->huge_count);
+    totals->huge_requested = PEEK(peek, page_heap->huge_requested);
+    totals->large_count = rest_of(count, totals->huge_count);
+    totals->large_requested = rest_of(requested, totals->huge_requested);
+}
+
 static void add_spans(struct peek *peek, const struct page_heap *page_heap,
                       struct heap_totals *totals)
 {
@@ -88,15 +124,10 @@ static void add_spans(struct peek *peek, const struct page_heap *page_heap,
     totals->clean = (PEEK(peek, page_heap->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;
     totals->free_runs = PEEK(peek, page_heap->dirty.count) + PEEK(peek, page_heap->clean.count) +
                         PEEK(peek, page_heap->recent.count);
-    totals->huge = PEEK(peek, page_heap->huge_pages) << PAGE_SHIFT;
-    totals->huge_count = PEEK(peek, page_heap->huge_count);
-    totals->huge_requested = PEEK(peek, page_heap->huge_requested);
-    totals->large_count = PEEK(peek, page_heap->large_count);
-    totals->large_requested = PEEK(peek, page_heap->large_requested);
     totals->mapped_peak = PEEK(peek, page_heap->mapped_peak) << PAGE_SHIFT;
     totals->used_peak = PEEK(peek, page_heap->used_peak) << PAGE_SHIFT;
-    totals->large =
-        rest_of(PEEK(peek, page_heap->used_pages) << PAGE_SHIFT, totals->slabs + totals->cells);
+    size_t used = PEEK(peek, page_heap->used_pages) - PEEK(peek, page_heap->recent.pages);
+    totals->large = rest_of(used << PAGE_SHIFT, totals->slabs + totals->cells);
 }
 
 struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
@@ -110,6 +141,7 @@ struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
             classes[class] = objects;
     }
     add_cells(peek, heap, &totals);
+    add_large(peek, &heap->page_heap, &totals);
     add_spans(peek, &heap->page_heap, &totals);
     const struct meta *meta = PEEK(peek, heap->page_heap.meta);
     if (meta == NULL)

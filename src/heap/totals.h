@@ -38,6 +38,7 @@ struct heap_totals {
     size_t cells_cached; /* in the quick lists of all threads */
     size_t cells_waste;  /* headers of those handed out, ends of spans */
 
+    struct large_sizes sizes; /* large and huge blocks by size */
     size_t large_count;
     size_t large_requested; /* what the program asked for */
     size_t huge_count;

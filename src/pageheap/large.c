@@ -4,19 +4,16 @@
 #include "pageheap/large.h"
 
 #include "meta/page_map.h"
-#include "pageheap/large_recent.h"
 #include "pageheap/segments.h"
 #include "platform/memory.h"
 #include "stats/stats.h"
 
-struct large_sizes large_sizes;
-
-/* Changes what the program asked for a block to be, and `sum`, that of all blocks of its kind. The
- * lock must be held. */
-static void span_request(struct page_heap *page_heap, size_t *sum, struct span *span,
-                         size_t requested)
+/* Changes what the program asked for a block to be. The lock must be held. */
+static void span_request(struct page_heap *page_heap, struct span *span, size_t requested)
 {
-    page_heap_note_request(page_heap, sum, span->requested, requested);
+    large_sizes_change(&page_heap->sizes, span->requested, requested);
+    if (span->kind == SPAN_HUGE)
+        GAUGE_ADD(page_heap->huge_requested, requested - span->requested);
     span->requested = requested;
 }
 
@@ -52,7 +49,8 @@ static void huge_list(struct page_heap *page_heap, struct span *span, size_t fre
     __atomic_store_n(&page_heap->huge, span, __ATOMIC_RELEASE);
     GAUGE_ADD(page_heap->huge_count, 1);
     GAUGE_ADD(page_heap->huge_pages, span->pages);
-    page_heap_note_request(page_heap, &page_heap->huge_requested, 0, span->requested);
+    GAUGE_ADD(page_heap->huge_requested, span->requested);
+    large_sizes_change(&page_heap->sizes, 0, span->requested);
     page_heap_note_peak(page_heap);
     large_table_add(&page_heap->large, span);
     page_heap_note_alloc(page_heap, fresh, fresh != 0);
@@ -70,7 +68,8 @@ static void huge_unlist(struct page_heap *page_heap, struct span *span)
     GAUGE_ADD(page_heap->huge_count, (size_t)-1);
     GAUGE_ADD(page_heap->huge_pages, -(size_t)span->pages);
     page_heap_note_use(page_heap);
-    page_heap_note_request(page_heap, &page_heap->huge_requested, span->requested, 0);
+    GAUGE_ADD(page_heap->huge_requested, -span->requested);
+    large_sizes_change(&page_heap->sizes, span->requested, 0);
     large_table_remove(&page_heap->large, span);
     page_heap_note_freed(page_heap, span->start, span_bytes(span));
 }
@@ -111,10 +110,11 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
         return NULL;
     lock_acquire(&page_heap->lock);
     if (bytes == span_bytes(span)) {
-        span_request(page_heap, &page_heap->huge_requested, span, requested);
+        span_request(page_heap, span, requested);
         lock_release(&page_heap->lock);
         return span->start;
     }
+    page_heap_join_recent(page_heap);
     huge_unlist(page_heap, span);
     lock_release(&page_heap->lock);
     char *moved = page_heap->provider->resize(page_heap->provider, span->start, span_bytes(span),
@@ -136,11 +136,6 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
 static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t alignment, bool kept,
                            size_t *dirty)
 {
-    void *recent = large_alloc_recent(page_heap, bytes, alignment);
-    if (recent != NULL) {
-        *dirty = bytes;
-        return recent;
-    }
     struct span *span = descriptor_alloc(page_heap);
     if (span == NULL)
         return NULL;
@@ -157,7 +152,7 @@ static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t ali
     return span->start;
 }
 
-void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty)
+void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     if (alignment < PAGE_BYTES)
         alignment = PAGE_BYTES;
@@ -173,7 +168,10 @@ void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty
 {
     if (bytes <= GROWN_MOST || bytes > large_most(page_heap) || page_heap->compact)
         return large_alloc(page_heap, bytes, PAGE_BYTES, dirty);
-    void *block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
+    void *block = large_alloc_recent(page_heap, bytes, PAGE_BYTES);
+    *dirty = bytes;
+    if (block == NULL)
+        block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }
 
@@ -247,7 +245,7 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
     if (!done)
         return NULL;
     lock_acquire(&page_heap->lock);
-    span_request(page_heap, &page_heap->large_requested, span, bytes);
+    span_request(page_heap, span, bytes);
     lock_release(&page_heap->lock);
     return span->start;
 }

@@ -10,14 +10,24 @@
 #define SNUG_PAGEHEAP_LARGE_H
 
 #include "meta/misuse.h"
+#include "pageheap/large_recent.h"
 #include "pageheap/page_heap.h"
 
 /* Bytes: to move the page table entries of a longer block costs less than to copy it. */
 #define GROWN_MOST MIB
 
-/* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. Behind its
- * first `*dirty` bytes it is known to be zero. */
-void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
+/* A block of at least `bytes` at a multiple of `alignment` (a power of two) that does not wait, or
+ * NULL. Behind its first `*dirty` bytes it is known to be zero. */
+void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
+
+/* The same of what waits, or any other. */
+static ALWAYS_INLINE void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment,
+                                       size_t *dirty)
+{
+    void *recent = large_alloc_recent(page_heap, bytes, alignment);
+    *dirty = bytes;
+    return LIKELY(recent != NULL) ? recent : large_alloc_other(page_heap, bytes, alignment, dirty);
+}
 
 /* The same for a block that was shorter before, and will probably be longer. */
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);

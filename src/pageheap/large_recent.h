@@ -23,9 +23,10 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     lock_acquire(&page_heap->lock);
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
     if (LIKELY(span != NULL)) {
-        GAUGE_ADD(page_heap->large_count, 1);
-        page_heap_note_request(page_heap, &page_heap->large_requested, 0, bytes);
-        span->requested = bytes;
+        if (UNLIKELY(span->requested != bytes)) {
+            large_sizes_change(&page_heap->sizes, span->requested, bytes);
+            span->requested = bytes;
+        }
         start = span->start;
         page_heap_see(page_heap);
     }
@@ -38,8 +39,6 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
 /* Frees a large block of a heap that is not compact, so that it waits. The lock must be held. */
 static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct span *span)
 {
-    GAUGE_ADD(page_heap->large_count, (size_t)-1);
-    page_heap_note_request(page_heap, &page_heap->large_requested, span->requested, 0);
     if (UNLIKELY(recent_put(page_heap, span)))
         page_heap_shrink_cache(page_heap);
     if (UNLIKELY(page_heap->refused))

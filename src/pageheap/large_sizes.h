@@ -1,12 +1,15 @@
 /*
- * Large and huge blocks of malloc's heap by powers of two: how many there are, and what the program
- * asked for in them.
+ * The large and huge blocks of a heap by powers of two: how many there are, and what the program
+ * asked for in them. Their sums are those of all such blocks.
  *
- * They are counted where blocks are taken, resized and freed, each of which costs page faults or a
- * lock: so anybody may read them at any time, without a walk through blocks of which there may be
- * many and nothing touched. Other heaps' blocks are not counted here; their sums stand in the heap.
+ * The idea: a block is counted where it becomes one, is resized, and ends as one, each of which
+ * costs page faults or a lock. So anybody may read the rows at any time, without a walk through
+ * blocks of which there may be many and nothing touched. A block that was freed and waits to be
+ * taken again (recent.h) stays in its row: mostly it comes back with the same size, and those who
+ * read subtract the few that wait.
  *
- * Cost: two additions for each block that comes, and two for each that goes.
+ * Cost: two additions for each block that comes, and two for each that goes; none for one that is
+ * taken and freed in turn.
  */
 #ifndef SNUG_PAGEHEAP_LARGE_SIZES_H
 #define SNUG_PAGEHEAP_LARGE_SIZES_H
@@ -22,8 +25,6 @@ struct large_sizes {
     size_t bytes[LARGE_ROWS];
 };
 
-extern INTERNAL struct large_sizes large_sizes;
-
 /* Up to how many bytes the blocks of a row are; SIZE_MAX for the last. */
 static inline size_t large_row_to(size_t row)
 {
@@ -36,17 +37,17 @@ static inline size_t large_row_of(size_t bytes)
     return size_min(row, LARGE_ROWS - 1);
 }
 
-/* A block that was `from` bytes, 0 if there was none, is `to`, 0 if there is none any more.
- * The lock of malloc's page heap is held. */
-static inline void large_sizes_change(size_t from, size_t to)
+/* A block that was `from` bytes, 0 if there was none, is `to`, 0 if there is none any more. The
+ * lock of the page heap is held. */
+static inline void large_sizes_change(struct large_sizes *sizes, size_t from, size_t to)
 {
     if (from != 0) {
-        GAUGE_ADD(large_sizes.blocks[large_row_of(from)], (size_t)-1);
-        GAUGE_ADD(large_sizes.bytes[large_row_of(from)], -from);
+        GAUGE_ADD(sizes->blocks[large_row_of(from)], (size_t)-1);
+        GAUGE_ADD(sizes->bytes[large_row_of(from)], -from);
     }
     if (to != 0) {
-        GAUGE_ADD(large_sizes.blocks[large_row_of(to)], 1);
-        GAUGE_ADD(large_sizes.bytes[large_row_of(to)], to);
+        GAUGE_ADD(sizes->blocks[large_row_of(to)], 1);
+        GAUGE_ADD(sizes->bytes[large_row_of(to)], to);
     }
 }
 

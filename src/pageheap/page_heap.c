@@ -111,8 +111,7 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     span->zero = dirty == 0;
     span->owner = NULL;
     if (kind == SPAN_LARGE) {
-        GAUGE_ADD(page_heap->large_count, 1);
-        page_heap_note_request(page_heap, &page_heap->large_requested, 0, span->requested);
+        large_sizes_change(&page_heap->sizes, 0, span->requested);
         span->dirty_bytes = size_min(dirty, span_bytes(span));
     } else {
         list_init(&span->link);
@@ -164,8 +163,7 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 {
     size_t more = pages - span->pages;
     lock_acquire(&page_heap->lock);
-    if (span->right != NULL && span->right->kind == SPAN_RECENT)
-        page_heap_join_recent(page_heap);
+    page_heap_join_recent(page_heap);
     struct span *next = run_beside(span, true);
     bool clean = next != NULL && next->kind == SPAN_CLEAN;
     bool done = next != NULL && next->pages >= more;
@@ -186,8 +184,6 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 /* Frees pages that nothing leads to any more, and lets go what is too much then. */
 static void span_free_pages(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
-    GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
-    page_heap_note_use(page_heap);
     if (span_join(page_heap, span, object_bytes))
         page_heap_shrink_cache(page_heap);
     page_heap_keep_bound(page_heap);
@@ -195,12 +191,10 @@ static void span_free_pages(struct page_heap *page_heap, struct span *span, size
 
 void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
-    if (span->kind != SPAN_LARGE) {
+    if (span->kind != SPAN_LARGE)
         page_heap->shared_pages -= span->pages;
-    } else {
-        GAUGE_ADD(page_heap->large_count, (size_t)-1);
-        page_heap_note_request(page_heap, &page_heap->large_requested, span->requested, 0);
-    }
+    else
+        large_sizes_change(&page_heap->sizes, span->requested, 0);
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
         large_table_remove(&page_heap->large, span);
         page_heap_note_freed(page_heap, span->start, object_bytes);

@@ -22,8 +22,9 @@ static const char *span_check(const struct span *span)
 
 /* Layout: of counts of pages. Those of runs and of recent blocks stand at their kind; */
 enum {
-    PAGES_USED = SPAN_RECENT + 1, /* those of spans in use, */
-    PAGES_SHARED,                 /* and of these, those of slabs and spans of cells */
+    PAGES_USED = SPAN_RECENT + 1, /* those of spans in use, recent ones too, */
+    PAGES_SHARED,                 /* and of these, those of slabs and spans of cells; */
+    BYTES_LARGE,                  /* and the bytes that were asked for in large and recent blocks */
     PAGE_COUNTS
 };
 
@@ -41,16 +42,20 @@ static const char *segment_check(const struct segment *segment, size_t pages[PAG
             return wrong;
         if (span_is_free(span) && left != NULL && span->kind == left->kind)
             return check_found(at, "two free runs of a kind side by side");
-        pages[span_is_used(span) ? PAGES_USED : span->kind] += span->pages;
+        if (!span_is_used(span))
+            pages[span->kind] += span->pages;
         if (!span_is_free(span))
             used += span->pages;
         if (span->kind == SPAN_SLAB || span->kind == SPAN_CELLS)
             pages[PAGES_SHARED] += span->pages;
+        if (span->kind == SPAN_LARGE || span->kind == SPAN_RECENT)
+            pages[BYTES_LARGE] += span->requested;
         at = span_end(span);
         left = span;
     }
     if (at != segment_end(segment))
         return check_found(at, "spans do not tile their segment");
+    pages[PAGES_USED] += used;
     return used == segment->used_pages ? NULL : "a segment's count of used pages is wrong";
 }
 
@@ -84,6 +89,19 @@ static const char *recent_check(const struct recent *recent, size_t pages)
     return sum == recent->pages && sum == pages ? NULL : "the pages of recent blocks are wrong";
 }
 
+/* That the rows of large blocks are all there is of them. `bytes`: of those in the segments. */
+static const char *sizes_check(const struct page_heap *page_heap, size_t bytes)
+{
+    size_t huge = 0, rows = 0;
+    for (const struct span *span = page_heap->huge; span != NULL; span = span->right)
+        huge += span->requested;
+    for (size_t row = 0; row < LARGE_ROWS; row++)
+        rows += page_heap->sizes.bytes[row];
+    return huge == page_heap->huge_requested && rows == huge + bytes
+               ? NULL
+               : "the rows of large blocks are wrong";
+}
+
 const char *page_heap_check(struct page_heap *page_heap)
 {
     lock_acquire(&page_heap->lock);
@@ -104,13 +122,14 @@ const char *page_heap_check(struct page_heap *page_heap)
     if (wrong == NULL)
         wrong = recent_check(&page_heap->recent, pages[SPAN_RECENT]);
     if (wrong == NULL &&
-        pages[SPAN_DIRTY] + pages[SPAN_CLEAN] + pages[SPAN_RECENT] + pages[PAGES_USED] !=
-            page_heap->segment_pages)
-        wrong = "used + recent + dirty + clean pages are not those of the segments";
+        pages[SPAN_DIRTY] + pages[SPAN_CLEAN] + pages[PAGES_USED] != page_heap->segment_pages)
+        wrong = "used + dirty + clean pages are not those of the segments";
     if (wrong == NULL && pages[PAGES_SHARED] != page_heap->shared_pages)
         wrong = "the count of pages for slabs and cells is wrong";
     if (wrong == NULL && empty != page_heap->empty_segments)
         wrong = "the count of empty segments is wrong";
+    if (wrong == NULL)
+        wrong = sizes_check(page_heap, pages[BYTES_LARGE]);
     if (wrong == NULL)
         wrong = cache_check(&page_heap->cache);
     lock_release(&page_heap->lock);

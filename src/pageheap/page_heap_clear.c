@@ -8,6 +8,8 @@
  *
  * Cost: O(segments + spans), and a page map entry for each page.
  */
+#include <string.h>
+
 #include "meta/page_map.h"
 #include "pageheap/large.h"
 #include "pageheap/page_heap.h"
@@ -65,6 +67,8 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
 {
     lock_acquire(&page_heap->lock);
     GAUGE_SET(page_heap->used_pages, 0);
+    GAUGE_SET(page_heap->recent.count, 0);
+    GAUGE_SET(page_heap->recent.pages, 0);
     page_heap->shared_pages = 0;
     page_heap->cells_kept = 0;
     page_heap->cells_idle = 0;
@@ -72,12 +76,9 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
     large_table_clear(&page_heap->large);
     page_heap_note_use(page_heap);
     list_cached(page_heap);
-    page_heap->recent.count = 0;
-    GAUGE_SET(page_heap->recent.pages, 0);
     runs_init(&page_heap->dirty);
     runs_init(&page_heap->clean);
-    GAUGE_SET(page_heap->large_count, 0);
-    GAUGE_SET(page_heap->large_requested, 0);
+    memset(&page_heap->sizes, 0, sizeof(page_heap->sizes));
     page_heap->empty_segments = 0;
     size_t bound = page_heap_bound(page_heap);
     for (struct list *node = page_heap->segments.next; node != &page_heap->segments;) {

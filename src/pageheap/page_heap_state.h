@@ -58,8 +58,8 @@ struct page_heap {
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
     struct list segments;
-    size_t segment_pages; /* == used_pages + recent.pages + dirty.pages + clean.pages */
-    size_t used_pages;    /* == sum of segment->used_pages, without recent.pages */
+    size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
+    size_t used_pages;    /* == sum of segment->used_pages; recent.pages are among them */
     struct recent recent;
     size_t shared_pages; /* of them, == sum over slabs and spans of cells */
     size_t empty_segments;
@@ -70,11 +70,10 @@ struct page_heap {
     struct freed_blocks freed;
     size_t huge_count;
     size_t huge_pages;
-    size_t large_count;         /* large blocks; huge ones are not among them */
-    size_t large_requested;     /* sum of `requested` over the large blocks */
-    size_t huge_requested;      /* and over the huge ones */
+    size_t huge_requested;      /* sum of `requested` over the huge blocks */
+    struct large_sizes sizes;   /* large and huge blocks, and those in `recent` */
     size_t mapped_peak;         /* most of segment_pages + cache.pages + huge_pages */
-    size_t used_peak;           /* most of used_pages + huge_pages */
+    size_t used_peak;           /* most of page_heap_in_use_pages */
     size_t noted_pages;         /* of another heap: what pages_in_use.others has of it */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct retention retention; /* how many free pages are worth keeping */
@@ -101,23 +100,13 @@ static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
 
 static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
 {
-    return page_heap->used_pages + page_heap->huge_pages;
-}
-
-/* A block for which `from` bytes were asked, 0 if there was none, is one of `to`, 0 if there is
- * none any more; `sum` is that of all blocks of its kind. The lock must be held. */
-static inline void page_heap_note_request(struct page_heap *page_heap, size_t *sum, size_t from,
-                                          size_t to)
-{
-    GAUGE_ADD(*sum, to - from);
-    if (!page_heap->other)
-        large_sizes_change(from, to);
+    return page_heap->used_pages - page_heap->recent.pages + page_heap->huge_pages;
 }
 
 /* Tells pages_in_use what there is now. The lock must be held. */
 static inline void page_heap_note_use(struct page_heap *page_heap)
 {
-    size_t now = page_heap_in_use_pages(page_heap);
+    size_t now = page_heap->used_pages + page_heap->huge_pages;
     if (!page_heap->other) {
         GAUGE_SET(pages_in_use.malloc, now);
         return;

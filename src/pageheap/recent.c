@@ -14,6 +14,8 @@ bool span_join(struct page_heap *page_heap, struct span *span, size_t object_byt
 {
     struct segment *segment = span->segment;
     segment->used_pages -= span->pages;
+    GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
+    page_heap_note_use(page_heap);
     if (segment->used_pages == 0)
         page_heap->empty_segments++;
     span->kind = SPAN_DIRTY;
@@ -30,6 +32,7 @@ bool recent_join_oldest(struct page_heap *page_heap)
 {
     struct span *span = recent_take_out(page_heap, 0);
     large_table_remove(&page_heap->large, span);
+    large_sizes_change(&page_heap->sizes, span->requested, 0);
     page_heap_note_freed(page_heap, span->start, span_bytes(span));
     return span_join(page_heap, span, span_bytes(span));
 }

@@ -9,7 +9,9 @@
  * them are joined as any free would have, so no run is missed and none goes back to the system that
  * would not have otherwise. What waits here counts as kept.
  *
- * For its segment such a block is in use, so no segment with one is retired.
+ * For its segment such a block is in use, so no segment with one is retired; likewise for
+ * used_pages. As nobody takes other pages while one waits, the most that was ever in use is known
+ * from when pages were taken.
  *
  * Cost: O(RECENT_MOST) to look, in two lines of cache. The page heap's lock must be held.
  * Source: C. Weinstock and W. Wulf, "Quick Fit" (1988), for putting off what joins.
@@ -44,13 +46,8 @@ static inline struct span *recent_get(struct page_heap *page_heap, size_t pages,
         if (span->pages != pages || !aligned)
             continue;
         recent_take_out(page_heap, i);
-        GAUGE_ADD(page_heap->used_pages, pages);
-        page_heap_note_use(page_heap);
         pages_in_use_compare();
-        GAUGE_RAISE(page_heap->used_peak, page_heap_in_use_pages(page_heap));
         span->kind = SPAN_LARGE;
-        span->zero = false;
-        span->dirty_bytes = span_bytes(span);
         return span;
     }
     return NULL;
@@ -69,16 +66,14 @@ static inline bool recent_put(struct page_heap *page_heap, struct span *span)
     recent->spans[recent->count] = span;
     GAUGE_ADD(recent->count, 1);
     GAUGE_ADD(recent->pages, span->pages);
-    GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
-    page_heap_note_use(page_heap);
     return retired;
 }
 
 /* Joins all of them with their neighbours. True: a segment went to the cache. */
 bool recent_join(struct page_heap *page_heap);
 
-/* Makes a span, to which nothing leads any more and which does not count as used any more, free
- * pages. True: its segment went to the cache. */
+/* Makes a span, to which nothing leads any more, free pages. True: its segment went to the cache.
+ */
 bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes);
 
 #endif

@@ -17,7 +17,6 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .lock_waits = lock_waits,
     .os_calls = &os_calls,
     .options = &options,
-    .large_sizes = &large_sizes,
     .peak = &peak_kept,
     .profile = &profile,
     .events = &events,

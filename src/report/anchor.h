@@ -31,7 +31,6 @@ struct anchor {
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
     const struct options *options;
-    const struct large_sizes *large_sizes;
     const struct peak *peak;
     const struct profile *profile;
     struct events *events; /* these are written from outside; 0 to what is served fast, */

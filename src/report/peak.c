@@ -50,14 +50,15 @@ static void copy(struct peak *peak, size_t pages)
     for (size_t class = 1; class < CLASS_COUNT; class++)
         set(&peak->classes[class], classes[class].live);
     for (size_t row = 0; row < LARGE_ROWS; row++) {
-        set(&peak->sizes.blocks[row], PEEK(NULL, large_sizes.blocks[row]));
-        set(&peak->sizes.bytes[row], PEEK(NULL, large_sizes.bytes[row]));
+        set(&peak->sizes.blocks[row], totals.sizes.blocks[row]);
+        set(&peak->sizes.bytes[row], totals.sizes.bytes[row]);
     }
 }
 
 void peak_keep(void)
 {
-    size_t pages = pages_in_use_now();
+    /* Who takes again what waits asks once more. */
+    size_t pages = pages_in_use_now() - PEEK(NULL, heap_default.page_heap.recent.pages);
     if (pages < __atomic_load_n(&pages_in_use.wanted, __ATOMIC_RELAXED))
         return; /* it went down meanwhile */
     struct peak *peak = &peak_kept;

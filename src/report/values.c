@@ -126,14 +126,6 @@ static void walk_heap(struct values *values, struct peek *peek, const struct anc
         lock_release(lock);
 }
 
-static void read_large(struct values_more *more, struct peek *peek, const struct anchor *anchor)
-{
-    for (size_t row = 0; row < LARGE_ROWS; row++) {
-        more->large.blocks[row] = PEEK(peek, anchor->large_sizes->blocks[row]);
-        more->large.bytes[row] = PEEK(peek, anchor->large_sizes->bytes[row]);
-    }
-}
-
 static void read_peak(struct values *values, struct peek *peek, const struct anchor *anchor)
 {
     struct peak *peak = &values->more->peak;
@@ -173,7 +165,7 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
     set_process(values, process, depth);
     if (more != NULL) {
         memset(more, 0, sizeof(*more));
-        read_large(more, peek, anchor);
+        more->large = totals.sizes;
         read_peak(values, peek, anchor);
         values_read_heaps(values, peek, anchor, process, depth);
     }

@@ -125,6 +125,8 @@ TEST(wrong_counts_are_found)
           "the page counts of the runs are wrong");
     PLANT(page_heap.segment_pages, page_heap.segment_pages + 1, "are not those of the segments");
     PLANT(page_heap.shared_pages, 1, "the count of pages for slabs and cells is wrong");
+    PLANT(page_heap.sizes.bytes[3], 100, "the rows of large blocks are wrong");
+    PLANT(page_heap.huge_requested, 100, "the rows of large blocks are wrong");
     PLANT(page_heap.empty_segments, 1, "the count of empty segments is wrong");
 }
 

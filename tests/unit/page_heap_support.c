@@ -69,7 +69,7 @@ void assert_page_heap_sound(void)
 void assert_page_heap_empty(void)
 {
     assert_page_heap_sound();
-    assert_int_equal(page_heap.used_pages, 0);
+    assert_int_equal(page_heap_in_use_pages(&page_heap), 0);
     assert_int_equal(page_heap.huge_count, 0);
     assert_int_equal(page_heap.huge_pages, 0);
     page_heap_purge(&page_heap, 0);

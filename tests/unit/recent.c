@@ -26,6 +26,13 @@ static void give(char *start)
     assert_page_heap_sound();
 }
 
+/* How many blocks of up to 256 KiB there are, and what was asked for in them. */
+static void assert_row(size_t blocks, size_t bytes)
+{
+    assert_int_equal(page_heap.sizes.blocks[0], blocks);
+    assert_int_equal(page_heap.sizes.bytes[0], bytes);
+}
+
 /* ---- Serving ---- */
 
 TEST(a_freed_block_serves_the_next_request_of_its_length)
@@ -34,18 +41,20 @@ TEST(a_freed_block_serves_the_next_request_of_its_length)
     give(start);
     assert_int_equal(page_heap.recent.count, 1);
     assert_int_equal(page_heap.recent.pages, BLOCK_PAGES);
-    assert_int_equal(page_heap.used_pages, 0);
-    assert_int_equal(page_heap.large_count, 0);
-    assert_int_equal(page_heap.large_requested, 0);
+    assert_int_equal(page_heap_in_use_pages(&page_heap), 0);
+    assert_row(1, BLOCK); /* it stays there: who reads subtracts it (heap/totals.c) */
     assert_int_equal(page_heap_kept_pages(&page_heap), BLOCK_PAGES);
     assert_int_equal(page_heap.dirty.pages, 0);
     /* Any size that takes as many pages. */
     assert_ptr_equal(large_alloc_recent(&page_heap, BLOCK - 100, PAGE_BYTES), start);
     assert_int_equal(page_heap.recent.count, 0);
-    assert_int_equal(page_heap.used_pages, BLOCK_PAGES);
-    assert_int_equal(page_heap.large_requested, BLOCK - 100);
+    assert_int_equal(page_heap_in_use_pages(&page_heap), BLOCK_PAGES);
+    assert_row(1, BLOCK - 100);
     assert_page_heap_sound();
     give(start);
+    page_heap_join_recent(&page_heap);
+    assert_row(0, 0);
+    assert_int_equal(page_heap.used_pages, 0);
     assert_page_heap_empty();
 }
 
@@ -118,6 +127,28 @@ TEST(another_length_is_made_of_those_that_wait)
     assert_int_equal(page_heap.recent.count, 0);
     assert_int_equal(page_heap.clean.pages, clean); /* none of it is new memory */
     give(blocks[0]);
+    assert_page_heap_empty();
+}
+
+/* What was in use at most is noted where pages are taken; so nobody takes any while blocks wait. */
+TEST(a_block_that_grows_leaves_none_waiting)
+{
+    page_heap.large_most = 4 * MIB;
+    char *first = take(BLOCK), *wall = take(BLOCK), *last = take(BLOCK);
+    char *huge = take(5 * MIB);
+    give(first);
+    assert_ptr_equal(large_resize(&page_heap, (uintptr_t)last, 2 * BLOCK), last);
+    assert_int_equal(page_heap.recent.count, 0);
+    give(wall);
+    huge = large_resize(&page_heap, (uintptr_t)huge, 6 * MIB);
+    assert_non_null(huge);
+    assert_int_equal(page_heap.recent.count, 0);
+    wall = take(BLOCK);
+    size_t most = page_heap_in_use_pages(&page_heap);
+    assert_true(page_heap.used_peak >= most);
+    give(huge);
+    give(wall);
+    give(last);
     assert_page_heap_empty();
 }
 
@@ -239,7 +270,7 @@ TEST(damage_is_found)
     PLANT(page_heap.recent.count, 0, "the pages of recent blocks are wrong");
     PLANT(page_heap.recent.count, RECENT_MOST + 1, "more recent blocks than there may be");
     PLANT(page_heap.recent.spans[0], span->right, "a recent block is in use");
-    PLANT(span->kind, SPAN_LARGE, "the page counts of the runs are wrong");
+    PLANT(span->kind, SPAN_LARGE, "a recent block is in use");
     large_table_remove(&page_heap.large, span);
     const char *found = page_heap_check(&page_heap);
     large_table_add(&page_heap.large, span);
@@ -257,6 +288,7 @@ int main(void)
         ROW_WITH(an_aligned_request_takes_only_what_is_aligned, page_heap_begin, page_heap_end),
         ROW_WITH(what_is_no_block_does_not_wait, page_heap_begin, page_heap_end),
         ROW_WITH(another_length_is_made_of_those_that_wait, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_that_grows_leaves_none_waiting, page_heap_begin, page_heap_end),
         ROW_WITH(a_block_grows_into_one_that_waits, page_heap_begin, page_heap_end),
         ROW_WITH(no_more_than_a_few_wait, page_heap_begin, page_heap_end),
         ROW_WITH(what_waits_is_part_of_what_may_be_kept, page_heap_begin, page_heap_end),

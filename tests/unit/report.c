@@ -108,6 +108,13 @@ TEST(large_blocks_are_known_by_size)
     assert_large(&before.large, 4, 1, 3 * MIB);
     heap_free(block);
     assert_large(&before.large, 4, 0, 0);
+    block = block_get(400 * KIB);
+    assert_large(&before.large, 1, 1, 400 * KIB);
+    heap_free(block); /* it waits for the next such request */
+    assert_large(&before.large, 1, 0, 0);
+    assert_ptr_equal(block_get(400 * KIB - 1), block);
+    assert_large(&before.large, 1, 1, 400 * KIB - 1);
+    heap_free(block);
     assert_int_equal(large_row_of(SIZE_MAX), LARGE_ROWS - 1);
     assert_int_equal(large_row_of((size_t)1 << 40), LARGE_ROWS - 2);
 }
@@ -179,6 +186,7 @@ static bool peak_taken(struct peak *peak)
 TEST(the_highest_point_is_kept)
 {
     struct peak before, peak;
+    heap_trim(0); /* nothing waits */
     size_t now = pages_in_use_now();
     pages_in_use.wanted = now;
     char *first = block_get(64 * MIB);
@@ -204,6 +212,25 @@ TEST(the_highest_point_is_kept)
     assert_true(values_read(&values, &all, NULL, &snug_anchor, 0, VALUES_QUICK));
     assert_int_equal(values.peak_live, peak.small + peak.medium + peak.large);
     assert_true(values.live + 64 * MIB < values.peak_live);
+}
+
+/* A block that waits is not live: nobody looks before it is taken again. */
+TEST(what_waits_makes_no_peak)
+{
+    struct peak peak;
+    heap_trim(0); /* so that there is room for what waits */
+    char *block = block_get(300 * KIB);
+    pages_in_use.wanted = pages_in_use_now();
+    uint64_t sequence = peak_kept.sequence;
+    heap_free(block);
+    assert_int_equal(heap_default.page_heap.recent.count, 1);
+    peak_keep();
+    assert_int_equal(peak_kept.sequence, sequence);
+    events.wanted.peak = 0;
+    assert_ptr_equal(block_get(300 * KIB), block);
+    assert_true(peak_taken(&peak));
+    assert_true(peak.sequence != sequence);
+    heap_free(block);
 }
 
 TEST(a_copy_that_is_being_written_is_not_read)
@@ -280,8 +307,9 @@ TEST(the_detail_has_every_counter_and_class)
         rows += class_totals(class).slabs != 0;
     assert_true(rows >= 2);
     size_t large = 0;
+    struct heap_totals totals = heap_totals();
     for (size_t i = 0; i < LARGE_ROWS; i++)
-        large += large_sizes.blocks[i] != 0;
+        large += totals.sizes.blocks[i] != 0;
     assert_true(large >= 2);
     assert_int_equal(lines_of(at), rows + 3 + 2 + MEDIUM_ROWS + large);
     close(file);
@@ -562,6 +590,7 @@ int main(void)
         ROW(medium_blocks_are_known_by_size),
         ROW(large_blocks_are_known_by_size),
         ROW(the_highest_point_is_kept),
+        ROW(what_waits_makes_no_peak),
         ROW(a_copy_that_is_being_written_is_not_read),
         ROW(other_heaps_count_for_the_peak),
         ROW(what_is_resident_is_reconciled),

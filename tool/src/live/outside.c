@@ -276,7 +276,6 @@ struct meta meta_system;
 struct heap heap_default;
 struct lock heaps_lock;
 struct pages_in_use pages_in_use;
-struct large_sizes large_sizes;
 struct page_map page_map;
 struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
