@@ -82,7 +82,7 @@ def describe_slab(span, address):
         state = "never handed out"
     elif number(slab["free_bits"][index // 64]) >> (index % 64) & 1:
         state = "free, in its slab"
-    elif read_word(start + 8) == key:
+    elif read_word(start) == key:
         state = "free, in a magazine or a depot"
     else:
         state = "in use"

@@ -29,7 +29,7 @@
  *   page class      home_classes[address >> 12], a byte for each 4 KiB page  (meta/page_map.h)
  *   on_grid         address % 64 KiB is a multiple of the class's size: one multiplication by
  *                   reciprocal[class], rounded up, and a comparison          (slab/size_class.h)
- *   object_key      a secret plus the address: the second word of a free object. malloc looks
+ *   object_key      a secret plus the address: the first word of a free object. malloc looks
  *                   for it, so an object that was freed twice is handed out once, and one that
  *                   was written to after its free not at all                 (slab/size_class.h)
  *
@@ -58,8 +58,8 @@ enum { END_MARKS = 6 };
 
 /* What end marks point to: objects for malloc to look at, never free. */
 struct end_mark {
-    size_t header;  /* bytes from a magazine of this size to its end mark */
     uint64_t never; /* 0; no address has that key (heap/init.c) */
+    size_t header;  /* bytes from a magazine of this size to its end mark */
 };
 
 extern INTERNAL const struct end_mark end_marks[END_MARKS];

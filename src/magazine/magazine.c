@@ -8,7 +8,7 @@
 #include "meta/meta.h"
 
 /* The mark for the size whose header is so many words in front of it. */
-#define END_MARK(words) {(words) * sizeof(uintptr_t), 0}
+#define END_MARK(words) {0, (words) * sizeof(uintptr_t)}
 #define END_MARK_OF(log) END_MARK((META_LEAST << (log)) / sizeof(uintptr_t) - 1)
 _Static_assert(MAGAZINE_LOG_MOST == 4, "the row below has a mark for each size, and for none");
 const struct end_mark end_marks[END_MARKS] = {

@@ -91,8 +91,10 @@ static inline unsigned grid_index(uintptr_t address, size_t class)
     return (unsigned)(((uint64_t)(uint16_t)address * page_map.reciprocal[class]) >> 32);
 }
 
-/* The word that a free object at `address` carries. It depends on the address, so that a program
- * that copies bytes it never wrote cannot make another object look free. */
+/* The word that a free object at `address` carries, its first: there programs write that use it
+ * after its free, and those that write over the end of the object before it. It depends on the
+ * address, so that a program that copies bytes it never wrote cannot make another object look
+ * free. */
 static ALWAYS_INLINE uint64_t object_key(uintptr_t address)
 {
     return page_map.key + address;
@@ -100,7 +102,7 @@ static ALWAYS_INLINE uint64_t object_key(uintptr_t address)
 
 static ALWAYS_INLINE uint64_t *object_key_word(uintptr_t address)
 {
-    return (uint64_t *)address + 1;
+    return (uint64_t *)address;
 }
 
 #endif
