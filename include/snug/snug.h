@@ -16,8 +16,9 @@
  * Threads: any thread may call any function with any block; a block may be freed by another thread
  * than the one that took it. Safe across fork in a threaded program. Not async-signal-safe.
  *
- * Misuse: a double free, or a pointer that snug did not hand out, ends in one line on stderr and
- * abort(); see SNUG_MISUSE in docs/options.md.
+ * Misuse: a double free, a pointer that snug did not hand out, or a write to freed memory that is
+ * noticed, ends in one line on stderr and abort(); see SNUG_MISUSE in docs/options.md, and
+ * snug_set_misuse_handler below.
  */
 #ifndef SNUG_SNUG_H
 #define SNUG_SNUG_H
@@ -76,6 +77,35 @@ SNUG_PUBLIC void snug_free(void *block) SNUG_NOTHROW;
  * not needed and not trusted: it is the same as snug_free. */
 SNUG_PUBLIC void snug_free_sized(void *block, size_t size) SNUG_NOTHROW;
 SNUG_PUBLIC void snug_free_aligned_sized(void *block, size_t alignment, size_t size) SNUG_NOTHROW;
+
+/* ---- Misuse ---------------------------------------------------------------------------------- */
+
+/* What was found wrong. The structure, and all that it leads to, is there until the handler
+ * returns. Later versions may append fields. */
+struct snug_misuse {
+    const char *kind;    /* as in JSON: "double-free", "use-after-free", ... (docs/options.md) */
+    const char *call;    /* what the program called, "free", where it was noticed */
+    const char *line;    /* what was said about it on stderr, without its end */
+    const void *address; /* the pointer, or the block */
+    const void *start;   /* of the block that the pointer leads into, or NULL */
+    size_t bytes;        /* of the block; 0: not known */
+    uint64_t found;      /* what stands where something else should, if has_found */
+    int has_found;
+    size_t
+        allocated_count; /* of the stacks on which the block was allocated and freed: addresses */
+    const uintptr_t *allocated; /* of code, the innermost first; 0 if they are not known, which */
+    size_t freed_count;         /* they are of blocks that a profile has sampled */
+    const uintptr_t *freed;
+};
+
+/* Has `handler` called for all misuse that is noticed from now on, in the thread that notices it,
+ * after the line on stderr; NULL: for none. If it returns, what SNUG_MISUSE says follows: by
+ * default abort(). It need not return: it may end the process or jump out, and blocks that were on
+ * their way back at that moment are then lost. It is called wherever malloc and free are, signal
+ * handlers included, and several threads may call it at once; it may allocate and free, but not use
+ * heaps of snug_heap_create. */
+typedef void (*snug_misuse_handler)(const struct snug_misuse *misuse);
+SNUG_PUBLIC void snug_set_misuse_handler(snug_misuse_handler handler) SNUG_NOTHROW;
 
 /* ---- Aligned --------------------------------------------------------------------------------- */
 

@@ -123,6 +123,17 @@ struct misuse cell_misuse(uintptr_t block)
     return misuse_of(block);
 }
 
+/* Whether a cell that is not free, or the end of a span, has the header it should. Under the lock,
+ * of any thread's cell: its units change under it only, and the check value is the same for one
+ * that is live and one that waits. */
+static inline bool cell_used_is_sound(const struct cell *cell)
+{
+    /* relaxed, both: see cell_mark */
+    uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
+    uint32_t check = __atomic_load_n(&cell->check, __ATOMIC_RELAXED);
+    return check == cell_check_value(cell, cell->units, state);
+}
+
 /* ---- Free cells ---- */
 
 /* Makes the range from `cell` on free, with no free cell before it; not listed yet. `former` is the
@@ -158,6 +169,9 @@ static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, 
 {
     CHECK(cells->top == NULL);
     cell_clear(cells, cell, units, former);
+    uint64_t mark = cell_top_mark(cell);
+    cell_link(cell)[0] = mark;
+    cell_link(cell)[1] = ~mark;
     cells->top = cell;
     char *written = (char *)(cell_past(cell) + 1);
     if (cells->fresh < written)
@@ -178,13 +192,6 @@ static inline size_t cell_unlist(struct cells *cells, struct cell *cell)
     }
     cell_list_remove(cells, cell);
     return gone;
-}
-
-/* Whether a cell that should be free, and the top or in a list of its size, is. */
-static inline bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
-{
-    return cell_is_sound(cell) && cell->state == CELL_FREE &&
-           (cell == cells->top || cell_links_sound(cells, cell)); /* the top has no links */
 }
 
 /* The free cell before `cell`, or NULL if it is damaged. */
@@ -312,7 +319,7 @@ static void *alloc_locked(struct cells *cells, size_t units, size_t alignment, b
         cell = cells->top;
     }
     if (UNLIKELY(!cell_free_is_sound(cells, cell))) {
-        *misuse = damaged(cell);
+        *misuse = cell_free_misuse(cells, cell);
         return NULL;
     }
     bool was_top = cell == cells->top;
@@ -366,10 +373,12 @@ static inline struct misuse free_locked(struct cells *cells, struct span *span, 
     size_t gone = 0;
     if (cell_is_free(next)) {
         if (!cell_free_is_sound(cells, next))
-            return damaged(next);
+            return cell_free_misuse(cells, next);
         joins_top = next == cells->top;
         units += next->units;
         gone = cell_unlist(cells, next);
+    } else if (UNLIKELY(!cell_used_is_sound(next))) {
+        return damaged(next);
     }
     if (before != NULL) {
         /* The header stays behind, inside of the free cell: a second free finds it free. */

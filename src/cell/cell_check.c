@@ -31,8 +31,11 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
     if (before_free)
         return "two free cells lie side by side";
     const struct cell *next = next_cell(cell);
-    if (cell == cells_of(span)->top)
-        return next == end_cell(span) ? NULL : "the top is not the last of its span";
+    const struct cell *top = cells_of(span)->top;
+    if (cell == top && next != end_cell(span))
+        return "the top is not the last of its span";
+    if (cell == top)
+        return cell_top_is_sound(top) ? NULL : "the top was written to";
     if (*trailer_before(next) != cell->units)
         return "a free cell's trailer has another size";
     return NULL;
@@ -142,4 +145,47 @@ const char *cells_check(struct cells *cells)
         wrong = "the counts of large free cells are wrong";
     lock_release(&cells->lock);
     return wrong;
+}
+
+/* ---- A look at what is free ---- */
+
+COLD struct misuse cell_free_misuse(const struct cells *cells, struct cell *cell)
+{
+    struct misuse misuse = {.kind = MISUSE_NONE, .address = (uintptr_t)cell + CELL_HEADER};
+    if (!cell_is_sound(cell) || cell->state != CELL_FREE) {
+        misuse.kind = MISUSE_DAMAGED;
+    } else if (!cell_free_is_sound(cells, cell)) {
+        size_t units = cell_former_units(cell);
+        misuse.kind = MISUSE_WRITTEN;
+        misuse.bytes = units == 0 ? 0 : units * CELL_UNIT - CELL_HEADER;
+        misuse.has_found = true;
+        misuse.found = cell_link(cell)[0];
+    }
+    return misuse;
+}
+
+static size_t lists_inspect(const struct cells *cells, size_t most, struct misuse *misuse)
+{
+    size_t seen = 0;
+    for (size_t list = bitmap_next(cells->bitmap, CELL_WORDS, 0); list < CELL_LISTS;
+         list = bitmap_next(cells->bitmap, CELL_WORDS, list + 1))
+        for (struct free_links *links = cells->free[list]; links != NULL; links = links->next) {
+            *misuse = cell_free_misuse(cells, cell_of_links(links));
+            if (misuse->kind != MISUSE_NONE || ++seen >= most)
+                return seen;
+        }
+    return seen;
+}
+
+size_t cells_inspect(struct cells *cells, size_t most, struct misuse *misuse)
+{
+    size_t seen = 1;
+    misuse->kind = MISUSE_NONE;
+    lock_acquire(&cells->lock);
+    if (cells->top != NULL)
+        *misuse = cell_free_misuse(cells, cells->top);
+    if (misuse->kind == MISUSE_NONE)
+        seen += lists_inspect(cells, most, misuse);
+    lock_release(&cells->lock);
+    return seen;
 }

@@ -97,6 +97,19 @@ static inline bool is_in_cells(const struct free_links *links)
     return address % CELL_UNIT == 0 && page_map_is_cell(address);
 }
 
+/* What stands in the place of links in the top, which is in no list, and its complement behind it.
+ */
+static inline uint64_t cell_top_mark(const struct cell *cell)
+{
+    return page_map.key + (uintptr_t)cell;
+}
+
+static inline bool cell_top_is_sound(const struct cell *top)
+{
+    uint64_t mark = cell_top_mark(top);
+    return cell_link(top)[0] == mark && cell_link(top)[1] == ~mark;
+}
+
 /* Whether the links of a free cell lead to cells that lead back: a program that writes to memory it
  * has freed must not make snug write elsewhere. */
 static inline bool cell_links_sound(const struct cells *cells, struct cell *cell)
@@ -106,6 +119,13 @@ static inline bool cell_links_sound(const struct cells *cells, struct cell *cell
                             : !is_in_cells(links->prev) || links->prev->next != links)
         return false;
     return links->next == NULL || (is_in_cells(links->next) && links->next->prev == links);
+}
+
+/* Whether a cell that should be free, and the top or in a list of its size, is. */
+static inline bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
+{
+    return cell_is_sound(cell) && cell->state == CELL_FREE &&
+           (cell == cells->top ? cell_top_is_sound(cell) : cell_links_sound(cells, cell));
 }
 
 static inline void cell_list_remove(struct cells *cells, struct cell *cell)

@@ -268,7 +268,8 @@ static struct misuse small_misuse(const struct heap *heap, uintptr_t address, si
 {
     if (!on_grid(address, class) || heap->page_heap.untouched)
         return slab_misuse(address);
-    return (struct misuse){MISUSE_DOUBLE_FREE, address, class_bytes(class), 0};
+    return (struct misuse){
+        .kind = MISUSE_DOUBLE_FREE, .address = address, .bytes = class_bytes(class)};
 }
 
 static bool has_large(struct heap *heap, void *context)

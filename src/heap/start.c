@@ -43,8 +43,11 @@ AT_START void heap_exit(void)
     /* Objects in these magazines, and in depots, are checked as they go back to their slabs. What
      * is wrong with one has to be reported now, as the process ends. */
     struct cache *cache = thread_self.cache;
-    if (cache_exists(cache))
+    if (cache_exists(cache)) {
+        cache_inspect(cache);
         cache_flush(cache);
+    }
     for (size_t class = 1; class < CLASS_COUNT; class++)
         arenas_empty_depots(&heap_default.arenas, class);
+    arenas_inspect(&heap_default.arenas);
 }

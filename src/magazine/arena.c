@@ -37,12 +37,6 @@ void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct aren
 
 /* ---- Which arena ---- */
 
-static struct arena *arena_at(const struct arenas *arenas, unsigned index)
-{
-    /* acquire: pairs with arena_new */
-    return __atomic_load_n(&arenas->list[index], __ATOMIC_ACQUIRE);
-}
-
 static NOINLINE struct arena *arena_new(struct arenas *arenas, unsigned index)
 {
     struct arena *fresh = meta_map(sizeof(*fresh));
@@ -82,28 +76,6 @@ static inline struct arena_class *arena_class(struct arenas *arenas, struct aren
         lock_release(&arenas->lock);
     }
     return at;
-}
-
-/* The class in arena `index` if it is in use there. */
-static struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,
-                                               size_t class)
-{
-    struct arena *arena = arena_at(arenas, index);
-    if (arena == NULL)
-        return NULL;
-    struct arena_class *at = &arena->classes[class];
-    return __atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
-}
-
-/* The cells of arena `index` if they are in use. */
-static struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
-{
-    struct arena *arena = arena_at(arenas, index);
-    if (arena == NULL || arenas->page_heap->compact)
-        return NULL;
-    /* acquire: pairs with cells_init */
-    return __atomic_load_n(&arena->cells.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL
-                                                                              : &arena->cells;
 }
 
 /* The cells of an arena, made ready if this is their first use; NULL if there is no memory for it.

@@ -60,6 +60,34 @@ struct arenas {
 void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct arena *first,
                  unsigned count);
 
+static inline struct arena *arena_at(const struct arenas *arenas, unsigned index)
+{
+    /* acquire: pairs with arena_new */
+    return __atomic_load_n(&arenas->list[index], __ATOMIC_ACQUIRE);
+}
+
+/* The class in arena `index` if it is in use there. */
+static inline struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,
+                                                      size_t class)
+{
+    struct arena *arena = arena_at(arenas, index);
+    if (arena == NULL)
+        return NULL;
+    struct arena_class *at = &arena->classes[class];
+    return __atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
+}
+
+/* The cells of arena `index` if they are in use. */
+static inline struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
+{
+    struct arena *arena = arena_at(arenas, index);
+    if (arena == NULL || arenas->page_heap->compact)
+        return NULL;
+    /* acquire: pairs with cells_init */
+    return __atomic_load_n(&arena->cells.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL
+                                                                              : &arena->cells;
+}
+
 /* Takes up to `count` objects of a class: from the arena of the processor, from others that can
  * spare some, or from fresh memory, in this order. 0: there is no memory. */
 size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count);
@@ -161,6 +189,10 @@ struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *ar
 /* Forgets all slabs, cells and what waits in depots; for a heap that is cleared. Nobody else may
  * use it meanwhile. */
 void arenas_clear(struct arenas *arenas);
+
+/* Looks at some of what is free for the last time, as the process ends, and reports what was
+ * written to. (inspect.c) */
+void arenas_inspect(struct arenas *arenas);
 
 const char *arenas_check(struct arenas *arenas);
 

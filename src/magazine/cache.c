@@ -186,7 +186,7 @@ static bool refill_from_slabs(struct cache *cache, size_t class, struct magazine
 static NOINLINE void drop_top(struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
-    struct misuse misuse = {MISUSE_STALE, *top, class_bytes(class), 0};
+    struct misuse misuse = misuse_of_object(MISUSE_STALE, *top, class_bytes(class));
     cache_set_top(cache, class, top + 1);
     misuse_report("malloc", &misuse);
 }
@@ -373,7 +373,7 @@ static void *object_ready(const struct arenas *arenas, size_t class, uintptr_t o
     if (arenas->page_heap->untouched)
         return (void *)object;
     if (UNLIKELY(*object_key_word(object) != object_key(object))) {
-        struct misuse misuse = {MISUSE_STALE, object, class_bytes(class), 0};
+        struct misuse misuse = misuse_of_object(MISUSE_STALE, object, class_bytes(class));
         misuse_report("malloc", &misuse);
         return NULL;
     }

@@ -102,6 +102,10 @@ void cache_flush_cells(struct cache *cache);
 /* Forgets all cells, of a heap that is cleared. */
 void cache_clear_cells(struct cache *cache);
 
+/* Looks at the objects in its magazines for the last time, as the process ends, and reports one of
+ * each class that was written to. (inspect.c) */
+void cache_inspect(struct cache *cache);
+
 /* NULL if all that waits in the calling thread's cache is as it should be, otherwise what is not.
  */
 const char *cache_check(const struct cache *cache);

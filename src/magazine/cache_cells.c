@@ -137,7 +137,7 @@ void cache_free_cell(struct cache *cache, uintptr_t block)
 {
     if (make_room(cache, cell_of(block)->units * CELL_UNIT) && cache_push_cell(cache, block))
         return;
-    cell_set_state(block, CELL_CACHED);
+    cell_mark(cell_of(block), CELL_CACHED); /* of which the check value is the same */
     cells_free(&block, 1);
 }
 

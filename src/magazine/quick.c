@@ -32,11 +32,16 @@ static uint64_t list_walk(const struct quick *quick, size_t list, size_t *bytes,
     return 0;
 }
 
+/* The link was written over, unless it leads to a cell: then what stands behind it. */
 static struct misuse misuse_written(uint64_t entry)
 {
+    uint64_t *words = cell_link(cell_of(quick_block(entry)));
+    bool first = !quick_entry_is_sound(words[0] ^ page_map.key);
     return (struct misuse){.kind = MISUSE_WRITTEN,
+                           .has_found = true,
                            .address = quick_block(entry),
-                           .bytes = quick_units(entry) * CELL_UNIT - CELL_HEADER};
+                           .bytes = quick_units(entry) * CELL_UNIT - CELL_HEADER,
+                           .found = words[first ? 0 : 1]};
 }
 
 /* Whether the header of a cell that waits says what it should; what its link says is another

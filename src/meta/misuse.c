@@ -1,56 +1,52 @@
 /*
- * Reporting wrong pointers. See misuse.h.
+ * Reporting misuse. See misuse.h.
  */
 #include "meta/misuse.h"
-
-#include <string.h>
 
 #include "options/options.h"
 #include "platform/output.h"
 
-static void text_add_object(struct text *text, size_t bytes)
+typedef void listener(const struct misuse_report *report);
+typedef void source(uintptr_t address, struct misuse_stack *allocated, struct misuse_stack *freed);
+
+/* Written by whoever sets them, read in reports: release and acquire, so that a thread that finds
+ * one finds what it needs. */
+static listener *misuse_listener;
+static source *misuse_source;
+
+void misuse_set_listener(listener *told)
 {
-    text_add(text, "a ");
-    text_add_decimal(text, bytes);
-    text_add(text, "-byte object");
+    __atomic_store_n(&misuse_listener, told, __ATOMIC_RELEASE);
 }
 
-/* What follows the address. */
-static void text_add_finding(struct text *text, const struct misuse *misuse, bool twice)
+void misuse_set_source(source *known)
 {
-    switch (misuse->kind) {
-    case MISUSE_DOUBLE_FREE:
-        if (misuse->bytes == 0) {
-            text_add(text, " is in free memory");
-            break;
-        }
-        text_add(text, twice ? ", " : " is ");
-        text_add_object(text, misuse->bytes);
-        text_add(text, twice ? "" : " that is free");
-        break;
-    case MISUSE_INSIDE:
-        text_add(text, " is inside ");
-        text_add_object(text, misuse->bytes);
-        text_add(text, " that starts at ");
-        text_add_hex(text, misuse->start);
-        break;
-    case MISUSE_DAMAGED:
-        text_add(text, " was overwritten");
-        break;
-    case MISUSE_OTHER_HEAP:
-        text_add(text, " is not in this heap");
-        break;
-    case MISUSE_WRITTEN:
-    case MISUSE_STALE:
-        text_add(text, ", ");
-        text_add_object(text, misuse->bytes);
-        text_add(text, ", was written to");
-        text_add(text, misuse->kind == MISUSE_STALE ? " or freed twice" : "");
-        break;
-    default:
-        text_add(text, " was not allocated by snug");
-        break;
+    __atomic_store_n(&misuse_source, known, __ATOMIC_RELEASE);
+}
+
+COLD void misuse_follow(void)
+{
+    if (options.misuse == MISUSE_ABORT)
+        os_abort();
+    if (options.misuse == MISUSE_TRAP)
+        os_trap();
+}
+
+/* One system call for all of it. */
+static void say(const struct misuse_report *report)
+{
+    char buffer[4096];
+    struct text text;
+    text_init(&text, buffer, sizeof(buffer));
+    if (options.misuse_format == MISUSE_FORMAT_JSON) {
+        misuse_text_json(&text, report);
+        text_add(&text, "\n");
+    } else {
+        text_add(&text, report->line);
+        text_add(&text, "\n");
+        misuse_text_stacks(&text, report);
     }
+    text_write(&text, 2);
 }
 
 COLD void misuse_report(const char *call, const struct misuse *misuse)
@@ -58,21 +54,19 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
     if (misuse->kind == MISUSE_NONE)
         return;
     char buffer[256];
-    struct text text;
-    text_init(&text, buffer, sizeof(buffer));
-    bool twice =
-        misuse->kind == MISUSE_DOUBLE_FREE && misuse->bytes != 0 && strcmp(call, "free") == 0;
-    if (misuse->kind == MISUSE_WRITTEN || misuse->kind == MISUSE_STALE) {
-        text_add(&text, "snug: use after free");
-    } else {
-        text_add(&text, twice ? "snug: double " : "snug: invalid ");
-        text_add(&text, call);
-    }
-    text_add(&text, misuse->kind == MISUSE_DAMAGED ? ": the header of the object at " : ": ");
-    text_add_hex(&text, misuse->address);
-    text_add_finding(&text, misuse, twice);
-    text_add(&text, "\n");
-    text_write(&text, 2);
-    if (options.misuse == MISUSE_ABORT)
-        os_abort();
+    struct text line;
+    text_init(&line, buffer, sizeof(buffer) - 1);
+    misuse_text_line(&line, call, misuse);
+    buffer[line.length] = '\0';
+    struct misuse_report report = {
+        .misuse = misuse, .name = misuse_name(misuse->kind), .call = call, .line = buffer};
+    source *known = __atomic_load_n(&misuse_source, __ATOMIC_ACQUIRE);
+    if (known != NULL)
+        known(misuse->kind == MISUSE_INSIDE ? misuse->start : misuse->address, &report.allocated,
+              &report.freed);
+    say(&report);
+    listener *told = __atomic_load_n(&misuse_listener, __ATOMIC_ACQUIRE);
+    if (told != NULL)
+        told(&report);
+    misuse_follow();
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -149,6 +150,11 @@ int os_duplicate(int descriptor)
 _Noreturn void os_abort(void)
 {
     abort();
+}
+
+void os_trap(void)
+{
+    syscall3(SYS_tgkill, syscall1(SYS_getpid, 0), syscall1(SYS_gettid, 0), SIGTRAP);
 }
 
 int os_process_id(void)

@@ -57,6 +57,9 @@ void os_rest(void);
 /* Ends the process as abort() does, without running anything of it first. */
 _Noreturn void os_abort(void);
 
+/* Raises SIGTRAP in the calling thread; returns if that is ignored, handled or stopped at. */
+void os_trap(void);
+
 /* The process id, as a system call. */
 int os_process_id(void);
 

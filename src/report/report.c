@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "meta/misuse.h"
 #include "options/options.h"
 #include "platform/check.h"
 #include "platform/file.h"
@@ -247,8 +248,7 @@ void report_check(void)
     if (wrong == NULL)
         return;
     report_damage(wrong);
-    if (options.misuse == MISUSE_ABORT)
-        os_abort();
+    misuse_follow();
 }
 
 AT_START bool report_is_wanted(void)

@@ -61,22 +61,6 @@ static inline struct bin *bin_of(const struct slab *slab)
     return (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
 }
 
-static uintptr_t object_address(const struct slab *slab, unsigned index)
-{
-    uintptr_t block = align_down((uintptr_t)slab->span.start, GRID_BYTES);
-    return block + (slab->first + index) * class_bytes(slab->span.class);
-}
-
-/* free_count * BIN_LEVELS / capacity, or the last level; by comparing, as it is asked for twice for
- * each object that lies alone in its slab, and a division takes longer. */
-static unsigned slab_level(const struct slab *slab)
-{
-    unsigned parts = slab->free_count * (unsigned)BIN_LEVELS, level = 0;
-    for (unsigned i = 1; i < BIN_LEVELS; i++)
-        level += parts >= i * slab->capacity;
-    return level;
-}
-
 static void slab_list(struct bin *bin, struct slab *slab)
 {
     list_push(&bin->level[slab_level(slab)], &slab->span.link);
@@ -136,7 +120,7 @@ static NOINLINE size_t slab_alloc_used(struct slab *slab, uintptr_t *objects, si
 {
     size_t taken = 0;
     size_t bytes = class_bytes(slab->span.class);
-    uintptr_t base = object_address(slab, 0);
+    uintptr_t base = slab_object(slab, 0);
     size_t words = (slab->fresh + 63u) / 64;
     for (size_t word = 0; word < words && taken < count; word++) {
         uint64_t bits = slab->free_bits[word];
@@ -154,7 +138,7 @@ static NOINLINE size_t slab_alloc_used(struct slab *slab, uintptr_t *objects, si
 static size_t slab_alloc_fresh(struct slab *slab, uintptr_t *objects, size_t count)
 {
     size_t bytes = class_bytes(slab->span.class);
-    uintptr_t object = object_address(slab, slab->fresh);
+    uintptr_t object = slab_object(slab, slab->fresh);
     uintptr_t page_end = align_down(object, PAGE_BYTES) + PAGE_BYTES;
     count = size_min(count, (size_t)(slab->capacity - slab->fresh));
     count = size_min(count, (page_end - object + bytes - 1) / bytes);
@@ -171,11 +155,35 @@ static bool slab_is_fresh(const struct slab *slab)
     return slab->free_count + slab->fresh == slab->capacity;
 }
 
-/* Gives objects that were never handed out their keys. Without a lock: its release would wait until
- * the memory, which may be far from the processor, has come. */
-static void objects_set_keys(const uintptr_t *objects, size_t count)
+/* Of objects that are taken: handed out before; never; never, in a slab that was all zero. */
+enum taken_as { TAKEN_USED, TAKEN_FRESH, TAKEN_ZERO };
+
+/* Reports those whose first word is not zero although nobody was ever given them: the program wrote
+ * over the end of the object before. */
+static COLD void objects_report_written(const uintptr_t *objects, size_t count, size_t bytes)
 {
-    uint64_t key = page_map.key;
+    for (size_t i = 0; i < count; i++)
+        if (*object_key_word(objects[i]) != 0) {
+            struct misuse misuse = misuse_of_object(MISUSE_BEYOND, objects[i], bytes);
+            misuse_report("malloc", &misuse);
+        }
+}
+
+/* Gives objects that were never handed out their keys. Without a lock: its release would wait until
+ * the memory, which may be far from the processor, has come. What is there is looked at first, all
+ * at once; but not before the page, all of them begin in one, was written to, as a page that is
+ * read first is faulted in twice. */
+static void objects_set_keys(const uintptr_t *objects, size_t count, bool zero, size_t bytes)
+{
+    uint64_t key = page_map.key, found = 0;
+    if (zero) {
+        object_key_word(objects[0])[1] = 0;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        for (size_t i = 0; i < count; i++)
+            found |= *object_key_word(objects[i]);
+        if (UNLIKELY(found != 0))
+            objects_report_written(objects, count, bytes);
+    }
     for (size_t i = 0; i < count; i++)
         *object_key_word(objects[i]) = key + objects[i]; /* object_key(), loaded once */
 }
@@ -194,7 +202,7 @@ static struct slab *bin_next_slab(struct bin *bin, bool may_grow)
 
 /* Takes objects that are all fresh, or all were handed out before. The lock must be held. */
 static size_t alloc_locked(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow,
-                           bool *fresh)
+                           enum taken_as *as)
 {
     size_t taken = 0;
     while (taken < count) {
@@ -204,29 +212,29 @@ static size_t alloc_locked(struct bin *bin, uintptr_t *objects, size_t count, bo
                 break;
             bin->current = next; /* a slab without free objects is in no list */
         }
-        *fresh = slab_is_fresh(bin->current);
-        if (*fresh && taken != 0) {
-            *fresh = false;
+        bool fresh = slab_is_fresh(bin->current);
+        if (fresh && taken != 0)
             break; /* enough was found without touching new memory */
-        }
-        size_t got = *fresh ? slab_alloc_fresh(bin->current, objects, count)
-                            : slab_alloc_used(bin->current, objects + taken, count - taken);
+        size_t got = fresh ? slab_alloc_fresh(bin->current, objects, count)
+                           : slab_alloc_used(bin->current, objects + taken, count - taken);
         taken += got;
         bin_count_free(bin, 0, got);
-        if (*fresh)
+        if (fresh) {
+            *as = bin->current->span.zero ? TAKEN_ZERO : TAKEN_FRESH;
             break;
+        }
     }
     return taken;
 }
 
 size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow)
 {
-    bool fresh = false;
+    enum taken_as as = TAKEN_USED;
     lock_acquire(&bin->lock);
-    size_t taken = alloc_locked(bin, objects, count, may_grow, &fresh);
+    size_t taken = alloc_locked(bin, objects, count, may_grow, &as);
     lock_release(&bin->lock);
-    if (fresh && !bin->page_heap->untouched)
-        objects_set_keys(objects, taken);
+    if (as != TAKEN_USED && !bin->page_heap->untouched)
+        objects_set_keys(objects, taken, as == TAKEN_ZERO, class_bytes(bin->class));
     return taken;
 }
 
@@ -235,7 +243,7 @@ size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_gro
 static struct misuse misuse_in_slab(const struct slab *slab, uintptr_t address)
 {
     size_t class = slab->span.class;
-    struct misuse misuse = {MISUSE_NONE, address, class_bytes(class), 0};
+    struct misuse misuse = {.address = address, .bytes = class_bytes(class)};
     unsigned index = grid_index(address, class) - slab->first; /* wraps below the first */
     if (index >= slab->fresh) {
         misuse.kind = MISUSE_UNKNOWN;
@@ -243,7 +251,7 @@ static struct misuse misuse_in_slab(const struct slab *slab, uintptr_t address)
         misuse.kind = MISUSE_DOUBLE_FREE;
     } else if (!on_grid(address, class)) {
         misuse.kind = MISUSE_INSIDE;
-        misuse.start = object_address(slab, index);
+        misuse.start = slab_object(slab, index);
     }
     return misuse;
 }
@@ -253,7 +261,7 @@ struct misuse slab_misuse(uintptr_t address)
     struct slab *slab = slab_guess(address);
     struct bin *bin = bin_of(slab);
     if (bin == NULL)
-        return (struct misuse){MISUSE_UNKNOWN, address, 0, 0};
+        return (struct misuse){.kind = MISUSE_UNKNOWN, .address = address};
     lock_acquire(&bin->lock);
     struct misuse misuse = misuse_in_slab(slab, address);
     lock_release(&bin->lock);
@@ -364,7 +372,7 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
         struct bin *bin = bin_of(slab);
         if (bin != locked)
             bin_change(&locked, bin);
-        struct misuse misuse = {MISUSE_UNKNOWN, objects[i], 0, 0};
+        struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = objects[i]};
         /* Asked again under the lock, all of it. */
         if (bin != NULL && LIKELY(slab_guess(objects[i]) == slab && bin_of(slab) == bin))
             i += slab_free(bin, slab, objects + i, count - i, &misuse);
@@ -396,85 +404,4 @@ void bin_trim(struct bin *bin)
         }
     }
     lock_release(&bin->lock);
-}
-
-/* ---- Checking ---- */
-
-/* Whether a free object still carries its key. */
-static const char *object_check(const struct page_heap *page_heap, uintptr_t object)
-{
-    if (page_heap->untouched || *object_key_word(object) == object_key(object))
-        return NULL;
-    return check_found((const void *)object, "a small block was written to when it was free");
-}
-
-bool object_waits(const struct page_heap *page_heap, size_t class, uintptr_t address)
-{
-    return page_map_covers(address) && page_map_class(address) == class_byte(page_heap, class) &&
-           on_grid(address, class) && *object_key_word(address) == object_key(address);
-}
-
-const char *objects_check(const struct page_heap *page_heap, size_t class, const uintptr_t *objects,
-                          size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (page_map_class(objects[i]) != class_byte(page_heap, class))
-            return check_found((const void *)objects[i],
-                               "a magazine holds an object of another class");
-        const char *wrong = object_check(page_heap, objects[i]);
-        if (wrong != NULL)
-            return wrong;
-    }
-    return NULL;
-}
-
-static const char *slab_check_objects(const struct bin *bin, const struct slab *slab)
-{
-    const char *wrong = NULL;
-    for (size_t i = bitmap_next(slab->free_bits, slab_words(slab), 0);
-         i < slab_words(slab) * 64 && wrong == NULL;
-         i = bitmap_next(slab->free_bits, slab_words(slab), i + 1))
-        wrong = object_check(bin->page_heap, object_address(slab, (unsigned)i));
-    return wrong;
-}
-
-static const char *slab_check(const struct bin *bin, const struct slab *slab)
-{
-    size_t bits = 0;
-    for (size_t i = 0; i < slab_words(slab); i++)
-        bits += bit_count(slab->free_bits[i]);
-    if (slab->fresh > slab->capacity || slab->free_count > slab->capacity)
-        return "a slab counts more objects than it has";
-    if (bits + slab->capacity - slab->fresh != slab->free_count)
-        return "a slab's bits and its count of free objects differ";
-    if (bitmap_next(slab->free_bits, slab_words(slab), slab->fresh) != slab_words(slab) * 64)
-        return "a slab has a bit for an object that was never handed out";
-    if (slab->span.owner != bin || slab->span.class != bin->class)
-        return "a slab stands in another bin's list";
-    return slab_check_objects(bin, slab);
-}
-
-const char *bin_check(struct bin *bin)
-{
-    lock_acquire(&bin->lock);
-    const char *wrong = NULL;
-    size_t free_objects = 0;
-    if (bin->current != NULL) {
-        wrong = slab_check(bin, bin->current);
-        free_objects = bin->current->free_count;
-    }
-    for (unsigned i = 0; i < BIN_LEVELS; i++)
-        LIST_EACH(node, &bin->level[i])
-        {
-            const struct slab *slab = CONTAINER_OF(node, struct slab, span.link);
-            if (wrong == NULL)
-                wrong = slab_check(bin, slab);
-            if (wrong == NULL && (slab->free_count == 0 || slab_level(slab) != i))
-                wrong = "a slab stands in the wrong list";
-            free_objects += slab->free_count;
-        }
-    if (wrong == NULL && free_objects != bin->free_objects)
-        wrong = "a bin's count of free objects is wrong";
-    lock_release(&bin->lock);
-    return wrong;
 }

@@ -11,7 +11,7 @@
  * Cost: O(1) for each object; one lock for a whole batch of them.
  * Source: J. Bonwick, "The Slab Allocator" (1994).
  *
- * Every free object below the border carries object_key() in its second word, written when it was
+ * Every free object below the border carries object_key() in its first word, written when it was
  * freed, or, for one that is handed out for the first time, when it goes to a magazine. malloc()
  * looks for it: an object that was freed twice is not handed out twice.
  */
@@ -57,6 +57,23 @@ static inline size_t slab_words(const struct slab *slab)
     return (slab->capacity + 63u) / 64;
 }
 
+/* The address of a slab's object. */
+static inline uintptr_t slab_object(const struct slab *slab, unsigned index)
+{
+    uintptr_t block = align_down((uintptr_t)slab->span.start, GRID_BYTES);
+    return block + (slab->first + index) * class_bytes(slab->span.class);
+}
+
+/* free_count * BIN_LEVELS / capacity, or the last level; by comparing, as it is asked for twice for
+ * each object that lies alone in its slab, and a division takes longer. */
+static inline unsigned slab_level(const struct slab *slab)
+{
+    unsigned parts = slab->free_count * (unsigned)BIN_LEVELS, level = 0;
+    for (unsigned i = 1; i < BIN_LEVELS; i++)
+        level += parts >= i * slab->capacity;
+    return level;
+}
+
 void bin_init(struct bin *bin, struct page_heap *page_heap, size_t class);
 
 /* Takes up to `count` objects into `objects`, lowest addresses first within each slab, and returns
@@ -80,6 +97,16 @@ void bin_trim(struct bin *bin);
  * out, or waits in a magazine. */
 struct misuse slab_misuse(uintptr_t address);
 
+/* What is said about an object of `bytes` whose key is gone: something else was found there. */
+static inline struct misuse misuse_of_object(enum misuse_kind kind, uintptr_t object, size_t bytes)
+{
+    return (struct misuse){.kind = kind,
+                           .has_found = true,
+                           .address = object,
+                           .bytes = bytes,
+                           .found = *object_key_word(object)};
+}
+
 /* Calls `visit` with every live object of a slab until it returns false; false if it did. `keys`:
  * free objects carry theirs. Nobody else may use the heap meanwhile. (slab_visit.c) */
 bool slab_visit(const struct slab *slab, bool keys,
@@ -95,6 +122,10 @@ uintptr_t bin_alloc_beside(uintptr_t address);
 
 /* Forgets all slabs; for a heap that is cleared, whose spans go by other means. */
 void bin_clear(struct bin *bin);
+
+/* Looks whether free objects still carry their keys, at `most` of them or a few more, and says what
+ * is wrong with one; returns how many it looked at. (this and below: slab_check.c) */
+size_t bin_inspect(struct bin *bin, size_t most, struct misuse *misuse);
 
 const char *bin_check(struct bin *bin);
 

@@ -74,7 +74,7 @@ class Mistakes(Case):
 
     def test_bad_values_name_the_choices_and_the_default_holds(self):
         self.assert_one_message(
-            "snug: SNUG_MISUSE=foo is not one of abort, warn; using abort", SNUG_MISUSE="foo"
+            "snug: SNUG_MISUSE=foo is not one of abort, warn, trap; using abort", SNUG_MISUSE="foo"
         )
         self.assert_one_message(
             "snug: SNUG_CHECK=everything is not one of fast, full; using fast",

@@ -349,7 +349,7 @@ static void damage_links(struct input *input)
         links->prev = (struct free_links *)wild;
     struct misuse misuse;
     void *block = cells_alloc_any(&cells[owner], bytes, CELL_UNIT, false, &misuse);
-    EXPECT(block == NULL && misuse.kind == MISUSE_DAMAGED, "a cell with damaged links was taken");
+    EXPECT(block == NULL && misuse.kind == MISUSE_WRITTEN, "a cell with damaged links was taken");
     *links = kept;
 }
 

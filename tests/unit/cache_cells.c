@@ -400,8 +400,8 @@ TEST(a_cell_written_to_after_it_was_freed_leads_nowhere)
         *(uint64_t *)block = written[i];
         char expected[128];
         snprintf(expected, sizeof(expected),
-                 "snug: use after free: %#zx, a %zu-byte object, was written to\n", block,
-                 cell_bytes(block));
+                 "snug: use after free: %#zx, a %zu-byte object, was written to, found 0x%zx\n",
+                 block, cell_bytes(block), (size_t)written[i]);
         assert_lost(expected);
         cell_set_state(block, CELL_CACHED); /* what was written is its link now */
         cells_free(&block, 1);

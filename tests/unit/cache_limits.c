@@ -308,7 +308,8 @@ TEST(a_single_object_that_was_written_to_is_left_out)
     stderr_capture();
     uintptr_t object = (uintptr_t)object_alloc(&arenas, CLASS_64);
     snprintf(line, sizeof(line),
-             "snug: use after free: %#zx, a 64-byte object, was written to or freed twice\n",
+             "snug: use after free: %#zx, a 64-byte object, was written to or freed twice, found "
+             "0x3333333333333333\n",
              written);
     assert_string_equal(stderr_restore(), line);
     assert_int_equal(object, sound);

@@ -173,10 +173,13 @@ TEST(a_wrong_top_is_found)
     PLANT(cells.top, cell_of(live[4]), "the top is not free");
     PLANT(cells.top, cell_of(hole[1]), "the count of free cell units is wrong");
     PLANT(cells.top->check, 0, "the top is not free");
+    PLANT(cell_link(cells.top)[0], 0, "the top was written to");
+    PLANT(cell_link(cells.top)[1], 0, "the top was written to");
     PLANT(cells.top->prev_free, 1, "a cell is wrong about the one before it");
     /* Another cell in its place, and it in the lists. */
     struct cell *top = cells.top, *other = cell_of(hole[1]);
     size_t free_units = cells.free_units;
+    struct free_links marks = *cell_links(top);
     cell_list_remove(&cells, other);
     cell_list_add(&cells, top, top->units);
     cells.top = other;
@@ -185,6 +188,7 @@ TEST(a_wrong_top_is_found)
     cell_list_remove(&cells, top);
     cell_list_add(&cells, other, other->units);
     cells.top = top;
+    *cell_links(top) = marks;
     cells.free_units = free_units;
     assert_said(found, "the top is not the last of its span", "the top");
     assert_cells_sound();

@@ -109,6 +109,16 @@ static void assert_said_of(const char *said, uintptr_t of)
     assert_string_equal(said, line);
 }
 
+/* Of a free cell whose links are not what they were. */
+static void assert_said_written(const char *said, uintptr_t of)
+{
+    char line[160];
+    snprintf(line, sizeof(line),
+             "snug: use after free: %#zx, a %zu-byte object, was written to, found 0x%zx\n", of,
+             cell_bytes(of), (size_t)cell_link(cell_of(of))[0]);
+    assert_string_equal(said, line);
+}
+
 TEST(an_overwritten_header_is_told)
 {
     struct cell *cell = cell_of(block), sound = *cell;
@@ -154,7 +164,8 @@ TEST(a_block_with_a_wrong_header_is_not_taken_back)
 
 /* Damages what a free neighbour at `neighbour` keeps in `bytes` bytes at `at`; then the block must
  * not be freed. */
-static void damage_neighbour(uintptr_t neighbour, void *at, size_t bytes, uintptr_t said_of)
+static void damage_neighbour(uintptr_t neighbour, void *at, size_t bytes, uintptr_t said_of,
+                             void (*assert_told)(const char *said, uintptr_t of))
 {
     char sound[16];
     memcpy(sound, at, bytes);
@@ -162,7 +173,7 @@ static void damage_neighbour(uintptr_t neighbour, void *at, size_t bytes, uintpt
     for (size_t i = 0; i < bytes; i++) {
         ((char *)at)[i] ^= 0x10;
         cell_set_state(block, CELL_CACHED);
-        assert_said_of(cell_put_wrong(block), said_of);
+        assert_told(cell_put_wrong(block), said_of);
         assert_int_equal(cells.free_units, free_units);
         memcpy(at, sound, bytes);
     }
@@ -175,20 +186,75 @@ TEST(damage_in_the_free_cell_behind_stops_a_free)
 {
     cell_put(behind);
     struct cell *cell = cell_of(behind);
-    damage_neighbour(behind, &cell->units, sizeof(cell->units), behind);
-    damage_neighbour(behind, &cell->check, sizeof(cell->check), behind);
-    damage_neighbour(behind, cell_links(cell), 6, behind);
-    damage_neighbour(behind, &cell_links(cell)->prev, 6, behind);
+    damage_neighbour(behind, &cell->units, sizeof(cell->units), behind, assert_said_of);
+    damage_neighbour(behind, &cell->check, sizeof(cell->check), behind, assert_said_of);
+    damage_neighbour(behind, cell_links(cell), 6, behind, assert_said_written);
+    damage_neighbour(behind, &cell_links(cell)->prev, 6, behind, assert_said_written);
 }
 
 TEST(damage_in_the_free_cell_before_stops_a_free)
 {
     cell_put(before);
     struct cell *cell = cell_of(before);
-    damage_neighbour(before, trailer_before(cell_of(block)), 8, block);
-    damage_neighbour(before, &cell->units, sizeof(cell->units), block);
-    damage_neighbour(before, &cell->check, sizeof(cell->check), block);
-    damage_neighbour(before, cell_links(cell), 6, block);
+    damage_neighbour(before, trailer_before(cell_of(block)), 8, block, assert_said_of);
+    damage_neighbour(before, &cell->units, sizeof(cell->units), block, assert_said_of);
+    damage_neighbour(before, &cell->check, sizeof(cell->check), block, assert_said_of);
+    damage_neighbour(before, cell_links(cell), 6, block, assert_said_of);
+}
+
+/* An overflow out of a block is noticed when that is freed, also where what follows is in use. */
+TEST(damage_in_the_live_cell_behind_stops_a_free)
+{
+    struct cell *next = cell_of(behind), sound = *next;
+    for (size_t i = 0; i < sizeof(sound); i++) {
+        if (i == offsetof(struct cell, prev_free))
+            continue; /* of the lock's holder, and not of the check */
+        ((char *)next)[i] ^= 0x10;
+        cell_set_state(block, CELL_CACHED);
+        assert_said_of(cell_put_wrong(block), behind);
+        *next = sound;
+    }
+    cell_mark(next, CELL_CACHED); /* as a thread does at any time with its own */
+    assert_string_equal(cell_put_wrong(block), "");
+    cell_mark(next, CELL_LIVE);
+    assert_cells_sound();
+}
+
+TEST(what_is_written_to_the_top_is_noticed)
+{
+    struct cell *top = cells.top;
+    struct misuse misuse;
+    for (size_t i = 0; i < sizeof(struct free_links); i++) {
+        ((char *)cell_links(top))[i] ^= 0x10;
+        assert_null(cells_alloc_any(&cells, 60000, 16, true, &misuse));
+        assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+        assert_int_equal(misuse.address, (uintptr_t)top + CELL_HEADER);
+        assert_int_equal(misuse.found, cell_link(top)[0]);
+        cells_inspect(&cells, 1, &misuse);
+        assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+        ((char *)cell_links(top))[i] ^= 0x10;
+    }
+    cells_inspect(&cells, 1, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    assert_cells_sound();
+}
+
+TEST(a_last_look_finds_what_was_written_to_free_cells)
+{
+    cell_put(behind);
+    struct misuse misuse;
+    assert_true(cells_inspect(&cells, 100, &misuse) >= 2); /* and the top */
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    cell_links(cell_of(behind))->prev = (void *)0x4141414141414140;
+    cells_inspect(&cells, 100, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+    assert_int_equal(misuse.address, behind);
+    cell_links(cell_of(behind))->prev = NULL;
+    cell_of(behind)->units++;
+    cells_inspect(&cells, 100, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_DAMAGED);
+    cell_of(behind)->units--;
+    assert_cells_sound();
 }
 
 TEST(a_resize_keeps_off_damaged_neighbours)
@@ -217,7 +283,8 @@ TEST(a_damaged_free_cell_is_not_handed_out)
     for (size_t i = 0; i < 4; i++) {
         cell_links(cell)->next = (struct free_links *)wild[i];
         assert_null(cells_alloc_any(&cells, 6000, 16, true, &misuse));
-        assert_int_equal(misuse.kind, MISUSE_DAMAGED);
+        assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+        assert_int_equal(misuse.found, wild[i]);
         assert_int_equal(misuse.address, behind);
         *cell_links(cell) = sound;
     }
@@ -255,6 +322,9 @@ int main(void)
         ROW_WITH(a_block_with_a_wrong_header_is_not_taken_back, blocks_begin, page_heap_end),
         ROW_WITH(damage_in_the_free_cell_behind_stops_a_free, blocks_begin, page_heap_end),
         ROW_WITH(damage_in_the_free_cell_before_stops_a_free, blocks_begin, page_heap_end),
+        ROW_WITH(damage_in_the_live_cell_behind_stops_a_free, blocks_begin, page_heap_end),
+        ROW_WITH(what_is_written_to_the_top_is_noticed, blocks_begin, page_heap_end),
+        ROW_WITH(a_last_look_finds_what_was_written_to_free_cells, blocks_begin, page_heap_end),
         ROW_WITH(a_resize_keeps_off_damaged_neighbours, blocks_begin, page_heap_end),
         ROW_WITH(a_damaged_free_cell_is_not_handed_out, blocks_begin, page_heap_end),
         ROW_WITH(by_default_the_process_aborts, blocks_begin, page_heap_end),

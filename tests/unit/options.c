@@ -205,13 +205,13 @@ TEST(what_is_no_choice_is_refused)
         char variable[64], expected[128];
         snprintf(variable, sizeof(variable), "SNUG_MISUSE=%s", values[i]);
         snprintf(expected, sizeof(expected),
-                 "snug: SNUG_MISUSE=%s is not one of abort, warn; using warn\n", values[i]);
+                 "snug: SNUG_MISUSE=%s is not one of abort, warn, trap; using warn\n", values[i]);
         assert_string_equal(read_one(variable), expected);
         assert_int_equal(options.misuse, MISUSE_WARN);
     }
     /* A variable without a value at all. */
     assert_string_equal(read_one("SNUG_MISUSE"),
-                        "snug: SNUG_MISUSE= is not one of abort, warn; using warn\n");
+                        "snug: SNUG_MISUSE= is not one of abort, warn, trap; using warn\n");
 }
 
 TEST(paths_are_kept_as_they_are)
@@ -499,7 +499,7 @@ TEST(long_names_and_values_are_cut)
     memset(variable + strlen(variable), 'v', 4000);
     const char *said = read_one(variable);
     assert_true(strlen(said) < 512);
-    assert_contains(said, "vvv is not one of abort, warn; using abort\n");
+    assert_contains(said, "vvv is not one of abort, warn, trap; using abort\n");
     memset(variable, 'N', 4000);
     memcpy(variable, "SNUG_", 5);
     said = read_one(variable);

@@ -120,6 +120,62 @@ TEST(wrong_pointers_are_left_out_and_said)
     give_one_wrong(objects[3] + 16, NULL, "");
 }
 
+/* What an overflow leaves behind the last object that was handed out. */
+TEST(what_is_written_to_before_it_is_handed_out_is_said)
+{
+    char line[128];
+    struct misuse misuse;
+    options.misuse = MISUSE_WARN;
+    objects_alloc(&bin, objects, 10);
+    struct slab *slab = slab_at(objects[0]);
+    assert_true(slab->span.zero);
+    uintptr_t next = objects[9] + 64;
+    memset((void *)(next + 8), 0x41, 56); /* what is behind the first word is nobody's */
+    bin_inspect(&bin, 100, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    *(char *)next = 0x41;
+    bin_inspect(&bin, 100, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_BEYOND);
+    assert_int_equal(misuse.address, next);
+    snprintf(line, sizeof(line),
+             "snug: overflow: %#zx, a 64-byte object, never handed out, was written to, found "
+             "0x41\n",
+             next);
+    stderr_capture();
+    objects_alloc(&bin, objects + 10, 1);
+    assert_string_equal(stderr_restore(), line);
+    assert_int_equal(objects[10], next);
+    assert_int_equal(*object_key_word(next), object_key(next));
+    slab->span.zero = false; /* nothing is known of what was there */
+    *(char *)(next + 64) = 0x41;
+    stderr_capture();
+    objects_alloc(&bin, objects + 11, 1);
+    assert_string_equal(stderr_restore(), "");
+    objects_free(objects, 12);
+}
+
+TEST(a_last_look_finds_what_was_written_to_free_objects)
+{
+    struct misuse misuse;
+    objects_alloc(&bin, objects, 40);
+    objects_free(objects, 30);
+    assert_true(bin_inspect(&bin, 1000, &misuse) >= 30);
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    *object_key_word(objects[20]) ^= 1;
+    bin_inspect(&bin, 1000, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+    assert_int_equal(misuse.address, objects[20]);
+    assert_int_equal(misuse.found, *object_key_word(objects[20]));
+    assert_true(bin_inspect(&bin, 10, &misuse) <= 11); /* no more than it was told to */
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    *object_key_word(objects[20]) ^= 1;
+    *object_key_word(objects[35]) = 7; /* it is not free */
+    bin_inspect(&bin, 1000, &misuse);
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    objects_free(objects + 30, 10);
+    *object_key_word(objects[35]) = object_key(objects[35]);
+}
+
 TEST(what_waits_is_known_by_its_key)
 {
     objects_alloc(&bin, objects, 40);
@@ -288,6 +344,8 @@ int main(void)
         ROW_WITH(what_no_object_covers_is_unknown, begin, page_heap_end),
         ROW_WITH(wrong_pointers_are_left_out_and_said, begin, page_heap_end),
         ROW_WITH(what_waits_is_known_by_its_key, begin, page_heap_end),
+        ROW_WITH(what_is_written_to_before_it_is_handed_out_is_said, begin, page_heap_end),
+        ROW_WITH(a_last_look_finds_what_was_written_to_free_objects, begin, page_heap_end),
         ROW_WITH(an_object_twice_in_a_batch_is_said, begin, page_heap_end),
         ROW_WITH(by_default_the_process_aborts, begin, page_heap_end),
         ROW_WITH(the_bin_is_as_it_is_meant_to_be, plant, page_heap_end),

@@ -82,4 +82,13 @@ void usable_size_of_static(void);
 void many(void);
 void every_mapping(void);
 
+/* ---- written.c ---- */
+
+void written_when_free(void);
+void written_when_free_then_asked_for(void);
+void written_past_the_end(void);
+void written_before_when_free(void);
+void told_and_returned(void);
+void told_and_left(void);
+
 #endif

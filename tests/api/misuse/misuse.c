@@ -122,6 +122,12 @@ static const struct {
     {"usable-size-of-static", usable_size_of_static, false},
     {"many", many, false},
     {"every-mapping", every_mapping, false},
+    {"written-when-free", written_when_free, false},
+    {"written-when-free-then-asked-for", written_when_free_then_asked_for, false},
+    {"written-past-the-end", written_past_the_end, false},
+    {"written-before-when-free", written_before_when_free, false},
+    {"told-and-returned", told_and_returned, false},
+    {"told-and-left", told_and_left, false},
 };
 
 int main(int argc, char **argv)

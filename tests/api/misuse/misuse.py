@@ -8,8 +8,10 @@ no_false_alarms.c. Run on the planted malloc (support/planted.c: twice, silent_f
 system's, it must fail.
 """
 
+import json
 import pathlib
 import re
+import signal
 import sys
 import unittest
 
@@ -172,7 +174,7 @@ class FreedTwice(Case):
     def test_with_a_stray_write_between(self):
         """Whatever marks a freed object is overwritten: it is caught at the end at the latest. That
         it was written to is seen too where a list goes through it."""
-        self.also = r"snug: use after free: 0x\w+, a [1-9]\d*-byte object, was written to( or freed twice)?"
+        self.also = r"snug: use after free: 0x\w+, a [1-9]\d*-byte object, was written to( or freed twice)?(, found 0x\w+)?"
         self.assert_all_caught(
             double_free, [("twice-with-a-write-between", size) for size in SMALL]
         )
@@ -338,6 +340,92 @@ class Warned(Case):
         self.assertEqual(result.status, 0, result)
         self.assertEqual(len(result.messages()), 200, result)
         self.assertEqual(len(result.err.splitlines()), 200, result)
+
+
+def written(result: Result) -> str:
+    block = re.escape(hex(address(result, "block")))
+    return (
+        rf"snug: use after free: {block}, (a \d+-byte object, )?was written to"
+        rf"( or freed twice)?, found 0x[0-9a-f]*41[0-9a-f]*"
+    )
+
+
+def damaged(result: Result) -> str:
+    block = re.escape(hex(address(result, "block")))
+    return rf"snug: invalid \w+: the header of the object at {block} was overwritten"
+
+
+class WrittenTo(Case):
+    """Free memory, for which nobody asks any more, and for which somebody does."""
+
+    MODES = (("cold", DEFAULT), ("warm", DEFAULT), ("cold", FULL))
+
+    def assert_noticed(self, expected, *arguments):
+        for warmth, mode in self.MODES:
+            with self.subTest(" ".join(map(str, arguments)), warmth=warmth, mode=mode):
+                result = self.misuse(warmth, *arguments, **mode)
+                self.assertTrue(result.aborted, result)
+                self.assertRegex(result.err.splitlines()[0], f"^{expected(result)}$", result)
+
+    def test_when_free(self):
+        for size in (16, 64, 200, 5000):
+            for count in (1, 8, 16):
+                self.assert_noticed(written, "written-when-free-then-asked-for", size, count)
+
+    def test_when_free_at_the_end(self):
+        for size in (16, 64, 200):
+            for count in (1, 8, 16):
+                self.assert_noticed(written, "written-when-free", size, count)
+        for size in (600, 5000, 100_000):
+            self.assert_noticed(written, "written-when-free", size, 8)
+
+    def test_the_header_of_a_free_block(self):
+        for size in (5000, 60_000):
+            self.assert_noticed(damaged, "written-before-when-free", size)
+
+    def test_past_the_end_of_the_last_block(self):
+        for size in (16, 64, 200, 600, 5000, 60_000):
+            for count in (1, 8, 64):
+                result = self.misuse("cold", "written-past-the-end", size, count)
+                self.assertTrue(result.aborted, result)
+                self.assertRegex(result.err, r"^snug: (overflow|invalid exit|use after free): ")
+
+
+class Reports(Case):
+    def test_json(self):
+        result = self.misuse("cold", "twice", 64, SNUG_MISUSE_FORMAT="json")
+        self.assertTrue(result.aborted, result)
+        told = json.loads(result.err)
+        self.assertEqual(result.err.count("\n"), 1)
+        self.assertEqual(told["misuse"], "double-free")
+        self.assertEqual(told["call"], "free")
+        self.assertEqual(int(told["address"], 16), address(result, "bad"))
+        self.assertEqual(told["bytes"], 64)
+        self.assertEqual(told["process"], told["thread"])
+        self.assertRegex(told["line"], f"^{double_free(result)}$")
+
+    def test_trap(self):
+        result = self.misuse("cold", "twice", 64, SNUG_MISUSE="trap")
+        self.assertEqual(result.status, -signal.SIGTRAP, result)
+        self.assert_message(result, double_free)
+        self.assertNotIn("after", result.out)
+
+    def test_a_handler_that_returns(self):
+        for size in (64, 5000, 300_000):
+            for mode, ends in ((DEFAULT, -signal.SIGABRT), (WARN, 0)):
+                with self.subTest(size=size, mode=mode):
+                    result = self.misuse("cold", "told-and-returned", size, **mode)
+                    self.assertEqual(result.status, ends, result)
+                    self.assert_message(result, double_free)
+                    bad = hex(address(result, "bad"))
+                    self.assertIn(f"told double-free free {bad} ", result.out)
+                    self.assertIn(result.err, result.out, "the line is not what was said")
+
+    def test_a_handler_that_does_not(self):
+        for size in (64, 5000, 300_000):
+            result = self.misuse("cold", "told-and-left", size)
+            self.assertEqual(result.status, 0, result)
+            self.assertIn("left\nend\n", result.out)
 
 
 class NoFalseAlarms(Case):
