@@ -346,7 +346,7 @@ def written(result: Result) -> str:
     block = re.escape(hex(address(result, "block")))
     return (
         rf"snug: use after free: {block}, (a \d+-byte object, )?was written to"
-        rf"( or freed twice)?, found 0x[0-9a-f]*41[0-9a-f]*"
+        rf"( or freed twice)?, found 0x[0-9a-f]+"
     )
 
 

@@ -12,13 +12,21 @@
 
 #include "snug/snug.h"
 
+/* Whatever stands there, it is something else afterwards. */
+static void change(unsigned char *bytes, size_t count)
+{
+    bytes = opaque(bytes);
+    for (size_t i = 0; i < count; i++)
+        bytes[i] ^= 0x41;
+}
+
 /* NUMBER bytes of a free block; nothing is asked for any more. */
 void written_when_free(void)
 {
     unsigned char *block = new_block();
     heap_is_damaged = true;
     free(opaque(block));
-    memset(opaque(block), 0x41, number_argument);
+    change(block, number_argument);
 }
 
 void written_when_free_then_asked_for(void)
@@ -33,7 +41,7 @@ void written_past_the_end(void)
 {
     unsigned char *block = new_block();
     heap_is_damaged = true;
-    memset(opaque(block) + malloc_usable_size(block), 0x41, number_argument);
+    change(block + malloc_usable_size(block), number_argument);
 }
 
 /* The lowest bit of the word before the block, which is free: of its header, where it has one. */
