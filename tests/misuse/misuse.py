@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Which misuse of the heap is noticed, by which setting: the table in docs/hardening.md.
+
+    misuse.py LIBRARY PROGRAM PAGE [NAME=VALUE...]           runs all, and compares with the page
+    misuse.py LIBRARY PROGRAM PAGE --write                   runs all many times, and writes the table
+
+PROGRAM is built from main.c and the files of kinds beside it: each misuse in each of three sizes is a
+program of its own. The table in the page is what is expected: what it says is caught and is not fails,
+and so does what is caught and should not be, so that a gain is written down. NAME=VALUE goes to all
+programs: with SNUG_MISUSE=warn nothing is caught, which the test must notice.
+
+Columns of settings that this library does not know are left out, and the one of the system's malloc
+is compared only where it is of the version that the page names.
+"""
+
+import collections
+import os
+import platform
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+# Runs: a key or a place that is random lets a few misuses through in one of some hundred.
+RUNS, RUNS_TO_WRITE = 2, 40
+BEGIN, END = "<!-- misuse.py: begin -->", "<!-- misuse.py: end -->"
+CAUGHT, SOMETIMES, HARMLESS, MISSED = "x", "~", "o", "-"
+
+
+@dataclass
+class Setting:
+    title: str
+    options: dict
+    system: bool = False
+    # What is caught is a matter of chance, in every cell: no two runs need be the same.
+    by_chance: bool = False
+
+
+SETTINGS = [
+    Setting("glibc " + platform.libc_ver()[1], {}, system=True),
+    Setting("default", {}),
+    Setting("CHECK=full", {"SNUG_CHECK": "full"}),
+    Setting("CHECK_COPIES=1", {"SNUG_CHECK_COPIES": "1"}),
+    Setting("GUARD=1", {"SNUG_GUARD": "1"}, by_chance=True),
+    Setting("PRESET=hardened", {"SNUG_PRESET": "hardened"}),
+]
+
+
+def environment(setting, library, more):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SNUG_")}
+    preload = {} if setting.system else {"LD_PRELOAD": library}
+    return {**kept, **preload, **setting.options, **more}
+
+
+def is_known(setting, library):
+    """What an older or smaller library does not know it says on stderr."""
+    done = subprocess.run(
+        ["true"], env=environment(setting, library, {}), capture_output=True, text=True, check=True
+    )
+    return "snug: SNUG_" not in done.stderr
+
+
+def run_all(setting, library, program, more):
+    """{(kind, size): result}"""
+    done = subprocess.run(
+        [program, "all"], env=environment(setting, library, more), capture_output=True, text=True,
+        errors="replace", timeout=600, check=True,
+    )  # fmt: skip
+    results = {}
+    for line in done.stdout.splitlines():
+        kind, size, result = line.split(" ", 2)
+        if result not in ("reported", "faulted", "harm", "harmless"):
+            sys.exit(f"{setting.title}: {line}")
+        results[kind, int(size)] = result
+    return results
+
+
+def symbol(results):
+    caught = sum(result in ("reported", "faulted") for result in results)
+    if caught == len(results):
+        return CAUGHT
+    if caught:
+        return SOMETIMES
+    return MISSED if "harm" in results else HARMLESS
+
+
+class Measured:
+    """All settings, each so many times."""
+
+    def __init__(self, library, program, runs, more):
+        listed = subprocess.run([program, "list"], capture_output=True, text=True, check=True)
+        self.lines = [line.split("\t") for line in listed.stdout.splitlines()]
+        self.settings = [setting for setting in SETTINGS if is_known(setting, library)]
+        jobs = [setting for setting in self.settings for _ in range(runs)]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            done = list(pool.map(lambda job: run_all(job, library, program, more), jobs))
+        self.cells = {}
+        for setting in self.settings:
+            mine = [results for job, results in zip(jobs, done) if job is setting]
+            of_kind = collections.defaultdict(str)
+            for kind, size in mine[0]:
+                of_kind[kind] += symbol([results[kind, size] for results in mine])
+            self.cells[setting.title] = of_kind
+
+    def totals(self, title):
+        cells = "".join(self.cells[title].values())
+        return {which: cells.count(which) for which in (CAUGHT, SOMETIMES, HARMLESS, MISSED)}
+
+    def table(self):
+        titles = [setting.title for setting in self.settings]
+        rows = [f"| what is done | {' | '.join(titles)} |", "| --- |" + " --- |" * len(titles)]
+        count = len("".join(self.cells[titles[0]].values()))
+        words = ((CAUGHT, "caught"), (SOMETIMES, "caught in some runs"), (HARMLESS, "no harm seen"),
+                 (MISSED, "not caught"))  # fmt: skip
+        for which, word in words:
+            numbers = " | ".join(str(self.totals(title)[which]) for title in titles)
+            rows.append(f"| of {count}: {word} `{which}` | {numbers} |")
+        for kind, *text in self.lines:
+            if not text:
+                rows.append(f"| **{kind[2:]}** |" + " |" * len(titles))
+                continue
+            cells = " | ".join(f"`{self.cells[title][kind]}`" for title in titles)
+            rows.append(f"| {text[0]} (`{kind}`) | {cells} |")
+        return "\n".join(rows)
+
+
+def expected(page):
+    """{title: {kind: cells}} of the page's table."""
+    table = page.split(BEGIN)[1].split(END)[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()]
+    titles = rows[0][1:]
+    cells = {title: {} for title in titles}
+    for row in rows:
+        kind = re.search(r"\(`([\w-]+)`\)$", row[0])
+        if kind:
+            for title, cell in zip(titles, row[1:]):
+                cells[title][kind.group(1)] = cell.strip("`")
+    return cells
+
+
+def differences(setting, found, wanted):
+    for kind in sorted(set(found) | set(wanted)):
+        for index, size in enumerate(("small", "medium", "large")):
+            was = wanted.get(kind, "   ")[index]
+            now = found.get(kind, "   ")[index]
+            where = f"{setting.title}: {kind}, {size}"
+            if " " in (was, now):
+                yield f"{where}: in one of the two only"
+            elif was == CAUGHT and now != CAUGHT:
+                yield f"{where}: no longer caught ({now})"
+            elif was in (HARMLESS, MISSED) and now in (CAUGHT, SOMETIMES):
+                yield f"{where}: is caught now ({now})"
+            elif was == HARMLESS and now == MISSED:
+                yield f"{where}: did no harm before"
+
+
+def compare(measured, wanted):
+    wrong = []
+    for setting in measured.settings:
+        if setting.title in wanted:
+            if not setting.by_chance:
+                found = measured.cells[setting.title]
+                wrong.extend(differences(setting, found, wanted[setting.title]))
+        elif setting.system:
+            print(f"not compared: {setting.title}, which the page does not have")
+        else:
+            wrong.append(f"the table has no column {setting.title}")
+    for title in wanted:
+        known = [setting.title for setting in measured.settings]
+        if title not in known and not title.startswith("glibc"):
+            wrong.append(f"the library does not know {title}")
+    return wrong
+
+
+def main():
+    library, program, path, *more = sys.argv[1:]
+    write = more == ["--write"]
+    more = {} if write else dict(argument.split("=", 1) for argument in more)
+    page = Path(path).read_text(encoding="utf-8")
+    measured = Measured(library, program, RUNS_TO_WRITE if write else RUNS, more)
+    for setting in measured.settings:
+        print(f"{setting.title}: {measured.totals(setting.title)}")
+    if write:
+        start, rest = page.split(BEGIN)
+        page = f"{start}{BEGIN}\n{measured.table()}\n{END}{rest.split(END)[1]}"
+        Path(path).write_text(page, encoding="utf-8")
+        return
+    wrong = compare(measured, expected(page))
+    if wrong:
+        sys.exit("\n".join(wrong) + f"\nif that is as it should be: misuse.py LIBRARY PROGRAM {path} --write")
+
+
+if __name__ == "__main__":
+    main()
