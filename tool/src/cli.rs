@@ -71,6 +71,10 @@ pub enum Command {
 }
 
 impl Cli {
+    fn has_options_behind(&self) -> bool {
+        matches!(&self.command, Some(Command::Profile(args)) if args.has_options_behind())
+    }
+
     fn words(&self) -> Option<&[OsString]> {
         match &self.command {
             Some(Command::Run(args)) => Some(&args.words),
@@ -106,11 +110,15 @@ fn try_parse(mut argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), clap::Error
     loop {
         let cli = Cli::try_parse_from(&argv)?;
         let words = cli.words().unwrap_or_default();
+        let start = argv.len() - words.len();
+        if cli.has_options_behind() {
+            argv[start..].rotate_left(1); // they go before the number of the process, where they are options
+            continue;
+        }
         let found: Vec<Setting> = words.iter().map_while(|word| split_assignment(word)).collect();
         if found.is_empty() {
             return Ok((cli, settings));
         }
-        let start = argv.len() - words.len();
         argv.drain(start..start + found.len());
         settings.extend(found);
     }

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Some(Command::Run(args)) => (launch::run(args, &settings), OWN_FAILURE),
         Some(Command::Compare(args)) => (compare::run(args, &settings), 1),
         Some(Command::Bench(args)) => (bench::run(args), 1),
-        Some(Command::Profile(args)) => (profile::run(args, &settings), OWN_FAILURE),
+        Some(Command::Profile(args)) => (profile::run(args, &settings), args.failure()),
         Some(Command::Record(args)) => (trace::record::run(args), OWN_FAILURE),
         Some(Command::Replay(args)) => (trace::replay::run(args), 1),
         Some(Command::Tune(args)) => (tune::run(args), 1),

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::{assert_clean, assert_refused, stderr, stdout, text, Place};
+use common::{assert_clean, assert_refused, browser, stderr, stdout, text, Place};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 
@@ -22,6 +22,7 @@ fn main() {
         ("samples_come_to_what_there_is", samples_come_to_what_there_is),
         ("gos_pprof_reads_it", gos_pprof_reads_it),
         ("a_flame_graph_has_the_calls", a_flame_graph_has_the_calls),
+        ("the_page_is_searched_and_clicked", the_page_is_searched_and_clicked),
         ("profiles_are_shown_merged_and_compared", profiles_are_shown_merged_and_compared),
         ("a_running_program_is_looked_at", a_running_program_is_looked_at),
         ("a_program_that_is_killed", a_program_that_is_killed),
@@ -170,7 +171,52 @@ fn a_flame_graph_has_the_calls(place: &Place) -> Result<Completion, Failed> {
     }
     place.output(&["profile", "-o", "p.html", "SNUG_PROFILE_BYTES=1", text(&program)]);
     let html = fs::read_to_string(place.path("p.html")).unwrap();
-    assert!(html.contains("<svg") && !html.contains("<script src") && !html.contains("href=\"http"));
+    assert!(html.contains("&lt;svg") && !html.contains("<script src") && !html.contains("href=\"http"));
+    Ok(Completion::Completed)
+}
+
+/// A reader chooses what was allocated, searches in it, and zooms into a frame; each time the page says what it shows.
+const READER: &str = r#"<script>
+const says = [];
+function wait() { return new Promise(done => setTimeout(done, 100)); }
+function shown() { return [...document.querySelectorAll('#frames > g')].filter(g => !g.classList.contains('hide')); }
+async function read() {
+  await wait();
+  document.querySelector('button[value=allocated]').click();
+  await wait();
+  says.push(document.querySelector('#title').textContent);
+  window.prompt = () => 'medium';
+  document.querySelector('#search').dispatchEvent(new MouseEvent('click', { bubbles: true }));
+  says.push(document.querySelector('#matched').textContent);
+  const frame = shown().find(g => g.textContent.startsWith('small'));
+  frame.querySelector('rect').dispatchEvent(new MouseEvent('click', { bubbles: true }));
+  const width = frame.querySelector('rect').getAttribute('width');
+  says.push(Math.round(parseFloat(width)) + '%', shown().some(g => g.textContent.startsWith('large')));
+  document.body.dataset.says = says.join('|');
+}
+read().catch(error => { document.body.dataset.says = error; });
+</script>"#;
+
+fn the_page_is_searched_and_clicked(place: &Place) -> Result<Completion, Failed> {
+    let Some(browser) = browser::find() else {
+        return Ok(Completion::ignored_with("chromium, which would show it, is not installed"));
+    };
+    let program = program(place);
+    place.output(&["profile", "-o", "p.html", "SNUG_PROFILE_BYTES=1", text(&program)]);
+    let page = fs::read_to_string(place.path("p.html")).unwrap();
+    place.write("read.html", page.replace("</body>", &format!("{READER}</body>")), 0o644);
+    let mut chromium = browser::browse(place, browser);
+    chromium.args(["--virtual-time-budget=5000", "--window-size=390,800", "--dump-dom"]);
+    let dom = chromium.arg(format!("file://{}", text(&place.path("read.html")))).output().unwrap();
+    let dom = String::from_utf8_lossy(&dom.stdout).into_owned();
+    let says = dom.split_once("data-says=\"").and_then(|(_, rest)| rest.split_once('"')).map(|(says, _)| says);
+    assert_eq!(says, Some("Memory allocated|Matched: 13.9%|100%|false"));
+
+    // What the reader prefers dark is dark.
+    let image = browser::screenshot(place, browser, &place.path("p.html"), "500,500", &[browser::DARK]);
+    let colours = browser::colours_of(&image);
+    let bright = colours.get(&[255, 255, 255]).copied().unwrap_or(0);
+    assert!(colours[&[0x16, 0x18, 0x1c]] > 50_000 && bright < 5_000, "{bright}");
     Ok(Completion::Completed)
 }
 
@@ -227,8 +273,8 @@ fn a_program_that_is_killed(place: &Place) -> Result<Completion, Failed> {
 
 fn what_cannot_be_is_refused(place: &Place) -> Result<Completion, Failed> {
     place.write("none.pb.gz", "no profile", 0o644);
-    assert_refused(&place.output(&["profile", "show", "none.pb.gz"]), 125, &["none.pb.gz", "no profile"]);
-    assert_refused(&place.output(&["profile", "show", "missing.pb.gz"]), 125, &["missing.pb.gz", "cannot be read"]);
+    assert_refused(&place.output(&["profile", "show", "none.pb.gz"]), 1, &["none.pb.gz", "no profile"]);
+    assert_refused(&place.output(&["profile", "show", "missing.pb.gz"]), 1, &["missing.pb.gz", "cannot be read"]);
     assert_refused(&place.output(&["profile", "-o", "p.doc", "true"]), 125, &["p.doc", ".pb.gz", ".html"]);
     assert!(!place.path("p.doc").exists());
     let mut sleeper = place.snug(&["run", "sleep", "100"]).spawn().unwrap();
@@ -236,6 +282,9 @@ fn what_cannot_be_is_refused(place: &Place) -> Result<Completion, Failed> {
     let quiet = place.output(&["profile", "--for", "0.1", &sleeper.id().to_string()]);
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    assert_refused(&quiet, 125, &["has asked for no memory"]);
+    assert_refused(&quiet, 1, &["has asked for no memory"]);
+    place.write("empty.pb.gz", "", 0o644);
+    assert_refused(&place.output(&["profile", "show", "empty.pb.gz"]), 1, &["it is empty"]);
+    assert_refused(&place.output(&["profile", "--for", "1", "4194304"]), 1, &["no process 4194304"]);
     Ok(Completion::Completed)
 }

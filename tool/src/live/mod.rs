@@ -14,6 +14,7 @@ pub mod borrow;
 mod explain;
 mod ffi;
 mod find;
+pub mod jit;
 pub mod list;
 mod memory;
 pub mod options;
@@ -127,6 +128,10 @@ impl Program {
             }
         }
         bail!("process {process} does not run on snug; start it with: snug run COMMAND")
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.process
     }
 
     /// The statistics now.

@@ -7,7 +7,9 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
+use super::jit::MadeCode;
 use super::{ffi, read, Buffer, Program};
 
 pub use super::ffi::{Call, Site};
@@ -29,8 +31,11 @@ pub struct Raw {
     /// By their numbers; the parent of the outermost is 0.
     pub calls: HashMap<u32, Call>,
     pub objects: HashMap<u32, Object>,
-    /// The process's number, for code that is in no file.
+    /// Names of code that is in no file.
+    pub made: MadeCode,
     pub process: i32,
+    /// When it was read.
+    pub taken: SystemTime,
 }
 
 /// A program or library that had code on some stack.
@@ -70,7 +75,13 @@ impl Program {
         }
         let calls = calls_of(&sites, &profile);
         let objects = objects_of(&calls, &profile, self.process);
-        Some(Raw { mean: totals.mean, lost: totals.lost, sites, calls, objects, process: self.process })
+        let in_no_file = |call: &Call| call.object == 0 && call.code > 1;
+        let made = match calls.values().any(in_no_file) {
+            true => MadeCode::of(self.process),
+            false => MadeCode::default(),
+        };
+        let (mean, lost, process) = (totals.mean, totals.lost, self.process);
+        Some(Raw { mean, lost, sites, calls, objects, made, process, taken: SystemTime::now() })
     }
 
     /// Asks the program to take a profile, or to end that. It does so at the next request of any of its threads.

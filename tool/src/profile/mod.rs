@@ -4,32 +4,46 @@
 //! from outside (live/profile.rs), when the command has ended or while it runs, get their names, and become what people
 //! look at.
 //!
-//!     take  runs, attaches, reads      model  stacks and their numbers     symbols  names for addresses
-//!     pprof  the format that is kept   show   the other formats            flame    the picture
+//!     take       runs, attaches, reads       snapshots  the same again and again, of what runs
+//!     gather     what was read, as a         model      stacks and their numbers
+//!     symbols    names for addresses         growth     which sites grow, from snapshots
+//!     pprof      the format that is kept     show       the other formats
+//!     flame      the picture                 formats    which file has which          view  what of it is shown
 
 mod flame;
+mod formats;
+mod gather;
+mod growth;
 mod model;
 mod pprof;
 mod show;
+mod snapshots;
 mod symbols;
 mod take;
+mod view;
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{ensure, Result};
 use clap::{Args, Subcommand};
 
 use crate::launch;
-use crate::output::{print, Whole};
+use crate::output::print;
 use crate::period::period;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, OWN_FAILURE};
 use crate::settings::Setting;
 use crate::watch::{parse_children, Children};
-use model::{Profile, What};
+use formats::{read, Output};
+use growth::SNAPSHOTS_LEAST;
+use model::Profile;
+use snapshots::Wanted;
+use symbols::Symbols;
+use take::Taken;
+use view::View;
 
 /// Show which code holds a program's memory
 ///
@@ -38,13 +52,14 @@ use model::{Profile, What};
 /// SNUG_PROFILE_BYTES=NUMBER before the command for another number; 1 looks at every block. Numbers are estimates, with
 /// their standard error.
 ///
-/// FILE's name says what is written: .pb.gz for pprof, which `snug profile show`, `diff` and `merge` read as well;
-/// .html or .svg for a flame graph; .folded for collapsed stacks; .json; .txt for the table that is printed otherwise.
+/// FILE's name says what is written: .pb.gz for pprof, which `snug profile show`, `diff`, `growth` and `merge` read as
+/// well; .html or .svg for a flame graph; .folded for collapsed stacks; .json; .txt for the table that is printed
+/// otherwise. Snapshots stand beside it: FILE.pb.gz has FILE.1.pb.gz and so on.
 ///
-/// Exit status: that of the command, as for `snug run`; for a process 0, or 1 if it could not be done.
+/// Exit status: that of the command, as for `snug run`; otherwise 0, or 1 if it could not be done.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "snug profile [-o FILE] [SNUG_NAME=value]... [--] CMD [ARGS]...\n       snug profile [-o FILE] [--for TIME] PID\n       snug profile show|diff|merge ...",
+    override_usage = "snug profile [-o FILE] [SNUG_NAME=value]... [--] CMD [ARGS]...\n       snug profile [-o FILE] [--for TIME] PID\n       snug profile show|diff|growth|merge|symbolize ...",
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
 )]
@@ -56,9 +71,17 @@ pub struct ProfileArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// For how long a running process is looked at: 2, 500ms, 1m
+    /// For how long a running process is looked at: 2, 500ms, 1m; Ctrl-C ends it before
     #[arg(long = "for", value_name = "TIME", default_value = "10", value_parser = period)]
     time: Duration,
+
+    /// Take a snapshot that often, too; with three or more the sites that grow steadily are told at the end
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    every: Option<Duration>,
+
+    /// Take a snapshot whenever the signal SIGURG comes to snug, too: kill -URG PID
+    #[arg(long, requires = "output")]
+    on_signal: bool,
 
     /// Which processes that the command starts are looked at: all, none, or those of programs of this NAME
     #[arg(long, value_name = "all|none|NAME", require_equals = true, value_parser = parse_children)]
@@ -76,89 +99,135 @@ pub struct ProfileArgs {
 enum ProfileCommand {
     /// Show a profile, or write it in another format
     Show {
+        /// A profile in pprof's format, here and below
         file: PathBuf,
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
         #[command(flatten)]
-        view: View,
+        target: Target,
     },
     /// Show what grew from one profile to another
     Diff {
+        /// The earlier one
         before: PathBuf,
+        /// The later one
         after: PathBuf,
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
         #[command(flatten)]
-        view: View,
+        target: Target,
+    },
+    /// Show which sites grow steadily over three or more profiles of a process: what it may be leaking
+    Growth {
+        /// The profiles; they are taken in the order of their times
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// How many sites are shown
+        #[arg(long, value_name = "NUMBER", default_value = "20")]
+        top: usize,
     },
     /// Add profiles up
     Merge {
+        /// The profiles
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        #[arg(short, long, value_name = "FILE", required = true)]
-        output: PathBuf,
         #[command(flatten)]
-        view: View,
+        target: Target,
+    },
+    /// Give a profile of another machine its names, from programs, libraries and debug files that are here
+    ///
+    /// They are found by their build ids. Without -o the profile itself gets them.
+    Symbolize {
+        /// The profile
+        file: PathBuf,
+        /// A folder with those files, at any depth
+        #[arg(long, value_name = "DIR", required = true)]
+        symbols: Vec<PathBuf>,
+        #[command(flatten)]
+        target: Target,
     },
 }
 
-/// What of a profile is looked at.
+/// Where it goes, and what of it.
 #[derive(Debug, Args)]
-struct View {
-    /// What sites are shown by
-    #[arg(long, value_enum, default_value = "live")]
-    by: What,
+struct Target {
+    /// Where it is written, in the format that the name says; without it a table is printed
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    view: View,
+}
 
-    /// How many sites the table has
-    #[arg(long, value_name = "NUMBER", default_value = "20")]
-    top: usize,
+impl ProfileArgs {
+    /// The number of the process, if one is to be looked at.
+    fn process(&self) -> Option<i32> {
+        match self.words.as_slice() {
+            [word] => word.to_str().and_then(|word| word.parse().ok()),
+            _ => None,
+        }
+    }
+
+    /// Whether options stand behind the number of a process.
+    pub fn has_options_behind(&self) -> bool {
+        match self.words.as_slice() {
+            [first, second, ..] => {
+                let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+                first.to_str().is_some_and(is_number) && second.to_str().is_some_and(|word| word.starts_with('-'))
+            }
+            _ => false,
+        }
+    }
+
+    /// The status of what could not be done: where a command is run, one that is not the command's.
+    pub fn failure(&self) -> u8 {
+        if self.command.is_none() && self.process().is_none() {
+            OWN_FAILURE
+        } else {
+            1
+        }
+    }
 }
 
 pub fn run(args: &ProfileArgs, settings: &[Setting]) -> Result<ExitCode> {
     match &args.command {
         None => take(args, settings),
-        Some(ProfileCommand::Show { file, output, view }) => shown(&read(file)?, output.as_deref(), view),
-        Some(ProfileCommand::Diff { before, after, output, view }) => {
+        Some(ProfileCommand::Show { file, target }) => shown(&read(file)?, target),
+        Some(ProfileCommand::Diff { before, after, target }) => {
             let mut grown = read(after)?;
             grown.add(&read(before)?, -1);
-            shown(&grown, output.as_deref(), view)
+            shown(&grown, target)
         }
-        Some(ProfileCommand::Merge { files, output, view }) => {
+        Some(ProfileCommand::Growth { files, top }) => growth_of(files, *top),
+        Some(ProfileCommand::Merge { files, target }) => {
             let mut all = Profile::default();
             for file in files {
                 all.add(&read(file)?, 1);
             }
-            shown(&all, Some(output), view)
+            shown(&all, target)
         }
+        Some(ProfileCommand::Symbolize { file, symbols, target }) => symbolize(file, symbols, target),
     }
 }
 
 fn take(args: &ProfileArgs, settings: &[Setting]) -> Result<ExitCode> {
-    let pid = match args.words.as_slice() {
-        [word] => word.to_str().and_then(|word| word.parse::<i32>().ok()),
-        _ => None,
-    };
     let output = args.output.as_deref().map(Output::new).transpose()?;
-    let (profile, status) = match pid {
-        Some(pid) => (take::of_process(pid, args.time)?, None),
+    let signal = args.on_signal.then(Arc::default);
+    if let Some(signal) = &signal {
+        signal_hook::flag::register(libc::SIGURG, Arc::clone(signal))?;
+    }
+    let wanted = Wanted { every: args.every, signal, output: args.output.as_deref(), view: &args.view };
+    let taken = match args.process() {
+        Some(pid) => {
+            let misuse = || Refusal::misuse("--children is for commands that snug starts".to_string());
+            ensure!(args.children.is_none(), misuse());
+            take::of_process(pid, args.time, &wanted)?
+        }
         None => {
             launch::check_settings(settings)?;
             let children = args.children.clone().unwrap_or(Children::All);
-            let (profile, status) = take::of_command(&args.words, settings, &children)?;
-            (profile, Some(status))
+            take::of_command(&args.words, settings, &children, &wanted)?
         }
     };
-    let written = match output {
-        Some(output) => output.write(&profile, &args.view),
-        None if status.is_some() => {
-            eprint!("{}", show::table(&profile, args.view.by, args.view.top));
-            Ok(())
-        }
-        None => print(show::table(&profile, args.view.by, args.view.top).as_bytes()),
-    };
-    match status {
-        None => written.map(|()| ExitCode::SUCCESS),
-        Some(status) => {
+    let status = taken.status;
+    match (status, report(taken, output, &args.view)) {
+        (None, written) => written.map(|()| ExitCode::SUCCESS),
+        (Some(status), written) => {
             if let Err(error) = written {
                 eprintln!("snug: {error:#}");
             }
@@ -167,83 +236,57 @@ fn take(args: &ProfileArgs, settings: &[Setting]) -> Result<ExitCode> {
     }
 }
 
-fn shown(profile: &Profile, output: Option<&Path>, view: &View) -> Result<ExitCode> {
+/// Of a command what is printed goes to where it does not mix with what that prints.
+fn report(taken: Taken, output: Option<Output>, view: &View) -> Result<()> {
+    let Taken { profile, mut snapshots, status } = taken;
+    let say = |text: &str| match status {
+        Some(_) => {
+            eprint!("{text}");
+            Ok(())
+        }
+        None => print(text.as_bytes()),
+    };
     match output {
-        Some(path) => Output::new(path)?.write(profile, view)?,
-        None => print(show::table(profile, view.by, view.top).as_bytes())?,
+        Some(output) => output.write(&profile, view)?,
+        None => say(&show::table(&profile, view.by(&profile), view.top))?,
     }
+    // A command has freed at its end what it does not leak; only what was seen before says how it grew.
+    if status.is_none() {
+        snapshots.push(profile);
+    }
+    if snapshots.len() >= SNAPSHOTS_LEAST {
+        say(&format!("\n{}", growth::text(&snapshots, view.top)))?;
+    }
+    Ok(())
+}
+
+fn growth_of(files: &[PathBuf], top: usize) -> Result<ExitCode> {
+    let few = || Refusal::misuse(format!("growth is seen in {SNAPSHOTS_LEAST} profiles or more; two have a diff"));
+    ensure!(files.len() >= SNAPSHOTS_LEAST, few());
+    let mut profiles = files.iter().map(|file| read(file)).collect::<Result<Vec<_>>>()?;
+    profiles.sort_by_key(|profile| profile.taken); // stable: those without a time stay as they are
+    print(growth::text(&profiles, top).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<Profile> {
-    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    pprof::decode(&bytes).with_context(|| format!("{}", path.display()))
-}
-
-/// A file that will be written, in a format that is known before anything is done for it.
-struct Output {
-    format: Format,
-    file: Whole,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Format {
-    Pprof,
-    Html,
-    Svg,
-    Folded,
-    Json,
-    Text,
-}
-
-impl Format {
-    fn of(path: &Path) -> Option<Format> {
-        let endings = [
-            (Format::Pprof, &[".pb.gz", ".pb", ".pprof"][..]),
-            (Format::Html, &[".html"]),
-            (Format::Svg, &[".svg"]),
-            (Format::Folded, &[".folded", ".collapsed"]),
-            (Format::Json, &[".json"]),
-            (Format::Text, &[".txt"]),
-        ];
-        let name = path.file_name()?.to_string_lossy();
-        endings.into_iter().find(|(_, endings)| endings.iter().any(|end| name.ends_with(end))).map(|(format, _)| format)
+fn symbolize(file: &Path, folders: &[PathBuf], target: &Target) -> Result<ExitCode> {
+    for folder in folders {
+        ensure!(folder.is_dir(), "{} is no folder", folder.display());
     }
+    let mut profile = read(file)?;
+    let nameless = |profile: &Profile| profile.places.iter().filter(|place| place.lines.is_empty()).count();
+    let before = nameless(&profile);
+    let named = Symbols::with(folders).resolve(&mut profile);
+    Output::new(target.output.as_deref().unwrap_or(file))?.write(&profile, &target.view)?;
+    print(format!("{named} of {before} places without a name got one\n").as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
-impl Output {
-    fn new(path: &Path) -> Result<Output> {
-        let known = ".pb.gz, .html, .svg, .folded, .json, .txt";
-        let format = Format::of(path).ok_or_else(|| {
-            Refusal::misuse(format!("{}: there is no format for it; known are {known}", path.display()))
-        })?;
-        ensure!(!path.is_dir(), "{} is a directory", path.display());
-        Ok(Output { format, file: Whole::new(path)? })
+fn shown(profile: &Profile, target: &Target) -> Result<ExitCode> {
+    let view = &target.view;
+    match &target.output {
+        Some(path) => Output::new(path)?.write(profile, view)?,
+        None => print(show::table(profile, view.by(profile), view.top).as_bytes())?,
     }
-
-    fn write(self, profile: &Profile, view: &View) -> Result<()> {
-        let bytes = match self.format {
-            Format::Pprof => pprof::encode(profile)?,
-            Format::Html => flame::html(profile, view.by)?,
-            Format::Svg => flame::svg(profile, view.by)?,
-            Format::Folded => show::folded(profile, view.by).into_bytes(),
-            Format::Json => show::json(profile)?,
-            Format::Text => show::table(profile, view.by, view.top).into_bytes(),
-        };
-        self.file.write(&bytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_by_name() {
-        for (name, format) in
-            [("a.pb.gz", Some(Format::Pprof)), ("x/a.html", Some(Format::Html)), ("a", None), ("a.gz", None)]
-        {
-            assert_eq!(Format::of(Path::new(name)), format, "{name}");
-        }
-    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -4,24 +4,31 @@
 //! are added and compared by them.
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
 /// What a site is asked for: each is a number of every sample. The first four are those of Go's heap profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum What {
+    /// How many blocks were ever allocated
     #[value(name = "allocated-blocks")]
     AllocatedBlocks,
     /// All that was ever allocated
     Allocated,
+    /// How many blocks are not freed
     #[value(name = "live-blocks")]
     LiveBlocks,
     /// What is not freed
     Live,
+    /// How many blocks were live at the peak
     #[value(name = "peak-blocks")]
     PeakBlocks,
     /// What was live when all together was most
     Peak,
     /// What was freed again: the most churn
     Freed,
+    /// How many blocks were freed again: what a pool would spare
+    #[value(name = "freed-blocks")]
+    FreedBlocks,
 }
 
 /// The numbers that a profile keeps for a stack: name, unit.
@@ -82,6 +89,8 @@ pub struct Profile {
     pub samples: Vec<Sample>,
     /// Bytes between two marks; 0 or 1: every allocation was looked at.
     pub mean: i64,
+    /// When it was taken, if that is known.
+    pub taken: Option<SystemTime>,
     /// Samples for which there was no room, and all else that a reader should know.
     pub notes: Vec<String>,
 }
@@ -96,6 +105,7 @@ impl What {
             What::PeakBlocks => numbers[4],
             What::Peak => numbers[5],
             What::Freed => numbers[1] - numbers[3],
+            What::FreedBlocks => numbers[0] - numbers[2],
         }
     }
 
@@ -122,6 +132,7 @@ impl What {
             What::PeakBlocks => "blocks at the peak",
             What::Peak => "live at the peak",
             What::Freed => "allocated and freed",
+            What::FreedBlocks => "blocks allocated and freed",
         }
     }
 }
@@ -135,6 +146,16 @@ impl Profile {
 
     /// Adds another profile, `times` over: 1, or -1 for what grew since it.
     pub fn add(&mut self, other: &Profile, times: i64) {
+        for (sample, at) in other.samples.iter().zip(self.join(other)) {
+            add(&mut self.samples[at].numbers, &sample.numbers, times);
+        }
+        self.mean = self.mean.max(other.mean);
+        self.taken = self.taken.max(other.taken);
+        self.notes.extend(other.notes.iter().filter(|note| !self.notes.contains(note)).cloned().collect::<Vec<_>>());
+    }
+
+    /// Takes in the stacks of another profile, those that are new with zeros. Where each of its samples is now.
+    pub fn join(&mut self, other: &Profile) -> Vec<usize> {
         let mut modules: HashMap<Module, usize> = number(&self.modules);
         let mut places: HashMap<Place, usize> = number(&self.places);
         let mut stacks: HashMap<Vec<usize>, usize> =
@@ -146,16 +167,15 @@ impl Profile {
             put(&mut places, &mut self.places, Place { module, ..place.clone() })
         };
         let new_places: Vec<usize> = other.places.iter().map(&mut put_place).collect();
-        for sample in &other.samples {
+        let mut place_of = |sample: &Sample| {
             let stack: Vec<usize> = sample.stack.iter().map(|&place| new_places[place]).collect();
             let place = *stacks.entry(stack.clone()).or_insert(self.samples.len());
             if place == self.samples.len() {
                 self.samples.push(Sample { stack, numbers: Numbers::default() });
             }
-            add(&mut self.samples[place].numbers, &sample.numbers, times);
-        }
-        self.mean = self.mean.max(other.mean);
-        self.notes.extend(other.notes.iter().filter(|note| !self.notes.contains(note)).cloned().collect::<Vec<_>>());
+            place
+        };
+        other.samples.iter().map(&mut place_of).collect()
     }
 
     /// A name for each frame of a stack, the innermost first, inlined ones included.

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{ensure, Context, Result};
 use flate2::read::GzDecoder;
@@ -28,6 +29,8 @@ mod proto {
         pub function: Vec<Function>,
         #[prost(string, repeated, tag = "6")]
         pub string_table: Vec<String>,
+        #[prost(int64, tag = "9")]
+        pub time_nanos: i64,
         #[prost(message, optional, tag = "11")]
         pub period_type: Option<ValueType>,
         #[prost(int64, tag = "12")]
@@ -148,6 +151,7 @@ fn messages(profile: &Profile) -> proto::Profile {
         sample_type: KEPT.iter().map(|&kept| value_type(&mut strings, kept)).collect(),
         period_type: Some(value_type(&mut strings, ("space", "bytes"))),
         period: profile.mean.max(1),
+        time_nanos: profile.taken.map_or(0, nanos_of),
         default_sample_type: strings.put("inuse_space"),
         ..proto::Profile::default()
     };
@@ -179,6 +183,10 @@ fn messages(profile: &Profile) -> proto::Profile {
     out
 }
 
+fn nanos_of(taken: SystemTime) -> i64 {
+    taken.duration_since(UNIX_EPOCH).ok().and_then(|time| i64::try_from(time.as_nanos()).ok()).unwrap_or(0)
+}
+
 fn mapping(strings: &mut Strings, at: usize, module: &Module) -> proto::Mapping {
     proto::Mapping {
         id: at as u64 + 1,
@@ -203,11 +211,14 @@ pub fn decode(bytes: &[u8]) -> Result<Profile> {
     let of = proto::Profile::decode(raw.as_slice()).ok().context("it is no profile of pprof's format")?;
     let text = |number: i64| usize::try_from(number).ok().and_then(|at| of.string_table.get(at)).cloned();
     let text = |number: i64| text(number).context("it refers to a string that it does not have");
+    ensure!(!of.sample_type.is_empty(), "it is no profile: it is empty");
     let names = of.sample_type.iter().map(|kind| text(kind.kind)).collect::<Result<Vec<_>>>()?;
     let columns = KEPT.map(|(kept, _)| names.iter().position(|name| name == kept));
     ensure!(columns.iter().any(Option::is_some), "it is no profile of memory: it has {}", names.join(", "));
 
-    let mut profile = Profile { mean: of.period, ..Profile::default() };
+    let time = u64::try_from(of.time_nanos).ok().filter(|&nanos| nanos != 0);
+    let taken = time.map(|nanos| UNIX_EPOCH + Duration::from_nanos(nanos));
+    let mut profile = Profile { mean: of.period, taken, ..Profile::default() };
     let mut module_at = HashMap::new();
     for module in &of.mapping {
         module_at.insert(module.id, profile.modules.len());
@@ -254,6 +265,7 @@ mod tests {
             ],
             samples: vec![Sample { stack: vec![0, 1], numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }],
             mean: 4096,
+            taken: Some(UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789)),
             notes: vec!["a note".into()],
         }
     }

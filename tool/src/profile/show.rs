@@ -7,7 +7,7 @@ use anyhow::Result;
 use indicatif::BinaryBytes;
 use serde_json::json;
 
-use super::model::{Profile, Sample, What};
+use super::model::{Numbers, Profile, Sample, What};
 use crate::output::counted;
 
 /// Frames of a site that the table shows.
@@ -19,12 +19,12 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     let totals = profile.totals();
     let all = by.of(&totals);
     let samples = profile.sorted(by);
+    if profile.samples.is_empty() {
+        return format!("{NOTHING}\n");
+    }
     let _ = writeln!(out, "{}: {}{}", by.words(), amount(by, all), error(by, by.error_of(&totals)));
-    let rate = match profile.mean {
-        0 | 1 => "every block".to_string(),
-        mean => format!("one byte in {}", BinaryBytes(mean.unsigned_abs())),
-    };
-    let _ = writeln!(out, "{}, largest first; {rate} was looked at", counted(samples.len(), "site"));
+    let _ = writeln!(out, "{}", others(&totals, by));
+    let _ = writeln!(out, "{}, largest first; {} was looked at", counted(samples.len(), "site"), rate(profile));
     for note in &profile.notes {
         let _ = writeln!(out, "{note}");
     }
@@ -33,9 +33,31 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     }
     if samples.len() > top {
         let rest: i64 = samples[top..].iter().map(|sample| by.of(&sample.numbers)).sum();
-        let _ = writeln!(out, "\n{} at {} more sites", amount(by, rest), samples.len() - top);
+        let _ = writeln!(out, "\n{} at {}", amount(by, rest), counted(samples.len() - top, "more site"));
     }
     out
+}
+
+/// What is said of a profile in which nothing is.
+pub const NOTHING: &str =
+    "no sample was taken: too little was allocated; SNUG_PROFILE_BYTES=1 before the command looks at every block";
+
+/// What of all was looked at.
+pub fn rate(profile: &Profile) -> String {
+    match profile.mean {
+        0 | 1 => "every block".to_string(),
+        mean => format!("one byte in {}", BinaryBytes(mean.unsigned_abs())),
+    }
+}
+
+/// What else there is to say about a site, or about all of them.
+pub fn others(numbers: &Numbers, by: What) -> String {
+    let part = |what: What| format!("{} {}", what.words(), amount(what, what.of(numbers)));
+    let others = [What::Live, What::Peak, What::Allocated].into_iter().filter(|&what| what != by);
+    let mut words: Vec<String> = others.map(part).collect();
+    let size = numbers[1].checked_div(numbers[0]).map_or(String::new(), |size| format!(" of about {size} B"));
+    words.push(format!("{} blocks allocated{size}, {} live", numbers[0], numbers[2]));
+    words.join("; ")
 }
 
 fn site(out: &mut String, profile: &Profile, sample: &Sample, by: What, all: i64) {
@@ -43,11 +65,12 @@ fn site(out: &mut String, profile: &Profile, sample: &Sample, by: What, all: i64
     let value = by.of(numbers);
     let share = if all == 0 { 0.0 } else { 100.0 * value as f64 / all as f64 };
     let _ = writeln!(out, "\n{}{}  {share:.1} %", amount(by, value), error(by, by.error_of(numbers)));
-    let part = |what: What| format!("{} {}", what.words(), amount(what, what.of(numbers)));
-    let others = [What::Live, What::Peak, What::Allocated].into_iter().filter(|&what| what != by);
-    let mut words: Vec<String> = others.map(part).collect();
-    words.push(format!("{} blocks allocated, {} live", numbers[0], numbers[2]));
-    let _ = writeln!(out, "    {}", words.join("; "));
+    let _ = writeln!(out, "    {}", others(numbers, by));
+    stack(out, profile, sample);
+}
+
+/// The calls that led to a site, a line each.
+pub fn stack(out: &mut String, profile: &Profile, sample: &Sample) {
     let frames = frames(profile, &sample.stack);
     for frame in frames.iter().take(FRAMES) {
         let _ = writeln!(out, "    {frame}");
@@ -58,7 +81,7 @@ fn site(out: &mut String, profile: &Profile, sample: &Sample, by: What, all: i64
 }
 
 /// `name  file:line` for each frame, the innermost first.
-fn frames(profile: &Profile, stack: &[usize]) -> Vec<String> {
+pub fn frames(profile: &Profile, stack: &[usize]) -> Vec<String> {
     let mut frames = Vec::new();
     for &place in stack {
         let lines = &profile.places[place].lines;
@@ -77,7 +100,7 @@ fn frames(profile: &Profile, stack: &[usize]) -> Vec<String> {
     frames
 }
 
-fn amount(what: What, number: i64) -> String {
+pub fn amount(what: What, number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     match what.is_bytes() {
         true => format!("{sign}{}", BinaryBytes(number.unsigned_abs())),
@@ -85,7 +108,7 @@ fn amount(what: What, number: i64) -> String {
     }
 }
 
-fn error(what: What, error: Option<f64>) -> String {
+pub fn error(what: What, error: Option<f64>) -> String {
     match error {
         Some(error) if error >= 1.0 && what.is_bytes() => format!(" ± {}", BinaryBytes(error as u64)),
         _ => String::new(),
@@ -105,7 +128,7 @@ pub fn folded(profile: &Profile, by: What) -> String {
 }
 
 pub fn json(profile: &Profile) -> Result<Vec<u8>> {
-    let numbers = |of: &[i64; super::model::KEPT.len()]| {
+    let numbers = |of: &Numbers| {
         json!({
             "allocated_blocks": of[0], "allocated_bytes": of[1], "live_blocks": of[2], "live_bytes": of[3],
             "peak_blocks": of[4], "peak_bytes": of[5],

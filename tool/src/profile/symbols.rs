@@ -1,40 +1,140 @@
-//! Names for addresses: functions, inlined ones too, files and lines, from what the files on this machine say.
+//! Names for addresses: functions, inlined ones too, files and lines, from what files on this machine say.
+//!
+//! A module's names come from the first of these that has them: a file of its build id in a folder that was given; its
+//! split debug information by build id; the file itself, if it is still that of which the profile is, with what its
+//! .gnu_debuglink leads to.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
+use memmap2::Mmap;
 use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
 use object::{LittleEndian, Object};
 
 use super::model::{Line, Module, Place, Profile};
 
-/// Gives names to all places that have none. Those of a file that is not there, is another one now or has no symbols stay
-/// without.
-pub fn resolve(profile: &mut Profile) {
-    let symbolizer = Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build();
-    let mut of_module: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (at, place) in profile.places.iter().enumerate() {
-        if let Some(module) = place.module.filter(|_| place.lines.is_empty()) {
-            of_module.entry(module).or_default().push(at);
+/// Where distributions put split debug information.
+const DEBUG_FOLDER: &str = "/usr/lib/debug";
+
+/// Folders below one that was given are looked into to this depth, which no tree of builds has; a loop of links ends there.
+const DEPTH_MOST: usize = 16;
+
+/// Gives names, and keeps what it read of files.
+pub struct Symbols {
+    symbolizer: Symbolizer,
+    /// Files in folders that were given, by build id; without one, by name.
+    given: HashMap<String, PathBuf>,
+    ids: HashMap<PathBuf, String>,
+    /// What was found before, also that there is no name: of a module, by address.
+    known: HashMap<Module, HashMap<u64, Vec<Line>>>,
+}
+
+impl Symbols {
+    pub fn new() -> Symbols {
+        Symbols::with(&[])
+    }
+
+    /// With folders in which files of other machines are.
+    pub fn with(folders: &[PathBuf]) -> Symbols {
+        let mut symbols = Symbols {
+            symbolizer: Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build(),
+            given: HashMap::new(),
+            ids: HashMap::new(),
+            known: HashMap::new(),
+        };
+        folders.iter().for_each(|folder| symbols.collect(folder, DEPTH_MOST));
+        symbols
+    }
+
+    fn collect(&mut self, folder: &Path, depth: usize) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() && depth > 0 {
+                self.collect(&path, depth - 1);
+            } else if path.is_file() {
+                self.collect_file(path);
+            }
         }
     }
-    for (module, places) in of_module {
-        if is_the_same(&profile.modules[module]) {
-            resolve_module(&symbolizer, &profile.modules[module].path, &mut profile.places, &places);
+
+    /// Of two files of one build id the one with debug information counts: it is larger.
+    fn collect_file(&mut self, path: PathBuf) {
+        let Some(id) = elf_build_id(&path) else { return };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+        let known = self.given.entry(if id.is_empty() { name } else { id }).or_insert_with(|| path.clone());
+        if bytes(&path) > bytes(known) {
+            *known = path;
         }
+    }
+
+    /// The file's build id, in hexadecimal; empty: it has none, or is not there.
+    pub fn build_id(&mut self, path: &Path) -> String {
+        if let Some(id) = self.ids.get(path) {
+            return id.clone();
+        }
+        let id = elf_build_id(path).unwrap_or_default();
+        self.ids.insert(path.to_path_buf(), id.clone());
+        id
+    }
+
+    /// Gives names to all places that have none. Those of which no file knows stay without. How many places got one.
+    pub fn resolve(&mut self, profile: &mut Profile) -> usize {
+        let mut of_module: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, place) in profile.places.iter().enumerate() {
+            if let Some(module) = place.module.filter(|_| place.lines.is_empty()) {
+                of_module.entry(module).or_default().push(at);
+            }
+        }
+        let mut named = 0;
+        for (module, places) in of_module {
+            self.resolve_module(&profile.modules[module], &mut profile.places, &places);
+            named += places.iter().filter(|&&place| !profile.places[place].lines.is_empty()).count();
+        }
+        named
+    }
+
+    fn resolve_module(&mut self, module: &Module, places: &mut [Place], wanted: &[usize]) {
+        let mut known = self.known.remove(module).unwrap_or_default();
+        let is_new = |place: &&usize| !known.contains_key(&places[**place].address);
+        let mut left: Vec<u64> = wanted.iter().filter(is_new).map(|&place| places[place].address).collect();
+        if !left.is_empty() {
+            for file in self.files_of(module) {
+                look_up(&self.symbolizer, &file, &left, &mut known);
+                left.retain(|address| !known.contains_key(address));
+            }
+        }
+        known.extend(left.into_iter().map(|address| (address, Vec::new())));
+        for &place in wanted {
+            places[place].lines = known[&places[place].address].clone();
+        }
+        self.known.insert(module.clone(), known);
+    }
+
+    fn files_of(&mut self, module: &Module) -> Vec<PathBuf> {
+        let path = Path::new(&module.path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let id = &module.build_id;
+        let given = self.given.get(if id.is_empty() { &name } else { id }).cloned();
+        let split = id.split_at_checked(2).map(|(first, rest)| {
+            let folder = Path::new(DEBUG_FOLDER).join(".build-id").join(first);
+            folder.join(format!("{rest}.debug"))
+        });
+        let is_the_same = path.is_file() && (id.is_empty() || self.build_id(path) == *id);
+        let itself = is_the_same.then(|| path.to_path_buf());
+        given.into_iter().chain(split.filter(|path| path.is_file())).chain(itself).collect()
     }
 }
 
-fn resolve_module(symbolizer: &Symbolizer, path: &str, places: &mut [Place], wanted: &[usize]) {
-    let addresses: Vec<u64> = wanted.iter().map(|&place| places[place].address).collect();
-    let Ok(found) = symbolizer.symbolize(&Source::Elf(Elf::new(path)), Input::VirtOffset(&addresses)) else { return };
-    for (&place, found) in wanted.iter().zip(found) {
+fn look_up(symbolizer: &Symbolizer, file: &Path, addresses: &[u64], known: &mut HashMap<u64, Vec<Line>>) {
+    let Ok(found) = symbolizer.symbolize(&Source::Elf(Elf::new(file)), Input::VirtOffset(addresses)) else { return };
+    for (&address, found) in addresses.iter().zip(found) {
         if let Symbolized::Sym(symbol) = found {
-            places[place].lines = lines_of(&symbol);
+            known.insert(address, lines_of(&symbol));
         }
     }
 }
@@ -52,17 +152,12 @@ fn lines_of(symbol: &Sym) -> Vec<Line> {
     lines
 }
 
-/// The file's build id, in hexadecimal; empty: it has none, or is not there.
-pub fn build_id(path: &Path) -> String {
-    let Ok(bytes) = fs::read(path) else { return String::new() };
-    let id = ElfFile::<FileHeader64<LittleEndian>>::parse(&*bytes)
-        .ok()
-        .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
-    id.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Whether the file is still that of which the profile is.
-fn is_the_same(module: &Module) -> bool {
-    let path = Path::new(&module.path);
-    path.is_file() && (module.build_id.is_empty() || build_id(path) == module.build_id)
+/// None: it is no ELF file; empty: it has none.
+fn elf_build_id(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    // SAFETY: whoever cuts the file off meanwhile ends this tool, as with any program that maps files.
+    let bytes = unsafe { Mmap::map(&file) }.ok()?;
+    let elf = ElfFile::<FileHeader64<LittleEndian>>::parse(&*bytes).ok()?;
+    let id = elf.build_id().ok().flatten().unwrap_or_default();
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }

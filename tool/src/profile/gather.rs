@@ -1,0 +1,78 @@
+//! What a process has of a profile, as the library keeps it, becomes one that people can read.
+
+use std::collections::HashMap;
+
+use super::model::{Line, Module, Numbers, Place, Profile, Sample};
+use super::symbols::Symbols;
+use crate::live::profile::{Call, Object, Raw, Site, COUNT_UNIT};
+
+/// Sites by their stacks: what they had when a profile began.
+pub type Before = HashMap<u64, Site>;
+
+/// Without names, but for code that is in no file, whose names end with the process.
+pub fn profile_of(raw: &Raw, before: &Before, symbols: &mut Symbols) -> Profile {
+    let mut profile = Profile { mean: raw.mean as i64, taken: Some(raw.taken), ..Profile::default() };
+    let mut numbers: Vec<u32> = raw.objects.keys().copied().collect();
+    numbers.sort_unstable();
+    let modules: HashMap<u32, usize> = numbers.iter().enumerate().map(|(at, &number)| (number, at)).collect();
+    profile.modules = numbers.iter().map(|number| module_of(&raw.objects[number], symbols)).collect();
+    let mut places = HashMap::new();
+    for site in &raw.sites {
+        let mut stack = Vec::new();
+        let mut number = site.stack as u32;
+        while let Some(call) = raw.calls.get(&number) {
+            let next = places.len();
+            let place = *places.entry((call.code, call.object)).or_insert(next);
+            if place == next {
+                profile.places.push(place_of(call, raw, &modules));
+            }
+            stack.push(place);
+            number = call.parent;
+        }
+        profile.samples.push(Sample { stack, numbers: numbers_of(site, before.get(&site.stack)) });
+    }
+    if raw.lost != 0 {
+        profile.notes.push(format!("{} samples were lost in process {}", raw.lost, raw.process));
+    }
+    profile
+}
+
+fn module_of(object: &Object, symbols: &mut Symbols) -> Module {
+    Module {
+        path: object.path.to_string_lossy().into_owned(),
+        build_id: symbols.build_id(&object.path),
+        start: object.start.wrapping_sub(object.bias),
+        end: object.end.wrapping_sub(object.bias),
+    }
+}
+
+fn place_of(call: &Call, raw: &Raw, modules: &HashMap<u32, usize>) -> Place {
+    let bias = raw.objects.get(&call.object).map_or(0, |object| object.bias);
+    let made = if call.object == 0 { raw.made.find(call.code) } else { None };
+    let line =
+        made.map(|made| Line { function: made.function.clone(), file: made.file.clone(), line: i64::from(made.line) });
+    Place {
+        module: modules.get(&call.object).copied(),
+        address: call.code.wrapping_sub(bias),
+        lines: line.into_iter().collect(),
+    }
+}
+
+fn numbers_of(site: &Site, before: Option<&Site>) -> Numbers {
+    let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let blocks = |count: u64| (count as f64 / COUNT_UNIT).round() as i64;
+    let kib2 = |variance: f64| (variance.max(0.0) / (1024.0 * 1024.0)).round() as i64;
+    let old = before.copied().unwrap_or_default();
+    [
+        blocks(site.count - old.count),
+        whole(site.bytes - old.bytes),
+        blocks(site.live_count),
+        whole(site.live_bytes),
+        blocks(site.peak_count),
+        whole(site.peak_bytes),
+        kib2(site.variance - old.variance),
+        kib2(site.live_variance),
+        whole(site.samples - old.samples),
+        whole(site.live_samples),
+    ]
+}

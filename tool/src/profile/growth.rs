@@ -1,0 +1,118 @@
+//! Which sites grow: what one might be leaking, from snapshots of a program over time.
+//!
+//! A site grows steadily if three things hold. Its last number is above its first by more than three standard errors. Of
+//! any two snapshots between which it changed, in nine of ten cases the later one has more: what goes up and down with
+//! the program's work does not. And the last half of the snapshots has at least a quarter of the growth: what is filled
+//! once and stays does not.
+//!
+//! The standard error of a difference is that of both numbers together. Samples that are live in both are the same ones,
+//! so it is less in truth: the rule keeps silent rather than cry wolf.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+use indicatif::BinaryBytes;
+
+use super::model::{Profile, Sample, What};
+use super::show::{self, amount};
+use crate::output::counted;
+
+/// Fewer have no middle.
+pub const SNAPSHOTS_LEAST: usize = 3;
+
+/// Parts of a site's life that its line shows.
+const SHOWN: usize = 6;
+
+struct Growing<'a> {
+    sample: &'a Sample,
+    /// Live bytes at each snapshot.
+    bytes: Vec<i64>,
+    error: f64,
+}
+
+impl Growing<'_> {
+    fn growth(&self) -> i64 {
+        self.bytes.last().unwrap_or(&0) - self.bytes.first().unwrap_or(&0)
+    }
+}
+
+fn is_steady(bytes: &[i64], error: f64) -> bool {
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
+    let growth = last - first;
+    let (mut more, mut less) = (0, 0);
+    for (at, one) in bytes.iter().enumerate() {
+        more += bytes[at + 1..].iter().filter(|later| *later > one).count();
+        less += bytes[at + 1..].iter().filter(|later| *later < one).count();
+    }
+    let middle = bytes[(bytes.len() - 1) / 2];
+    growth > 0 && growth as f64 > 3.0 * error && more >= 9 * less && last - middle >= growth / 4
+}
+
+/// What the snapshots, the earliest first, say about growth.
+pub fn text(snapshots: &[Profile], top: usize) -> String {
+    let mut all = Profile::default();
+    let places: Vec<Vec<usize>> = snapshots.iter().map(|snapshot| all.join(snapshot)).collect();
+    let mut bytes = vec![vec![0; snapshots.len()]; all.samples.len()];
+    let mut variances = vec![0.0; all.samples.len()];
+    for (at, (snapshot, places)) in snapshots.iter().zip(&places).enumerate() {
+        for (sample, &place) in snapshot.samples.iter().zip(places) {
+            bytes[place][at] += What::Live.of(&sample.numbers);
+            if at == 0 || at + 1 == snapshots.len() {
+                variances[place] += What::Live.error_of(&sample.numbers).unwrap_or(0.0).powi(2);
+            }
+        }
+    }
+    let of_site = all.samples.iter().zip(bytes).zip(variances);
+    let of_site = of_site.map(|((sample, bytes), variance)| Growing { sample, bytes, error: variance.sqrt() });
+    let mut growing: Vec<Growing> = of_site.filter(|site| is_steady(&site.bytes, site.error)).collect();
+    growing.sort_by_key(|site| -site.growth());
+    written(&all, &growing, snapshots, top)
+}
+
+fn written(all: &Profile, growing: &[Growing], snapshots: &[Profile], top: usize) -> String {
+    let time = snapshots.first().zip(snapshots.last()).and_then(|(first, last)| time_between(first.taken, last.taken));
+    let over = time.map_or(String::new(), |time| format!(" over {}", humantime::format_duration(time)));
+    let mut out = format!("{}{over}: ", counted(snapshots.len(), "snapshot"));
+    let _ = match growing.len() {
+        0 => writeln!(out, "no site grows steadily"),
+        1 => writeln!(out, "1 site grows steadily"),
+        count => writeln!(out, "{count} sites grow steadily, the fastest first"),
+    };
+    for site in growing.iter().take(top) {
+        let growth = site.growth();
+        let error = if site.error >= 1.0 { format!(" ± {}", BinaryBytes(site.error as u64)) } else { String::new() };
+        let speed = time.filter(|time| !time.is_zero()).map_or(String::new(), |time| {
+            let speed = growth as f64 / time.as_secs_f64();
+            format!("; {} more each hour", BinaryBytes((3600.0 * speed) as u64))
+        });
+        let _ = writeln!(out, "\n+{}{error}{speed}", amount(What::Live, growth));
+        let last = site.bytes.len() - 1;
+        let mut shown: Vec<usize> = (0..SHOWN).map(|part| part * last / (SHOWN - 1)).collect();
+        shown.dedup();
+        let shown: Vec<String> = shown.into_iter().map(|at| amount(What::Live, site.bytes[at])).collect();
+        let _ = writeln!(out, "    live {}", shown.join(", "));
+        show::stack(&mut out, all, site.sample);
+    }
+    out
+}
+
+fn time_between(first: Option<SystemTime>, last: Option<SystemTime>) -> Option<Duration> {
+    let time = last?.duration_since(first?).ok()?;
+    Some(Duration::from_secs_f64((time.as_secs_f64() * 10.0).round() / 10.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_and_what_does_not() {
+        assert!(is_steady(&[0, 10, 20, 30, 40], 0.0));
+        assert!(is_steady(&[0, 0, 10, 10, 20, 20, 30], 9.0));
+        assert!(!is_steady(&[0, 0, 10, 10, 20, 20, 30], 11.0), "it may be chance");
+        assert!(!is_steady(&[0, 40, 40, 40, 40, 40], 0.0), "it is filled once");
+        assert!(!is_steady(&[0, 30, 5, 35, 10, 40], 0.0), "it goes up and down");
+        assert!(!is_steady(&[40, 30, 20, 10], 0.0), "it shrinks");
+        assert!(!is_steady(&[7, 7, 7], 0.0) && !is_steady(&[], 0.0));
+    }
+}

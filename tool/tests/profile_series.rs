@@ -1,0 +1,140 @@
+//! `snug profile`: looks while a program runs. Snapshots, growth, and how the time of a look ends.
+
+mod common;
+
+use std::fs;
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{assert_clean, assert_refused, stderr, stdout, text, Place};
+
+/// For three seconds: keeps every session, no request, and a store that is filled at first.
+const SERVER: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define APART __attribute__((noinline, noclone))
+static void *volatile last;
+APART void session(void) { last = malloc(4000); __asm__ volatile("" ::: "memory"); }
+APART void request(void) { void *p = malloc(9000); __asm__ volatile("" : "+r"(p)); free(p); }
+APART void store(void) { last = malloc(300000); __asm__ volatile("" ::: "memory"); }
+int main(int count, char **words)
+{
+    store();
+    for (int i = 0; i < 300; i++) { session(); request(); usleep(10000); }
+    _exit(count == 1 ? 0 : 7);
+}
+"#;
+
+fn server(place: &Place) -> std::path::PathBuf {
+    place.compile("server", SERVER, &["-O1", "-g"])
+}
+
+fn start(place: &Place) -> Child {
+    let child = place.snug(&["run", "SNUG_PROFILE_BYTES=1", text(&server(place))]).spawn().unwrap();
+    sleep(Duration::from_millis(300));
+    child
+}
+
+#[track_caller]
+fn assert_grows(said: &str) {
+    let growth = &said[said.find("snapshot").unwrap_or_else(|| panic!("{said}"))..];
+    assert!(growth.contains("1 site grows steadily") && growth.contains("    session  "), "{said}");
+    assert!(!growth.contains("    store  ") && !growth.contains("    request  "), "{said}");
+}
+
+#[test]
+fn a_command_that_leaks() {
+    let place = Place::new();
+    let program = server(&place);
+    let words = ["profile", "-o", "p.pb.gz", "--every", "0.4", "SNUG_PROFILE_BYTES=1", text(&program)];
+    let output = place.output(&words);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""));
+    assert_grows(&stderr(&output));
+    let files: Vec<String> = (1..=3).map(|number| format!("p.{number}.pb.gz")).collect();
+    // In any order: they have their times.
+    let output = place.output(&["profile", "growth", &files[2], &files[0], &files[1]]);
+    assert_clean(&output);
+    assert_grows(&stdout(&output));
+    assert_refused(&place.output(&["profile", "growth", &files[0], &files[1]]), 2, &["3 profiles or more"]);
+}
+
+#[test]
+fn a_running_program_that_leaks_and_options_behind_its_number() {
+    let place = Place::new();
+    let mut child = start(&place);
+    let pid = child.id().to_string();
+    let output = place.output(&["profile", &pid, "--for", "1.5s", "--every=0.3"]);
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_clean(&output);
+    assert!(stdout(&output).contains("session  "), "{}", stdout(&output));
+    assert_grows(&stdout(&output));
+}
+
+#[test]
+fn a_snapshot_when_a_signal_comes() {
+    let place = Place::new();
+    let program = server(&place);
+    let words = ["profile", "-o", "p.json", "--on-signal", "SNUG_PROFILE_BYTES=1", text(&program)];
+    let mut snug = place.snug(&words).spawn().unwrap();
+    sleep(Duration::from_millis(1000));
+    // SAFETY: the tool is ours and has not ended.
+    unsafe { libc::kill(snug.id() as i32, libc::SIGURG) };
+    assert_eq!(snug.wait().unwrap().code(), Some(0));
+    assert!(fs::read_to_string(place.path("p.1.json")).unwrap().contains("\"session\""));
+    assert!(place.path("p.json").exists() && !place.path("p.2.json").exists());
+}
+
+/// Ctrl-C ends the time, not the profile; and the program takes none any more.
+#[test]
+fn an_interrupted_look() {
+    let place = Place::new();
+    let mut child = start(&place);
+    let pid = child.id().to_string();
+    let snug = place.snug(&["profile", "-o", "p.txt", "--for", "1m", &pid]).spawn().unwrap();
+    sleep(Duration::from_millis(700));
+    let begun = Instant::now();
+    // SAFETY: as above.
+    unsafe { libc::kill(snug.id() as i32, libc::SIGINT) };
+    let output = snug.wait_with_output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let stats = place.output(&["profile", "--for", "0.1", &pid]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(fs::read_to_string(place.path("p.txt")).unwrap().contains("session  "));
+    assert_clean(&stats);
+}
+
+#[test]
+fn a_program_that_ends_meanwhile() {
+    let place = Place::new();
+    let mut child = start(&place);
+    let output = place.output(&["profile", "--for", "1m", &child.id().to_string()]);
+    child.wait().unwrap();
+    assert_clean(&output);
+    let said = stdout(&output);
+    assert!(said.contains("session  ") && said.contains("has ended meanwhile"), "{said}");
+}
+
+/// Of a shell's children only those of one name; and where nothing was allocated, that is said.
+#[test]
+fn children_by_name_and_nothing_at_all() {
+    let place = Place::new();
+    let program = server(&place);
+    fs::copy(&program, place.path("other")).unwrap();
+    let both = "./server & ./other x & wait";
+    let output =
+        place.output(&["profile", "-o", "p.folded", "--children=other", "SNUG_PROFILE_BYTES=1", "sh", "-c", both]);
+    assert_clean(&output);
+    let folded = fs::read_to_string(place.path("p.folded")).unwrap();
+    let line = folded.lines().find(|line| line.contains(";store ")).unwrap();
+    assert!(line.ends_with(" 300000"), "{folded}");
+    let nothing = place.output(&["profile", "-o", "p.html", "true"]);
+    assert!(stderr(&nothing).contains("no sample was taken") && !place.path("p.html").exists());
+    let done: Command = place.snug(&["profile", "true"]);
+    assert!(stderr(&{ done }.output().unwrap()).contains("SNUG_PROFILE_BYTES=1"));
+}
