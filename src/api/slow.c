@@ -6,20 +6,20 @@
  */
 #include "api/slow.h"
 
-#include "profile/profile.h"
+#include "profile/watch.h"
 #include "stats/event.h"
 
-/* While a profile is taken: what a magazine has, for a request that is no sample; otherwise NULL,
- * and the request is still to be counted. Requests from outside, to end it, are looked for here
- * too. */
+/* While requests are looked at: what a magazine has, for one that is like any other; otherwise
+ * NULL, and the request is still to be counted. Requests from outside, to end it, are looked for
+ * here too. */
 static ALWAYS_INLINE void *pop_counted(size_t size, struct cache *cache, const struct heap *heap)
 {
-    if (size > SMALL_MOST || heap != &heap_default || !profile_is_on() || events_requested() ||
-        !profile_counts_plain(size))
+    if (size > SMALL_MOST || heap != &heap_default || !watch_is_on() || events_requested() ||
+        !watch_counts_plain(size))
         return NULL;
     void *object = cache_pop(cache, class_of_size(size));
     if (UNLIKELY(object == NULL))
-        profile_uncounts(size);
+        watch_uncounts(size);
     return object;
 }
 

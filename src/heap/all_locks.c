@@ -6,7 +6,7 @@
 #include "heap/source.h"
 #include "heap/user_heaps.h"
 #include "meta/meta.h"
-#include "profile/profile.h"
+#include "profile/watch.h"
 #include "provider/provider_file.h"
 
 /* Layout: the locks of a stage guard the lists of those of the next. */
@@ -43,6 +43,7 @@ static void each_of_stage(unsigned stage, void (*act)(struct lock *lock))
         provider_files_each_lock(act);
         heap_source_each_lock(act);
         act(&profile.lock);
+        act(&guard.lock);
         act(&meta_system.lock);
         break;
     }

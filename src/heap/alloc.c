@@ -154,7 +154,7 @@ void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size
     return take(heap, cache, alignment, bytes, dirty);
 }
 
-/* ---- While a profile is taken ---- */
+/* ---- While requests are looked at ---- */
 
 struct heap *heap_samples;
 
@@ -173,15 +173,26 @@ void *sample_alloc(struct cache *cache, size_t alignment, size_t bytes, size_t *
     return block;
 }
 
-/* If the request is no sample, what the fast path would have done. */
+/* A block that is looked at; NULL: it is like any other. */
+static void *take_watched(struct cache *cache, size_t alignment, size_t bytes, size_t *dirty)
+{
+    if (profile_is_on() && profile_counts(bytes))
+        return sample_alloc(cache, alignment, bytes, dirty);
+    void *block = guard_is_on() && guard_counts() ? guard_alloc(bytes, alignment) : NULL;
+    if (block != NULL)
+        *dirty = 0;
+    return block;
+}
+
+/* If the request is not looked at, what the fast path would have done. */
 static NOINLINE void *take_counted(struct heap *heap, struct cache *cache, size_t alignment,
                                    size_t bytes, size_t *dirty)
 {
     void *block = NULL;
     *dirty = SIZE_MAX;
-    if (heap == &heap_default && profile_counts(bytes))
-        block = sample_alloc(cache, alignment, bytes, dirty);
-    else if (alignment <= MIN_ALIGN && bytes <= SMALL_MOST)
+    if (heap == &heap_default)
+        block = take_watched(cache, alignment, bytes, dirty);
+    if (block == NULL && alignment <= MIN_ALIGN && bytes <= SMALL_MOST)
         block = cache_pop(cache, class_of_size(bytes));
     return block != NULL ? block : take(heap, cache, alignment, bytes, dirty);
 }
@@ -189,7 +200,7 @@ static NOINLINE void *take_counted(struct heap *heap, struct cache *cache, size_
 static ALWAYS_INLINE void *take_or_sample(struct heap *heap, struct cache *cache, size_t alignment,
                                           size_t bytes, size_t *dirty)
 {
-    if (profile_is_on())
+    if (watch_is_on())
         return take_counted(heap, cache, alignment, bytes, dirty);
     return take(heap, cache, alignment, bytes, dirty);
 }
@@ -305,6 +316,8 @@ NOINLINE struct place place_elsewhere(uintptr_t address)
             place.class = span->class;
         else if (span->kind == SPAN_CELLS)
             place.class = PAGE_MAP_CELL;
+    } else if (guard_has(address)) {
+        place.class = PLACE_GUARDED;
     } else if (address != 0) {
         place.heap = heap_of_large(address);
     }
@@ -335,6 +348,8 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
         misuse = large_usable(&place.heap->page_heap, address, &bytes);
     else if (place.class == PAGE_MAP_CELL)
         misuse = cell_usable(address, &bytes);
+    else if (place.class == PLACE_GUARDED)
+        misuse = guard_usable(address, &bytes);
     else if (small_is_sound(place.heap, address, place.class))
         return class_bytes(place.class);
     else
@@ -385,6 +400,8 @@ void block_free(struct place place, struct cache *cache, uintptr_t address)
         free_large(place.heap, address);
     else if (place.class == PAGE_MAP_CELL)
         free_cell(cache, address);
+    else if (place.class == PLACE_GUARDED)
+        guard_free(address, "free");
     else
         free_small(place.heap, cache, address, place.class);
 }

@@ -5,10 +5,13 @@
 #define SNUG_HEAP_ALLOC_H
 
 #include "heap/thread.h"
-#include "profile/profile.h"
+#include "profile/watch.h"
+
+/* Layout: of a place that is a guarded block (profile/guard.h); no other place has this class. */
+enum { PLACE_GUARDED = PAGE_MAP_OTHER };
 
 /* Where an address is: in which heap, and among its small objects (the class), its cells
- * (PAGE_MAP_CELL) or neither (0). */
+ * (PAGE_MAP_CELL), guarded blocks or none of these (0). */
 struct place {
     struct heap *heap;
     size_t class;

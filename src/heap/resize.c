@@ -79,14 +79,28 @@ static void *resize(struct place place, void *block, size_t old_bytes, size_t by
     return resize_by_copy(place, block, old_bytes, bytes);
 }
 
-/* ---- While a profile is taken ---- */
+/* ---- While requests are looked at ---- */
 
-/* To a block that is or is not a sample, in malloc's heap or that of samples. */
-static void *move(struct place place, void *block, size_t old_bytes, size_t bytes, bool to_sample)
+enum becoming { PLAIN, SAMPLE, GUARDED };
+
+/* What a block of malloc's is to be. */
+static enum becoming count(size_t bytes)
+{
+    if (profile_is_on() && profile_counts(bytes))
+        return SAMPLE;
+    return guard_is_on() && guard_counts() ? GUARDED : PLAIN;
+}
+
+/* To a block in malloc's heap, in that of samples or among the guarded ones. */
+static void *move(struct place place, void *block, size_t old_bytes, size_t bytes, enum becoming to)
 {
     size_t dirty;
     struct cache *cache = heap_cache(&heap_default);
-    void *moved = to_sample ? sample_alloc(cache, MIN_ALIGN, bytes, &dirty) : NULL;
+    void *moved = NULL;
+    if (to == SAMPLE)
+        moved = sample_alloc(cache, MIN_ALIGN, bytes, &dirty);
+    else if (to == GUARDED)
+        moved = guard_alloc(bytes, MIN_ALIGN);
     if (moved == NULL)
         moved = block_alloc(&heap_default, cache, MIN_ALIGN, bytes, &dirty);
     if (moved == NULL)
@@ -100,22 +114,22 @@ static void *move(struct place place, void *block, size_t old_bytes, size_t byte
 
 /* A block that is resized is allocated anew, wherever it is afterwards: it is counted, becomes a
  * sample or not, and is no more what it was. A large one stays where it is, if it can. */
-static NOINLINE void *resize_profiled(struct place place, void *block, size_t old_bytes,
-                                      size_t bytes)
+static NOINLINE void *resize_watched(struct place place, void *block, size_t old_bytes,
+                                     size_t bytes)
 {
     struct profile_block old;
     bool of_malloc = place.heap == &heap_default || place.heap == heap_samples;
-    bool becomes = of_malloc && profile_is_on() && profile_counts(bytes);
+    enum becoming to = of_malloc ? count(bytes) : PLAIN;
     bool was = place_may_be_sample(place) && profile_take(block, &old);
     bool stays_large = place.class == 0 && place.heap == &heap_default && bytes > CELL_MOST;
     void *moved;
-    if (place.heap == heap_samples || (becomes && !stays_large))
-        moved = move(place, block, old_bytes, bytes, becomes);
+    if (place.heap == heap_samples || place.class == PLACE_GUARDED || (to != PLAIN && !stays_large))
+        moved = move(place, block, old_bytes, bytes, to);
     else
         moved = resize(place, block, old_bytes, bytes);
     if (moved == NULL && was)
         profile_put_back(block, &old);
-    else if (moved != NULL && becomes && stays_large && page_map_class((uintptr_t)moved) == 0)
+    else if (moved != NULL && to == SAMPLE && stays_large && page_map_class((uintptr_t)moved) == 0)
         profile_put(moved, bytes);
     return moved;
 }
@@ -127,7 +141,7 @@ void *heap_resize(void *block, size_t bytes)
     size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
     if (old_bytes == 0 || bytes > MAX_REQUEST)
         return NULL;
-    if (profile_is_on() || profile_has_blocks())
-        return resize_profiled(place, block, old_bytes, bytes);
+    if (watch_is_on() || profile_has_blocks())
+        return resize_watched(place, block, old_bytes, bytes);
     return resize(place, block, old_bytes, bytes);
 }

@@ -28,7 +28,7 @@ static bool make_heap(void)
 bool sampled_begin(void)
 {
     if (__atomic_load_n(&heap_samples, __ATOMIC_ACQUIRE) == NULL && !make_heap()) {
-        heap_serve_fast(true); /* somebody outside may have stopped it */
+        heap_serve_fast(!watch_is_on()); /* somebody outside may have stopped it */
         return false;
     }
     profile_begin(options.profile_bytes, os_random());
@@ -39,7 +39,13 @@ bool sampled_begin(void)
 void sampled_end(void)
 {
     profile_end();
-    heap_serve_fast(true);
+    heap_serve_fast(!watch_is_on());
+}
+
+void sampled_begin_guards(void)
+{
+    if (guard_begin(options.guard_every, options.guard_blocks, os_random()))
+        heap_serve_fast(false);
 }
 
 void sampled_obey_request(void)

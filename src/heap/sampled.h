@@ -11,6 +11,9 @@
 bool sampled_begin(void);
 void sampled_end(void);
 
+/* Guarded blocks, from here on; none if there is no memory for them. Called once. */
+void sampled_begin_guards(void);
+
 COLD void sampled_obey_request(void);
 
 /* Does what was asked for from outside. */

@@ -27,6 +27,8 @@ static void begin(void)
     os_thread_exit_init(heap_thread_end);
     if (options.profile != 0)
         sampled_begin();
+    if (options.guard != 0)
+        sampled_begin_guards();
 }
 
 AT_START void heap_start(char **environment)

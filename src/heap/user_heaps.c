@@ -9,6 +9,7 @@
 #include "options/options.h"
 #include "platform/check.h"
 #include "platform/thread.h"
+#include "profile/guard.h"
 
 /* Bytes: descriptors take this of a buffer for each page at worst, a slab's 128 and a run's 64. A
  * small descriptor never becomes a large one again. */
@@ -259,6 +260,8 @@ const char *heap_check(void)
     heap_init();
     const char *wrong = heap_check_of(&heap_default);
     if (wrong == NULL)
+        wrong = guard_check();
+    if (wrong == NULL)
         heaps_find(check_next, &wrong);
     return wrong;
 }
@@ -273,6 +276,8 @@ const char *heap_check_shared(void)
 {
     check_begin();
     const char *wrong = check_shared(&heap_default);
+    if (wrong == NULL)
+        wrong = guard_check();
     if (wrong == NULL)
         heaps_find(check_next_shared, &wrong);
     return wrong;

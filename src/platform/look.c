@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <time.h>
 
 #include "platform/syscall.h"
@@ -49,6 +50,12 @@ bool os_object_of(uintptr_t code, struct os_object *object)
 }
 
 #endif
+
+const char *os_program_name(void)
+{
+    const char *name = (const char *)getauxval(AT_EXECFN);
+    return name == NULL ? "program" : name;
+}
 
 /* Layout: of the system call, whose header is not there for every libc: wait, within the process.
  */

@@ -22,6 +22,9 @@ struct os_object {
  * musl). */
 bool os_object_of(uintptr_t code, struct os_object *object);
 
+/* The file of the program, as it was called. */
+const char *os_program_name(void);
+
 /* Whether the four bytes at an address, a multiple of 4, can be read. A system call. */
 bool os_is_readable(uintptr_t address);
 

@@ -177,6 +177,19 @@ bool os_purge(void *start, size_t bytes)
     return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
 }
 
+/* One call for both: a new mapping takes the place of the pages. */
+bool os_shut(void *start, size_t bytes)
+{
+    OS_COUNT(mmap, bytes);
+    return !is_error(syscall6(SYS_mmap, (long)start, (long)bytes, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+}
+
+bool os_open(void *start, size_t bytes)
+{
+    return !is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE));
+}
+
 /* From the kernel's interface: pidfd_open(2). */
 enum { THIS_PROCESS = -10001 };
 

@@ -68,6 +68,12 @@ struct iovec;
  * bit for each that was purged. */
 uint64_t os_purge_ranges(const struct iovec *ranges, size_t count);
 
+/* Makes pages inaccessible, and gives them back. False: they are as they were. */
+bool os_shut(void *start, size_t bytes);
+
+/* Makes pages that were shut accessible again; they read as zero. False: they stay shut. */
+bool os_open(void *start, size_t bytes);
+
 /* How many bytes of a range occupy memory; `bytes` if the system does not say. */
 size_t os_resident_bytes(const void *start, size_t bytes);
 

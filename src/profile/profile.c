@@ -6,8 +6,11 @@
  * until another block comes to its address.
  */
 #include "profile/profile.h"
+#include "platform/memory.h"
 
 #define OF_THREAD __thread __attribute__((tls_model("initial-exec")))
+
+uint32_t profile_watchers;
 
 struct profile profile = {.lock = LOCK_INIT(RANK_PROFILE)};
 
@@ -31,13 +34,65 @@ static void leave(void)
     busy_self = false;
 }
 
-/* Source: G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators" (2014). */
 static uint64_t draw(void)
 {
-    uint64_t z = __atomic_add_fetch(&profile.random, 0x9e3779b97f4a7c15u, __ATOMIC_RELAXED);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    return sampler_mix(&profile.random);
+}
+
+void profile_watch(enum profile_watcher who, bool on)
+{
+    /* release: who sees it on sees what was made ready before */
+    if (on)
+        __atomic_fetch_or(&profile_watchers, who, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_and(&profile_watchers, ~(uint32_t)who, __ATOMIC_RELEASE);
+}
+
+/* ---- Taking stacks ---- */
+
+/* A place for a stack while it is taken: 5 KiB, which the thread's own need not have left. As many
+ * as threads were at it at the same time; they stay. */
+struct scratch {
+    struct unwind_stack stack;
+    struct scratch *next;
+};
+
+/* NULL: there is no memory, or the thread is in here already. */
+static struct scratch *scratch_get(void)
+{
+    if (!enter())
+        return NULL;
+    struct scratch *scratch = profile.scratch;
+    if (scratch != NULL)
+        profile.scratch = scratch->next;
+    else
+        scratch = meta_map(align_up(sizeof(*scratch), os_page_size()));
+    leave();
+    return scratch;
+}
+
+/* With the lock held. */
+static void scratch_put(struct scratch *scratch)
+{
+    scratch->next = profile.scratch;
+    profile.scratch = scratch;
+}
+
+NOINLINE uint32_t profile_stack_here(void)
+{
+    struct scratch *scratch = scratch_get();
+    if (scratch == NULL)
+        return 0;
+    unwind_here(&scratch->stack);
+    uint32_t number = 0;
+    bool entered = enter();
+    if (entered) {
+        profile.stacks.nodes.entry_bytes = sizeof(struct stack_node);
+        number = stacks_put(&profile.stacks, &scratch->stack);
+        scratch_put(scratch);
+        leave();
+    }
+    return number;
 }
 
 void profile_begin(size_t mean, uint64_t seed)
@@ -50,14 +105,15 @@ void profile_begin(size_t mean, uint64_t seed)
         profile.blocks.entry_bytes = sizeof(struct profile_block);
         stacks_init(&profile.stacks);
     }
-    /* release: who sees it on sees all of the above */
-    __atomic_store_n(&profile.on, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&profile.on, true, __ATOMIC_RELAXED); /* for who looks from outside */
+    profile_watch(WATCH_PROFILE, true);
     leave();
 }
 
 void profile_end(void)
 {
     __atomic_store_n(&profile.on, false, __ATOMIC_RELAXED);
+    profile_watch(WATCH_PROFILE, false);
 }
 
 bool profile_counts(size_t size)
@@ -81,11 +137,8 @@ static struct site *site_at(uint32_t number)
 }
 
 /* The site of a stack; 0: there is no room. */
-static uint32_t site_of(const struct unwind_stack *stack)
+static uint32_t site_of(uint32_t number)
 {
-    uint32_t number = stacks_put(&profile.stacks, stack);
-    if (number == 0)
-        return 0;
     struct stack_node *node = stacks_node(&profile.stacks, number);
     if (node->site == 0) {
         uint32_t site = table_add(&profile.sites, sizeof(struct site));
@@ -160,15 +213,12 @@ static bool block_add(uint64_t address, size_t size, float weight, uint32_t site
 
 NOINLINE void profile_put(const void *block, size_t size)
 {
-    struct unwind_stack stack;
-    if (busy_self) {
+    uint32_t stack = profile_stack_here();
+    if (!enter()) {
         count_lost();
         return;
     }
-    unwind_here(&stack);
-    if (!enter())
-        return;
-    uint32_t site = site_of(&stack);
+    uint32_t site = stack == 0 ? 0 : site_of(stack);
     float weight = (float)sampler_weight(&profile.rate, size);
     if (site == 0 || !block_add((uintptr_t)block, size, weight, site))
         count_lost();

@@ -45,12 +45,26 @@ struct profile {
     struct table sites;
     struct site_totals totals;
     struct index blocks;
-    uint32_t free_block; /* entries of blocks that can be used again */
-    uint64_t live;       /* blocks in `blocks`; read without the lock */
-    uint64_t lost;       /* samples for which there was no room, or that could not be taken */
+    uint32_t free_block;     /* entries of blocks that can be used again */
+    uint64_t live;           /* blocks in `blocks`; read without the lock */
+    struct scratch *scratch; /* where stacks are taken, those that nobody is at */
+    uint64_t lost;           /* samples for which there was no room, or that could not be taken */
 };
 
 extern struct profile profile;
+
+/* Layout: who looks at requests (watch.h), as bits. */
+enum profile_watcher { WATCH_PROFILE = 1, WATCH_GUARDS = 2 };
+
+/* A sum of them: one word for malloc's slow path to look at. */
+extern INTERNAL uint32_t profile_watchers;
+
+/* Whoever makes it on has all ready. */
+void profile_watch(enum profile_watcher who, bool on);
+
+/* The stack that the calling thread has, as a number of profile.stacks; 0: there was no room, or
+ * the thread is taking one already, and a signal came in between. No lock may be held. */
+uint32_t profile_stack_here(void);
 
 /* Begins, or goes on. `mean` bytes between two marks; 0 or 1: each allocation. What a first call
  * has set stays. `seed`: what the draws come from. */
@@ -62,7 +76,7 @@ void profile_end(void);
 static inline bool profile_is_on(void)
 {
     /* acquire: pairs with the release in profile_begin */
-    return UNLIKELY(__atomic_load_n(&profile.on, __ATOMIC_ACQUIRE));
+    return UNLIKELY((__atomic_load_n(&profile_watchers, __ATOMIC_ACQUIRE) & WATCH_PROFILE) != 0);
 }
 
 extern __thread struct sampler sampler_self __attribute__((tls_model("initial-exec")));

@@ -37,6 +37,17 @@ struct sampler_rate {
 /* `mean` of 0 or 1: every allocation is a sample. */
 struct sampler_rate sampler_rate_of(size_t mean);
 
+/* 64 bits that look random, from a counter of any start. Source: G. Steele, D. Lea, C. Flood, "Fast
+ * Splittable Pseudorandom Number Generators" (2014). */
+static inline uint64_t sampler_mix(uint64_t *counter)
+{
+    /* relaxed: who is first is all the same */
+    uint64_t z = __atomic_add_fetch(counter, 0x9e3779b97f4a7c15u, __ATOMIC_RELAXED);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
 /* A gap, never 0, from 64 random bits. */
 uint64_t sampler_gap(uint64_t random);
 

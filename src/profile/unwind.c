@@ -3,6 +3,8 @@
  */
 #include "profile/unwind.h"
 
+#include <ucontext.h>
+
 /* Bytes: a frame pointer that is further up than this is none. */
 #define FRAME_MOST ((uintptr_t)1 * MIB)
 
@@ -120,12 +122,9 @@ static bool step(struct cursor *cursor, const struct unwind_stack *stack, uint32
     return step_by_frame_pointer(cursor);
 }
 
-static void walk(struct cursor *cursor, struct unwind_stack *stack)
+/* `library`: of which frames at the beginning are left out; 0: of none. */
+static void walk(struct cursor *cursor, struct unwind_stack *stack, uint32_t library)
 {
-    uintptr_t own = cursor->registers[CFI_RETURN];
-    uint32_t library = object_find(stack, own);
-    if (library != 0 && stack->objects[library - 1].name[0] == 0)
-        library = 0; /* it is part of the program */
     while (cursor->registers[CFI_RETURN] >= CODE_LEAST) {
         uintptr_t code = cursor->registers[CFI_RETURN] - !cursor->exact;
         uint32_t object = object_find(stack, code);
@@ -139,6 +138,19 @@ static void walk(struct cursor *cursor, struct unwind_stack *stack)
         if (!step(cursor, stack, object, code))
             return;
     }
+}
+
+/* This library; 0: it is part of the program. */
+static uint32_t own_library(struct unwind_stack *stack, uintptr_t code)
+{
+    uint32_t library = object_find(stack, code);
+    return library != 0 && stack->objects[library - 1].name[0] == 0 ? 0 : library;
+}
+
+static void stack_init(struct unwind_stack *stack)
+{
+    stack->count = stack->object_count = 0;
+    stack->is_cut = false;
 }
 
 #if defined(__x86_64__)
@@ -155,12 +167,26 @@ static void walk(struct cursor *cursor, struct unwind_stack *stack)
 NOINLINE void unwind_here(struct unwind_stack *stack)
 {
     struct cursor cursor = {.exact = true};
-    stack->count = stack->object_count = 0;
-    stack->is_cut = false;
+    stack_init(stack);
     TAKE_REGISTERS(cursor.registers);
     cursor.readable = align_down(cursor.registers[CFI_RSP], sizeof(uintptr_t));
     cursor.readable_end = align_down(cursor.readable, PAGE_BYTES) + PAGE_BYTES;
-    walk(&cursor, stack);
+    walk(&cursor, stack, own_library(stack, cursor.registers[CFI_RETURN]));
+}
+
+/* Where DWARF's registers, the return address last, are in what the kernel keeps. */
+static const uint8_t places[CFI_REGISTERS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                              REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                              REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+
+void unwind_from(const void *context, struct unwind_stack *stack)
+{
+    struct cursor cursor = {.exact = true}; /* and nothing is known to be readable */
+    const ucontext_t *kept = context;
+    stack_init(stack);
+    for (unsigned i = 0; i < CFI_REGISTERS; i++)
+        cursor.registers[i] = (uintptr_t)kept->uc_mcontext.gregs[places[i]];
+    walk(&cursor, stack, 0);
 }
 
 #else
@@ -168,9 +194,15 @@ NOINLINE void unwind_here(struct unwind_stack *stack)
 /* Only who called: the numbers of registers in cfi.h are those of x86-64. */
 NOINLINE void unwind_here(struct unwind_stack *stack)
 {
-    stack->count = stack->object_count = 0;
+    stack_init(stack);
     stack->is_cut = true;
-    (void)walk;
+    (void)walk, (void)own_library;
+}
+
+void unwind_from(const void *context, struct unwind_stack *stack)
+{
+    (void)context;
+    unwind_here(stack);
 }
 
 #endif

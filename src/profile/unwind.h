@@ -38,4 +38,8 @@ struct unwind_stack {
  * program, as it is linked into it, its own frames come first. */
 void unwind_here(struct unwind_stack *stack);
 
+/* That of a thread that a signal has stopped, from the instruction on at which it stands: what the
+ * kernel kept of it (a ucontext_t). */
+void unwind_from(const void *context, struct unwind_stack *stack);
+
 #endif

@@ -19,6 +19,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .options = &options,
     .peak = &peak_kept,
     .profile = &profile,
+    .guard = &guard,
     .events = &events,
     .outside = &outside_area,
     .borrow_entry = BORROW_ENTRY,

@@ -14,7 +14,7 @@
 #include "heap/user_heaps.h"
 #include "options/options.h"
 #include "platform/memory.h"
-#include "profile/profile.h"
+#include "profile/watch.h"
 #include "report/peak.h"
 #include "stats/event.h"
 #include "stats/stats.h"
@@ -33,6 +33,7 @@ struct anchor {
     const struct options *options;
     const struct peak *peak;
     const struct profile *profile;
+    const struct guard *guard;
     struct events *events; /* these are written from outside; 0 to what is served fast, */
     size_t *served[2];     /* with a request to take a profile */
     struct outside_area *outside;

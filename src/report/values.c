@@ -92,6 +92,14 @@ static void set_counters(struct values *values, struct peek *peek, const struct 
     values->waits_meta = PEEK(peek, waits[RANK_META]);
 }
 
+static void set_guarded(struct values *values, struct peek *peek, const struct guard *from)
+{
+    values->guarded_blocks = PEEK(peek, from->live);
+    values->guarded_live = PEEK(peek, from->live_bytes);
+    values->guarded_mapped = PEEK(peek, from->bytes);
+    values->guarded_taken = PEEK(peek, from->taken);
+}
+
 static void set_process(struct values *values, int process, enum values_depth depth)
 {
     struct os_usage usage;
@@ -152,6 +160,7 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
     set_memory(values, &totals);
     set_requested(values, peek, anchor->tallies, &totals);
     set_counters(values, peek, anchor);
+    set_guarded(values, peek, anchor->guard);
     values->taken_bytes = values->counters.refill_bytes + totals.cells_taken_bytes +
                           values->counters.large_taken_bytes;
     values->process = process == 0 ? os_process_id() : process;

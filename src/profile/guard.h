@@ -1,0 +1,134 @@
+/*
+ * Guarded blocks: a few, chosen by chance, of which every wrong touch is a fault.
+ *
+ *     +-------+------ slot ------+-------+------ slot ------+-------+
+ *     | guard |  shut    | block | guard | block |   shut   | guard |
+ *     +-------+----------+-------+-------+-------+----------+-------+
+ *
+ * The idea: a block lies in a slot of its own, against the guard behind it or, by chance, the one
+ * before it, so that the first byte past that end cannot be touched; and once it is freed none of
+ * it can, until its slot is needed again, those longest free first. So what is wrong stops at the
+ * instruction that does it, in production, for the price of one allocation in some thousands:
+ * enough programs, or enough time, and every fault that is repeated is met. What alignment leaves
+ * between the block and its guard, and all else of its pages, holds a pattern, which is looked at
+ * when the block is freed. Source: Electric Fence (B. Perens, 1987), and GWP-ASan (K. Serebryany et
+ * al., "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", 2023), for the
+ * chance.
+ *
+ * The slots' pages have a class byte of the page map for which no magazine has room, as those of
+ * other heaps' blocks, and no entry. So free finds them on its slow path, and needs no test for
+ * them on the fast one.
+ *
+ * Cost: off none. On a few ns for each allocation, as for a profile; for a guarded block some us:
+ * two stacks, three system calls at its allocation and its free each, a page fault. Memory:
+ * guard.most blocks of at most GUARD_BYTES; addresses: SLOTS_PER_BLOCK times as many slots.
+ * Thread-safe; takes RANK_PROFILE, and RANK_META inside. While a thread is in here it gets no
+ * signals, so handlers may allocate and free.
+ */
+#ifndef SNUG_PROFILE_GUARD_H
+#define SNUG_PROFILE_GUARD_H
+
+#include "meta/misuse.h"
+#include "platform/lock.h"
+#include "profile/sampler.h"
+
+/* Bytes: of a block at most, and of its slot: of blocks that are longer few are allocated, and
+ * their ends are those of pages anyway. */
+#define GUARD_BYTES (16 * KIB)
+
+/* Slots: for each block that there may be at a time; so many blocks later a freed one's slot is
+ * used again. It costs addresses, no memory. */
+enum { GUARD_SLOTS_PER_BLOCK = 16 };
+
+enum guard_state { GUARD_UNUSED, GUARD_LIVE, GUARD_FREED };
+
+/* Of a slot. */
+struct guard_block {
+    uintptr_t start; /* of the block */
+    size_t bytes;
+    uint32_t state; /* enum guard_state; release: what else is here was written before */
+    uint32_t next;  /* of those that are free, its number plus 1 */
+    uint32_t taken_stack, freed_stack; /* of profile.stacks; 0: there was no room */
+    uint32_t taken_thread, freed_thread;
+    bool reported; /* only once */
+};
+
+struct guard {
+    uint64_t parts; /* of a gap that an allocation is, see sampler.h */
+    uint64_t random;
+    struct lock lock;
+    uintptr_t start, bytes; /* of all slots and guards; 0 until there are some */
+    size_t page, slot;      /* bytes: of a guard, and of a slot */
+    struct guard_block *blocks;
+    uint32_t slots, fresh; /* how many there are, and how many were never used */
+    uint32_t first_free, last_free;
+    uint32_t live, most;                /* live + free + fresh == slots; live <= most */
+    uint64_t live_bytes, taken, missed; /* missed: there was no room */
+    uint64_t reports;
+};
+
+extern INTERNAL struct guard guard;
+
+/* Begins; `most` blocks at a time, one of `every` allocations. False: no memory. It does not end.
+ */
+bool guard_begin(size_t every, size_t most, uint64_t seed);
+
+bool guard_is_on(void);
+
+extern __thread struct sampler guard_self __attribute__((tls_model("initial-exec")));
+
+/* As the functions of the same names in profile.h. */
+static inline bool guard_counts_plain(void)
+{
+    return !sampler_count(&guard_self, guard.parts, 1);
+}
+
+static inline void guard_uncounts(void)
+{
+    guard_self.left += guard.parts;
+}
+
+bool guard_counts(void);
+
+/* A guarded block, all zero. NULL: it does not fit, or there are too many. */
+void *guard_alloc(size_t bytes, size_t alignment);
+
+/* Whether an address is in a slot or a guard. */
+static inline bool guard_has(uintptr_t address)
+{
+    /* relaxed: written once, before anybody had an address of these */
+    return address - __atomic_load_n(&guard.start, __ATOMIC_RELAXED) <
+           __atomic_load_n(&guard.bytes, __ATOMIC_RELAXED);
+}
+
+/* The bytes of the block at an address for which guard_has, or what is wrong with it. */
+struct misuse guard_usable(uintptr_t address, size_t *bytes);
+
+/* Frees the block there; reports what is wrong, by `call`. */
+void guard_free(uintptr_t address, const char *call);
+
+/* NULL, or what is wrong. */
+const char *guard_check(void);
+
+/* ---- What guard_report.c tells of a block ---- */
+
+enum guard_fault {
+    GUARD_SOUND,
+    GUARD_OVERFLOW,
+    GUARD_UNDERFLOW,
+    GUARD_USE_AFTER_FREE,
+    GUARD_DOUBLE_FREE
+};
+
+struct guard_finding {
+    enum guard_fault fault;
+    uintptr_t address;   /* that was touched, or written to */
+    size_t distance;     /* bytes from the end that was passed to there, the one there included */
+    bool at_free;        /* found when it was freed: not now */
+    const char *call;    /* NULL: of none */
+    const void *context; /* of the thread at that moment (ucontext_t); NULL: here */
+};
+
+void guard_report(const struct guard_block *block, const struct guard_finding *finding);
+
+#endif
