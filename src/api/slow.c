@@ -14,21 +14,27 @@
  * here too. */
 static ALWAYS_INLINE void *pop_counted(size_t size, struct cache *cache, const struct heap *heap)
 {
-    if (size > SMALL_MOST || heap != &heap_default || !watch_is_on() || events_requested() ||
-        !watch_counts_plain(size))
+    uint32_t who = watchers();
+    if (size > SMALL_MOST || heap != &heap_default || who == 0 || events_requested() ||
+        !watch_counts_plain(who, size))
         return NULL;
     void *object = cache_pop(cache, class_of_size(size));
     if (UNLIKELY(object == NULL))
-        watch_uncounts(size);
+        watch_uncounts(who, size);
     return object;
+}
+
+/* A function of its own: it needs registers, and the way of cells has none to spare. */
+static NOINLINE void *malloc_long(size_t size, struct cache *cache, struct heap *heap)
+{
+    void *object = pop_counted(size, cache, heap);
+    return object != NULL ? object : heap_alloc_above(size, cache, heap);
 }
 
 NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap)
 {
-    if (UNLIKELY(!size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes))) {
-        void *object = pop_counted(size, cache, heap);
-        return object != NULL ? object : heap_alloc_above(size, cache, heap);
-    }
+    if (UNLIKELY(!size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes)))
+        return malloc_long(size, cache, heap);
     void *cell = cache_pop_cell(cache, size);
     return LIKELY(cell != NULL) ? cell : heap_alloc_with(size, cache, heap);
 }

@@ -176,9 +176,11 @@ void *sample_alloc(struct cache *cache, size_t alignment, size_t bytes, size_t *
 /* A block that is looked at; NULL: it is like any other. */
 static void *take_watched(struct cache *cache, size_t alignment, size_t bytes, size_t *dirty)
 {
-    if (profile_is_on() && profile_counts(bytes))
+    uint32_t who = watchers();
+    if ((who & WATCH_PROFILE) != 0 && profile_counts(bytes))
         return sample_alloc(cache, alignment, bytes, dirty);
-    void *block = guard_is_on() && guard_counts() ? guard_alloc(bytes, alignment) : NULL;
+    void *block =
+        (who & WATCH_GUARDS) != 0 && guard_counts() ? guard_alloc(bytes, alignment) : NULL;
     if (block != NULL)
         *dirty = 0;
     return block;
@@ -215,7 +217,7 @@ static NOINLINE void *alloc_polled(struct heap *heap, struct cache *cache, size_
 
 void *heap_alloc_above(size_t bytes, struct cache *cache, struct heap *heap)
 {
-    if (bytes > CELL_MOST && LIKELY(!events_wait() && !profile_is_on())) {
+    if (bytes > CELL_MOST && LIKELY(!events_wait() && !watch_is_on())) {
         void *block = large_alloc_recent(&heap->page_heap, bytes, PAGE_BYTES);
         if (LIKELY(block != NULL))
             return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);

@@ -299,12 +299,6 @@ static void on_fault(uintptr_t address, const void *context)
 
 /* ---- Beginning, checking ---- */
 
-bool guard_is_on(void)
-{
-    /* acquire: pairs with the release in guard_begin */
-    return (__atomic_load_n(&profile_watchers, __ATOMIC_ACQUIRE) & WATCH_GUARDS) != 0;
-}
-
 bool guard_begin(size_t every, size_t most, uint64_t seed)
 {
     guard.page = os_page_size();

@@ -73,8 +73,6 @@ extern INTERNAL struct guard guard;
  */
 bool guard_begin(size_t every, size_t most, uint64_t seed);
 
-bool guard_is_on(void);
-
 extern __thread struct sampler guard_self __attribute__((tls_model("initial-exec")));
 
 /* As the functions of the same names in profile.h. */

@@ -73,12 +73,6 @@ void profile_begin(size_t mean, uint64_t seed);
 /* No more samples. Blocks that are samples stay so until they are freed. */
 void profile_end(void);
 
-static inline bool profile_is_on(void)
-{
-    /* acquire: pairs with the release in profile_begin */
-    return UNLIKELY((__atomic_load_n(&profile_watchers, __ATOMIC_ACQUIRE) & WATCH_PROFILE) != 0);
-}
-
 extern __thread struct sampler sampler_self __attribute__((tls_model("initial-exec")));
 
 /* Counts an allocation of `size` bytes if it is no sample; if it may be one, nothing is done. */

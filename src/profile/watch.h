@@ -8,31 +8,37 @@
 #include "profile/guard.h"
 #include "profile/profile.h"
 
-/* Whether somebody does. */
-static inline bool watch_is_on(void)
+/* Whether somebody does: a sum of enum profile_watcher. */
+static ALWAYS_INLINE uint32_t watchers(void)
 {
-    /* acquire: pairs with the release in profile_begin and guard_begin */
-    return UNLIKELY(__atomic_load_n(&profile_watchers, __ATOMIC_ACQUIRE) != 0);
+    /* acquire: pairs with the release in profile_watch */
+    return __atomic_load_n(&profile_watchers, __ATOMIC_ACQUIRE);
 }
 
-/* Counts a request of `size` bytes if it is nothing to look at; if it may be, nothing is done. */
-static inline bool watch_counts_plain(size_t size)
+static ALWAYS_INLINE bool watch_is_on(void)
 {
-    if (profile_is_on() && !profile_counts_plain(size))
+    return UNLIKELY(watchers() != 0);
+}
+
+/* Counts a request of `size` bytes for these watchers if it is nothing to look at; if it may be,
+ * nothing is done. */
+static ALWAYS_INLINE bool watch_counts_plain(uint32_t who, size_t size)
+{
+    if ((who & WATCH_PROFILE) != 0 && UNLIKELY(!profile_counts_plain(size)))
         return false;
-    if (!guard_is_on() || guard_counts_plain())
+    if ((who & WATCH_GUARDS) == 0 || LIKELY(guard_counts_plain()))
         return true;
-    if (profile_is_on())
+    if ((who & WATCH_PROFILE) != 0)
         profile_uncounts(size);
     return false;
 }
 
 /* Takes that back. */
-static inline void watch_uncounts(size_t size)
+static inline void watch_uncounts(uint32_t who, size_t size)
 {
-    if (profile_is_on())
+    if ((who & WATCH_PROFILE) != 0)
         profile_uncounts(size);
-    if (guard_is_on())
+    if ((who & WATCH_GUARDS) != 0)
         guard_uncounts();
 }
 

@@ -249,7 +249,7 @@ static void handler(const char *name)
         handle(on_own, SA_ONSTACK);
     settle();
     if (strcmp(name, "own") == 0) { /* a fault of the program's own, which it mends */
-        *own_page = 1;
+        touched_here(own_page, true);
         CHECK(handled == 1);
         return;
     }
