@@ -9,8 +9,11 @@ is, is a constant of policy, unless its comment says that it is layout. The comm
     /* Bytes: less than this is cleared by hand in less time than the system needs. */
     #define SYSTEM_ZERO_LEAST (32 * KIB)
 
-that is, a unit of UNITS, a colon, and a first sentence that says why. `Layout:` in place of a unit stands before
-what follows from a structure or from the processor, where another number would not be another policy. A comment
+that is, a unit of UNITS, a colon, and a first sentence that says why. Behind the unit stands in brackets, of what is no policy,
+what kind of number it is: `Bytes (machine):` was measured, of the processor, the kernel or libc, so that another number would be
+wrong there, not another choice; `Blocks (table):` is the length of a table or record that something has to have. Each kind has a
+table and a count of its own. `Layout:` in place of a unit stands before what follows from a structure or from
+the processor, where another number would not be another policy. A comment
 holds for what stands below it without an empty line: the `#define`s of a group, the constants of an enum, where a
 comment behind one of them gives a reason of its own.
 
@@ -31,10 +34,16 @@ UNITS = (
     "log2; class; frames"
 ).split("; ")
 LAYOUT = "layout"
+# What a number is, the title of its table, and what stands below that.
+KINDS = {
+    "policy": ("Policy", "What the library decides by: thresholds, shares, delays, counts, which might be others."),
+    "machine": ("Facts of the machine", "What something costs, or at which size it costs as much as something else."),
+    "table": ("Lengths of tables", "How many of something a table, a record or an area of fixed size has room for."),
+}
 REASON_MOST = 150
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-UNIT = re.compile(r"([A-Za-z][\w ]*):\s+(.*)", re.DOTALL)
+UNIT = re.compile(r"([A-Za-z][\w ]*?)(?: \((\w+)\))?:\s+(.*)", re.DOTALL)
 DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+([A-Z]\w*)[ \t]+(\S.*)")
 ENUM = re.compile(r"\benum\s*\w*\s*\{(.*?)\}", re.DOTALL)
 MEMBER = re.compile(r"\s*([A-Z]\w*)\s*(?:=(.*))?", re.DOTALL)
@@ -48,12 +57,12 @@ class Constant:
 
     def __init__(self, path, line, name, expression, comments):
         self.path, self.line, self.name, self.expression = path, line, name, " ".join(expression.split())
-        self.unit, self.reason = None, ""
+        self.unit, self.kind, self.reason = None, "policy", ""
         for comment in comments:
             words = re.sub(r"\n\s*\*", " ", comment[2:-2]).strip(" *\n")
             match = UNIT.match(words)
             if match and match.group(1).lower() in (LAYOUT, *UNITS):
-                self.unit, words = match.group(1).lower(), match.group(2)
+                self.unit, self.kind, words = match.group(1).lower(), match.group(2) or "policy", match.group(3)
             self.reason = self.reason or first_sentence(words)
             if self.unit:
                 break
@@ -61,6 +70,8 @@ class Constant:
     def wrong(self):
         if self.unit is None:
             return f"{self.name} is a number without a unit; its comment begins with one (see scripts/constants.py)"
+        if self.kind not in KINDS:
+            return f"{self.name} is a number of kind '{self.kind}'; there are {', '.join(KINDS)}"
         if self.unit != LAYOUT and not 8 <= len(self.reason) <= REASON_MOST:
             return f"{self.name} needs a reason, one sentence of at most {REASON_MOST} characters; not '{self.reason}'"
         return None
@@ -170,27 +181,36 @@ def written(value, unit, expression):
 
 
 HEAD = """<!-- Written by scripts/constants.py from the sources; do not edit. -->
-# Constants of policy
+# Constants
 
-Every number by which the library decides: thresholds, shares, delays, counts. Sizes of structures and what else
-follows from the layout of memory are not among them. What a user may set stands in [options.md](options.md). The
-first sentence of the comment at each constant is its reason here; more may stand there.
+Every number by which the library decides, and beside them what it knows of the machine, and how long its tables are.
+Sizes of structures and what else follows from the layout of memory are not among them. What a user may set stands in
+[options.md](options.md). The first sentence of the comment at each constant is its reason here; more may stand there.
+
+{counts}
 """
+
+
+def table_of(constants, values):
+    lines = ["| constant | value | unit | why | file |", "| --- | --- | --- | --- | --- |"]
+    for each in constants:
+        value = written(values.get(each.name), each.unit, each.expression)
+        reason = each.reason.replace("|", "\\|")
+        lines.append(f"| `{each.name}` | {value} | {each.unit} | {reason} | {'/'.join(each.path.parts[1:])} |")
+    return [*lines, ""]
 
 
 def document(root, constants):
     values = all_values(root)
-    lines = [HEAD]
-    for layer in LAYERS:
-        rows = [each for each in constants if each.path.parts[1] == layer]
-        if rows:
-            lines += [f"## {layer}", "", "| constant | value | unit | why | file |", "| --- | --- | --- | --- | --- |"]
-            for each in rows:
-                value = written(values.get(each.name), each.unit, each.expression)
-                reason = each.reason.replace("|", "\\|")
-                lines.append(f"| `{each.name}` | {value} | {each.unit} | {reason} | {'/'.join(each.path.parts[1:])} |")
-            lines.append("")
-    lines.append(f"{len(constants)} constants.\n")
+    of_kind = {kind: [each for each in constants if each.kind == kind] for kind in KINDS}
+    counts = ", ".join(f"{title.lower()}: {len(of_kind[kind])}" for kind, (title, _) in KINDS.items())
+    lines = [HEAD.format(counts=counts[0].upper() + counts[1:] + ".")]
+    for kind, (title, text) in KINDS.items():
+        lines += [f"## {title}", "", text, ""]
+        for layer in LAYERS if kind == "policy" else ():
+            rows = [each for each in of_kind[kind] if each.path.parts[1] == layer]
+            lines += [f"### {layer}", "", *table_of(rows, values)] if rows else []
+        lines += [] if kind == "policy" else table_of(of_kind[kind], values)
     return "\n".join(lines)
 
 

@@ -10,6 +10,10 @@
 
 #include "base/common.h"
 
+/* Nanoseconds: what the system said or refused, a limit or a thread, may be another after so long,
+ * and to ask once in it costs nothing. */
+#define ASK_AGAIN ((uint64_t)1000000000)
+
 /* Occasions: few enough that a bad start is soon made good, so many that a try is a per mille. */
 enum { BACKOFF_LEAST = 8, BACKOFF_MOST = 1024 };
 

@@ -21,7 +21,8 @@
 /* Layout: a store of 16 bytes. */
 enum { BYTES_STEP = 16 };
 
-/* Bytes: from more of them libc's wide stores gain more than the call of it costs. */
+/* Bytes: up to here a page holds many, so that none is a cell, and libc's wide stores gain less
+ * than the call of it costs. */
 enum { BYTES_SHORT = 16 * BYTES_STEP };
 
 /* The first and the last `half` bytes, where that is a constant. */

@@ -39,6 +39,9 @@
 #define PAGE_SHIFT 12
 #define PAGE_BYTES ((size_t)1 << PAGE_SHIFT)
 
+/* One part in: of what there is, so little more memory is worth fewer calls, faults and copies. */
+enum { SLACK_SHARE = 8 };
+
 /* Layout: malloc's guaranteed alignment, alignof(max_align_t) on both supported machines. */
 #define MIN_ALIGN ((size_t)16)
 

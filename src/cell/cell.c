@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
 #include "meta/meta.h"
@@ -17,10 +18,6 @@
 #include "options/options.h"
 #include "platform/check.h"
 #include "stats/stats.h"
-
-/* Units of 16 bytes: a remainder is split off if it can serve the smallest request that is a cell.
- */
-enum { SPLIT_LEAST_UNITS = 16 };
 
 bool cells_init(struct cells *cells, struct page_heap *page_heap)
 {
@@ -30,7 +27,8 @@ bool cells_init(struct cells *cells, struct page_heap *page_heap)
     if (cells->free == NULL)
         return false;
     lock_init(&cells->lock, RANK_CELLS);
-    cells->split_least = SPLIT_LEAST_UNITS;
+    /* A remainder is split off if it may serve a request: none for so little is a cell. */
+    cells->split_least = (uint32_t)(BYTES_SHORT / CELL_UNIT);
     retention_init(&cells->retention, RETENTION_PAGE_PRICE);
     cells->look_step = page_heap_base(page_heap);
     /* release: who sees the cells in use sees them whole */

@@ -40,8 +40,8 @@
 /* Bytes: in a shorter span the end that no cell fits is a larger part. */
 #define CELL_SPAN_BYTES (1024 * KIB)
 
-/* Bytes: a larger block takes whole pages, of which it wastes 3 % at most. */
-#define CELL_MOST (128 * KIB - CELL_HEADER)
+/* Layout: a larger block takes whole pages. */
+#define CELL_MOST (LARGE_LEAST - CELL_HEADER)
 
 /* Layout: of the lists by size. */
 enum {

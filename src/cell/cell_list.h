@@ -21,8 +21,8 @@ struct cell_past {
     uint32_t since; /* cells->looks when it became free */
 };
 
-/* Units of 16 bytes: whole pages inside of a smaller free cell are too few to be purged. */
-enum { CELL_AGED_UNITS = (int)(32 * KIB / CELL_UNIT) };
+/* Layout: the whole pages inside of a smaller free cell are too few to be purged. */
+enum { CELL_AGED_UNITS = (int)(RETENTION_PURGE_LEAST / CELL_UNIT) };
 
 static inline struct cell_past *cell_past(struct cell *cell)
 {

@@ -79,7 +79,7 @@ static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, s
     sample_request(class, bytes);
     if (UNLIKELY(heap->page_heap.compact))
         return alloc_compact(heap, cache, class);
-    void *cell = UNLIKELY(class >= COLD_CLASS_LEAST) ? alloc_cold(heap, cache, class) : NULL;
+    void *cell = UNLIKELY(bytes > BYTES_SHORT) ? alloc_cold(heap, cache, class) : NULL;
     return UNLIKELY(cell != NULL) ? cell : alloc_object(heap, cache, class);
 }
 

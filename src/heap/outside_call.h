@@ -22,7 +22,7 @@ enum outside_outcome {
     OUTSIDE_MADE
 };
 
-/* Threads: of so many what waits is given back by one call; of the others it stays. */
+/* Threads (table): of so many what waits is given back by one call; of the others it stays. */
 enum { OUTSIDE_CACHES_MOST = 1024 };
 
 struct outside_call {
@@ -34,7 +34,7 @@ struct outside_call {
     struct cache *caches[OUTSIDE_CACHES_MOST];
 };
 
-/* Bytes: more than freeing takes on any stack that programs have for their threads. */
+/* Bytes (table): more than freeing takes on any stack that programs have for their threads. */
 enum { OUTSIDE_STACK = 32 * 1024 };
 
 /* One call at a time: whoever makes it traces the first thread of the process, which only one can.

@@ -9,16 +9,6 @@
 #include "options/options.h"
 #include "platform/thread.h"
 
-/* Nanoseconds: it looks no more often, so that it takes no time that could be noticed. */
-#define SLEEP_LEAST ((uint64_t)10000000)
-
-/* Nanoseconds: it sleeps no longer, as what it waits for may come earlier than it seemed. */
-#define SLEEP_MOST ((uint64_t)1000000000)
-
-/* Nanoseconds: when a thread was refused, by a limit or a sandbox, another is asked for after this
- * time. What it would do is done in the program's own calls meanwhile. */
-#define REFUSED_NANOSECONDS ((uint64_t)1000000000)
-
 static uint32_t running;
 static uint64_t refused_until; /* by os_clock() */
 
@@ -40,7 +30,8 @@ static void *run(void *argument)
         for (uint64_t due; (due = due_of(page_heap)) != UINT64_MAX;) {
             uint64_t now = page_heap->now();
             uint64_t left = due > now ? due - now : 0;
-            os_sleep(left < SLEEP_LEAST ? SLEEP_LEAST : left > SLEEP_MOST ? SLEEP_MOST : left);
+            /* Never longer than ASK_AGAIN: what it waits for may come earlier than it seemed. */
+            os_sleep(size_min(size_max(left, RETENTION_TICK), ASK_AGAIN));
             heap_tick(&heap_default); /* and what others ask for, in a program that sleeps itself */
         }
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
@@ -58,7 +49,8 @@ static void start(void)
         __atomic_load_n(&running, __ATOMIC_RELAXED) != 0 || !begin_running())
         return;
     if (!os_thread_start(run, &heap_default.page_heap)) {
-        __atomic_store_n(&refused_until, now + REFUSED_NANOSECONDS, __ATOMIC_RELAXED);
+        /* By a limit or a sandbox. The program's own calls do its work meanwhile. */
+        __atomic_store_n(&refused_until, now + ASK_AGAIN, __ATOMIC_RELAXED);
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
     }
     errno = error;

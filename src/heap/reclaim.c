@@ -64,16 +64,12 @@ static bool trim_may_help(const struct heap *heap, size_t bytes)
     return provider_might_take(heap->page_heap.provider, bytes, mapped - size_min(mapped, huge));
 }
 
-/* Bytes: a heap asks its provider for no less, so with less left of a quota nothing else can help.
- */
-#define TAKEN_LEAST (64 * KIB)
-
 /* Whether other heaps' memory may help: not where a quota or the end of a buffer is in the way. */
 static bool others_may_help(const struct heap_record *record, size_t bytes)
 {
     return record == NULL ||
            (record->quota.under != &provider_none &&
-            record->quota.limit - quota_used(&record->quota) >= size_max(bytes, TAKEN_LEAST));
+            record->quota.limit - quota_used(&record->quota) >= size_max(bytes, SEGMENT_LEAST));
 }
 
 struct trim_of_others {

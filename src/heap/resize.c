@@ -13,12 +13,12 @@
 
 /* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
  * moves is joined; slabs of one class after the other, each half empty as the blocks move on, came
- * to three times the memory. Below GROWN_LEAST a block is not worth a header. */
+ * to three times the memory. Up to BYTES_SHORT a block is not worth a header. */
 static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
 {
     void *block = NULL;
     size_t dirty;
-    if (bytes >= GROWN_LEAST && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
+    if (bytes > BYTES_SHORT && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
         block = cell_alloc_slow(heap, bytes, MIN_ALIGN, &dirty);
     else if (bytes > CELL_MOST)
         block = large_alloc_grown(&heap->page_heap, bytes, &dirty);
@@ -33,8 +33,8 @@ enum { CREEP_SHARE = 4 };
 static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
 {
     bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / CREEP_SHARE;
-    size_t wish = bytes + bytes / EXCESS_SHARE;
-    return creeps && bytes >= GROWN_LEAST && wish <= CELL_MOST ? wish : bytes;
+    size_t wish = bytes + bytes / SLACK_SHARE;
+    return creeps && bytes > BYTES_SHORT && wish <= CELL_MOST ? wish : bytes;
 }
 
 static void *resize_by_copy(struct place place, void *block, size_t old_bytes, size_t bytes)
@@ -54,18 +54,18 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
 }
 
 /* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which may
- * be EXCESS_SHARE of it, and nothing of it that was never touched is. */
+ * be SLACK_SHARE of it, and nothing of it that was never touched is. */
 static bool shrinks_in_place(size_t old_bytes, size_t bytes)
 {
-    return bytes < old_bytes && bytes >= EXCESS_SHARE * PAGE_BYTES;
+    return bytes < old_bytes && bytes >= SLACK_SHARE * PAGE_BYTES;
 }
 
 static void *resize(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     if (place.class == PAGE_MAP_CELL) {
-        if (bytes <= old_bytes && bytes > old_bytes - old_bytes / EXCESS_SHARE)
+        if (bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE)
             return block;
-        if (bytes >= GROWN_LEAST && bytes <= CELL_MOST &&
+        if (bytes > BYTES_SHORT && bytes <= CELL_MOST &&
             cell_resize((uintptr_t)block, bytes, bytes_to_grow(old_bytes, bytes)))
             return block;
     } else if (place.class != 0) {

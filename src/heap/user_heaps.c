@@ -11,8 +11,8 @@
 #include "platform/thread.h"
 #include "profile/guard.h"
 
-/* Bytes: descriptors take this of a buffer for each page at worst, a slab's 128 and a run's 64. A
- * small descriptor never becomes a large one again. */
+/* Layout: descriptors take this of a buffer for each page at worst, a slab's and a run's. A small
+ * descriptor never becomes a large one again. */
 enum { DESCRIPTORS_PER_PAGE = 192 };
 
 static struct {
@@ -31,12 +31,6 @@ static struct heap_record *record_of(struct list *link)
 
 /* Bytes: in a smaller heap, slabs of several pages and a MiB of cells would be most of it. */
 #define COMPACT_BELOW (16 * MIB)
-
-/* Bytes: one thread's magazines of a heap hold no more, since a program may have many heaps. */
-#define HELD_OF_HEAP_MOST (2 * MIB)
-
-/* One part in: of a quota, those magazines hold no more, for what they hold counts towards it. */
-#define HELD_SHARE 32
 
 /* A record for a new heap, with its first arena. */
 static struct heap_record *record_take(void)
@@ -122,7 +116,8 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
         settings->outside || settings->buffer != NULL || quota < COMPACT_BELOW;
     arenas_init(&heap->arenas, &heap->page_heap, record->arena,
                 record->placed ? 1 : heap_default.arenas.count);
-    heap->arenas.held_most = size_min(HELD_OF_HEAP_MOST, quota / HELD_SHARE);
+    /* What one thread holds counts towards the quota. */
+    heap->arenas.held_most = quota / WAITING_SHARE;
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
     record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL;
     record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;

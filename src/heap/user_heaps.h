@@ -12,6 +12,7 @@
 #define SNUG_HEAP_USER_HEAPS_H
 
 #include "heap/thread.h"
+#include "pageheap/segments.h"
 #include "provider/quota.h"
 
 /* What a heap is made with; zero is the default everywhere. */
@@ -30,8 +31,8 @@ struct heap_settings {
 /* Layout: a name's bytes in the record, its end included. */
 enum { HEAP_NAME_MOST = 32 };
 
-/* Bytes: a smaller buffer is refused, for its descriptors, arena and first slabs would fill it. */
-#define HEAP_BUFFER_LEAST (64 * KIB)
+/* A smaller buffer is refused, for its descriptors, arena and first slabs would fill it. */
+#define HEAP_BUFFER_LEAST SEGMENT_LEAST
 
 /* A heap beside malloc's, with all that malloc's needs no record of. */
 struct heap_record {

@@ -134,7 +134,7 @@ static size_t waiting_most(const struct arenas *arenas)
 {
     /* relaxed: a hint */
     size_t used = __atomic_load_n(&arenas->page_heap->used_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
-    return size_max(DEPOTS_LEAST * options.depot, used / RETENTION_BASE_SHARE);
+    return size_max(DEPOTS_LEAST * options.depot, used / SLACK_SHARE);
 }
 
 void arenas_empty_depots(struct arenas *arenas, size_t class)

@@ -28,7 +28,8 @@
 #include "magazine/depot.h"
 #include "slab/slab.h"
 
-/* Arenas: with more processors than this several share one, which is still seldom waited for. */
+/* Arenas (table): with more processors than this several share one, which is still seldom waited
+ * for. */
 enum { ARENAS_MOST = 64 };
 
 struct arena {
@@ -109,10 +110,8 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class);
 void arenas_empty_depots(struct arenas *arenas, size_t class);
 
 /* A program uses many sizes a few times only. A page for each of them is what makes small programs
- * large; so the first requests of the larger classes, where a page holds few objects, are cells. */
-
-/* Class: from this one on, above 256 bytes, a page holds few objects. */
-enum { COLD_CLASS_LEAST = 17 };
+ * large; so the first requests of classes above BYTES_SHORT, of which a page holds few objects, are
+ * cells. */
 
 /* Requests: so many of a class are cells, before a slab of its own is worth a page. */
 enum { COLD_REQUESTS = 12 };
@@ -121,7 +120,7 @@ enum { COLD_REQUESTS = 12 };
  * than the first page of a slab of its own. Counts the request. */
 static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 {
-    if (class < COLD_CLASS_LEAST || arenas->page_heap->compact)
+    if (class_bytes(class) <= BYTES_SHORT || arenas->page_heap->compact)
         return false;
     uint8_t *count = &arenas->cold[class];
     /* relaxed: a little more or less than COLD_REQUESTS is as good */

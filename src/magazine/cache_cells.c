@@ -8,10 +8,6 @@
 /* Bytes: what may wait at first, and what a thread that needs no more is left with. */
 #define LIMIT_LEAST (64 * KIB)
 
-/* One part in: of the cells that a program uses, so much waits at most, since cells are large. More
- * and less were tried; see docs/measurements/0003-cells.md. */
-enum { USED_PER_WAITING = 16 };
-
 /* One part in: of what a thread may hold, so much is left to the magazines of small objects. */
 enum { MAGAZINES_SHARE = 4 };
 
@@ -69,7 +65,7 @@ static struct quick *cache_quick(struct cache *cache)
 static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
 {
     size_t most = size_min(options.thread_cache / MAGAZINES_SHARE * (MAGAZINES_SHARE - 1),
-                           used / USED_PER_WAITING);
+                           used / WAITING_SHARE);
     size_t limit = quick->limit;
     if (quick->missed) {
         limit *= 2;

@@ -8,12 +8,9 @@
 #include "magazine/cache.h"
 #include "options/options.h"
 
-/* Bytes: the magazines of all threads together hold no more, however many threads there are. */
-#define HELD_BYTES_MOST (64 * MIB)
-
-/* Bytes: nor do they hold more than this for each arena. No more threads run at a time than there
- * are processors, each with an arena, and eight threads for each may have all that one may hold. */
-#define HELD_BYTES_OF_ARENA (16 * MIB)
+/* Threads: for each arena so many may hold all that one may, as no more run at a time than there
+ * are processors, each with an arena. */
+enum { THREADS_OF_ARENA = 8 };
 
 /* A magazine without slots: empty and full, and without a spare. */
 extern INTERNAL const struct magazine_none {
@@ -84,7 +81,7 @@ static inline void cache_unhold(struct cache *cache, size_t bytes)
 /* What all threads together may hold. */
 static inline size_t all_may_hold(const struct cache *cache)
 {
-    return size_min(HELD_BYTES_MOST, cache->arenas->count * HELD_BYTES_OF_ARENA);
+    return THREADS_OF_ARENA * options.thread_cache * cache->arenas->count;
 }
 
 /* How much more the thread may hold. */

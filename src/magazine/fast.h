@@ -208,18 +208,14 @@ static ALWAYS_INLINE bool object_stays(size_t old_bytes, size_t bytes)
            (bytes > old_bytes / SHRUNK_SHARE || (old_bytes <= STAYS_MOST && bytes != 0));
 }
 
-/* Bytes: what grows to so many may be a cell; less is not worth a header (heap/resize.c). */
-enum { GROWN_LEAST = 257 };
-
-_Static_assert((int)GROWN_LEAST == (int)BYTES_SHORT + 1, "bytes_copy copies all below");
-
 /* The object to which a live one of `old_bytes` is moved, with what was in it; NULL, and nothing
  * was done, if the magazines have none. The old one is still to be freed. */
 static ALWAYS_INLINE void *cache_pop_copy(struct cache *cache, uintptr_t address, size_t old_bytes,
                                           size_t bytes)
 {
     size_t class = class_of_size(bytes);
-    bool small = bytes < GROWN_LEAST && size_is_below(bytes, &page_map.small_sizes);
+    /* What grows to more may be a cell (heap/resize.c). */
+    bool small = bytes <= BYTES_SHORT && size_is_below(bytes, &page_map.small_sizes);
     void *object = LIKELY(small) ? cache_pop(cache, class) : NULL;
     if (LIKELY(object != NULL))
         bytes_copy(object, (const void *)address, size_min(old_bytes, class_size(class)));

@@ -5,7 +5,7 @@
 
 #include "platform/check.h"
 
-/* Cells: given back at a time, under one lock if they are of one arena. */
+/* Cells (table): given back at a time, under one lock if they are of one arena. */
 enum { BATCH = 32 };
 
 /* Cells: of one list at a time; then the hand moves on, or a size that is freed much would keep it.

@@ -39,8 +39,7 @@ enum {
     QUICK_FIRST_LOG = 6, /* of 64 units, 1 KiB: the least cell of the first list */
     QUICK_STEP_LOG = 5,  /* log of the lists in a doubling */
     QUICK_LISTS = (7 << QUICK_STEP_LOG) + 1,
-    QUICK_WINDOW = 8 /* Lists: a request looks at so many, one word; so it takes a quarter too much
-                        at most */
+    QUICK_WINDOW = 8 /* a request looks at so many, one word; so it takes a quarter too much */
 };
 
 /* Layout: how many bytes may still wait, and how many cells do not, are one word, so that a turn

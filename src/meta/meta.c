@@ -9,19 +9,12 @@
 #include "platform/memory.h"
 #include "provider/names.h"
 
-/* Bytes: a small program needs no more than this, which stands in the library's own zero pages. */
+/* Bytes (table): a small program needs no more than this, which stands in the library's own zero
+ * pages. */
 #define FIRST_CHUNK (64 * KIB)
 
 /* Bytes: the least that is mapped at once afterwards, so that metadata is in few mappings. */
 #define CHUNK (512 * KIB)
-
-/* One part in: a chunk is this part of the metadata there is, so their number grows with its log.
- */
-#define CHUNK_SHARE 16
-
-/* Bytes: what is tried when a whole chunk is refused; a limit may be near, and this may still fit.
- */
-#define CHUNK_LEAST (16 * KIB)
 
 struct meta_block {
     struct meta_block *next;
@@ -69,17 +62,19 @@ void meta_init(struct meta *meta, void *start, size_t bytes)
     lock_init(&meta->lock, RANK_META);
 }
 
-static bool chunk_new(struct meta *meta)
+/* With room for a block of `least` bytes. */
+static bool chunk_new(struct meta *meta, size_t least)
 {
     if (!meta->grows)
         return false;
     bool first = meta->chunk == NULL;
     /* relaxed: tables are counted without the lock */
     size_t mapped = __atomic_load_n(&meta->mapped, __ATOMIC_RELAXED);
-    size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(mapped / CHUNK_SHARE, CHUNK));
+    /* A share of what there is, so that their number grows with its logarithm. */
+    size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(mapped / SLACK_SHARE, CHUNK));
     char *chunk = first ? first_chunk() : os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (chunk == NULL) {
-        bytes = size_max(os_page_size(), CHUNK_LEAST);
+        bytes = align_up(least, os_page_size()); /* a limit may be near, and this may still fit */
         chunk = os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
         if (chunk == NULL)
             return false;
@@ -113,7 +108,7 @@ static void *chunk_cut(struct meta *meta, size_t bytes)
             return start;
         }
         /* The rest, less than `bytes`, stays unused: at most 4 KiB of 512, never touched. */
-        if (!chunk_new(meta))
+        if (!chunk_new(meta, bytes))
             return NULL;
     }
 }

@@ -21,11 +21,9 @@ BULKY struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 #define CHUNK_BYTES ((uintptr_t)1 << PAGE_MAP_CHUNK_BITS)
 #define ADDRESS_END ((uintptr_t)PAGE_MAP_ROOT << 32)
 
-/* Bytes: this much of the home lies below the first segment, since most systems map downwards. */
+/* Bytes (machine): this much of the home lies below the first segment, as most systems map
+ * downwards. */
 #define HOME_BELOW (HOME_BYTES / 4 * 3)
-
-/* One part in: chunks mapped at once are this part of those there are, for few system calls. */
-#define CHUNKS_SHARE 8
 
 /* ---- Ranges with maps of their own ---- */
 
@@ -95,10 +93,11 @@ static struct {
     size_t used;
 } spare_chunks;
 
-/* Makes some when there are none left; `count` are needed now. */
+/* Makes some when there are none left, a share of those there are, for few system calls; `count`
+ * are needed now. */
 static bool chunks_provide(size_t count)
 {
-    count = size_max(count, spare_chunks.used / CHUNKS_SHARE);
+    count = size_max(count, spare_chunks.used / SLACK_SHARE);
     spare_chunks.next = meta_map(count * sizeof(*spare_chunks.next));
     spare_chunks.count = spare_chunks.next != NULL ? count : 0;
     return spare_chunks.count != 0;

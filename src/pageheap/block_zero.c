@@ -7,18 +7,15 @@
 
 #include "platform/memory.h"
 
-/* Bytes: less is written in less time than the system needs to drop it. */
-#define SYSTEM_ZERO_LEAST (32 * KIB)
-
-/* Bytes: from here on to ask what is there is a few percent of what writing costs. */
+/* Bytes (machine): from here on to ask what is there is a few percent of what writing costs. */
 #define ALWAYS_ASKED (128 * KIB)
 
 /* Bytes: what was cleared by hand ever since it was touched throughout would stay for ever. More is
  * always left to the system, however little of it is touched now. */
 #define HAND_ZERO_MOST (32 * MIB)
 
-/* Parts of 64: if as many pages will be touched as were, both ways take as long where so many are
- * there. */
+/* Parts of 64 (machine): if as many pages will be touched as were, both ways take as long where so
+ * many are there. */
 enum { MOSTLY_RESIDENT = 40 };
 
 static bool is_mostly_resident(const char *start, size_t bytes)
@@ -41,7 +38,7 @@ static bool is_better_written(struct page_heap *page_heap, const char *start, si
 
 static bool zero_by_system(struct page_heap *page_heap, char *start, size_t bytes)
 {
-    return bytes >= SYSTEM_ZERO_LEAST && !page_heap->compact &&
+    return bytes >= RETENTION_PURGE_LEAST && !page_heap->compact &&
            !is_better_written(page_heap, start, bytes) &&
            page_heap->provider->purge(page_heap->provider, start, bytes);
 }

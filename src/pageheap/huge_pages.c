@@ -15,8 +15,8 @@
  * more. */
 enum { PACKED_SHARE = 16 };
 
-/* Pages: made present as small ones to see their price, so many that the system call does not
- * count. */
+/* Pages (machine): made present as small ones to see their price, so many that the system call does
+ * not count. */
 enum { SMALL_SAMPLE_PAGES = 16 };
 
 static bool may_buy(const struct page_heap *page_heap)

@@ -25,9 +25,6 @@ static size_t large_most(const struct page_heap *page_heap)
 
 /* ---- Huge: mappings of their own ---- */
 
-/* Bytes: what becomes shorter moves, as the system has room for some ten thousand mappings. */
-#define HUGE_LEAST (128 * KIB)
-
 /* The huge span that `address` is in. The lock must be held. */
 static struct span *huge_around(const struct page_heap *page_heap, uintptr_t address)
 {
@@ -231,7 +228,7 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
     struct span *span = large_at(page_heap, address);
     lock_release(&page_heap->lock);
     if (span->kind == SPAN_HUGE) {
-        bool stays = bytes > GROWN_MOST || (bytes < span_bytes(span) && bytes >= HUGE_LEAST);
+        bool stays = bytes > GROWN_MOST || (bytes < span_bytes(span) && bytes >= LARGE_LEAST);
         return stays ? huge_resize(page_heap, span, bytes) : NULL;
     }
     if (bytes > large_most(page_heap))

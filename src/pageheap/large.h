@@ -13,7 +13,7 @@
 #include "pageheap/large_recent.h"
 #include "pageheap/page_heap.h"
 
-/* Bytes: to move the page table entries of a longer block costs less than to copy it. */
+/* Bytes (machine): to move the page table entries of a longer block costs less than to copy it. */
 #define GROWN_MOST MIB
 
 /* A block of at least `bytes` at a multiple of `alignment` (a power of two) that does not wait, or

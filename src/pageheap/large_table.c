@@ -7,16 +7,11 @@
 #include "pageheap/span.h"
 #include "platform/check.h"
 
-/* Log2: of the slots of the first table, which fill one block of metadata of 512 bytes. */
+/* Log2 (table): of the slots of the first table, which fill one block of metadata of 512 bytes. */
 enum { LOG_LEAST = 6 };
 
 /* Parts of 64: so full the table may be before it grows, as one step finds most blocks then. */
 enum { LOAD_WANTED = 32 };
-
-/* Parts of 64: if it cannot grow, since a fuller one is slower, and blocks that move need some
- * room.
- */
-enum { LOAD_MOST = 56 };
 
 static size_t slot_mask(const struct large_table *table)
 {
@@ -67,7 +62,8 @@ bool large_table_reserve(struct large_table *table, struct meta *meta)
     size_t slots = table->slots == NULL ? 0 : slot_mask(table) + 1;
     if (table->count + 1 <= slots / 64 * LOAD_WANTED || table_grow(table, meta))
         return true;
-    return table->count + 1 <= slots / 64 * LOAD_MOST;
+    /* A fuller one is slower, and blocks that move need some room. */
+    return table->count + 1 <= slots - slots / SLACK_SHARE;
 }
 
 void large_table_add(struct large_table *table, struct span *span)

@@ -78,10 +78,8 @@ struct span *span_around(const struct page_heap *page_heap, uintptr_t address)
     return span;
 }
 
-/* Pages: a smaller heap is not worth a copy of what is in it; 2 MiB. */
-enum { LOOKED_AT_FROM = 512 };
-
-struct pages_in_use pages_in_use = {.wanted = LOOKED_AT_FROM};
+/* What fits into the first segment is not worth a copy at its peak. */
+struct pages_in_use pages_in_use = {.wanted = SEGMENT_PAGES_FIRST};
 
 static void segment_use(struct page_heap *page_heap, struct segment *segment, size_t pages)
 {

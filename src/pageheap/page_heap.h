@@ -23,6 +23,10 @@
 #include "pageheap/page_heap_purge.h"
 #include "pageheap/page_heap_state.h"
 
+/* Bytes: from here on a block takes whole pages, of which it wastes 3 % at most. A huge one that
+ * becomes shorter moves, as the system has room for some ten thousand mappings. */
+#define LARGE_LEAST (128 * KIB)
+
 /* Bytes: a larger block has a mapping of its own, so it can grow without being copied. The pages of
  * all that are not larger serve each other. */
 #define LARGE_MOST (128 * MIB)

@@ -21,8 +21,7 @@ size_t page_heap_base(const struct page_heap *page_heap)
     size_t used = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED);
     size_t idle = __atomic_load_n(&page_heap->recent.pages, __ATOMIC_RELAXED) +
                   __atomic_load_n(&page_heap->cells_idle, __ATOMIC_RELAXED);
-    return size_max(options.dirty >> PAGE_SHIFT,
-                    (used - size_min(used, idle)) / RETENTION_BASE_SHARE);
+    return size_max(options.dirty >> PAGE_SHIFT, (used - size_min(used, idle)) / SLACK_SHARE);
 }
 
 /* Runs and cells share it: who comes first has it, but half of it is for either. */

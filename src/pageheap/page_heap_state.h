@@ -17,16 +17,13 @@
 #include "platform/lock.h"
 #include "retention/retention.h"
 
-/* Blocks: a second free mostly follows the first soon, so the last few, large or huge, are known.
+/* Blocks (table): a second free mostly follows the first soon, so the last few, large or huge, are
+ * known.
  */
 enum { BLOCKS_FREED = 4 };
 
-/* One part in: of a block, so much may be more than was asked for, as to move it, or to take pages
- * that are not there, costs more. */
-enum { EXCESS_SHARE = 8 };
-
-/* Blocks: freed last and not joined yet. A program has few buffers that it takes and frees in turn,
- * and two lines of cache are looked through. */
+/* Blocks (table): freed last and not joined yet. A program has few buffers that it takes and frees
+ * in turn, and two lines of cache are looked through. */
 enum { RECENT_MOST = 8 };
 
 /* See recent.h. */

@@ -6,10 +6,6 @@
 #include "pageheap/run.h"
 #include "pageheap/segments.h"
 
-/* Segments: an empty one stays in the list, or a program that goes up and down across its edge
- * would move it to the cache and back at each turn. */
-enum { EMPTY_SEGMENTS_MOST = 1 };
-
 bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
     struct segment *segment = span->segment;
@@ -21,8 +17,10 @@ bool span_join(struct page_heap *page_heap, struct span *span, size_t object_byt
     span->kind = SPAN_DIRTY;
     span->former_bytes = object_bytes;
     run_settle(page_heap, span);
-    size_t most = page_heap->refused ? 0 : EMPTY_SEGMENTS_MOST;
-    if (segment->used_pages != 0 || page_heap->empty_segments <= most)
+    /* The only empty one stays in the list, or a program that goes up and down across its edge
+     * would move it to the cache and back at each turn. */
+    bool stays = page_heap->empty_segments == 1 && !page_heap->refused;
+    if (segment->used_pages != 0 || stays)
         return false;
     segments_retire(page_heap, segment);
     return true;

@@ -112,19 +112,17 @@ void run_shorten(struct page_heap *page_heap, struct span *run, size_t pages, bo
     descriptor_free(page_heap, run);
 }
 
-/* Runs: looked at on each side of one, for a chain of short ones may be as long as a segment. */
-enum { CHAIN_MOST = 16 };
-
+/* A chain of short ones may be as long as a segment. */
 bool run_can_widen(const struct span *run, size_t pages)
 {
     size_t found = run->pages;
     const struct span *next = run_beside(run, true);
-    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
+    for (int i = 0; i < RUNS_LOOKED_AT && next != NULL && found < pages; i++) {
         found += next->pages;
         next = run_beside(next, true);
     }
     next = run_beside(run, false);
-    for (int i = 0; i < CHAIN_MOST && next != NULL && found < pages; i++) {
+    for (int i = 0; i < RUNS_LOOKED_AT && next != NULL && found < pages; i++) {
         found += next->pages;
         next = run_beside(next, false);
     }

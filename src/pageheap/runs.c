@@ -6,10 +6,6 @@
 #include "base/bits.h"
 #include "platform/check.h"
 
-/* Runs: looked at in one bin, or of the longest, so that a find takes a few lines of cache at most.
- */
-enum { TRIES = 8 };
-
 /* Layout: a bit for each bin. */
 enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };
 
@@ -67,7 +63,7 @@ static bool is_in_fuller_segment(const struct span *a, const struct span *b)
 
 static struct span *bin_find(const struct list *bin, size_t pages, size_t alignment)
 {
-    unsigned tries = TRIES;
+    unsigned tries = RUNS_LOOKED_AT;
     struct span *best = NULL;
     LIST_EACH(node, bin)
     {
@@ -94,7 +90,7 @@ struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment)
 struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
                             run_predicate *suits)
 {
-    unsigned tries = TRIES;
+    unsigned tries = RUNS_LOOKED_AT;
     size_t bin = bitmap_previous(runs->bitmap, bin_of(most));
     for (; bin != SIZE_MAX; bin = bin == 0 ? SIZE_MAX : bitmap_previous(runs->bitmap, bin - 1)) {
         LIST_EACH(node, &runs->bins[bin])

@@ -18,6 +18,10 @@
 /* Layout: lengths 1 to 16 have a bin each, then every doubling has 8, up to 2^32 pages. */
 enum { RUN_EXACT = 16, RUN_STEPS = 8, RUN_BINS = RUN_EXACT + 28 * RUN_STEPS };
 
+/* Runs: looked at in one bin, of the longest, or on each side of one, so that no search takes more
+ * than a few lines of cache. */
+enum { RUNS_LOOKED_AT = 8 };
+
 struct runs {
     uint64_t bitmap[(RUN_BINS + 63) / 64]; /* bit b == bins[b] is not empty */
     struct list bins[RUN_BINS];

@@ -12,31 +12,18 @@
 
 /* Pages: of a segment at least, so that a small heap has few mappings. */
 #define SEGMENT_PAGES (4 * MIB >> PAGE_SHIFT)
-/* One part in: of what the heap has, a segment is so much, so that their number grows with its
- * logarithm. */
-enum { SEGMENT_SHARE = 8 };
-/* Pages: of the first ones, for a program that locks its memory or has little pays for all of it.
- * So many hold a span of cells and some slabs; those that are to have huge pages are not shorter.
- */
-#define SEGMENT_PAGES_FIRST ((MIB + 256 * KIB) >> PAGE_SHIFT)
-/* Pages: a block of so many may have a segment that is no longer, as a heap of a few such pays for
- * no more. */
-#define SEGMENT_PAGES_ALONE (MIB >> PAGE_SHIFT)
-/* Pages: a heap of more has no such segments any more, as what they save is little of it. */
-#define ALONE_BELOW (2 * SEGMENT_PAGES)
-/* Pages: more at once, the eighth of a huge heap, the system might refuse. */
-#define SEGMENT_PAGES_MOST (GIB >> PAGE_SHIFT)
-/* Pages: when there is not room for a segment, the multiple of these that the request needs is
- * tried. */
-#define SEGMENT_PAGES_LEAST (64 * KIB >> PAGE_SHIFT)
 
 static size_t pages_wanted(const struct page_heap *page_heap, size_t request)
 {
-    size_t share = size_min(page_heap->segment_pages / SEGMENT_SHARE, SEGMENT_PAGES_MOST);
+    /* Of what the heap has, so that their number grows with its logarithm. If that is more than the
+     * system has room for, segments_grow asks for less. */
+    size_t share = page_heap->segment_pages / SLACK_SHARE;
     size_t least = size_min(SEGMENT_PAGES, size_max(SEGMENT_PAGES_FIRST, page_heap->segment_pages));
     if (options.huge_pages == HUGE_PAGES_ALWAYS)
         least = SEGMENT_PAGES;
-    bool alone = request >= SEGMENT_PAGES_ALONE && page_heap->segment_pages < ALONE_BELOW;
+    /* A block that takes more than half has a segment that is no longer, as a heap of a few such
+     * pays for no more. In one of more than a segment that would save little. */
+    bool alone = request > SEGMENT_PAGES_FIRST / 2 && page_heap->segment_pages < SEGMENT_PAGES;
     size_t wanted =
         size_max(alone ? share : size_max(least, share), bytes_to_pages(options.prefault));
     /* So that huge pages fit: the kernel then begins it where one can be. */
@@ -219,7 +206,7 @@ bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only)
         return false;
     size_t wanted = pages_wanted(page_heap, pages);
     bool grown = segment_take(page_heap, size_max(pages, wanted), pages <= wanted) ||
-                 segment_take(page_heap, align_up(pages, SEGMENT_PAGES_LEAST), false);
+                 segment_take(page_heap, align_up(pages, bytes_to_pages(SEGMENT_LEAST)), false);
     page_heap->refused = !grown;
     return grown;
 }
@@ -239,7 +226,7 @@ bool segments_alloc_range(struct page_heap *page_heap, struct span *span, size_t
 {
     size_t pages = bytes >> PAGE_SHIFT;
     struct segment *segment =
-        segment_cache_take_whole(&page_heap->cache, pages, pages + pages / EXCESS_SHARE, alignment);
+        segment_cache_take_whole(&page_heap->cache, pages, pages + pages / SLACK_SHARE, alignment);
     *span = (struct span){.owner = page_heap, .kind = SPAN_HUGE, .units = span->units};
     if (segment != NULL) {
         span->start = segment->start;

@@ -16,6 +16,15 @@
 
 #include "pageheap/page_heap_state.h"
 
+/* Pages: of the first ones, for a program that locks its memory or has little pays for all of it.
+ * So many hold a span of cells and some slabs; those that are to have huge pages are not shorter.
+ */
+#define SEGMENT_PAGES_FIRST ((MIB + 256 * KIB) >> PAGE_SHIFT)
+
+/* Bytes: a heap asks its provider for no less, as descriptors, an arena and first slabs fill that.
+ * When there is not room for a segment, the multiple of these that the request needs is tried. */
+#define SEGMENT_LEAST (64 * KIB)
+
 /* Adds a segment, from the cache or from the provider, in which `pages` pages fit for sure. With
  * `dirty_only`, one from the cache of which some pages occupy memory; false: there is none. */
 bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only);

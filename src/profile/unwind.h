@@ -15,10 +15,10 @@
 #include "platform/look.h"
 #include "profile/cfi.h"
 
-/* Frames: of deeper stacks the outermost are left out. Twice what people look at. */
+/* Frames (table): of deeper stacks the outermost are left out. Twice what people look at. */
 enum { UNWIND_MOST = 256 };
 
-/* Objects: that one stack passes through; what is in further ones has no object. */
+/* Objects (table): that one stack passes through; what is in further ones has no object. */
 enum { UNWIND_OBJECTS = 24 };
 
 struct unwind_frame {

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/backoff.h"
 #include "options/options.h"
 #include "platform/file.h"
 #include "platform/output.h"
@@ -15,10 +16,6 @@
 
 /* One part in: this much of a group's limit is left to stacks, code and the kernel's own memory. */
 #define OTHERS_SHARE 16
-
-/* Nanoseconds: a container's limit may change while it runs, and reading it is three system calls.
- */
-#define READ_AGAIN_NS ((uint64_t)1000000000)
 
 static size_t used;
 static size_t group_limit = SIZE_MAX;
@@ -93,7 +90,7 @@ static size_t group_limit_now(void)
 {
     uint64_t now = os_clock() | 1;
     uint64_t read = __atomic_load_n(&group_read, __ATOMIC_RELAXED);
-    if (read == 0 || now - read > READ_AGAIN_NS) {
+    if (read == 0 || now - read > ASK_AGAIN) {
         size_t limit = limit_of_cgroup("/proc/self/cgroup", "/sys/fs/cgroup");
         if (limit != SIZE_MAX)
             limit -= limit / OTHERS_SHARE;

@@ -9,13 +9,10 @@
  * a program loses at most. */
 enum { TIME_PER_COST = 40 };
 
-/* One part in: of what was learned, so much more is kept, as what is kept never fits exactly, and
- * the next peak is not just as high. */
-enum { ROOM_SHARE = 8 };
-
+/* A share more, as what is kept never fits exactly, and the next peak is not just as high. */
 static size_t with_room(size_t units)
 {
-    return units + units / ROOM_SHARE;
+    return units + units / SLACK_SHARE;
 }
 
 /* For how long so many units are worth keeping. */

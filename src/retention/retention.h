@@ -42,17 +42,16 @@ struct retention {
     size_t epoch_high;     /* in this one */
 };
 
-/* Nanoseconds: being purged and being faulted in again costs a page so much where it is dear.
+/* Bytes (machine): less is written in less time than the system needs to drop it. */
+#define RETENTION_PURGE_LEAST (32 * KIB)
+
+/* Nanoseconds (machine): being purged and faulted in again costs a page so much where it is dear.
  * Measured were 0.3 us (bare metal) to 1.7 (a virtual machine), and with the dearer one purging
  * never costs much. */
 #define RETENTION_PAGE_PRICE 1525
 
 /* Nanoseconds: an epoch is never shorter, as a tick is a look at all that is kept. */
 #define RETENTION_TICK ((uint64_t)20000000)
-
-/* One part in: of what is in use, so much may be kept without having been learned, since so little
- * more memory is worth fewer faults. */
-enum { RETENTION_BASE_SHARE = 8 };
 
 /* `retention` is zero. */
 static inline void retention_init(struct retention *retention, uint64_t price)

@@ -336,8 +336,8 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
     return given;
 }
 
-/* Objects: so far ahead a slab's descriptor is asked for, as what was freed in no order lies in a
- * slab each. */
+/* Objects (machine): so far ahead a slab's descriptor is asked for, as what was freed in no order
+ * lies in a slab each. */
 enum { FREE_AHEAD = 16 };
 
 static inline void slab_prefetch(uintptr_t address)

@@ -25,7 +25,7 @@
 /* Layout: 8 KiB of 16 bytes. */
 enum { SLAB_OBJECTS_MOST = 512 };
 
-/* Lists: of slabs, by how full they are, so that the fullest is found without a search. */
+/* Lists (table): of slabs, by how full they are, so that the fullest is found without a search. */
 enum { BIN_LEVELS = 4 };
 
 struct slab {

@@ -37,6 +37,11 @@ enum {
     WAIT_LEAST = 1000,
     WAIT_MOST = 5 /* Pages: of another unit */
 };
+
+/* Bytes (machine): so much is written while the system is asked. */
+#define WRITTEN_MEANWHILE (4 * KIB)
+/* Slots (table): as many as anybody had. */
+enum { SLOTS = 6 };
 """
 
 EXPECTED = [
@@ -45,12 +50,15 @@ EXPECTED = [
     "| `CALLS_MOST` | 16 | calls | and so long at most | slab/a.h |",
     "| `WAIT_LEAST` | 1,000 | nanoseconds | a clock is no finer | slab/a.h |",
     "| `WAIT_MOST` | 5 | pages | of another unit | slab/a.h |",
+    "| `WRITTEN_MEANWHILE` | 4 KiB | bytes | so much is written while the system is asked | slab/a.h |",
+    "| `SLOTS` | 6 | slots | as many as anybody had | slab/a.h |",
 ]
 
 PLANTED = {
     "no comment": "\n#define PLANTED 7\n",
     "no unit": "\n/* This is so for a reason. */\n#define PLANTED 7\n",
     "a unit that there is not": "\n/* Furlongs: this is so for a reason. */\n#define PLANTED 7\n",
+    "a kind that there is not": "\n/* Bytes (fortune): this is so for a reason. */\n#define PLANTED 7\n",
     "a unit without a reason": "\n/* Bytes: */\n#define PLANTED 7\n",
     "a reason that nobody reads": f"\n/* Bytes: {'so and ' * 40}so. */\n#define PLANTED 7\n",
     "a comment of something else": "\n/* Bytes: of what stands apart. */\n\n#define PLANTED 7\n",
@@ -85,6 +93,7 @@ class Constants(unittest.TestCase):
         self.assertEqual(self.run_script(), (0, ""))
         written = (self.root / "docs/constants.md").read_text(encoding="utf-8")
         self.assertEqual([line for line in written.splitlines() if line.startswith("| `")], EXPECTED)
+        self.assertIn("\nPolicy: 5, facts of the machine: 1, lengths of tables: 1.\n", written)
         self.assertEqual(self.run_script("--check"), (0, ""))
 
     def test_planted(self):

@@ -134,7 +134,7 @@ TEST(realloc_keeps_contents_and_frees_the_old_object)
 {
     make_dirty();
     for (size_t from = 1; from < CLASS_COUNT; from++)
-        for (size_t bytes = 1; bytes < GROWN_LEAST; bytes += 5) {
+        for (size_t bytes = 1; bytes <= BYTES_SHORT; bytes += 5) {
             size_t old_bytes = class_bytes(from), kept = size_min(old_bytes, bytes);
             char *block = snug_malloc(old_bytes);
             pattern_fill(block, old_bytes, from);
