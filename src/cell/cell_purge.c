@@ -201,8 +201,9 @@ void cells_look(struct cells *cells)
 void cells_tick(struct cells *cells)
 {
     lock_acquire(&cells->lock);
+    size_t idle;
     retention_tick(&cells->retention, cells_kept_pages(cells), base_pages(cells), used_pages(cells),
-                   cells->page_heap->now());
+                   cells->page_heap->now(), &idle);
     cells_look(cells);
     release_top(cells, true);
     lock_release(&cells->lock);

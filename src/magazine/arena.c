@@ -9,20 +9,9 @@
 #include "platform/thread.h"
 #include "stats/stats.h"
 
-/* Bytes: a class with less memory than this is not called sparse, as there is little to win. */
-#define SPARSE_CLASS_LEAST (64 * KIB)
-
 /* One part in: of its objects, a class that grows puts so many into the depot for its next refills.
  */
 enum { STOCK_PART = 64 };
-
-/* Magazines: such a stock has no more, all of the size that a thread asks with, as it is not asked
- * for yet. */
-enum { STOCK_MOST = 16 };
-
-/* Times: of SNUG_DEPOT, the depots of an arena may hold so much together, however little is in use,
- * as two classes in turn are common. */
-enum { DEPOTS_LEAST = 2 };
 
 void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct arena *first,
                  unsigned count)
@@ -116,6 +105,7 @@ struct magazine *arenas_get_full(struct arenas *arenas, size_t class)
     return magazine;
 }
 
+/* Where less than a class's part of the base is at stake nothing is called sparse. */
 bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
 {
     size_t total = 0, idle = 0;
@@ -126,15 +116,24 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
         total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
         idle += bin_free_objects(&at->bin);
     }
-    return idle > total / 2 && total * class_bytes(class) > SPARSE_CLASS_LEAST;
+    return idle > total / 2 && total * class_bytes(class) > options.dirty / CLASS_COUNT;
 }
 
-/* What all depots of an arena may hold. */
-static size_t waiting_most(const struct arenas *arenas)
+/* Whether all depots of an arena hold what they may: half of the heap's base. */
+static bool is_full(const struct arenas *arenas, const struct arena *arena)
 {
     /* relaxed: a hint */
-    size_t used = __atomic_load_n(&arenas->page_heap->used_pages, __ATOMIC_RELAXED) << PAGE_SHIFT;
-    return size_max(DEPOTS_LEAST * options.depot, used / SLACK_SHARE);
+    size_t pages = __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) >> PAGE_SHIFT;
+    return UNLIKELY(pages >= options.dirty >> PAGE_SHIFT >> 1) &&
+           pages >= page_heap_base(arenas->page_heap) / 2;
+}
+
+/* How many magazines of a class one depot may hold. Their own memory is not free either, and may be
+ * a share of SNUG_DEPOT. */
+static size_t depot_most(size_t class, unsigned log)
+{
+    return size_min(options.depot / (magazine_capacity(log) * class_bytes(class)),
+                    options.depot / SLACK_SHARE / META_LEAST >> log);
 }
 
 void arenas_empty_depots(struct arenas *arenas, size_t class)
@@ -142,7 +141,7 @@ void arenas_empty_depots(struct arenas *arenas, size_t class)
     for (unsigned i = 0; i < arenas->count; i++) {
         struct arena_class *at = arena_class_if_used(arenas, i, class);
         if (at != NULL)
-            depot_flush(&at->depot, UINT32_MAX);
+            depot_flush(&at->depot, SIZE_MAX);
     }
 }
 
@@ -150,9 +149,8 @@ bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magaz
 {
     struct arena *arena = arena_here(arenas);
     struct depot *depot = &arena_class(arenas, arena, class)->depot;
-    size_t most = options.depot / (magazine_capacity(magazine->log) * class_bytes(class));
-    if (depot_magazines(depot) >= most ||
-        __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) > waiting_most(arenas))
+    size_t most = depot_most(class, magazine->log);
+    if (depot_magazines(depot) >= most || is_full(arenas, arena))
         return false;
     if (UNLIKELY(arenas_class_is_sparse(arenas, class))) {
         arenas_empty_depots(arenas, class);
@@ -161,14 +159,16 @@ bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magaz
     return depot_put(depot, magazine, most);
 }
 
-/* Gives back what nobody needed since the last look. */
-static void depots_look(struct arena *arena)
+/* An epoch of the depots is over: what nobody needed in it goes back. */
+static void depots_tick(struct arena *arena)
 {
+    /* relaxed, here and below: how often, not when exactly */
     __atomic_store_n(&arena->grown, 0, __ATOMIC_RELAXED);
+    uint64_t now = __atomic_add_fetch(&arena->clock, RETENTION_TICK, __ATOMIC_RELAXED);
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct arena_class *at = &arena->classes[class];
         if (__atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) != NULL)
-            depot_look(&at->depot);
+            depot_tick(&at->depot, now);
     }
 }
 
@@ -176,15 +176,14 @@ static void depots_look(struct arena *arena)
  * fault in as the look at its end, that goes through all classes. */
 enum { EPOCHS_PER_DIRTY = 16 };
 
-/* Call before a slab of a class is made. Idle objects cost when memory grows, so the depots' epochs
- * are of fresh memory, not of time: one ends when a part of SNUG_DIRTY was taken. */
-static void depots_look_at_growth(struct arenas *arenas, struct arena *arena, size_t class)
+/* Call before a slab of a class is made. Idle objects cost when memory grows, so the depots' clock
+ * goes by fresh memory, too, not by time alone. */
+static void depots_tick_at_growth(struct arenas *arenas, struct arena *arena, size_t class)
 {
     size_t fresh = class_slab_pages(arenas->page_heap->compact, class) << PAGE_SHIFT;
-    /* relaxed: how often, not when exactly */
     if (__atomic_add_fetch(&arena->grown, fresh, __ATOMIC_RELAXED) >
         options.dirty / EPOCHS_PER_DIRTY)
-        depots_look(arena);
+        depots_tick(arena);
 }
 
 /* ---- Taking from slabs ---- */
@@ -237,19 +236,20 @@ static void stock_depot(struct arena_class *at, size_t count)
     if (count < capacity / 2)
         return; /* its magazine is still growing */
     size_t total = __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
-    size_t stock = size_min(total / STOCK_PART / capacity, STOCK_MOST);
-    size_t most = size_min(options.depot / (capacity * class_bytes(class)), stock);
+    size_t most = size_min(depot_most(class, log), total / STOCK_PART / capacity);
     size_t room = most - size_min(most, depot_magazines(&at->depot));
-    struct magazine *stocked[STOCK_MOST];
-    size_t made = 0;
-    while (made < room && (stocked[made] = magazine_stocked(at, log)) != NULL)
-        made++;
-    while (made-- > 0) {
-        if (depot_put_stock(&at->depot, stocked[made], most)) {
+    struct magazine *stocked = NULL, *made;
+    for (; room != 0 && (made = magazine_stocked(at, log)) != NULL; room--) {
+        made->link = stocked;
+        stocked = made;
+    }
+    while ((made = stocked) != NULL) {
+        stocked = made->link;
+        if (depot_put_stock(&at->depot, made, most)) {
             COUNT(depot_stocked, 1);
         } else {
-            slabs_free(magazine_begin(stocked[made]), capacity, "free");
-            magazine_free(stocked[made]);
+            slabs_free(magazine_begin(made), capacity, "free");
+            magazine_free(made);
         }
     }
 }
@@ -266,7 +266,7 @@ static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
     }
     if (taken != 0)
         return taken;
-    depots_look_at_growth(arenas, arena, here->bin.class);
+    depots_tick_at_growth(arenas, arena, here->bin.class);
     taken = bin_alloc(&here->bin, objects, count, true);
     if (taken == 0)
         return alloc_from_others(arenas, here, objects, count, true);
@@ -365,7 +365,7 @@ void arenas_tick(struct arenas *arenas)
         if (cells != NULL)
             cells_tick(cells);
         if (arena_at(arenas, i) != NULL)
-            depots_look(arena_at(arenas, i));
+            depots_tick(arena_at(arenas, i));
     }
 }
 

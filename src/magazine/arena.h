@@ -8,9 +8,9 @@
  *
  * The depot: full magazines wait here for any thread. Handing one over or taking one is O(1), so
  * threads that only free and threads that only allocate exchange objects without touching slabs.
- * A depot is bounded in bytes, all depots of an arena together are, and what nobody took between
- * two looks goes back to the slabs; they are looked at when fresh memory is about to be used, which
- * is when idle objects cost, and at each tick of the heap.
+ * A depot is bounded in bytes; all depots of an arena together have a share of the heap's base.
+ * What nobody took through an epoch goes back to the slabs: at a tick of the heap, or when fresh
+ * memory is about to be used, which is when idle objects cost.
  *
  * A thread that finds neither a full magazine nor a free object makes more than one slab: it fills
  * a few magazines for the depot as well, as many as make a 64th of what the class has, so that the
@@ -33,7 +33,8 @@
 enum { ARENAS_MOST = 64 };
 
 struct arena {
-    size_t grown;   /* bytes of slabs made since the last look at the depots */
+    uint64_t clock; /* of the depots: an epoch more at each tick of the heap, and when so many, */
+    size_t grown;   /* bytes of slabs, were made since the last */
     size_t waiting; /* == sum over the depots of objects * class_bytes */
     struct arena_class {
         struct bin bin;

@@ -20,10 +20,6 @@ enum { FIT_SHARE = 2 };
 /* Times: cells go back so often before less may wait, so that one quiet moment does not count. */
 enum { CALM_MOST = 4 };
 
-/* Bytes: in less memory nobody looks whether most cells are free. Where they are, as after a peak,
- * none wait, for each may keep a whole span from going. */
-#define SPARSE_LEAST (4 * MIB)
-
 static bool quick_exists(const struct quick *quick)
 {
     return quick != &quick_none;
@@ -119,7 +115,9 @@ static bool make_room(struct cache *cache, size_t bytes)
     if (quick_bytes(quick) + bytes <= quick->limit)
         return true;
     struct cells_use use = arenas_cells_use(cache->arenas);
-    if (UNLIKELY(use.used < use.total / 2 && use.total > SPARSE_LEAST))
+    /* Where most cells are free, as after a peak, none wait, for each may keep a whole span from
+     * going. In no more than the base that does not matter. */
+    if (UNLIKELY(use.used < use.total / 2 && use.total > options.dirty))
         quick_evict(quick, 0);
     limit_adapt(cache, quick, use.used);
     bool fits = bytes <= quick->limit / FIT_SHARE;

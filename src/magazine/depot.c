@@ -5,14 +5,12 @@
 
 #include "slab/slab.h"
 
-/* Magazines: more wait in no depot, for their own memory is not free either. */
-enum { DEPOT_MAGAZINES_MOST = 160 };
-
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting)
 {
     lock_init(&depot->lock, RANK_DEPOT);
     depot->object_bytes = object_bytes;
     depot->waiting = waiting;
+    retention_init(&depot->retention, RETENTION_OBJECT_PRICE);
 }
 
 /* Counts magazines and their objects that came, or with negative numbers went. The lock must be
@@ -33,8 +31,7 @@ static struct magazine *alloc_locked(struct depot *depot)
         return NULL;
     depot->full = magazine->link;
     depot_count(depot, (uint32_t)-1, -magazine_capacity(magazine->log));
-    if (depot->count < depot->low)
-        depot->low = depot->count;
+    retention_see(&depot->retention, depot->objects, 0);
     if (depot->count < depot->stock)
         GAUGE_SET(depot->stock, depot->count);
     return magazine;
@@ -65,7 +62,7 @@ struct magazine *depot_get_shared(struct depot *depot)
 static bool put(struct depot *depot, struct magazine *magazine, size_t most, uint32_t stock)
 {
     lock_acquire(&depot->lock);
-    bool fits = depot->count < size_min(most, DEPOT_MAGAZINES_MOST);
+    bool fits = depot->count < most;
     if (fits) {
         magazine->link = depot->full;
         depot->full = magazine;
@@ -86,26 +83,27 @@ bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most
     return put(depot, magazine, most, 1);
 }
 
-void depot_flush(struct depot *depot, uint32_t count)
+void depot_flush(struct depot *depot, size_t objects)
 {
-    for (; count != 0; count--) {
-        struct magazine *magazine = depot_get(depot);
-        if (magazine == NULL)
-            return;
-        slabs_free(magazine_begin(magazine), magazine_capacity(magazine->log), "free");
+    struct magazine *magazine;
+    while (objects != 0 && (magazine = depot_get(depot)) != NULL) {
+        size_t count = magazine_capacity(magazine->log);
+        slabs_free(magazine_begin(magazine), count, "free");
         magazine_free(magazine);
+        objects -= size_min(objects, count);
     }
 }
 
-void depot_look(struct depot *depot)
+void depot_tick(struct depot *depot, uint64_t now)
 {
     if (depot_is_empty(depot))
         return;
+    size_t idle;
     lock_acquire(&depot->lock);
-    uint32_t idle = depot->low;
-    depot->low = depot->count - idle;
+    bool over = retention_tick(&depot->retention, depot->objects, 0, 0, now, &idle);
     lock_release(&depot->lock);
-    depot_flush(depot, idle);
+    if (over)
+        depot_flush(depot, idle);
 }
 
 void depot_clear(struct depot *depot)
@@ -115,9 +113,9 @@ void depot_clear(struct depot *depot)
         magazine_free(magazine);
     }
     depot->full = NULL;
-    depot->low = 0;
     GAUGE_SET(depot->stock, 0);
     depot_count(depot, -depot->count, -depot->objects);
+    retention_see(&depot->retention, 0, 0);
 }
 
 const char *depot_check(struct depot *depot, const struct page_heap *page_heap, size_t class)

@@ -2,7 +2,8 @@
  * Depots: full magazines of one class that wait in an arena for any thread.
  *
  * Handing one over or taking one is O(1). What a depot may hold is the caller's matter; all depots
- * of an arena add what they hold to one sum.
+ * of an arena add what they hold to one sum. What nobody took through an epoch (retention.h) goes
+ * back to the slabs.
  *
  * Thread-safe; takes RANK_DEPOT.
  */
@@ -12,18 +13,19 @@
 #include "base/peek.h"
 #include "magazine/magazine.h"
 #include "platform/lock.h"
+#include "retention/retention.h"
 
 struct page_heap;
 
 struct depot {
     struct lock lock;
     uint32_t count; /* magazines in the list; all are full */
-    uint32_t low;   /* the least count since the last look */
     uint32_t stock; /* of `count`: those of new objects, which are for the arena's own threads */
     size_t objects; /* in all of them */
     struct magazine *full;
-    size_t *waiting;     /* bytes in all depots of the arena */
-    size_t object_bytes; /* of one */
+    size_t *waiting;            /* bytes in all depots of the arena */
+    size_t object_bytes;        /* of one */
+    struct retention retention; /* in objects; all that wait are kept through an epoch */
 };
 
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
@@ -40,11 +42,11 @@ bool depot_put(struct depot *depot, struct magazine *magazine, size_t most);
 /* The same with one of new objects. */
 bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most);
 
-/* Gives up to `count` magazines back to the slabs. */
-void depot_flush(struct depot *depot, uint32_t count);
+/* Gives magazines back to the slabs, as many as hold so many objects. */
+void depot_flush(struct depot *depot, size_t objects);
 
-/* Gives back what nobody took since the last look. */
-void depot_look(struct depot *depot);
+/* Gives back what nobody took through an epoch that is over now. */
+void depot_tick(struct depot *depot, uint64_t now);
 
 /* Forgets all magazines; the objects in them are gone already. */
 void depot_clear(struct depot *depot);

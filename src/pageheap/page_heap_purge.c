@@ -301,13 +301,13 @@ bool page_heap_tick(struct page_heap *page_heap)
     bool due = page_heap->tick_due <= now;
     if (due) {
         page_heap->arenas_due = UINT64_MAX; /* their turn is next, and they say when again */
-        size_t least = page_heap->retention.low;
+        size_t idle, base = base_pages(page_heap);
         page_heap_join_recent(page_heap);
-        bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap),
-                                   base_pages(page_heap), page_heap_in_use_pages(page_heap), now);
+        bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap), base,
+                                   page_heap_in_use_pages(page_heap), now, &idle);
         page_heap_shrink_cache(page_heap);
         if (over)
-            purge_idle_parts(page_heap, least);
+            purge_idle_parts(page_heap, base + idle);
         page_heap_keep_bound(page_heap);
         set_tick_due(page_heap, next_tick(page_heap));
     }

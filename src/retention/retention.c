@@ -76,13 +76,13 @@ uint64_t retention_due(const struct retention *retention, size_t kept, size_t ba
 }
 
 bool retention_tick(struct retention *retention, size_t kept, size_t base, size_t in_use,
-                    uint64_t now)
+                    uint64_t now, size_t *idle)
 {
     if (since(retention->epoch, now) < epoch_length(retention, kept, base))
         return false;
     retention_see(retention, kept, in_use);
-    size_t idle = retention->low > base ? retention->low - base : 0;
-    GAUGE_SET(retention->wanted, retention->wanted - size_min(retention->wanted, idle));
+    *idle = retention->low > base ? retention->low - base : 0;
+    GAUGE_SET(retention->wanted, retention->wanted - size_min(retention->wanted, *idle));
     retention->high = size_max(retention->epoch_high, in_use);
     retention->epoch_high = in_use;
     retention->low = kept;

@@ -50,6 +50,10 @@ struct retention {
  * never costs much. */
 #define RETENTION_PAGE_PRICE 1525
 
+/* Nanoseconds (machine): an object that goes back to its slab and is taken from it again costs so
+ * much more than one that waits in a magazine: a part of a lock, and of a miss. */
+#define RETENTION_OBJECT_PRICE 15
+
 /* Nanoseconds: an epoch is never shorter, as a tick is a look at all that is kept. */
 #define RETENTION_TICK ((uint64_t)20000000)
 
@@ -82,8 +86,9 @@ static inline void retention_see(struct retention *retention, size_t kept, size_
 /* When the present epoch ends if nothing changes until then. */
 uint64_t retention_due(const struct retention *retention, size_t kept, size_t base);
 
-/* Ends the epoch if it is over. True: it was; the bound may be lower now. */
+/* Ends the epoch if it is over. True: it was; the bound may be lower now, and `*idle` is what was
+ * kept above the base all through it. */
 bool retention_tick(struct retention *retention, size_t kept, size_t base, size_t in_use,
-                    uint64_t now);
+                    uint64_t now, size_t *idle);
 
 #endif

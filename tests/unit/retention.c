@@ -29,6 +29,13 @@ static void peak_goes(uint64_t now)
     retention_released(&retention, PEAK, now);
 }
 
+static size_t last_idle;
+
+static bool tick(size_t kept, size_t base, size_t in_use, uint64_t now)
+{
+    return retention_tick(&retention, kept, base, in_use, now, &last_idle);
+}
+
 TEST(at_first_only_the_base_is_kept)
 {
     assert_int_equal(retention_bound(&retention, 1024, 0), 1024);
@@ -107,23 +114,23 @@ TEST(what_stays_idle_for_an_epoch_is_forgotten)
     for (unsigned round = 0; round < 50; round++) {
         retention_see(&retention, 0, PEAK);
         now += 100 * MS;
-        retention_tick(&retention, 0, base, PEAK, now);
+        tick(0, base, PEAK, now);
         retention_see(&retention, PEAK, 0);
         now += 900 * MS;
-        retention_tick(&retention, PEAK, base, 0, now);
+        tick(PEAK, base, 0, now);
         assert_int_equal(retention.wanted, PEAK);
     }
     /* Then a part stays idle, above the base, for one epoch. */
     for (unsigned i = 0; i < 15; i++) {
         now += SECOND;
         retention_see(&retention, base + PEAK / 4, PEAK - PEAK / 4);
-        retention_tick(&retention, PEAK, base, 0, now);
+        tick(PEAK, base, 0, now);
     }
     assert_int_equal(retention.wanted, PEAK - PEAK / 4);
     /* Then all of it. */
     for (unsigned i = 0; i < 25; i++) {
         now += SECOND;
-        retention_tick(&retention, PEAK + base, base, 0, now);
+        tick(PEAK + base, base, 0, now);
     }
     assert_int_equal(retention.wanted, 0);
     assert_int_equal(retention_bound(&retention, base, 0), base);
@@ -137,10 +144,10 @@ TEST(an_epoch_is_as_long_as_what_is_kept_is_worth)
                     2 * SECOND); /* 64 MiB */
     assert_true(retention_due(&retention, 1024, 1024) == SECOND + 20 * MS);
     assert_true(retention_due(&retention, 0, 1024) == SECOND + 20 * MS);
-    assert_false(retention_tick(&retention, 0, 1024, 0, SECOND + 19 * MS));
-    assert_false(retention_tick(&retention, 0, 1024, 0, 0));
-    assert_true(retention_tick(&retention, 0, 1024, 0, SECOND + 20 * MS));
-    assert_false(retention_tick(&retention, 0, 1024, 0, SECOND + 21 * MS));
+    assert_false(tick(0, 1024, 0, SECOND + 19 * MS));
+    assert_false(tick(0, 1024, 0, 0));
+    assert_true(tick(0, 1024, 0, SECOND + 20 * MS));
+    assert_false(tick(0, 1024, 0, SECOND + 21 * MS));
     /* Half way up to a peak that is wanted it is as long as at its foot. */
     retention.epoch = SECOND;
     retention.wanted = PEAK;
@@ -165,8 +172,23 @@ TEST(an_epoch_sees_its_own_end)
     peak_goes(SECOND);
     retention_missed(&retention, PEAK, SECOND);
     retention_see(&retention, PEAK, 0);
-    assert_true(retention_tick(&retention, PEAK / 2, 0, 0, 11 * SECOND));
+    assert_true(tick(PEAK / 2, 0, 0, 11 * SECOND));
+    assert_int_equal(last_idle, PEAK / 2);
     assert_int_equal(retention.wanted, PEAK / 2);
+}
+
+/* A depot keeps what comes, and asks for no bound. */
+TEST(what_nobody_took_through_an_epoch_is_told)
+{
+    assert_true(tick(1000, 0, 0, SECOND));
+    assert_int_equal(last_idle, 0); /* it was less before */
+    retention_see(&retention, 300, 0);
+    retention_see(&retention, 800, 0);
+    assert_true(tick(800, 0, 0, 2 * SECOND));
+    assert_int_equal(last_idle, 300);
+    retention_see(&retention, 500, 0);
+    assert_true(tick(900, 200, 0, 3 * SECOND));
+    assert_int_equal(last_idle, 300); /* the base is none of it */
 }
 
 TEST(a_peak_of_long_ago_gives_no_room)
@@ -175,9 +197,9 @@ TEST(a_peak_of_long_ago_gives_no_room)
     retention.wanted = PEAK;
     assert_int_equal(retention_bound(&retention, 0, 100), PEAK);
     retention_see(&retention, 0, 100);
-    assert_true(retention_tick(&retention, 0, 0, 100, 10 * SECOND)); /* the epoch of the peak */
+    assert_true(tick(0, 0, 100, 10 * SECOND)); /* the epoch of the peak */
     assert_int_equal(retention_bound(&retention, 0, 100), PEAK);
-    assert_true(retention_tick(&retention, 0, 0, 100, 20 * SECOND));
+    assert_true(tick(0, 0, 100, 20 * SECOND));
     assert_int_equal(retention_bound(&retention, 0, 100), 100 / 8);
 }
 
@@ -191,6 +213,7 @@ int main(void)
         ROW_WITH(ghosts_of_long_ago_are_not_added_to, begin, options_reset),
         ROW_WITH(in_use_and_kept_are_together_hardly_more_than_a_recent_peak, begin, options_reset),
         ROW_WITH(what_stays_idle_for_an_epoch_is_forgotten, begin, options_reset),
+        ROW_WITH(what_nobody_took_through_an_epoch_is_told, begin, options_reset),
         ROW_WITH(an_epoch_is_as_long_as_what_is_kept_is_worth, begin, options_reset),
         ROW_WITH(the_price_decides_for_how_long, begin, options_reset),
         ROW_WITH(an_epoch_sees_its_own_end, begin, options_reset),
