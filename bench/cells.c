@@ -38,7 +38,8 @@ static void begin_without_threshold(void)
 static void *take(size_t bytes)
 {
     struct misuse misuse;
-    return cells_alloc_any(&cells, bytes, MIN_ALIGN, true, &misuse);
+    size_t dirty;
+    return cells_alloc(&cells, bytes, MIN_ALIGN, true, &misuse, &dirty);
 }
 
 static void give(void *block)

@@ -331,13 +331,6 @@ static void *alloc_locked(struct cells *cells, size_t units, size_t alignment, b
     return cell_links(cell);
 }
 
-void *cells_alloc_any(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
-                      struct misuse *misuse)
-{
-    size_t dirty;
-    return cells_alloc(cells, bytes, alignment, may_grow, misuse, &dirty);
-}
-
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
                   struct misuse *misuse, size_t *dirty)
 {

@@ -101,12 +101,9 @@ bool cells_init(struct cells *cells, struct page_heap *page_heap);
 
 /* A block of at least `bytes` (at most CELL_MOST) at a multiple of `alignment` (a power of two, at
  * most PAGE_BYTES), or NULL. Takes a new span only if `may_grow`. If free cells turn out to be
- * damaged, says so in `*misuse`, and the block is NULL. */
-void *cells_alloc_any(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
-                      struct misuse *misuse);
-
-/* The same; behind its first `*dirty` bytes the block is known to be zero. SIZE_MAX: nothing is
- * known of it; otherwise what may not be zero was in use not long ago. */
+ * damaged, says so in `*misuse`, and the block is NULL. Behind its first `*dirty` bytes the block
+ * is known to be zero. SIZE_MAX: nothing is known of it; otherwise what may not be zero was in use
+ * not long ago. */
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
                   struct misuse *misuse, size_t *dirty);
 

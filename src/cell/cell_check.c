@@ -117,14 +117,13 @@ static const char *cell_spans_check(struct cells *cells)
     size_t count = 0;
     struct page_heap *page_heap = cells->page_heap;
     lock_acquire(&page_heap->lock);
-    LIST_EACH(node, &page_heap->segments)
-    {
+    LIST_EACH(node, &page_heap->segments) {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         EACH_SPAN(span, segment)
-        if (wrong == NULL && span->kind == SPAN_CELLS && cells_of(span) == cells) {
-            wrong = cell_span_check(span, &free_units);
-            count++;
-        }
+            if (wrong == NULL && span->kind == SPAN_CELLS && cells_of(span) == cells) {
+                wrong = cell_span_check(span, &free_units);
+                count++;
+            }
     }
     lock_release(&page_heap->lock);
     if (wrong == NULL && count != cells->span_count)

@@ -213,8 +213,8 @@ struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *con
     struct heap *found = NULL;
     lock_acquire(&heaps_lock);
     LIST_EACH(node, &heaps_all)
-    if (found == NULL && act(&record_of(node)->heap, context))
-        found = &record_of(node)->heap;
+        if (found == NULL && act(&record_of(node)->heap, context))
+            found = &record_of(node)->heap;
     lock_release(&heaps_lock);
     return found;
 }
@@ -283,7 +283,7 @@ const char *heap_check_shared(void)
 void heaps_orphan(void)
 {
     LIST_EACH(node, &heaps_all)
-    arenas_orphan(&record_of(node)->heap.arenas, heap_end_orphans);
+        arenas_orphan(&record_of(node)->heap.arenas, heap_end_orphans);
 }
 
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
@@ -292,8 +292,7 @@ void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
         act(&heaps_lock);
         return;
     }
-    LIST_EACH(node, &heaps_all)
-    {
+    LIST_EACH(node, &heaps_all) {
         struct heap *heap = &record_of(node)->heap;
         if (rank == RANK_ARENAS)
             act(&heap->arenas.lock);

@@ -29,16 +29,16 @@ static bool visit_segment(const struct page_heap *page_heap, const struct segmen
                           struct visitor *visitor)
 {
     EACH_SPAN(span, segment)
-    if (!visit_span(page_heap, span, visitor))
-        return false;
+        if (!visit_span(page_heap, span, visitor))
+            return false;
     return true;
 }
 
 static bool visit_all(const struct page_heap *page_heap, struct visitor *visitor)
 {
     LIST_EACH(node, &page_heap->segments)
-    if (!visit_segment(page_heap, CONTAINER_OF(node, struct segment, link), visitor))
-        return false;
+        if (!visit_segment(page_heap, CONTAINER_OF(node, struct segment, link), visitor))
+            return false;
     for (const struct span *span = page_heap->huge; span != NULL; span = span->right)
         if (!visit_span(page_heap, span, visitor))
             return false;

@@ -132,7 +132,7 @@ static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
     return true;
 }
 
-/* A medium block, as cells_alloc_any: from the arena of the processor, from others that have a lot
+/* A medium block, as cells_alloc: from the arena of the processor, from others that have a lot
  * free, or from a new span, in this order. */
 void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
                         struct misuse *misuse, size_t *dirty);

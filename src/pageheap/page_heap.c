@@ -56,8 +56,7 @@ bool page_heap_adopt(struct page_heap *page_heap, char *start, size_t bytes)
 
 static const struct segment *segment_around(const struct list *segments, uintptr_t address)
 {
-    LIST_EACH(node, segments)
-    {
+    LIST_EACH(node, segments) {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         if (address - (uintptr_t)segment->start < segment->pages << PAGE_SHIFT)
             return segment;

@@ -33,8 +33,7 @@ static const char *segment_check(const struct segment *segment, size_t pages[PAG
     size_t used = 0;
     const struct span *left = NULL;
     char *at = segment->start;
-    EACH_SPAN(span, segment)
-    {
+    EACH_SPAN(span, segment) {
         if (span->start != at || span->segment != segment || span->pages == 0 || span->left != left)
             return check_found(at, "spans do not tile their segment");
         const char *wrong = span_check(span);
@@ -63,8 +62,7 @@ static const char *segment_check(const struct segment *segment, size_t pages[PAG
 static const char *cache_check(const struct segment_cache *cache)
 {
     const char *wrong = segment_cache_check(cache);
-    LIST_EACH(node, &cache->list)
-    {
+    LIST_EACH(node, &cache->list) {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         size_t pages[PAGE_COUNTS] = {0};
         if (wrong == NULL)
@@ -108,8 +106,7 @@ const char *page_heap_check(struct page_heap *page_heap)
     size_t pages[PAGE_COUNTS] = {0};
     const char *wrong = NULL;
     size_t empty = 0;
-    LIST_EACH(node, &page_heap->segments)
-    {
+    LIST_EACH(node, &page_heap->segments) {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         empty += segment->used_pages == 0;
         if (wrong == NULL)

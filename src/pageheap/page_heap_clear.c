@@ -31,8 +31,8 @@ static void run_of_all(struct page_heap *page_heap, struct span *first)
 static void segment_empty(struct page_heap *page_heap, struct segment *segment)
 {
     EACH_SPAN(span, segment)
-    if (span->kind != SPAN_CLEAN)
-        run_of_all(page_heap, span);
+        if (span->kind != SPAN_CLEAN)
+            run_of_all(page_heap, span);
     segment->used_pages = 0;
     segment_summarize(segment);
 }

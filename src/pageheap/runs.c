@@ -65,8 +65,7 @@ static struct span *bin_find(const struct list *bin, size_t pages, size_t alignm
 {
     unsigned tries = RUNS_LOOKED_AT;
     struct span *best = NULL;
-    LIST_EACH(node, bin)
-    {
+    LIST_EACH(node, bin) {
         struct span *run = CONTAINER_OF(node, struct span, link);
         if (run_fits(run, pages, alignment) && (best == NULL || is_in_fuller_segment(run, best)))
             best = run;
@@ -93,8 +92,7 @@ struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
     unsigned tries = RUNS_LOOKED_AT;
     size_t bin = bitmap_previous(runs->bitmap, bin_of(most));
     for (; bin != SIZE_MAX; bin = bin == 0 ? SIZE_MAX : bitmap_previous(runs->bitmap, bin - 1)) {
-        LIST_EACH(node, &runs->bins[bin])
-        {
+        LIST_EACH(node, &runs->bins[bin]) {
             struct span *run = CONTAINER_OF(node, struct span, link);
             if (run->pages < least || tries-- == 0)
                 return NULL;

@@ -61,8 +61,7 @@ static struct segment *take_out(struct segment_cache *cache, struct segment *seg
 struct segment *segment_cache_take(struct segment_cache *cache, size_t pages, bool dirty_only)
 {
     struct segment *best = NULL;
-    LIST_EACH(node, &cache->list)
-    {
+    LIST_EACH(node, &cache->list) {
         struct segment *segment = segment_of(node);
         if (segment->longest >= pages && (segment->dirty_pages != 0 || !dirty_only) &&
             is_better(segment, best))
@@ -75,8 +74,7 @@ struct segment *segment_cache_take_whole(struct segment_cache *cache, size_t lea
                                          size_t alignment)
 {
     struct segment *best = NULL;
-    LIST_EACH(node, &cache->list)
-    {
+    LIST_EACH(node, &cache->list) {
         struct segment *segment = segment_of(node);
         if (segment->pages >= least && segment->pages <= most &&
             ((uintptr_t)segment->start & (alignment - 1)) == 0 && is_better(segment, best))
@@ -116,8 +114,7 @@ const char *segment_cache_check(const struct segment_cache *cache)
     struct segment_cache seen = {.count = 0};
     const char *wrong = NULL;
     uint64_t newer = UINT64_MAX;
-    LIST_EACH(node, &cache->list)
-    {
+    LIST_EACH(node, &cache->list) {
         const struct segment *segment = segment_of(node);
         seen.count++;
         seen.pages += segment->pages;

@@ -52,8 +52,7 @@ void segment_summarize(struct segment *segment)
 {
     segment->dirty_pages = 0;
     segment->longest = 0;
-    EACH_SPAN(run, segment)
-    {
+    EACH_SPAN(run, segment) {
         segment->dirty_pages += run->kind == SPAN_DIRTY ? run->pages : 0;
         segment->longest = (uint32_t)size_max(segment->longest, run->pages);
     }
@@ -62,8 +61,7 @@ void segment_summarize(struct segment *segment)
 bool segments_purge_cached(struct page_heap *page_heap, struct segment *segment)
 {
     char *start = NULL, *end = NULL;
-    EACH_SPAN(run, segment)
-    {
+    EACH_SPAN(run, segment) {
         if (run->kind != SPAN_DIRTY)
             continue;
         start = start == NULL ? run->start : start;
@@ -89,7 +87,7 @@ void segments_add(struct page_heap *page_heap, struct segment *segment)
     page_heap_note_peak(page_heap);
     page_heap->empty_segments++;
     EACH_SPAN(run, segment)
-    runs_add(runs_of(page_heap, run), run);
+        runs_add(runs_of(page_heap, run), run);
 }
 
 /* Says in smaps what a segment is now; see SNUG_NAMES. */
@@ -116,7 +114,7 @@ static void count_reused(const struct page_heap *page_heap, const struct segment
 void segments_retire(struct page_heap *page_heap, struct segment *segment)
 {
     EACH_SPAN(run, segment)
-    runs_remove(runs_of(page_heap, run), run);
+        runs_remove(runs_of(page_heap, run), run);
     list_remove(&segment->link);
     GAUGE_ADD(page_heap->segment_pages, -segment->pages);
     page_heap->empty_segments--;

@@ -434,15 +434,20 @@ static void add_detail(struct writer *writer, const struct values *values)
                      values->more->large.bytes[i]);
 }
 
+static void add_seconds(struct text *text, uint64_t milliseconds)
+{
+    text_add_decimal(text, milliseconds / 1000);
+    text_add(text, ".");
+    text_add_decimal(text, milliseconds / 100 % 10);
+}
+
 /* What was live at the highest point, before all that is now. */
 static void add_peak(struct writer *writer, const struct values *values)
 {
     const struct peak *peak = &values->more->peak;
     struct text *text = writer_room(writer);
     text_add(text, "at the peak, after ");
-    text_add_decimal(text, peak->milliseconds / 1000);
-    text_add(text, ".");
-    text_add_decimal(text, peak->milliseconds / 100 % 10);
+    add_seconds(text, peak->milliseconds);
     text_add(text, " s: in use ");
     text_add_size_short(text, values->peak_live);
     if (peak->heaps != 0)
@@ -458,9 +463,7 @@ void text_report(const struct values *values, bool detail, struct writer *writer
     text_add(text, "snug: statistics of process ");
     text_add_decimal(text, (uint64_t)values->process);
     text_add(text, " after ");
-    text_add_decimal(text, values->milliseconds / 1000);
-    text_add(text, ".");
-    text_add_decimal(text, values->milliseconds / 100 % 10);
+    add_seconds(text, values->milliseconds);
     text_add(text, " s (");
     text_add(text, values->reason);
     text_add(text, ")\n");

@@ -69,8 +69,7 @@ const char *bin_check(struct bin *bin)
         free_objects = bin->current->free_count;
     }
     for (unsigned i = 0; i < BIN_LEVELS; i++)
-        LIST_EACH(node, &bin->level[i])
-        {
+        LIST_EACH(node, &bin->level[i]) {
             const struct slab *slab = CONTAINER_OF(node, struct slab, span.link);
             if (wrong == NULL)
                 wrong = slab_check(bin, slab);
@@ -125,8 +124,7 @@ size_t bin_inspect(struct bin *bin, size_t most, struct misuse *misuse)
     if (bin->current != NULL)
         seen = slab_inspect(bin->current, most, misuse);
     for (unsigned i = 0; i < BIN_LEVELS; i++)
-        LIST_EACH(node, &bin->level[i])
-        {
+        LIST_EACH(node, &bin->level[i]) {
             if (seen >= most || misuse->kind != MISUSE_NONE)
                 break;
             const struct slab *slab = CONTAINER_OF(node, struct slab, span.link);

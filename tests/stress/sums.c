@@ -81,8 +81,7 @@ static size_t present(const char *start, size_t bytes)
 static size_t present_segments(const struct list *head)
 {
     size_t bytes = 0;
-    LIST_EACH(node, head)
-    {
+    LIST_EACH(node, head) {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         bytes += present(segment->start, segment->pages << PAGE_SHIFT);
     }

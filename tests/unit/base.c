@@ -123,7 +123,7 @@ TEST(list_keeps_the_order_of_pushes)
     }
     int expected = 4;
     LIST_EACH(node, &head)
-    assert_int_equal(CONTAINER_OF(node, struct element, link)->before, expected--);
+        assert_int_equal(CONTAINER_OF(node, struct element, link)->before, expected--);
     assert_int_equal(expected, -1);
 }
 

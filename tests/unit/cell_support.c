@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "cells_alloc_any.h"
 #include "options/options.h"
 
 struct cells cells;

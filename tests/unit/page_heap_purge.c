@@ -157,7 +157,7 @@ static size_t segment_count(void)
 {
     size_t count = 0;
     LIST_EACH(node, &page_heap.segments)
-    count++;
+        count++;
     return count;
 }
 

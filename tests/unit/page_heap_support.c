@@ -55,7 +55,7 @@ size_t runs_count(const struct runs *runs)
     size_t count = 0;
     for (size_t bin = 0; bin < RUN_BINS; bin++)
         LIST_EACH(node, &runs->bins[bin])
-    count++;
+            count++;
     return count;
 }
 
