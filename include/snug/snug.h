@@ -52,7 +52,9 @@ extern "C" {
 /* ---- Allocate, resize, free ------------------------------------------------------------------ */
 
 /* A block of at least `size` bytes, with undefined contents. A size of 0 gives a unique pointer
- * that may be freed. Errors: NULL, ENOMEM. */
+ * that may be freed and resized, to memory that can be neither read nor written as long as there
+ * are less than some ten thousand such blocks; so do the other functions, but for an alignment
+ * above 16 and for heaps of snug_heap_create. Its usable size is 0. Errors: NULL, ENOMEM. */
 SNUG_PUBLIC void *snug_malloc(size_t size) SNUG_NOTHROW SNUG_MALLOC_LIKE SNUG_ALLOC_SIZE(1);
 
 /* A block of `count * size` bytes, all zero. Errors: NULL, ENOMEM, also when the product overflows.
@@ -74,7 +76,8 @@ SNUG_PUBLIC void *snug_reallocarray(void *block, size_t count, size_t size) SNUG
 SNUG_PUBLIC void snug_free(void *block) SNUG_NOTHROW;
 
 /* C23: free a block whose requested `size` (and `alignment`) the caller states. The statement is
- * not needed and not trusted: it is the same as snug_free. */
+ * not needed and not trusted: it is the same as snug_free, but that with SNUG_CHECK=full a size
+ * that cannot be the block's is reported as misuse. So it is with operator delete. */
 SNUG_PUBLIC void snug_free_sized(void *block, size_t size) SNUG_NOTHROW;
 SNUG_PUBLIC void snug_free_aligned_sized(void *block, size_t alignment, size_t size) SNUG_NOTHROW;
 

@@ -4,6 +4,7 @@
  * The fast paths are inlined from magazine/fast.h and leave by a jump to a slow path; what the
  * compiler makes of them stands in docs/decisions/0001-fast-path.md.
  */
+#include "api/sized.h"
 #include "api/slow.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
@@ -37,18 +38,49 @@ HOT void snug_free(void *block)
         free_slow(block, class);
 }
 
-void snug_free_sized(void *block, size_t size)
+/* Frees a block whose size is stated, if a magazine takes it, as in snug_free. */
+static ALWAYS_INLINE bool free_fast(void *block)
 {
-    (void)size;
-    snug_free(block);
+    uintptr_t address = (uintptr_t)block;
+    return LIKELY(page_map_is_home(address)) &&
+           LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
+}
+
+static NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by)
+{
+    const char *call = by == STATED_IN_CXX ? "operator delete" : "free_sized";
+    if (!sizes_are_checked() || block == NULL || size_is_possible(block, alignment, size, by, call))
+        snug_free(block);
+}
+
+HOT void snug_free_sized(void *block, size_t size)
+{
+    if (!free_fast(block))
+        free_stated(block, MIN_ALIGN, size, STATED_IN_C);
 }
 
 void snug_free_aligned_sized(void *block, size_t alignment, size_t size)
 {
-    (void)alignment;
-    (void)size;
-    snug_free(block);
+    if (!free_fast(block))
+        free_stated(block, alignment, size, STATED_IN_C);
 }
+
+#if defined(SNUG_OVERRIDE)
+/* operator delete with a size, and with an alignment behind it. */
+void operator_delete_sized(void *block, size_t size);
+HOT void operator_delete_sized(void *block, size_t size)
+{
+    if (!free_fast(block))
+        free_stated(block, 1, size, STATED_IN_CXX);
+}
+
+void operator_delete_aligned(void *block, size_t size, size_t alignment);
+void operator_delete_aligned(void *block, size_t size, size_t alignment)
+{
+    if (!free_fast(block))
+        free_stated(block, alignment, size, STATED_IN_CXX);
+}
+#endif
 
 /* ---- calloc and realloc ---- */
 

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "heap/empty.h"
 #include "heap/reclaim.h"
 #include "heap/tick.h"
 #include "heap/user_heaps.h"
@@ -75,7 +76,13 @@ static NOINLINE void *alloc_cold(struct heap *heap, const struct cache *cache, s
 
 static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, size_t bytes)
 {
-    size_t class = class_of_size(bytes + (bytes == 0));
+    if (UNLIKELY(bytes == 0)) {
+        void *empty = heap == &heap_default ? empty_alloc() : NULL;
+        if (empty != NULL)
+            return empty;
+        bytes = 1;
+    }
+    size_t class = class_of_size(bytes);
     sample_request(class, bytes);
     if (UNLIKELY(heap->page_heap.compact))
         return alloc_compact(heap, cache, class);
@@ -346,7 +353,9 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
     struct misuse misuse;
     size_t bytes = 0;
     heap_init();
-    if (place.class == 0)
+    if (UNLIKELY(empty_covers(address)))
+        misuse = empty_misuse(address);
+    else if (place.class == 0)
         misuse = large_usable(&place.heap->page_heap, address, &bytes);
     else if (place.class == PAGE_MAP_CELL)
         misuse = cell_usable(address, &bytes);
@@ -392,7 +401,8 @@ static void free_cell(struct cache *cache, uintptr_t address)
 
 static void free_large(struct heap *heap, uintptr_t address)
 {
-    struct misuse misuse = large_free(&heap->page_heap, address);
+    struct misuse misuse = UNLIKELY(empty_covers(address)) ? empty_free(address)
+                                                           : large_free(&heap->page_heap, address);
     misuse_report("free", &misuse);
 }
 

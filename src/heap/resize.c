@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "heap/alloc.h"
+#include "heap/empty.h"
 #include "heap/tick.h"
 
 /* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
@@ -135,13 +136,29 @@ static NOINLINE void *resize_watched(struct place place, void *block, size_t old
     return moved;
 }
 
+/* A block of no bytes, or what is none, which was reported. */
+static COLD void *resize_empty(struct place place, void *block, size_t bytes)
+{
+    size_t dirty;
+    uintptr_t address = (uintptr_t)block;
+    if (!empty_covers(address) || empty_misuse(address).kind != MISUSE_NONE)
+        return NULL;
+    struct cache *cache = heap_cache(place.heap);
+    void *moved = block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
+    if (moved != NULL)
+        block_free(place, cache, address);
+    return moved;
+}
+
 void *heap_resize(void *block, size_t bytes)
 {
     struct place place = place_of((uintptr_t)block, page_map_class((uintptr_t)block));
     heap_poll(place.heap);
     size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
-    if (old_bytes == 0 || bytes > MAX_REQUEST)
+    if (bytes > MAX_REQUEST)
         return NULL;
+    if (UNLIKELY(old_bytes == 0))
+        return resize_empty(place, block, bytes);
     if (watch_is_on() || profile_has_blocks())
         return resize_watched(place, block, old_bytes, bytes);
     return resize(place, block, old_bytes, bytes);

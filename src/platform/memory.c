@@ -106,6 +106,14 @@ void *os_map(size_t bytes, unsigned pages)
     return (void *)result;
 }
 
+void *os_reserve(size_t bytes)
+{
+    OS_COUNT(mmap, bytes);
+    long result = syscall6(SYS_mmap, 0, (long)bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return is_error(result) ? NULL : (void *)result;
+}
+
 void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages)
 {
     char *start = os_map(bytes, pages);

@@ -48,6 +48,9 @@ void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages);
  * also if that cannot be had. */
 void *os_map_present(size_t bytes);
 
+/* Address space that can be neither read nor written, and takes no memory; or NULL. */
+void *os_reserve(size_t bytes);
+
 /* Moves a mapping of `bytes` to `to`, over what is there. */
 bool os_move(void *from, void *to, size_t bytes);
 

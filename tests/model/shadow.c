@@ -10,14 +10,20 @@
 #include "expect.h"
 #include "snug/snug.h"
 
+/* One of no bytes has its address for itself. */
+static const unsigned char *block_end(const struct block *block)
+{
+    return block->start + size_max(block->usable, 1);
+}
+
 /* Blocks that share a byte are equal. */
 static int compare(const void *left, const void *right)
 {
     const struct block *a = left;
     const struct block *b = right;
-    if (a->start + a->usable <= b->start)
+    if (block_end(a) <= b->start)
         return -1;
-    return b->start + b->usable <= a->start ? 1 : 0;
+    return block_end(b) <= a->start ? 1 : 0;
 }
 
 static void expect_apart(const struct block *block, const struct block *other)
@@ -58,7 +64,7 @@ struct block *shadow_add(struct shadow *shadow, void *start, size_t requested, s
     if (found != NULL)
         expect_apart(block, *found);
     block->usable = snug_malloc_usable_size(start);
-    EXPECT(block->usable >= requested && block->usable > 0,
+    EXPECT(block->usable >= requested && (block->usable > 0 || requested == 0),
            "block %p has %zu usable bytes, asked for were %zu", start, block->usable, requested);
     shadow_insert(shadow, block);
     block->filled = fill_all ? block->usable : requested;

@@ -91,4 +91,9 @@ void written_before_when_free(void);
 void told_and_returned(void);
 void told_and_left(void);
 
+/* ---- sized.c ---- */
+
+void sizes_stated_right(void);
+void size_stated_wrong(void);
+
 #endif

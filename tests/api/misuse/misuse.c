@@ -128,6 +128,8 @@ static const struct {
     {"written-before-when-free", written_before_when_free, false},
     {"told-and-returned", told_and_returned, false},
     {"told-and-left", told_and_left, false},
+    {"sizes-stated-right", sizes_stated_right, false},
+    {"size-stated-wrong", size_stated_wrong, false},
 };
 
 int main(int argc, char **argv)

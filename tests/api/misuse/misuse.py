@@ -391,6 +391,27 @@ class WrittenTo(Case):
                 self.assertRegex(result.err, r"^snug: (overflow|invalid exit|use after free): ")
 
 
+class Sized(Case):
+    """What a program says of the size of a block that it frees is looked at in full checks only."""
+
+    def test_right(self):
+        for mode in (DEFAULT, FULL):
+            result = self.misuse("cold", "sizes-stated-right", **mode)
+            self.assertEqual((result.status, result.err), (0, ""), result)
+
+    def test_wrong(self):
+        for size, stated in ((64, 16), (64, 48), (64, 65), (64, 200), (1000, 100), (1000, 100_000),
+                             (5000, 1250), (5000, 20_000), (300_000, 5000), (300_000, 600_000)):  # fmt: skip
+            with self.subTest(size=size, stated=stated):
+                result = self.misuse("cold", "size-stated-wrong", size, stated, **FULL)
+                self.assertTrue(result.aborted, result)
+                bad = hex(address(result, "bad"))
+                expected = f"snug: invalid operator delete: {bad} is a {usable(result)}-byte object"
+                self.assertEqual(result.err, f"{expected}, not one of {stated}\n")
+                result = self.misuse("cold", "size-stated-wrong", size, stated)
+                self.assertEqual((result.status, result.err), (0, ""), result)
+
+
 class Reports(Case):
     def test_json(self):
         result = self.misuse("cold", "twice", 64, SNUG_MISUSE_FORMAT="json")

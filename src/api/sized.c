@@ -1,0 +1,42 @@
+/*
+ * Stated sizes. See sized.h.
+ */
+#include "api/sized.h"
+
+#include "heap/alloc.h"
+#include "heap/empty.h"
+
+/* Bytes: a cell may be so much larger than was asked for, besides EXCESS_PART of it, by a remainder
+ * that was not split off. */
+enum { CELL_EXCESS = 512 };
+
+/* One part in: a cell from a quick list is a quarter too large at most. */
+enum { EXCESS_PART = 2 };
+
+/* The most bytes that a block may have that was asked for with this size. */
+static size_t usable_most(struct place place, size_t size, enum stated_by by)
+{
+    if (by == STATED_IN_C) /* see object_stays */
+        return size_max(SHRUNK_SHARE * size + PAGE_BYTES, STAYS_MOST);
+    if (place.heap->page_heap.compact)
+        return SIZE_MAX;
+    if (place.class - 1 < CLASS_COUNT - 1)
+        return align_up(size + (size == 0), MIN_ALIGN);
+    return size + size / EXCESS_PART + (place.class == 0 ? PAGE_BYTES : CELL_EXCESS);
+}
+
+COLD bool size_is_possible(const void *block, size_t alignment, size_t size, enum stated_by by,
+                           const char *call)
+{
+    uintptr_t address = (uintptr_t)block;
+    struct place place = place_of(address, page_map_class(address));
+    size_t usable = place_usable(place, address, call);
+    if (usable == 0 && !empty_covers(address))
+        return false; /* which was reported */
+    size_t asked = size > MAX_REQUEST ? size : align_up(size_max(size, 1), alignment);
+    if (size <= usable && usable <= usable_most(place, asked, by))
+        return true;
+    struct misuse misuse = {.kind = MISUSE_SIZE, .address = address, .bytes = usable, .said = size};
+    misuse_report(call, &misuse);
+    return false;
+}

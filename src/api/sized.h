@@ -1,0 +1,27 @@
+/*
+ * Frees that state the size of their block: free_sized, free_aligned_sized, operator delete with a
+ * size. It is not needed, so it costs nothing where it is not looked at; with SNUG_CHECK=full a
+ * size that cannot be that block's is reported as misuse, and the block is left alone.
+ */
+#ifndef SNUG_API_SIZED_H
+#define SNUG_API_SIZED_H
+
+#include "options/options.h"
+#include "slab/size_class.h"
+
+/* Who states it: what operator new gave has exactly that size; what C's functions gave may have
+ * been resized in place. */
+enum stated_by { STATED_IN_C, STATED_IN_CXX };
+
+/* Whether stated sizes are looked at. Then each free is a slow one: no thread has magazines. */
+static inline bool sizes_are_checked(void)
+{
+    return UNLIKELY(options.check == CHECK_FULL);
+}
+
+/* Whether a block may have been asked for with this size and alignment (a power of two); reported
+ * as misuse of `call` if not, as is a pointer to no block. */
+bool size_is_possible(const void *block, size_t alignment, size_t size, enum stated_by by,
+                      const char *call);
+
+#endif

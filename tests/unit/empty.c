@@ -1,0 +1,150 @@
+/*
+ * Tests of heap/empty.h: blocks of size zero, by the library's own functions.
+ */
+#include "heap_support.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "heap/empty.h"
+#include "options/options.h"
+#include "snug/snug.h"
+
+enum { RANGE_BLOCKS = 65536, MORE = 1000 };
+
+static void *blocks[RANGE_BLOCKS + MORE];
+
+/* How a child ends that touches the byte. */
+static int signal_of_touching(volatile char *byte, bool writes)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        if (writes)
+            *byte = 1;
+        else
+            (void)*byte;
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+TEST(nobody_can_use_them)
+{
+    void *few[] = {snug_malloc(0),
+                   snug_calloc(0, 8),
+                   snug_calloc(8, 0),
+                   snug_realloc(NULL, 0),
+                   snug_reallocarray(NULL, 0, 7),
+                   snug_aligned_alloc(16, 0)};
+    for (size_t i = 0; i < 6; i++) {
+        assert_non_null(few[i]);
+        assert_int_equal((uintptr_t)few[i] % 16, 0);
+        assert_int_equal(snug_malloc_usable_size(few[i]), 0);
+        assert_int_equal(signal_of_touching(few[i], false), SIGSEGV);
+        assert_int_equal(signal_of_touching(few[i], true), SIGSEGV);
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(few[i], few[j]);
+    }
+    for (size_t i = 0; i < 6; i++)
+        snug_free(few[i]);
+    assert_int_equal(snug_check(), 0);
+}
+
+TEST(they_can_be_resized)
+{
+    void *block = snug_malloc(0);
+    char *bytes = snug_realloc(block, 100);
+    assert_non_null(bytes);
+    memset(bytes, 1, 100);
+    assert_false(empty_covers((uintptr_t)bytes));
+    assert_int_equal(empty_misuse((uintptr_t)block).kind, MISUSE_DOUBLE_FREE); /* it is free */
+    snug_free(bytes);
+    assert_null(snug_realloc(snug_malloc(0), 0));
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+TEST(where_there_are_too_many_they_are_ordinary)
+{
+    size_t ordinary = 0, count = RANGE_BLOCKS + MORE;
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = snug_malloc(0);
+        assert_non_null(blocks[i]);
+        ordinary += !empty_covers((uintptr_t)blocks[i]);
+    }
+    assert_true(ordinary >= MORE && ordinary <= MORE + RANGE_BLOCKS / 64);
+    qsort(blocks, count, sizeof(*blocks), by_address);
+    for (size_t i = 1; i < count; i++)
+        assert_ptr_not_equal(blocks[i], blocks[i - 1]);
+    for (size_t i = 0; i < count; i++)
+        snug_free(blocks[i]);
+    void *again = snug_malloc(0);
+    assert_true(empty_covers((uintptr_t)again));
+    snug_free(again);
+}
+
+TEST(an_address_is_not_given_again_soon)
+{
+    void *block = snug_malloc(0);
+    snug_free(block);
+    for (size_t i = 0; i < 1000; i++) {
+        void *other = snug_malloc(0);
+        assert_ptr_not_equal(other, block);
+        snug_free(other);
+    }
+}
+
+static void assert_act_says(void (*act)(void *block), void *block, const char *format,
+                            size_t address)
+{
+    char line[128];
+    snprintf(line, sizeof(line), format, address, address - 3);
+    stderr_capture();
+    act(block);
+    assert_string_equal(stderr_restore(), line);
+}
+
+static void resize(void *block)
+{
+    assert_null(snug_realloc(block, 10));
+}
+
+TEST(wrong_frees_are_said)
+{
+    options.misuse = MISUSE_WARN;
+    char *block = snug_malloc(0);
+    assert_act_says(snug_free, block + 3,
+                    "snug: invalid free: %#zx is inside a 0-byte object that starts at %#zx\n",
+                    (size_t)block + 3);
+    assert_act_says(resize, block + 3,
+                    "snug: invalid realloc: %#zx is inside a 0-byte object that starts at %#zx\n",
+                    (size_t)block + 3);
+    assert_act_says(snug_free, block, "", 0);
+    assert_act_says(snug_free, block, "snug: invalid free: %#zx is in free memory\n",
+                    (size_t)block);
+    assert_act_says(resize, block, "snug: invalid realloc: %#zx is in free memory\n",
+                    (size_t)block);
+    options.misuse = MISUSE_ABORT;
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(nobody_can_use_them),
+        ROW(they_can_be_resized),
+        ROW(where_there_are_too_many_they_are_ordinary),
+        ROW(an_address_is_not_given_again_soon),
+        ROW(wrong_frees_are_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
