@@ -123,7 +123,7 @@ int main(int count, char **arguments)
     malloc_trim(0);
     check_heap();
     if (count > 1) { /* the mistake: what snug_check() finds, and what free does */
-        char *block = malloc(13);
+        char *block = opaque(malloc(13));
         block[13] = 1;
         if (strcmp(arguments[1], "check") == 0)
             check_heap();

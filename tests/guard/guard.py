@@ -21,8 +21,8 @@ from blackbox import Result, run  # noqa: E402
 
 LIBRARY = PROGRAM = None
 
-# Bytes: the functions that are looked for in stacks are shorter.
-FUNCTION = 96
+# Bytes: the functions that are looked for in stacks are shorter, and lie so far apart.
+FUNCTION = 128
 EVERY = 50
 FRAME = re.compile(r"^ +#(\d+) (0x[0-9a-f]+)(?: (.*)\+(0x[0-9a-f]+))?$")
 
