@@ -166,7 +166,7 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
     values->process = process == 0 ? os_process_id() : process;
     uint64_t started = PEEK(peek, anchor->events->started); /* 0: it has no heap yet */
     values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
-    values->pinned = UNKNOWN;
+    values->pinned = values->trimmable = UNKNOWN;
     values->peak_live = values->peak_small = values->peak_medium = values->peak_large = UNKNOWN;
     values->peak_heaps = values->peak_cached = UNKNOWN;
     values->peak_threads = values->peak_milliseconds = UNKNOWN;

@@ -29,10 +29,10 @@ Exit status:
     1  what was asked for could not be done, or a measured command failed
        (bench --compare: snug became slower or larger)
     2  a mistake on the command line
-  125  run and record: snug itself failed, mistakes on the command line included
+  125  run, record and profile: snug itself failed, mistakes on the command line included
   126  the command cannot be run, or not on snug
   127  the command was not found
-   of  run and record: otherwise that of the command, its signals included
+   of  run, record and profile: otherwise that of the command, its signals included
 
 With NO_COLOR set, nothing is coloured. What is no terminal gets plain text of 80 columns.";
 
@@ -88,7 +88,8 @@ impl Cli {
 
 /// Parses the command line. Errors and help are printed here; the exit status is returned for them.
 pub fn parse(argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), u8> {
-    let own_failure = match argv.get(1).is_some_and(|word| word == "run") {
+    let has_own_status = |word: &OsString| ["run", "record", "profile"].iter().any(|name| word == name);
+    let own_failure = match argv.get(1).is_some_and(has_own_status) {
         true => OWN_FAILURE,
         false => 2,
     };

@@ -41,12 +41,12 @@ pub struct RunArgs {
 
     /// Draw memory over time when the command has ended: requested, granted, mapped and resident of the process with the
     /// highest peak, and the resident memory of all processes
-    #[arg(long, value_name = "FILE.svg", require_equals = true)]
+    #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<OsString>,
 
     /// Whose details are wanted by --stats and --plot: all, none but the command's (whose children are then not followed),
     /// or those of programs of this NAME (* stands for anything) [default: of the process with the highest peak]
-    #[arg(long, value_name = "all|none|NAME", require_equals = true, value_parser = watch::parse_children)]
+    #[arg(long, value_name = "all|none|NAME", value_parser = watch::parse_children)]
     pub children: Option<Children>,
 
     /// The command and its arguments; SNUG_NAME=value words may stand before it

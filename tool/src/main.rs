@@ -20,6 +20,7 @@ mod pages;
 mod period;
 mod plot;
 mod process;
+mod process_id;
 mod profile;
 mod refusal;
 mod settings;

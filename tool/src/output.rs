@@ -10,6 +10,13 @@ use indicatif::ProgressDrawTarget;
 use ratatui::crossterm::terminal;
 use tempfile::NamedTempFile;
 
+/// As the name of a file: the standard output.
+pub const STANDARD: &str = "-";
+
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new(STANDARD)
+}
+
 /// Prints to standard output; a full disk is an error that says so.
 pub fn print(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
@@ -53,29 +60,36 @@ pub fn progress() -> ProgressDrawTarget {
     }
 }
 
+/// In a pipe, and on a terminal that does not say.
+pub const WIDTH: usize = 80;
+
 /// The columns of the terminal that the standard output is; None if it is none, or does not say.
 pub fn terminal_width() -> Option<usize> {
     let size = io::stdout().is_terminal().then(|| terminal::size().ok()).flatten()?;
     Some(usize::from(size.0)).filter(|&columns| columns > 0)
 }
 
-/// With line ends put where lines would be longer than `width`; words stay whole.
+/// Units, which stay on the line of their number.
+const UNITS: [&str; 8] = ["%", "B", "KiB", "MiB", "GiB", "TiB", "s", "ms"];
+
+/// With line ends put where lines would be longer than `width`; words stay whole, and so do numbers with their units.
 pub fn filled(text: &str, width: usize) -> String {
-    let mut lines = vec![String::new()];
+    let mut joined = String::new();
     for word in text.split_whitespace() {
-        let line = lines.last_mut().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > width {
-            lines.push(String::new());
+        let bare = word.trim_end_matches([',', '.', ';', ':', ')']);
+        let gap = if UNITS.contains(&bare) { NO_BREAK } else { ' ' };
+        if !joined.is_empty() {
+            joined.push(gap);
         }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
+        joined.push_str(word);
     }
-    lines.join("\n")
+    let options = textwrap::Options::new(width).break_words(false);
+    let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(&joined, options.wrap_algorithm(textwrap::WrapAlgorithm::FirstFit)).replace(NO_BREAK, " ")
 }
+
+/// A space at which no line ends.
+const NO_BREAK: char = '\u{a0}';
 
 /// A file that will be written later: until then what was there stays as it is.
 #[derive(Debug)]
@@ -133,5 +147,6 @@ mod tests {
         assert_eq!(filled("a bb ccc", 4), "a bb\nccc");
         assert_eq!(filled("aaaaaa b", 4), "aaaaaa\nb");
         assert_eq!(filled("", 4), "");
+        assert_eq!(filled("of it 5 % (2.5 MiB), a-b", 7), "of it\n5 %\n(2.5 MiB),\na-b");
     }
 }

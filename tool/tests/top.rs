@@ -57,6 +57,8 @@ fn all_programs_and_one_of_them(place: &Place) -> Result<Completion, Failed> {
     terminal.tmux(&["send-keys", "/", "place_of_the_test"]);
     terminal.screen_with("only: place_of_the_test_");
     terminal.tmux(&["send-keys", "Escape"]);
+    // Before the next key: together they would be one, with Alt.
+    terminal.screen_with(&larger.pid());
     terminal.tmux(&["send-keys", "/", place.dir.path().file_name().unwrap().to_str().unwrap(), "Enter"]);
     let screen = terminal.screen_with(&smaller.pid());
     assert!(line_with(&screen, &larger.pid()).contains("holder"), "{screen}");
@@ -95,7 +97,7 @@ fn on_a_screen(place: &Place, columns: usize, rows: usize) -> Result<Completion,
     if rows >= 24 {
         let screen = terminal.screen_with("handed out 0 B/s");
         for part in
-            ["holder", "in use", "waiting for threads", "peaks: mapped", "to 8 MiB", "112 B", "calls/s", "faults/s"]
+            ["holder", "in use", "waiting for threads", "peaks: segments", "to 8 MiB", "112 B", "calls/s", "faults/s"]
         {
             assert!(screen.contains(part), "{part} is not in {screen}");
         }
@@ -119,7 +121,9 @@ fn on_a_screen(place: &Place, columns: usize, rows: usize) -> Result<Completion,
         assert!(line_with(&screen, "sleeps").contains(&program.pid()), "{screen}");
     }
     terminal.tmux(&["send-keys", "Tab"]);
-    terminal.screen_with("BLOCKS");
+    terminal.screen_with("QUOTA");
+    terminal.tmux(&["send-keys", "1"]);
+    terminal.screen_with("CHANGE");
     terminal.tmux(&["send-keys", "?"]);
     let screen = terminal.screen_with("sort by another column");
     assert!(screen.lines().all(|line| line.chars().count() <= columns), "{screen}");

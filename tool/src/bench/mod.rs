@@ -41,6 +41,7 @@ use anyhow::{ensure, Context, Result};
 use clap::Args;
 
 use crate::carried;
+use crate::output;
 use allocators::{Allocator, AllocatorArgs};
 use child::Job;
 use programs::Workshop;
@@ -125,12 +126,13 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
     if !args.report_of.is_empty() {
         args.report.ensure_writable()?;
         let labs: Result<Vec<Lab>> = args.report_of.iter().map(|path| Lab::read(path)).collect();
-        report::publish(&Lab::join(labs?)?, &args.report)?;
+        let lab = Lab::join(labs?)?;
+        report::publish(&report::terminal::render(&lab), &lab, &args.report)?;
         return Ok(ExitCode::SUCCESS);
     }
     let chosen = catalog::choose(catalog::rows(args.quick, &args.threads), &args.only)?;
     if args.list {
-        print!("{}", catalog::list(&chosen));
+        output::print(catalog::list(&chosen).as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     args.report.ensure_writable()?;
@@ -157,7 +159,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
     };
     lab.take(measured);
     lab.missing = missing;
-    report::publish(&lab, &args.report)?;
+    report::publish(&report::terminal::render(&lab), &lab, &args.report)?;
     Ok(if lab.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -10,7 +10,7 @@ mod verdict;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
@@ -18,12 +18,11 @@ use anyhow::{ensure, Result};
 use clap::Args;
 
 use crate::bench::allocators::{self, Allocator, AllocatorArgs, SNUG};
-use crate::bench::report as files;
+use crate::bench::report::{self as files, ReportArgs};
 use crate::bench::results::{Lab, Row, Unit};
 use crate::bench::runner::{self, Measured};
 use crate::bench::{assemble, report::terminal};
 use crate::launch;
-use crate::output;
 use crate::process::Input;
 use crate::refusal::Refusal;
 use crate::settings::Setting;
@@ -68,17 +67,8 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub allocators: AllocatorArgs,
 
-    /// Write every measured value to FILE, for snug bench --compare; compressed if its name ends in .zst
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-
-    /// Write a line for each run to FILE
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-
-    /// Write the tables to FILE, as Markdown
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// The command and its arguments; SNUG_NAME=value words may stand before it
     #[arg(value_name = "CMD", trailing_var_arg = true, required_unless_present = "commands")]
@@ -88,8 +78,7 @@ pub struct CompareArgs {
 pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
     launch::check_settings(settings)?;
     let subjects = subjects(args)?;
-    let reports = args.reports();
-    reports.ensure_writable()?;
+    args.report.ensure_writable()?;
     let contenders = contenders(args, settings)?;
     measure::warn_of_surroundings();
     if let Some(setup) = &args.setup {
@@ -114,17 +103,9 @@ pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
             statistics(&mut text, subject, &lab, &input, subjects.len() > 1)?;
         }
     }
-    output::print(text.as_bytes())?;
-    files::write_all(&lab, &reports)?;
+    files::publish(&text, &lab, &args.report)?;
     let failed = !terminal::failures(&lab).is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-impl CompareArgs {
-    fn reports(&self) -> files::ReportArgs {
-        let (json, csv, markdown) = (self.json.clone(), self.csv.clone(), self.markdown.clone());
-        files::ReportArgs { json, csv, markdown, ..files::ReportArgs::default() }
-    }
 }
 
 /// The commands; an error says what is wrong with one before anything runs.

@@ -8,13 +8,11 @@ use comfy_table::{CellAlignment, Table};
 use super::verdict;
 use crate::bench::results::{Figures, Lab, RowResult, Series};
 use crate::bench::stats::{self, Estimate};
-use crate::output::{counted, filled, terminal_width};
+use crate::output::{counted, filled, terminal_width, WIDTH};
 
 /// How much of what a failing command said is shown.
 const LINES_SHOWN: usize = 10;
 
-/// In a pipe, and on a terminal that does not say.
-const WIDTH: usize = 80;
 const WIDTH_LEAST: usize = 40;
 /// From here on there is room for all columns.
 const WIDE: usize = 110;

@@ -1,9 +1,9 @@
-//! What the numbers mean for who wants less memory: what is free and still occupies some, why it cannot go back, and what
-//! would help.
+//! What the numbers mean for who wants less memory: one verdict, and then what is free and still occupies some, why it
+//! cannot go back, and what would help.
 //!
 //! Each kind of free memory has its own reason, so each that weighs something has its own sentence. What a trim would give
-//! back now is what it takes first, free pages; how much more would come with magazines and depots that are emptied nobody
-//! knows beforehand, so nothing is promised of it.
+//! back is known: free pages, and the whole pages inside of free medium blocks, as the page map shows them. How much more
+//! would come with magazines and depots that are emptied nobody knows beforehand, so their bytes are said as the bound.
 
 use std::fmt::Write;
 
@@ -20,43 +20,109 @@ const QUOTA_NEAR: u64 = 90;
 
 /// So many classes are named.
 const NAMED: usize = 3;
+/// Of what would help, so much is told first.
+const TOLD: usize = 2;
+/// And so many have a row.
+const ROWS: usize = 8;
+
+/// Slabs of a class of which less than this percentage is in use are shown as such.
+const HALF_EMPTY: u64 = 50;
 
 impl Values {
+    /// What to do, in a few lines. `process`: its number while it runs.
+    pub fn verdict(&self, process: Option<i32>) -> String {
+        let occupied = self.occupied();
+        if occupied == 0 {
+            return "It has taken no memory from snug.\n".to_string();
+        }
+        let used = self.get("live").unwrap_or(0).min(occupied);
+        let mut text = match (process, self.get("peak_live"), self.get("used_peak")) {
+            (None, Some(live), Some(used)) if used > 0 && live > 0 => {
+                format!("At the peak {} of {} were in use ({} %). ", size(live), size(used), part(live, used))
+            }
+            _ => String::new(),
+        };
+        let when = if process.is_some() { "Now" } else { "At the end" };
+        let of = format!("{} of the {} that snug occupies", size(used), size(occupied));
+        let _ = write!(text, "{when} {of} are in use ({} %)", part(used, occupied));
+        let gains = self.gains(process);
+        let what: Vec<&str> = gains.iter().take(TOLD).map(|(_, what)| what.as_str()).collect();
+        text += "; ";
+        text += if what.is_empty() { "there is little to gain" } else { "" };
+        crate::output::filled(&(text + &what.join("; ") + "."), 78) + "\n"
+    }
+
+    /// What snug occupies: what is in use and was never touched occupies nothing.
+    fn occupied(&self) -> u64 {
+        self.get("resident_snug").unwrap_or_else(|| self.get("live").unwrap_or(0))
+    }
+
+    /// Of what is free some was never touched: no more than all that is resident can be occupied.
+    fn matters(&self, bytes: u64) -> bool {
+        let occupied = self.occupied();
+        bytes.min(occupied) >= LEAST && bytes >= occupied / PART
+    }
+
+    fn waiting(&self) -> u64 {
+        ["cached_small", "cached_cells", "depots"].iter().filter_map(|name| self.get(name)).sum()
+    }
+
+    /// What would give how much, in words that go on a sentence: a trim, which can be had now, and then most first.
+    fn gains(&self, process: Option<i32>) -> Vec<(u64, String)> {
+        let get = |name: &str| self.get(name).unwrap_or(0);
+        let trimmable = self.get("trimmable").unwrap_or_else(|| get("purge_pending"));
+        let trim = match process {
+            Some(process) => format!("snug trim {process} gives back {}", size(trimmable)),
+            None => format!("a trim, or smaller SNUG_DIRTY, would have given back {}", size(trimmable)),
+        };
+        let named = self.slabs().map_or(String::new(), |slabs| {
+            let most: Vec<String> =
+                sparsest(&slabs).iter().take(NAMED).map(|slabs| format!("{} B", slabs.size)).collect();
+            format!(" ({})", most.join(", "))
+        });
+        let pinned = format!(
+            "{} stay pinned by few objects{named}, until those are freed; a heap of their own would not spread them",
+            size(get("pinned"))
+        );
+        let waiting =
+            format!("{} wait for threads: smaller SNUG_THREAD_CACHE and SNUG_DEPOT keep less", size(self.waiting()));
+        let mut gains = vec![(trimmable, trim), (get("pinned"), pinned), (self.waiting(), waiting)];
+        gains[1..].sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        gains.retain(|(bytes, _)| self.matters(*bytes));
+        gains
+    }
+
     /// `process`: its number while it runs.
     pub fn explained(&self, process: Option<i32>) -> String {
         let mut text = String::new();
         let get = |name: &str| self.get(name).unwrap_or(0);
-        // What is in use and was never touched occupies nothing.
-        let occupied = self.get("resident_snug").unwrap_or_else(|| get("live"));
-        // Of what is free some was never touched: no more than all that is resident can be occupied.
-        let matters = |bytes: u64| bytes.min(occupied) >= LEAST && bytes >= occupied / PART;
         let mut sentences = Vec::new();
-        if matters(get("free_slabs")) {
+        if self.matters(get("free_slabs")) {
             sentences.push(of_slabs(get("free_slabs"), self.slabs().as_deref()));
         }
-        if matters(get("free_cells")) {
-            sentences.push(format!(
-                "{} are free between medium blocks; they serve requests of up to 128 KiB.",
-                HumanBytes(get("free_cells"))
+        if self.matters(get("free_cells")) {
+            sentences.push(of_cells(
+                get("free_cells"),
+                self.get("trimmable").map(|all| all - get("purge_pending").min(all)),
             ));
         }
-        let waiting = get("cached_small") + get("cached_cells") + get("depots");
-        if matters(waiting) {
-            let bytes = HumanBytes(waiting);
+        if self.matters(self.waiting()) {
             sentences.push(format!(
-                "{bytes} wait for threads, in magazines and depots: smaller SNUG_THREAD_CACHE and SNUG_DEPOT keep less."
+                "{} wait for threads, in magazines and depots: smaller SNUG_THREAD_CACHE and SNUG_DEPOT keep less; a trim \
+                 gives back those of which whole slabs or pages become free.",
+                size(self.waiting())
             ));
         }
-        if matters(get("purge_pending")) {
+        if self.matters(get("purge_pending")) {
             sentences.push(of_pages(get("purge_pending"), process));
         }
-        if matters(get("resident_excess")) {
-            let bytes = HumanBytes(get("resident_excess"));
+        if self.matters(get("resident_excess")) {
+            let bytes = size(get("resident_excess"));
             sentences.push(format!("{bytes} are resident in free pages because of huge pages: SNUG_HUGE_PAGES=never."));
         }
         sentences.extend(self.heaps().iter().filter_map(of_quota));
         if sentences.is_empty() {
-            sentences.push("Nearly all that snug occupies is in use.".to_string());
+            return text;
         }
         let _ = writeln!(text, "what is free, and why");
         for sentence in sentences {
@@ -64,8 +130,56 @@ impl Values {
                 let _ = writeln!(text, "  {line}");
             }
         }
-        text
+        text + &occupancy(self.slabs().as_deref().unwrap_or_default())
     }
+}
+
+fn size(bytes: u64) -> HumanBytes {
+    HumanBytes(bytes)
+}
+
+fn part(of: u64, all: u64) -> u64 {
+    if all == 0 {
+        return 0;
+    }
+    of * 100 / all
+}
+
+/// Classes with sparse slabs, those first that pin most.
+fn sparsest(slabs: &[Slabs]) -> Vec<&Slabs> {
+    let mut sparse: Vec<&Slabs> = slabs.iter().filter(|slabs| slabs.sparse_free > 0).collect();
+    sparse.sort_by_key(|slabs| std::cmp::Reverse(slabs.sparse_free));
+    sparse
+}
+
+/// How full the slabs of each class are, of those that are half empty and weigh something; most bytes first.
+fn occupancy(slabs: &[Slabs]) -> String {
+    let free = |slabs: &Slabs| (slabs.room - slabs.live.min(slabs.room)) * slabs.size;
+    let mut rows: Vec<&Slabs> = slabs.iter().filter(|row| part(row.live, row.room) < HALF_EMPTY).collect();
+    rows.retain(|row| free(row) >= LEAST / 4);
+    rows.sort_by_key(|row| std::cmp::Reverse(free(row)));
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = "half-empty slabs      slabs  in use of room          free  pinned in sparse ones\n".to_string();
+    for row in rows.iter().take(ROWS) {
+        let (free, pinned) = (size(free(row)).to_string(), size(row.sparse_free).to_string());
+        let percent = part(row.live, row.room);
+        let _ = writeln!(
+            text,
+            "{:>8} B {:>16} {percent:>13} % {free:>13} {pinned:>11} in {}",
+            row.size, row.all, row.sparse
+        );
+    }
+    text
+}
+
+fn of_cells(free: u64, trimmable: Option<u64>) -> String {
+    let mut text = format!("{} are free between medium blocks; they serve requests of up to 128 KiB.", size(free));
+    if let Some(trimmable) = trimmable.filter(|&bytes| bytes > 0) {
+        let _ = write!(text, " {} of it lie in whole pages, which a trim gives back.", size(trimmable));
+    }
+    text
 }
 
 fn of_slabs(free: u64, slabs: Option<&[Slabs]>) -> String {
@@ -76,8 +190,7 @@ fn of_slabs(free: u64, slabs: Option<&[Slabs]>) -> String {
     if sparse == 0 {
         return text;
     }
-    let mut most: Vec<&Slabs> = slabs.iter().filter(|slabs| slabs.sparse_free > 0).collect();
-    most.sort_by_key(|slabs| std::cmp::Reverse(slabs.sparse_free));
+    let most = sparsest(slabs);
     let name = |slabs: &&Slabs| {
         format!("{} B: {} in {} of {}", slabs.size, HumanBytes(slabs.sparse_free), slabs.sparse, slabs.all)
     };
@@ -124,8 +237,14 @@ mod tests {
 
     #[test]
     fn a_heap_that_is_nearly_full_is_told() {
-        let mut heap =
-            Heap { name: "left".into(), provider: "system".into(), heaps: 1, peak: 60 << 20, quota: Some(64 << 20) };
+        let mut heap = Heap {
+            name: "left".into(),
+            provider: "system".into(),
+            heaps: 1,
+            peak: 60 << 20,
+            quota: Some(64 << 20),
+            ..Heap::default()
+        };
         assert_eq!(
             of_quota(&heap).unwrap(),
             "The heap left had up to 60.00 MiB of the 64.00 MiB of its quota; what does not fit is refused."
@@ -139,8 +258,8 @@ mod tests {
     #[test]
     fn pinned_memory_is_told_with_its_classes() {
         let slabs = [
-            Slabs { size: 64, all: 10, sparse: 8, sparse_free: 4 << 20 },
-            Slabs { size: 96, all: 5, sparse: 0, sparse_free: 0 },
+            Slabs { size: 64, all: 10, sparse: 8, sparse_free: 4 << 20, live: 10, room: 100 },
+            Slabs { size: 96, all: 5, ..Slabs::default() },
         ];
         let text = of_slabs(5 << 20, Some(&slabs));
         for part in ["5.00 MiB are free", "4.00 MiB of it are pinned", "8 of 15 slabs", "(64 B: 4.00 MiB in 8 of 10)"] {

@@ -136,15 +136,7 @@ extern "C" {
         provider: *mut *const c_char,
         numbers: *mut [u64; 6],
     ) -> bool;
-    pub fn outside_slabs(
-        values: *const c_void,
-        class: usize,
-        size: *mut u64,
-        slabs: *mut u64,
-        sparse: *mut u64,
-        sparse_bytes: *mut u64,
-    ) -> bool;
-    pub fn outside_walk(read: Reader, context: *mut c_void, anchor: *const c_void, values: *mut c_void);
+    pub fn outside_slabs(values: *const c_void, class: usize, numbers: *mut [u64; 6]) -> bool;
     pub fn outside_option(
         index: c_uint,
         name: *mut *const c_char,

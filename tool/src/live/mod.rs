@@ -146,10 +146,6 @@ impl Program {
             ffi::outside_read(read, context, self.anchor.start(), self.process, depth as u32, values.start_mut())
         };
         ensure!(done, "process {} has ended, or cannot be read any more", self.process);
-        if matches!(depth, Depth::Whole) {
-            // SAFETY: the values were filled in; `memory` outlives the call.
-            unsafe { ffi::outside_walk(read, context, self.anchor.start(), values.start_mut()) };
-        }
         Ok(Values { buffer: values })
     }
 
@@ -211,11 +207,16 @@ pub struct Medium {
 }
 
 /// Heaps of the program's own that have the same name, provider and quota; bytes.
+#[derive(Default)]
 pub struct Heap {
     /// Empty: they have none.
     pub name: String,
     pub provider: String,
     pub heaps: u64,
+    /// In all of them: blocks and bytes in use, and bytes taken.
+    pub blocks: u64,
+    pub live: u64,
+    pub mapped: u64,
     /// The most that one of them had.
     pub peak: u64,
     /// Of each; None: none.
@@ -223,9 +224,13 @@ pub struct Heap {
 }
 
 /// The slabs of a class, and those of them of which at most a quarter is in use.
+#[derive(Clone, Default)]
 pub struct Slabs {
     pub size: u64,
     pub all: u64,
+    /// Objects in use, and how many there is room for.
+    pub live: u64,
+    pub room: u64,
     pub sparse: u64,
     /// Bytes that are free in those.
     pub sparse_free: u64,
@@ -255,10 +260,13 @@ impl Values {
                 })
             }
         };
-        let heap = |(name, provider, [heaps, _, _, _, peak, quota]): (String, String, [u64; 6])| Heap {
+        let heap = |(name, provider, [heaps, blocks, live, mapped, peak, quota]): (String, String, [u64; 6])| Heap {
             name,
             provider,
             heaps,
+            blocks,
+            live,
+            mapped,
             peak,
             quota: (quota != 0).then_some(quota),
         };
@@ -268,11 +276,11 @@ impl Values {
     /// Of each class that has slabs; None if they are not known.
     pub fn slabs(&self) -> Option<Vec<Slabs>> {
         let slabs = |class| {
-            let mut slabs = Slabs { size: 0, all: 0, sparse: 0, sparse_free: 0 };
-            let Slabs { size, all, sparse, sparse_free } = &mut slabs;
+            let mut numbers = [0; 6];
             // SAFETY: the values were filled in.
-            let found = unsafe { ffi::outside_slabs(self.buffer.start(), class, size, all, sparse, sparse_free) };
-            found.then_some(slabs)
+            let found = unsafe { ffi::outside_slabs(self.buffer.start(), class, &mut numbers) };
+            let [size, all, live, room, sparse, sparse_free] = numbers;
+            found.then_some(Slabs { size, all, live, room, sparse, sparse_free })
         };
         let all: Vec<Slabs> = (1..).map_while(slabs).collect();
         (!all.is_empty()).then(|| all.into_iter().filter(|slabs| slabs.all > 0).collect())
@@ -312,6 +320,14 @@ impl Values {
     pub fn because(&mut self, reason: &'static CStr) {
         // SAFETY: the values were filled in; the reason lives as long as they.
         unsafe { ffi::outside_because(self.buffer.start_mut(), reason.as_ptr()) }
+    }
+
+    /// For people: as the library itself would write them, with a verdict after its first line, and explained.
+    pub fn told(&self, process: Option<i32>, detail: bool) -> Result<Vec<u8>> {
+        let written = self.written(Format::Text, detail)?;
+        let first = written.iter().position(|&byte| byte == b'\n').map_or(written.len(), |end| end + 1);
+        let (head, rest) = written.split_at(first);
+        Ok([head, self.verdict(process).as_bytes(), rest, self.explained(process).as_bytes()].concat())
     }
 
     /// As the library itself would write them.

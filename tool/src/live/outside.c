@@ -6,11 +6,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "live/walk.h"
 #include "options/options.h"
 #include "platform/output.h"
 #include "report/formats.h"
-
-typedef bool (*outside_reader)(void *context, uintptr_t address, void *value, size_t bytes);
 
 enum outside_result { OUTSIDE_DONE, OUTSIDE_UNREADABLE, OUTSIDE_NO_ANCHOR, OUTSIDE_OTHER_LAYOUT };
 
@@ -33,8 +32,7 @@ bool outside_large(const struct values *values, size_t row, uint64_t *to, uint64
                    uint64_t *bytes);
 bool outside_heap(const struct values *values, size_t index, const char **name,
                   const char **provider, uint64_t numbers[6]);
-bool outside_slabs(const struct values *values, size_t class, uint64_t *size, uint64_t *slabs,
-                   uint64_t *sparse, uint64_t *sparse_bytes);
+bool outside_slabs(const struct values *values, size_t class, uint64_t numbers[6]);
 bool outside_option(unsigned index, const char **name, const char **text, char *value,
                     size_t capacity);
 bool outside_option_range(unsigned index, char *kind, uint64_t *least, uint64_t *most,
@@ -91,6 +89,8 @@ bool outside_read(outside_reader read, void *context, const struct anchor *ancho
     struct values_more *more = &((struct outside_values *)values)->more;
     bool done = values_read(values, more, &peek, anchor, process, (enum values_depth)depth);
     values->reason = "asked for";
+    if (done && depth == VALUES_WHOLE)
+        outside_walk(read, context, anchor, values);
     return done;
 }
 
@@ -187,16 +187,19 @@ bool outside_heap(const struct values *values, size_t index, const char **name,
     return true;
 }
 
-/* The slabs of a class. False: there is no such class, or they were not walked. */
-bool outside_slabs(const struct values *values, size_t class, uint64_t *size, uint64_t *slabs,
-                   uint64_t *sparse, uint64_t *sparse_bytes)
+/* The slabs of a class: its size, slabs, objects in use and those there is room for, sparse slabs
+ * and the bytes free in them. False: there is no such class, or they were not walked. */
+bool outside_slabs(const struct values *values, size_t class, uint64_t numbers[6])
 {
     if (class == 0 || class >= CLASS_COUNT || !values->more->sparse_known)
         return false;
-    *size = class_bytes(class);
-    *slabs = values->classes[class].slabs;
-    *sparse = values->more->sparse[class].slabs;
-    *sparse_bytes = values->more->sparse[class].bytes;
+    const struct class_totals *of = &values->classes[class];
+    numbers[0] = class_bytes(class);
+    numbers[1] = of->slabs;
+    numbers[2] = of->live;
+    numbers[3] = of->live + of->free + of->depots + of->cached;
+    numbers[4] = values->more->sparse[class].slabs;
+    numbers[5] = values->more->sparse[class].bytes;
     return true;
 }
 

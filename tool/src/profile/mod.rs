@@ -84,7 +84,7 @@ pub struct ProfileArgs {
     on_signal: bool,
 
     /// Which processes that the command starts are looked at: all, none, or those of programs of this NAME
-    #[arg(long, value_name = "all|none|NAME", require_equals = true, value_parser = parse_children)]
+    #[arg(long, value_name = "all|none|NAME", value_parser = parse_children)]
     children: Option<Children>,
 
     #[command(flatten)]

@@ -11,6 +11,7 @@ use clap::Args;
 use crate::live::{Depth, Format, Program};
 use crate::output::{self, Whole};
 use crate::period::period;
+use crate::process_id::process_id;
 use crate::refusal::Refusal;
 
 /// Print the statistics of a running program
@@ -23,23 +24,27 @@ use crate::refusal::Refusal;
 #[derive(Debug, Args)]
 pub struct StatsArgs {
     /// The process
+    #[arg(value_parser = process_id)]
     pub pid: i32,
 
     /// The format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// As --format json
-    #[arg(long, group = "shorthand", conflicts_with = "format")]
-    pub json: bool,
+    /// As --format json, and to FILE if one is given
+    #[arg(long, group = "shorthand", value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = output::STANDARD, conflicts_with_all = ["format", "output"])]
+    pub json: Option<PathBuf>,
 
-    /// As --format csv
-    #[arg(long, group = "shorthand", conflicts_with = "format")]
-    pub csv: bool,
+    /// As --format csv, and to FILE if one is given
+    #[arg(long, group = "shorthand", value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = output::STANDARD, conflicts_with_all = ["format", "output"])]
+    pub csv: Option<PathBuf>,
 
-    /// As --format openmetrics
-    #[arg(long, group = "shorthand", conflicts_with = "format")]
-    pub openmetrics: bool,
+    /// As --format openmetrics, and to FILE if one is given
+    #[arg(long, group = "shorthand", value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = output::STANDARD, conflicts_with_all = ["format", "output"])]
+    pub openmetrics: Option<PathBuf>,
 
     /// All numbers and all sizes in text, not just what fits a screen
     #[arg(long)]
@@ -56,16 +61,17 @@ pub struct StatsArgs {
 }
 
 pub fn run(args: &StatsArgs) -> Result<ExitCode> {
-    let format = match (args.json, args.csv, args.openmetrics) {
-        (true, ..) => Format::Json,
-        (_, true, _) => Format::Csv,
-        (_, _, true) => Format::OpenMetrics,
-        _ => args.format,
+    let (format, output) = match (&args.json, &args.csv, &args.openmetrics) {
+        (Some(file), ..) => (Format::Json, Some(file)),
+        (_, Some(file), _) => (Format::Csv, Some(file)),
+        (.., Some(file)) => (Format::OpenMetrics, Some(file)),
+        _ => (args.format, args.output.as_ref()),
     };
-    let in_row = args.every.is_some() && args.output.is_none() && format == Format::OpenMetrics;
+    let output = output.filter(|file| !output::is_standard(file));
+    let in_row = args.every.is_some() && output.is_none() && format == Format::OpenMetrics;
     let message = "an exposition is one look: with --every give --output=FILE, which then holds the last one";
     ensure!(!in_row, Refusal::misuse(message.to_string()));
-    let output = args.output.as_deref().map(absolute).transpose()?;
+    let output = output.map(absolute).transpose()?;
     let program = Program::find(args.pid)?;
     let mut first = true;
     loop {
@@ -75,10 +81,10 @@ pub fn run(args: &StatsArgs) -> Result<ExitCode> {
             Err(_) if !first && program.has_ended() => return Ok(ExitCode::SUCCESS),
             values => values?,
         };
-        let mut bytes = values.written(format, args.detail)?;
-        if format == Format::Text {
-            bytes.extend(values.explained(Some(args.pid)).into_bytes());
-        }
+        let bytes = match format {
+            Format::Text => values.told(Some(args.pid), args.detail)?,
+            format => values.written(format, args.detail)?,
+        };
         match &output {
             Some(path) => Whole::new(path)?.write(&bytes)?,
             None => output::print(&bytes[header_of(&bytes, format, first)..])?,

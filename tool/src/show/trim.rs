@@ -12,8 +12,9 @@ use indicatif::HumanBytes;
 
 use crate::live::borrow::{Done, Outcome, What};
 use crate::live::{Depth, Program};
-use crate::output::counted;
+use crate::output::{self, counted};
 use crate::period::period;
+use crate::process_id::process_id;
 
 /// The longest pause before it is tried again.
 const STEP: Duration = Duration::from_millis(10);
@@ -28,6 +29,7 @@ const STEP: Duration = Duration::from_millis(10);
 #[derive(Debug, Args)]
 pub struct TrimArgs {
     /// The process
+    #[arg(value_parser = process_id)]
     pub pid: i32,
 
     /// How long to try: 2, 0.5, 500ms
@@ -44,6 +46,7 @@ pub struct TrimArgs {
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// The process
+    #[arg(value_parser = process_id)]
     pub pid: i32,
 
     /// How long to try: 2, 0.5, 500ms
@@ -66,34 +69,19 @@ pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     let after = resident(args.pid).with_context(|| format!("process {} has ended", args.pid))?;
     let how = match done {
         Trimmed::NotYet(why) => {
-            println!(
-                "process {} was asked, but {why}; it will do it when a thread of it next needs more than its magazines \
-                 have",
-                args.pid
-            );
+            let later = "it will do it when a thread of it next needs more than its magazines have";
+            output::print(format!("process {} was asked, but {why}; {later}\n", args.pid).as_bytes())?;
             return Ok(ExitCode::FAILURE);
         }
         Trimmed::By(done) => said(&done, &program),
         Trimmed::Itself => "a thread of it did it in a call of malloc's".to_string(),
     };
-    match before.checked_sub(after) {
-        Some(back) if back > 0 => {
-            println!(
-                "process {} gave back {}: {} resident before, {} after",
-                args.pid,
-                HumanBytes(back),
-                HumanBytes(before),
-                HumanBytes(after)
-            )
-        }
-        _ => println!(
-            "process {} had nothing to give back: {} resident before, {} after",
-            args.pid,
-            HumanBytes(before),
-            HumanBytes(after)
-        ),
-    }
-    println!("{how}");
+    let back = match before.checked_sub(after) {
+        Some(back) if back > 0 => format!("gave back {}", HumanBytes(back)),
+        _ => "had nothing to give back".to_string(),
+    };
+    let (pid, before, after) = (args.pid, HumanBytes(before), HumanBytes(after));
+    output::print(format!("process {pid} {back}: {before} resident before, {after} after\n{how}\n").as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -152,18 +140,19 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode> {
     loop {
         match program.call(What::Check)? {
             Outcome::Done(Done { wrong: Some(wrong), .. }) => {
-                println!("process {}: its heap is damaged: {wrong}", args.pid);
+                output::print(format!("process {}: its heap is damaged: {wrong}\n", args.pid).as_bytes())?;
                 return Ok(ExitCode::FAILURE);
             }
             Outcome::Done(done) => {
-                println!(
+                let said = format!(
                     "process {}: its heap is as it should be; thread {} looked at it in {:.1} ms, and at the magazines \
-                     of {}",
+                     of {}\n",
                     args.pid,
                     done.thread,
                     done.took.as_secs_f64() * 1e3,
                     counted(done.emptied, "thread")
                 );
+                output::print(said.as_bytes())?;
                 return Ok(ExitCode::SUCCESS);
             }
             Outcome::Never(why) => bail!("the heap of process {} cannot be checked: {why}", args.pid),

@@ -39,7 +39,12 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Refusal> {
             Err(_) => {}
         }
     }
-    Err(passed_over.unwrap_or_else(|| Refusal::not_found(format!("{shown} was not found"))))
+    let here = if Path::new(name).is_file() {
+        format!(" in PATH; the file in this folder is ./{shown}")
+    } else {
+        String::new()
+    };
+    Err(passed_over.unwrap_or_else(|| Refusal::not_found(format!("{shown} was not found{here}"))))
 }
 
 /// Whether `path` is a file that this process may run. The refusal's message is what follows the file's name.

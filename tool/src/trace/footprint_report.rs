@@ -10,6 +10,7 @@ use crate::bench::report::figures::{colour_of, LIVE_COLOUR};
 use crate::bench::report::plots::{Line as Curve, Plot};
 use crate::bench::report::tables::{mark_best, Cell, Line, Table};
 use crate::bench::report::{html, markdown, terminal, write_json, write_to, ReportArgs};
+use crate::output;
 
 const TITLE: &str = "snug replay: footprints of recorded programs";
 const NOTE: &str = "\
@@ -20,7 +21,9 @@ pub fn publish(found: &Footprints, files: &ReportArgs) -> Result<()> {
     let table = table(found);
     let mut text = String::new();
     terminal::render_table(&mut text, &table);
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    if !files.to_output() {
+        output::print(text.as_bytes())?;
+    }
     write_json(found, files.json.as_deref())?;
     write_to(files.csv.as_deref(), |file| write_csv(found, file))?;
     write_to(files.markdown.as_deref(), |file| {

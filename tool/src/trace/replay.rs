@@ -141,7 +141,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     )?;
     let mut lab = assemble("snug replay", found.allocators, measured, false);
     lab.missing = found.missing;
-    report::publish(&lab, &args.report)?;
+    report::publish(&report::terminal::render(&lab), &lab, &args.report)?;
     Ok(if lab.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

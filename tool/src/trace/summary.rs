@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::program::{Converted, Totals};
 use super::reader::{Process, Trace};
-use crate::output::counted;
+use crate::output::{counted, filled, terminal_width, WIDTH};
 
 /// How many processes and sizes are shown to people.
 const LINES: usize = 10;
@@ -80,9 +80,13 @@ impl<'a> Summary<'a> {
     fn write_sizes(&self, text: &mut String) {
         let mut by_times = self.sizes.clone();
         by_times.sort_by_key(|&(size, times)| (std::cmp::Reverse(times), size));
-        let shown: Vec<String> =
-            by_times.iter().take(LINES).map(|(size, times)| format!("{size} ({times} times)")).collect();
-        let _ = writeln!(text, "sizes asked for most, in bytes: {}", shown.join(", "));
+        let shown = |&(size, times): &(u64, u64)| match times {
+            1 => format!("{size} (once)"),
+            times => format!("{size} ({times} times)"),
+        };
+        let shown: Vec<String> = by_times.iter().take(LINES).map(shown).collect();
+        let line = format!("sizes asked for most, in bytes: {}", shown.join(", "));
+        let _ = writeln!(text, "{}", filled(&line, terminal_width().unwrap_or(WIDTH)));
     }
 
     /// One line for each thing that makes a replay differ from the program.

@@ -7,8 +7,7 @@ mod verdict;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -19,7 +18,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::bench::assemble;
 use crate::bench::child::Job;
-use crate::bench::report;
+use crate::bench::report::{self, ReportArgs};
 use crate::bench::results::{Lab, Row, RowResult, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::stats::{Estimate, Interval};
@@ -27,7 +26,7 @@ use crate::refusal::Refusal;
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
 use crate::trace::summary::Summary;
-use crate::{cache, carried, launch, output};
+use crate::{cache, carried, launch, target};
 use candidates::Candidate;
 use verdict::{Goal, GOALS};
 
@@ -51,9 +50,8 @@ pub struct TuneArgs {
     #[arg(long, alias = "runs", value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=10_000))]
     pub rounds: u32,
 
-    /// Write every measured value of the last part to FILE
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// Of a trace of several processes, the number of the one to replay [default: the one that allocated most]
     #[arg(long, value_name = "N")]
@@ -82,29 +80,26 @@ struct Part {
 }
 
 pub fn run(args: &TuneArgs) -> Result<ExitCode> {
-    if let Some(path) = &args.json {
-        output::ensure_writable(path)?;
-    }
+    args.report.ensure_writable()?;
     let library = cache::library()?;
     let subject = subject(args)?;
     let (singles, unknown) = candidates::singles(&library);
     let stop = runner::stop_at_signals()?;
     let mut part = measure(&subject, singles, (args.rounds / 3).max(LEAST_ROUNDS), &library, &stop)?;
     ensure_works(&part)?;
-    print_part(&part, "First part: one option at a time")?;
+    let mut tables = table_of(&part, "First part: one option at a time");
     if part.lab.ended_early.is_none() {
         let finalists = verdict::finalists(part.row(), &part.candidates, FINALISTS);
         if finalists.len() > 1 {
             part = measure(&subject, finalists, args.rounds, &library, &stop)?;
-            print_part(&part, "Second part: what seemed to help, measured anew")?;
+            tables += &table_of(&part, "Second part: what seemed to help, measured anew");
         }
     }
-    let mut out = std::io::stdout().lock();
     for word in unknown {
-        writeln!(out, "Not tried, as this snug does not know it: {word}")?;
+        let _ = writeln!(tables, "Not tried, as this snug does not know it: {word}");
     }
-    write!(out, "\n{}", conclusion(&part, &subject, &args.words))?;
-    report::write_json(&part.lab, args.json.as_deref())?;
+    let text = format!("{}\n{tables}", conclusion(&part, &subject, &args.words));
+    report::publish(&text, &part.lab, &args.report)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -119,6 +114,11 @@ fn subject(args: &TuneArgs) -> Result<Subject> {
             let job = replay::job(&cache::unpack(&carried::REPLAYER)?, &program, Touch::All);
             return Ok(Subject { job, is_trace: true, _program: Some(program) });
         }
+    }
+    if let [word] = words.as_slice() {
+        let is_neither = Path::new(word).is_file() && target::find(word).is_err();
+        let message = format!("{} is neither a trace of snug record nor a command", word.to_string_lossy());
+        ensure!(!is_neither, Refusal::misuse(message));
     }
     let message = "--whole and --process are for traces, and this is a command";
     ensure!(!args.whole && args.process.is_none(), Refusal::misuse(message.to_string()));
@@ -156,7 +156,7 @@ impl Part {
     }
 }
 
-fn print_part(part: &Part, title: &str) -> Result<()> {
+fn table_of(part: &Part, title: &str) -> String {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
     table.set_header(["options", "time", "peak memory"]);
@@ -174,17 +174,17 @@ fn print_part(part: &Part, title: &str) -> Result<()> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{title}\n{table}\nRounds: {}, interleaved. {EXPLANATION}\n", part.lab.settings.rounds)?;
+    let rounds = part.lab.settings.rounds;
+    let mut text = format!("{title}\n{table}\nRounds: {rounds}, interleaved. {EXPLANATION}\n\n");
     for (candidate, series) in part.candidates.iter().zip(&row.series) {
         if let Some(why) = &series.failure {
-            writeln!(out, "FAILED with {}: {why}", candidate.name())?;
+            let _ = writeln!(text, "FAILED with {}: {why}", candidate.name());
         }
     }
     if let Some(why) = &part.lab.ended_early {
-        writeln!(out, "Not complete: {why}")?;
+        let _ = writeln!(text, "NOT COMPLETE: {why}.");
     }
-    Ok(())
+    text
 }
 
 fn time(unit: Unit, value: Option<f64>) -> String {

@@ -146,8 +146,9 @@ fn written(watched: &Watched, children: &Children, detail: bool) -> Result<Vec<u
         if watched.processes.len() > 1 {
             writeln!(all, "\n{} ({}):", process.name, process.pid)?;
         }
-        all.extend(details(process, Format::Text, detail)?);
-        all.extend(process.values.iter().flat_map(|values| values.explained(None).into_bytes()));
+        if let Some(values) = &process.values {
+            all.extend(values.told(None, detail)?);
+        }
     }
     Ok(all)
 }

@@ -17,17 +17,20 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use clap::Args;
 use serde::Serialize;
 
 use super::results::Lab;
 use crate::output;
+use crate::refusal::Refusal;
 
-/// Where reports go; part of the arguments of every command that measures.
+/// Where reports go; part of the arguments of every command that measures. `-` is the standard output, which then has nothing
+/// else.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReportArgs {
-    /// Write every measured value to FILE, for --compare and --resume; compressed if its name ends in .zst
+    /// Write every measured value to FILE, for snug bench --compare and --resume; compressed if its name ends in .zst; - is
+    /// the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
@@ -51,21 +54,26 @@ pub struct ReportArgs {
 impl ReportArgs {
     /// That all files can be written is known before hours are spent.
     pub fn ensure_writable(&self) -> Result<()> {
-        for path in [&self.json, &self.csv, &self.markdown, &self.html, &self.frontier].into_iter().flatten() {
-            output::ensure_writable(path)?;
-        }
-        Ok(())
+        let (to_output, files): (Vec<&Path>, Vec<&Path>) = self.paths().partition(|path| output::is_standard(path));
+        ensure!(to_output.len() <= 1, Refusal::misuse("only one report can go to the standard output".into()));
+        files.into_iter().try_for_each(output::ensure_writable)
+    }
+
+    /// Whether a report goes to the standard output.
+    pub fn to_output(&self) -> bool {
+        self.paths().any(output::is_standard)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        [&self.json, &self.csv, &self.markdown, &self.html, &self.frontier].into_iter().flatten().map(PathBuf::as_path)
     }
 }
 
 /// Prints the report and writes all files that are wanted.
-pub fn publish(lab: &Lab, args: &ReportArgs) -> Result<()> {
-    write!(std::io::stdout().lock(), "{}", terminal::render(lab))?;
-    write_all(lab, args)
-}
-
-/// Writes all files that are wanted.
-pub fn write_all(lab: &Lab, args: &ReportArgs) -> Result<()> {
+pub fn publish(text: &str, lab: &Lab, args: &ReportArgs) -> Result<()> {
+    if !args.to_output() {
+        output::print(text.as_bytes())?;
+    }
     write_json(lab, args.json.as_deref())?;
     write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))?;
     write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown::render(lab).as_bytes())?))?;
@@ -96,6 +104,11 @@ pub fn write_json(value: &impl Serialize, path: Option<&Path>) -> Result<()> {
 
 pub fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
+    if output::is_standard(path) {
+        let mut bytes = Vec::new();
+        write(&mut bytes)?;
+        return output::print(&bytes);
+    }
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut file = BufWriter::new(file);
     write(&mut file)?;

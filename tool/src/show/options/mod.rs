@@ -7,6 +7,7 @@ mod shown;
 
 use std::env;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{bail, Result};
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use crate::launch;
 use crate::live::options::{effect, in_force, OptionRow};
-use crate::output;
+use crate::output::{self, Whole};
 use crate::refusal::Refusal;
 use crate::settings::{Setting, WORKLOADS_VARIABLE};
 
@@ -24,15 +25,15 @@ use crate::settings::{Setting, WORKLOADS_VARIABLE};
 /// Without a name: all options with the values that the environment gives them, and those of the presets. With the name of
 /// a group or of an option: what it does and may be.
 #[derive(Debug, Args)]
-#[command(override_usage = "snug options [SNUG_NAME=value]... [--changed] [--json] [GROUP | SNUG_NAME]...")]
+#[command(override_usage = "snug options [SNUG_NAME=value]... [--changed] [--json[=FILE]] [GROUP | SNUG_NAME]...")]
 pub struct OptionsArgs {
     /// Only those that are not at their default
     #[arg(long)]
     pub changed: bool,
 
-    /// All that is known of them, as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// All that is known of them, as JSON, and to FILE if one is given
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = output::STANDARD)]
+    pub json: Option<PathBuf>,
 
     /// Groups (statistics, checks, threads, giving-back, limits, memory, system) and options; before them SNUG_NAME=value
     /// words: what it would be
@@ -96,12 +97,15 @@ pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
         named && (!args.changed || option.changed)
     };
     let all: Vec<Shown> = all.into_iter().filter(is_wanted).collect();
-    let text = match (args.json, wanted.is_empty()) {
-        (true, _) => serde_json::to_string_pretty(&all)? + "\n",
-        (false, true) => page::overview(&all, args.changed),
-        (false, false) => page::pages(&all),
+    let text = match (&args.json, wanted.is_empty()) {
+        (Some(_), _) => serde_json::to_string_pretty(&all)? + "\n",
+        (None, true) => page::overview(&all, args.changed),
+        (None, false) => page::pages(&all),
     };
-    output::print(text.as_bytes())?;
+    match args.json.as_deref().filter(|file| !output::is_standard(file)) {
+        Some(file) => Whole::new(file)?.write(text.as_bytes())?,
+        None => output::print(text.as_bytes())?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

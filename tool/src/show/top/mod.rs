@@ -22,6 +22,7 @@ use ratatui::Frame;
 
 use crate::output;
 use crate::period::period;
+use crate::process_id::process_id;
 use program::{Screen, PAGES};
 use programs::Programs;
 use table::{Order, Table};
@@ -31,22 +32,22 @@ const HELP: &str = "\
 q        end                       Esc      back to all programs
 Enter    look at the marked one    ?        this help
 t        give back free memory     p        pause, and go on
-1 2 Tab  pages: sizes, threads     /        only rows with this text
-< >      sort by another column    r        the other way around
+1 2 3    sizes, threads, heaps     Tab      the next of these pages
+/        only rows with this text  r        the other way around
+< >      sort by another column
 Up Down PgUp PgDn Home End         move through the rows";
-
-/// Where the output is no terminal.
-const WIDTH: usize = 80;
 
 /// Show the programs that run on snug, or one of them, in the terminal, refreshed
 ///
 /// Without a process: a row for each program, of which Enter shows one. With one: what occupies its memory, what that was at the
-/// last looks, and what is in use by size, with the change of each row; its threads. The key ? tells the other keys.
+/// last looks, and what is in use by size, with the change of each row; its threads; its own heaps. The key ? tells the
+/// other keys.
 ///
 /// Exit status: 0; 1 if there is nothing to look at, or the process has ended.
 #[derive(Debug, Args)]
 pub struct TopArgs {
     /// The process
+    #[arg(value_parser = process_id)]
     pub pid: Option<i32>,
 
     /// The time between two looks: 2, 0.5, 500ms
@@ -80,7 +81,7 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
 }
 
 fn print(args: &TopArgs) -> Result<ExitCode> {
-    let width = output::terminal_width().unwrap_or(WIDTH);
+    let width = output::terminal_width().unwrap_or(output::WIDTH);
     let mut left = if args.once { 1 } else { args.rounds.unwrap_or(u64::MAX) };
     let mut view = match args.pid {
         Some(pid) => View::One(Box::new(Screen::new(pid)?)),
@@ -214,7 +215,7 @@ impl App {
             match code {
                 KeyCode::Char('t') => return screen.trim(),
                 KeyCode::Tab => screen.turn_to(screen.page + 1),
-                KeyCode::Char(digit @ '1'..='2') => screen.turn_to(digit as usize - '1' as usize),
+                KeyCode::Char(digit @ '1'..='3') => screen.turn_to(digit as usize - '1' as usize),
                 _ => {}
             }
         }

@@ -1,6 +1,7 @@
 //! One program: what occupies memory, what it was at the last looks, and pages of sizes and threads.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -13,7 +14,7 @@ use ratatui::Frame;
 use super::facts::{self, Thread};
 use super::history::History;
 use super::table::{fitted, Order, Row, Table, Value};
-use crate::live::{Depth, Medium, Program, Values};
+use crate::live::{Depth, Heap, Medium, Program, Values};
 use crate::output;
 use crate::show::trim::{trim, Trimmed};
 
@@ -41,9 +42,10 @@ const RATES: [(&str, &str, bool); 5] = [
 const HISTORIES: [&str; 4] = ["resident", "in use", "faults/s", "calls/s"];
 
 /// The pages of the table, in the order of their keys.
-pub const PAGES: [&str; 2] = ["sizes", "threads"];
+pub const PAGES: [&str; 3] = ["sizes", "threads", "heaps"];
 
 const SIZES: &[&str] = &["SIZE", "BLOCKS", "IN USE", "CHANGE", ""];
+const HEAPS: &[&str] = &["HEAPS", "BLOCKS", "IN USE", "MAPPED", "MOST OF 1", "QUOTA", "PROVIDER", "NAME"];
 const THREADS: &[&str] = &["THREAD", "CPU %", "FAULTS", "STATE", "NAME"];
 
 struct Look {
@@ -104,7 +106,7 @@ impl Screen {
             walked,
             histories: Default::default(),
             page: 0,
-            orders: [Order::by(2), Order::by(1)],
+            orders: [Order::by(2), Order::by(1), Order::by(3)],
             table: Table { columns: SIZES, rows: Vec::new() },
             note: String::new(),
         };
@@ -186,7 +188,8 @@ impl Screen {
     fn fill(&mut self) {
         self.table = match self.page {
             0 => self.sizes(),
-            _ => self.threads(),
+            1 => self.threads(),
+            _ => self.heaps(),
         };
         let count = self.table.rows.len();
         self.order().step(0, count);
@@ -256,6 +259,24 @@ impl Screen {
         Table { columns: THREADS, rows: self.now.threads.iter().map(row).collect() }
     }
 
+    /// Those of the program's own: a row for each name, provider and quota. They are apart from malloc's heap above.
+    fn heaps(&self) -> Table {
+        let row = |(place, heap): (usize, Heap)| Row {
+            key: place as u64,
+            values: vec![
+                Value::Count(heap.heaps),
+                Value::Count(heap.blocks),
+                Value::Size(heap.live),
+                Value::Size(heap.mapped),
+                Value::Size(heap.peak),
+                heap.quota.map_or(Value::Label("none".to_string()), Value::Size),
+                Value::Text(heap.provider),
+                Value::Text(if heap.name.is_empty() { "(no name)".to_string() } else { heap.name }),
+            ],
+        };
+        Table { columns: HEAPS, rows: self.now.values.heaps().into_iter().enumerate().map(row).collect() }
+    }
+
     /// All but the table.
     pub fn draw(&self, frame: &mut Frame, area: Rect) {
         let parts = PARTS.len() as u16;
@@ -294,6 +315,10 @@ impl Screen {
         lines.extend(facts::limits(self.pid));
         lines.push(self.rate_line());
         lines.extend(self.table.lines(&self.orders[self.page], width));
+        let heaps = self.heaps();
+        if !heaps.rows.is_empty() {
+            lines.extend(heaps.lines(&Order::by(3), width));
+        }
         lines.join("\n") + "\n"
     }
 
@@ -362,11 +387,15 @@ impl Screen {
             resident = format!("{resident}, huge pages {}", self.size("resident_excess"));
         }
         let peaks = format!(
-            "peaks: mapped {}, in use {}, resident {}",
+            "peaks: segments {}, pages in use {}, resident {}",
             self.size("mapped_peak"),
             self.size("used_peak"),
             self.size("resident_peak")
         );
+        if self.get("heaps") != 0 {
+            let heaps = output::counted(self.get("heaps") as usize, "heap");
+            let _ = write!(resident, "; {heaps} of its own: {} in use", self.size("heaps_live"));
+        }
         [resident, peaks]
     }
 

@@ -51,7 +51,7 @@ impl Programs {
                 key: process as u64,
                 values: vec![
                     Value::Count(process as u64),
-                    Value::Size(get("live")),
+                    Value::Size(get("live") + get("heaps_live")),
                     Value::Size(KEPT.iter().map(|gauge| get(gauge)).sum()),
                     Value::Size(get("resident")),
                     Value::Size(get("resident_peak")),
