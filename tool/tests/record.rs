@@ -348,3 +348,90 @@ fn what_is_no_trace() {
     let trace = place.path("a.trace");
     assert_refused(&replay_info(&place, &trace, &["--process", "9"]), 1, &["has no process 9; it has 1"]);
 }
+
+/// Takes and frees 100 blocks twenty times, and sleeps for 10 ms after each.
+const SLEEPER: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int turn = 0; turn < 20; turn++) {
+        void *block[100];
+        for (int i = 0; i < 100; i++) block[i] = malloc(1000 + i);
+        for (int i = 0; i < 100; i++) free(block[i]);
+        usleep(10000);
+    }
+    return 0;
+}"#;
+
+#[test]
+fn times_are_kept_and_replayed_if_asked() {
+    let place = Place::new();
+    recorded(&place, SLEEPER, &["--times"], &[]);
+    let nanoseconds = |pace: &str| {
+        let options = ["replay", "--rounds", "1", "--peers", "none", "--pace", pace, "--json", "-", "a.trace"];
+        let output = place.output(&options);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+        found["rows"][0]["series"][0]["figures"][0]["time"].as_f64().unwrap() * 4000.0
+    };
+    // After the last sleep nothing is allocated.
+    let (fast, recorded_pace) = (nanoseconds("fast"), nanoseconds("recorded"));
+    assert!((180e6..600e6).contains(&recorded_pace) && fast < recorded_pace / 3.0, "{fast} {recorded_pace}");
+    recorded(&place, SLEEPER, &[], &[]);
+    let refused = place.output(&["replay", "--pace", "recorded", "a.trace"]);
+    assert_refused(&refused, 1, &["a.trace", "has no times", "snug record --times"]);
+}
+
+/// A loop that does nothing but allocate, in more threads than there are processors.
+const LOOP: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static long count;
+static void *run(void *argument)
+{
+    for (long i = 0; i < count; i++) { void *volatile p = malloc(64); free(p); }
+    return argument;
+}
+int main(int words, char **word)
+{
+    pthread_t thread[8];
+    count = atol(word[1]) / 8;
+    for (int i = 0; i < 8; i++) pthread_create(&thread[i], NULL, run, NULL);
+    for (int i = 0; i < 8; i++) pthread_join(thread[i], NULL);
+    return 0;
+}"#;
+
+/// Seconds of the processor in user mode that a command took, and what it waited for.
+fn user_seconds(command: &mut std::process::Command) -> f64 {
+    let child = command.spawn().unwrap();
+    let mut status = 0;
+    // SAFETY: the structure is filled in; the child is this test's own and was not waited for.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        libc::wait4(child.id() as i32, &mut status, 0, &mut usage);
+        usage
+    };
+    assert_eq!(status, 0);
+    usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 / 1e6
+}
+
+/// In user mode, what the tool needs to compress and write included: times of the clock are those of the machine's load.
+#[test]
+fn recording_a_loop_that_only_allocates() {
+    let place = Place::new();
+    let program = place.compile("loop", LOOP, &["-O2", "-fno-builtin", "-pthread"]);
+    let (mut plain, mut slower) = (f64::MAX, f64::MAX);
+    for _ in 0..7 {
+        plain = plain.min(user_seconds(std::process::Command::new(&program).arg("12000000")));
+        let arguments = ["record", "-q", "-o", "a.trace", "./loop", "12000000"];
+        slower = slower.min(user_seconds(&mut place.snug(&arguments)));
+    }
+    // 2.8 here, and 4 when each allocation drew a ticket.
+    assert!(slower <= 3.5 * plain, "{slower} s instead of {plain}");
+    let info = info(&place, &[]);
+    let (bytes, operations) =
+        (info["processes"][0]["bytes"].as_f64().unwrap(), info["totals"]["operations"].as_f64().unwrap());
+    assert!(operations > 24e6 - 1.0 && bytes < 8.0 * operations, "{bytes} of {operations}");
+    assert_eq!((&info["totals"]["missing_frees"], &info["totals"]["unknown_frees"]), (&0.into(), &0.into()));
+}

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BOOTSTRAP_SIZE = 32 * 1024, SIZE_ROOM = 16 };
+enum { SIZE_ROOM = 16 };
 
 struct next next;
 static bool finding;
 
-static alignas(64) char bootstrap[BOOTSTRAP_SIZE];
+alignas(64) char bootstrap[BOOTSTRAP_SIZE];
 static size_t bootstrap_used;
 
 /* A function pointer from dlsym. Without malloc nothing can go on, and nothing can be said with
@@ -59,11 +59,6 @@ void *bootstrap_take(size_t size, size_t alignment)
     bootstrap_used = start + size;
     memcpy(bootstrap + start - sizeof size, &size, sizeof size);
     return bootstrap + start;
-}
-
-bool bootstrap_has(const void *pointer)
-{
-    return (uintptr_t)pointer - (uintptr_t)bootstrap < BOOTSTRAP_SIZE;
 }
 
 size_t bootstrap_size(const void *pointer)

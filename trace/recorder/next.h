@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct next {
     void *(*malloc)(size_t);
@@ -32,9 +33,17 @@ static inline bool next_ready(void)
     return __builtin_expect(next.malloc != NULL, true) || next_find();
 }
 
+enum { BOOTSTRAP_SIZE = 32 * 1024 };
+
+extern char bootstrap[];
+
 /* Zeroed memory for dlsym; NULL when the buffer is used up. */
 void *bootstrap_take(size_t size, size_t alignment);
-bool bootstrap_has(const void *pointer);
+static inline bool bootstrap_has(const void *pointer)
+{
+    return (uintptr_t)pointer - (uintptr_t)bootstrap < BOOTSTRAP_SIZE;
+}
+
 /* The bytes of a block of the buffer, for realloc. */
 size_t bootstrap_size(const void *pointer);
 

@@ -31,7 +31,7 @@
 #define REGION_MAGIC UINT64_C(0x4e49474552475553)
 
 enum {
-    REGION_VERSION = 1,
+    REGION_VERSION = 2,
     REGION_STATES = 4096, /* where the states begin, in bytes */
     SLOT_FREE = 0,
     SLOT_OWNED = 1,
@@ -64,7 +64,7 @@ struct region {
     _Atomic uint32_t submitted; /* futex: the tool waits for it to change */
     _Atomic uint32_t freed;     /* futex: the recorder waits for it to change */
     _Atomic uint32_t beat;      /* counts the tool's rounds: it is alive */
-    uint32_t unused;
+    uint32_t times; /* each event is written with its time */
     _Atomic uint64_t lost; /* events that found no slot */
 };
 

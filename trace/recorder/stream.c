@@ -22,10 +22,12 @@ struct stream {
     uint32_t to_skip; /* events that are lost without another look for a slot */
     bool busy;        /* in here already: what pthread_setspecific allocates is not recorded */
     bool ended;       /* the thread's keys are being destroyed */
+    bool timed;       /* each event has its time */
+    uint64_t time;    /* of the last event, if so */
 };
 
 static _Thread_local struct stream stream;
-static _Atomic uint64_t tickets;
+static _Atomic uint64_t tickets = 1;
 static _Atomic uint32_t threads;
 static pthread_key_t thread_end;
 
@@ -40,6 +42,13 @@ uint64_t stream_ticket(void)
 {
     /* relaxed: all draws from one counter have one order, which agrees with happens-before */
     return atomic_fetch_add_explicit(&tickets, 1, memory_order_relaxed) + 1;
+}
+
+/* The last ticket that was drawn, before anything that this thread knows of. */
+static uint64_t ticket_read(void)
+{
+    /* relaxed: a draw that happens before this is seen, one that happens after gives more */
+    return atomic_load_explicit(&tickets, memory_order_relaxed);
 }
 
 void stream_forget_threads(void)
@@ -100,7 +109,8 @@ static bool take_slot(uint64_t first_ticket)
     slot->thread = stream.thread;
     slot->kind = SLOT_EVENTS;
     slot->ticket = stream.ticket = first_ticket - 1;
-    slot->time = stream_time();
+    slot->time = stream.time = stream_time();
+    stream.timed = slots_region->times != 0;
     stream.address = 0;
     stream.at = slot->data;
     stream.limit = (uint8_t *)slot + slots_region->slot_size;
@@ -171,17 +181,24 @@ static inline uint8_t *put_address(uint8_t *at, const void *block)
     return put_number(at, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
 }
 
-static inline uint8_t *put_start(enum event_kind kind, uint64_t ticket)
+/* `usual`: the step of the ticket that is not written. */
+static inline uint8_t *put_start(enum event_kind kind, uint64_t ticket, uint64_t usual)
 {
-    uint8_t *at = stream.at;
+    uint8_t *at = stream.at, *tag = at++;
     uint64_t step = ticket - stream.ticket;
     stream.ticket = ticket;
-    if (step == 1) {
-        *at++ = (uint8_t)kind;
-        return at;
+    *tag = (uint8_t)kind;
+    if (step != usual) {
+        *tag |= EVENT_TICKET_FOLLOWS;
+        at = put_number(at, step);
     }
-    *at++ = (uint8_t)(kind | EVENT_TICKET_FOLLOWS);
-    return put_number(at, step);
+    if (__builtin_expect(stream.timed, false)) {
+        uint64_t time = stream_time();
+        *tag |= EVENT_TIME_FOLLOWS;
+        at = put_number(at, time - stream.time);
+        stream.time = time;
+    }
+    return at;
 }
 
 static inline void finish(uint8_t *at)
@@ -199,20 +216,20 @@ static inline void finish(uint8_t *at)
 
 void stream_malloc(enum event_kind kind, const void *block, size_t size)
 {
-    uint64_t ticket = stream_ticket();
+    uint64_t ticket = ticket_read();
     if (!has_room(ticket))
         return;
-    uint8_t *at = put_start(kind, ticket);
+    uint8_t *at = put_start(kind, ticket, 0);
     at = put_number(at, size);
     finish(put_address(at, block));
 }
 
 void stream_aligned(const void *block, size_t size, size_t alignment)
 {
-    uint64_t ticket = stream_ticket();
+    uint64_t ticket = ticket_read();
     if (!has_room(ticket))
         return;
-    uint8_t *at = put_start(EVENT_ALIGNED, ticket);
+    uint8_t *at = put_start(EVENT_ALIGNED, ticket, 0);
     *at++ = (uint8_t)(alignment == 0 ? 0 : __builtin_ctzl(alignment));
     at = put_number(at, size);
     finish(put_address(at, block));
@@ -222,7 +239,7 @@ void stream_free(uint64_t ticket, const void *block)
 {
     if (!has_room(ticket))
         return;
-    uint8_t *at = put_start(EVENT_FREE, ticket);
+    uint8_t *at = put_start(EVENT_FREE, ticket, 1);
     finish(put_address(at, block));
 }
 
@@ -230,8 +247,8 @@ void stream_realloc(uint64_t ticket, const void *old, const void *block, size_t 
 {
     if (!has_room(ticket))
         return;
-    uint64_t second = stream_ticket();
-    uint8_t *at = put_start(EVENT_REALLOC, ticket);
+    uint64_t second = ticket_read();
+    uint8_t *at = put_start(EVENT_REALLOC, ticket, 1);
     at = put_address(at, old);
     at = put_number(at, size);
     at = put_address(at, block);

@@ -3,8 +3,10 @@
  *
  * An event is a tag byte and LEB128 numbers:
  *
- *     tag        bits 0-2 kind, bit 3: a ticket follows
- *     ticket     difference to the thread's event before, if it is not 1
+ *     tag        bits 0-2 kind, bit 3: a ticket follows, bit 4: a time follows
+ *     ticket     difference to the thread's event before, if it is not that of its kind: 1 for
+ *                FREE and REALLOC, 0 for the others
+ *     time       if the recording has times: ns since the event before, or since the slot's time
  *     MALLOC     size, address
  *     CALLOC     size, address
  *     ALIGNED    log2 of the alignment (one byte), size, address
@@ -16,17 +18,20 @@
  * a slot counts from the slot's ticket and from address 0, so each slot can be read without the
  * others.
  *
- * Tickets put the events of all threads in one order. There is one counter for each process. A
- * block's ticket is drawn after malloc has returned, and the ticket of a free before free is
- * called.
- * So:
- *   - a free comes after its malloc: the address went from one to the other, so the draws are
- *     ordered, and draws from one counter follow that order;
+ * Tickets put the events of all threads in one order. There is one counter for each process. A free
+ * draws the next ticket before free is called; a block gets the last ticket that was drawn, read
+ * after malloc has returned, and comes after the free that drew it. So:
+ *   - a free comes after its malloc: the address went from one to the other, so the draw comes after
+ *     the reading, and gives more than what was read;
  *   - a malloc that reuses an address comes after the free that made it possible: draw, free,
- *     malloc, draw.
- * A realloc is both and draws twice: before the call for the old block, after it for the new one.
+ *     malloc, reading, which sees that draw or a later one.
+ * What happens to an address is malloc and free in turn, so one of two that follow each other always
+ * draws. Blocks of different threads that got the same ticket are at different addresses, and their
+ * order does not matter.
+ *
+ * A realloc is both: it draws before the call for the old block, and reads after it for the new one.
  * With one ticket it would be wrong either way, as other threads may take the old address, or give
- * back the new one, around the call. A counter in one cache line costs 6 ns with one thread; the
+ * back the new one, around the call. A draw costs 5 ns with one thread, a reading nothing; the
  * time-stamp counter would be cheaper between cores, but neither its order between cores nor its
  * place between other instructions is promised everywhere.
  */
@@ -49,6 +54,7 @@ enum event_kind {
 
 enum {
     EVENT_TICKET_FOLLOWS = 1 << 3,
+    EVENT_TIME_FOLLOWS = 1 << 4,
     EVENT_LIMIT = 64, /* no event is longer, in bytes */
 };
 

@@ -112,9 +112,9 @@ int main(int count, char **words)
     prepare(&replay, &arguments);
 
     long base = resident_kib();
-    uint64_t start = now_ns();
+    replay.start = now_ns();
     worker_run(&replay.workers[0]);
-    uint64_t ns = now_ns() - start;
+    uint64_t ns = now_ns() - replay.start;
     long peak = peak_resident_kib();
 
     print_samples(&replay);

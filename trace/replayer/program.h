@@ -32,6 +32,7 @@ enum operation_kind {
     OPERATION_REALLOC = 4,
     OPERATION_SPAWN = 5, /* starts thread number `slot`; the first thread does all of these */
     OPERATION_JOIN = 6,  /* waits for its end */
+    OPERATION_AT = 7,    /* waits until `size` ns after the first operation */
 };
 
 struct operation {

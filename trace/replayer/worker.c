@@ -178,6 +178,14 @@ static void spawn(struct replay *replay, uint32_t number)
     pthread_attr_destroy(&attributes);
 }
 
+static void wait_until(const struct replay *replay, uint64_t ns)
+{
+    uint64_t due = replay->start + ns;
+    struct timespec time = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
+    while (now_ns() < due)
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+}
+
 static void take_sample(struct replay *replay, uint64_t done)
 {
     uint64_t index = atomic_fetch_add_explicit(&replay->sample_count, 1, memory_order_relaxed);
@@ -203,6 +211,8 @@ static void run_chunk(struct worker *worker, const struct operation *operations,
                 carry_out(worker, operation);
             else if (operation->kind == OPERATION_SPAWN)
                 spawn(replay, operation->slot);
+            else if (operation->kind == OPERATION_AT)
+                wait_until(replay, operation->size);
             else
                 pthread_join(replay->workers[operation->slot].thread, NULL);
         }

@@ -31,6 +31,7 @@ struct replay {
     struct slot *slots;
     struct worker *workers;
     enum touch touch;
+    uint64_t start; /* of the first operation, as now_ns gives it */
 
     /* Samples of memory: one each time that another `interval` operations are done; 0: none. */
     uint64_t interval;

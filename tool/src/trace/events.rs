@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 
 use anyhow::{Context, Result};
 
+use super::format::Header;
 use super::reader::{Block, Trace};
 
 /// Blocks are named by their address / 8.
@@ -41,25 +42,47 @@ pub enum Allocation {
 }
 
 const TICKET_FOLLOWS: u8 = 1 << 3;
+const TIME_FOLLOWS: u8 = 1 << 4;
+
+/// A step, its place in the order of all threads' steps, and its time: ns of CLOCK_MONOTONIC, 0 if it is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    pub order: u64,
+    pub time: u64,
+    pub step: Step,
+}
+
+/// The kind of a free; the greater ones draw a ticket, too.
+const FREE: u8 = 4;
+
+/// Who has a ticket without drawing it comes after who drew it.
+fn order_of(ticket: u64, draws: bool) -> u64 {
+    ticket.wrapping_mul(2).wrapping_add((!draws).into())
+}
 
 /// Reads the events of one block.
 #[derive(Debug)]
 pub struct Decoder {
     bytes: Vec<u8>,
     at: usize,
+    /// Allocations have the last ticket that was drawn and come after who drew it. In version 1 they drew one as well.
+    allocations_draw: bool,
     ticket: u64,
+    /// When the block was begun, and then of the last event that has a time.
+    time: u64,
     address: u64,
     /// The second half of a realloc.
-    pending: Option<(u64, Step)>,
+    pending: Option<Event>,
 }
 
 impl Decoder {
-    pub fn new(bytes: Vec<u8>, ticket: u64) -> Decoder {
-        Decoder { bytes, at: 0, ticket, address: 0, pending: None }
+    pub fn new(bytes: Vec<u8>, header: &Header, version: u32) -> Decoder {
+        let Header { ticket, time, .. } = *header;
+        Decoder { bytes, at: 0, allocations_draw: version == 1, ticket, time, address: 0, pending: None }
     }
 
-    /// The next step with its ticket; `None` at the end. What is no event is an error.
-    pub fn next(&mut self) -> Result<Option<(u64, Step)>> {
+    /// The next step; `None` at the end. What is no event is an error.
+    pub fn next(&mut self) -> Result<Option<Event>> {
         if let Some(pending) = self.pending.take() {
             return Ok(Some(pending));
         }
@@ -69,29 +92,37 @@ impl Decoder {
         self.event().context("it holds what is no event").map(Some)
     }
 
-    fn event(&mut self) -> Option<(u64, Step)> {
+    fn event(&mut self) -> Option<Event> {
         let tag = self.byte()?;
-        let step = if tag & TICKET_FOLLOWS != 0 { self.number()? } else { 1 };
+        let kind = tag & !(TICKET_FOLLOWS | TIME_FOLLOWS);
+        let draws = self.allocations_draw || kind >= FREE;
+        let step = if tag & TICKET_FOLLOWS != 0 { self.number()? } else { draws.into() };
         self.ticket = self.ticket.wrapping_add(step);
-        let ticket = self.ticket;
-        let step = match tag & !TICKET_FOLLOWS {
+        let order = order_of(self.ticket, draws);
+        let mut time = 0;
+        if tag & TIME_FOLLOWS != 0 {
+            self.time = self.time.wrapping_add(self.number()?);
+            time = self.time;
+        }
+        let step = match kind {
             1 => self.allocation(Allocation::Malloc)?,
             2 => self.allocation(Allocation::Calloc)?,
             3 => {
                 let alignment = self.byte().filter(|&logarithm| logarithm < 64)?;
                 self.allocation(Allocation::Aligned(alignment))?
             }
-            4 => Step::Free { address: self.address()? },
+            FREE => Step::Free { address: self.address()? },
             5 => {
                 let old = self.address()?;
                 let (size, address) = (self.number()?, self.address()?);
-                self.ticket = ticket.wrapping_add(self.number()?);
-                self.pending = Some((self.ticket, Step::ReallocEnd { size, address }));
+                self.ticket = self.ticket.wrapping_add(self.number()?);
+                let order = order_of(self.ticket, self.allocations_draw);
+                self.pending = Some(Event { order, time, step: Step::ReallocEnd { size, address } });
                 Step::ReallocStart { old }
             }
             _ => return None,
         };
-        Some((ticket, step))
+        Some(Event { order, time, step })
     }
 
     fn allocation(&mut self, kind: Allocation) -> Option<Step> {
@@ -130,14 +161,15 @@ struct Lane {
     read: usize,
     decoder: Option<Decoder>,
     /// The step that comes next.
-    next: Option<(u64, Step)>,
+    next: Option<Event>,
 }
 
 /// What happens to a thread. Threads are numbered from 0 in the order of their first steps.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Happening {
     Begin,
-    Step(Step),
+    /// With its time, or 0.
+    Step(Step, u64),
     End,
 }
 
@@ -145,7 +177,7 @@ pub enum Happening {
 pub struct Merge<'a> {
     trace: &'a mut Trace,
     lanes: Vec<Lane>,
-    /// By ticket: the lanes that are not finished, but for `current`.
+    /// By the order of their next steps: the lanes that are not finished, but for `current`.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     /// The lane that the last step came from: it often has the next one, too.
     current: Option<usize>,
@@ -164,16 +196,16 @@ impl<'a> Merge<'a> {
             lanes.push(Lane { blocks, read: 0, decoder: None, next: None });
         }
         lanes.sort_by_key(|lane| lane.blocks[0].header.ticket);
-        let first_tickets = lanes.iter().enumerate().map(|(lane, l)| Reverse((l.blocks[0].header.ticket, lane)));
-        let waiting = first_tickets.collect();
+        let first = |lane: &Lane| order_of(lane.blocks[0].header.ticket, true);
+        let waiting = lanes.iter().enumerate().map(|(place, lane)| Reverse((first(lane), place))).collect();
         Merge { trace, lanes, waiting, current: None }
     }
 
     /// Calls `happens` with the thread for all that happens, in order.
     pub fn run(&mut self, mut happens: impl FnMut(usize, Happening) -> Result<()>) -> Result<()> {
         while let Some(lane) = self.choose(&mut happens)? {
-            if let Some((_, step)) = self.lanes[lane].next.take() {
-                happens(lane, Happening::Step(step))?;
+            if let Some(Event { step, time, .. }) = self.lanes[lane].next.take() {
+                happens(lane, Happening::Step(step, time))?;
             }
             self.advance(lane)?;
             if self.lanes[lane].next.is_none() {
@@ -184,12 +216,12 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    /// The lane with the lowest ticket.
+    /// The lane whose step comes first.
     fn choose(&mut self, happens: &mut impl FnMut(usize, Happening) -> Result<()>) -> Result<Option<usize>> {
         if let Some(lane) = self.current {
-            let own = self.lanes[lane].next.expect("the current lane has a step").0;
+            let own = self.lanes[lane].next.expect("the current lane has a step").order;
             match self.waiting.peek() {
-                Some(Reverse((ticket, _))) if *ticket < own => self.waiting.push(Reverse((own, lane))),
+                Some(Reverse((other, _))) if *other < own => self.waiting.push(Reverse((own, lane))),
                 _ => return Ok(Some(lane)),
             }
         }
@@ -199,10 +231,10 @@ impl<'a> Merge<'a> {
                 // Its place was a guess by its first block; now its first step is read, and may be later.
                 self.advance(lane)?;
                 happens(lane, Happening::Begin)?;
-                let Some((ticket, _)) = self.lanes[lane].next else {
+                let Some(Event { order, .. }) = self.lanes[lane].next else {
                     return Ok(self.current);
                 };
-                self.waiting.push(Reverse((ticket, lane)));
+                self.waiting.push(Reverse((order, lane)));
                 self.current = None;
                 return self.choose(happens);
             }
@@ -234,7 +266,7 @@ impl<'a> Merge<'a> {
             };
             lane.read += 1;
             if let Some(bytes) = self.trace.read(block)? {
-                lane.decoder = Some(Decoder::new(bytes, block.header.ticket));
+                lane.decoder = Some(Decoder::new(bytes, &block.header, self.trace.version));
             }
         }
     }
@@ -244,13 +276,40 @@ impl<'a> Merge<'a> {
 mod tests {
     use super::*;
 
-    fn steps(bytes: &[u8], ticket: u64) -> Result<Vec<(u64, Step)>> {
-        let mut decoder = Decoder::new(bytes.to_vec(), ticket);
+    fn events(bytes: &[u8], ticket: u64, version: u32) -> Result<Vec<Event>> {
+        let kind = crate::trace::format::Kind::Events;
+        let header = Header { kind, process: 1, thread: 1, ticket, time: 1000, length: 0, stored: 0, checksum: 0 };
+        let mut decoder = Decoder::new(bytes.to_vec(), &header, version);
         let mut found = Vec::new();
-        while let Some(step) = decoder.next()? {
-            found.push(step);
+        while let Some(event) = decoder.next()? {
+            found.push(event);
         }
         Ok(found)
+    }
+
+    /// With their tickets, as in version 1.
+    fn steps(bytes: &[u8], ticket: u64) -> Result<Vec<(u64, Step)>> {
+        Ok(events(bytes, ticket, 1)?.into_iter().map(|event| (event.order / 2, event.step)).collect())
+    }
+
+    #[test]
+    fn allocations_come_after_the_free_whose_ticket_they_have() {
+        let bytes = [
+            &[1, 24, 0x80, 0x01][..], // malloc(24) at 64: the ticket before
+            &[4, 0],                  // its free draws the next
+            &[1 | 8, 24, 1, 3],       // malloc(24), 24 tickets later
+            &[5, 3, 100, 8, 5],       // realloc draws, and has the one that is five later
+        ]
+        .concat();
+        let orders: Vec<u64> = events(&bytes, 10, 2).unwrap().iter().map(|event| event.order).collect();
+        assert_eq!(orders, [21, 22, 2 * 35 + 1, 2 * 36, 2 * 41 + 1]);
+    }
+
+    #[test]
+    fn times_are_added_up() {
+        let bytes = [&[1 | 16, 5, 24, 2][..], &[4 | 16, 0x80, 1, 0], &[4, 0]].concat();
+        let times: Vec<u64> = events(&bytes, 10, 2).unwrap().iter().map(|event| event.time).collect();
+        assert_eq!(times, [1005, 1133, 0]);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::path::Path;
 
 pub const FILE_MAGIC: [u8; 8] = *b"SNUGTRC\n";
 pub const BLOCK_MAGIC: [u8; 4] = *b"BLCK";
-pub const VERSION: u32 = 1;
+/// Of what is written; the one before, in which each allocation drew a ticket, can be read as well.
+pub const VERSION: u32 = 2;
 pub const FILE_HEADER: usize = 16;
 pub const BLOCK_HEADER: usize = 48;
 /// No block is longer; what says so is damaged. The recorder's slots are much smaller.
@@ -105,10 +106,10 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-pub fn file_header() -> [u8; FILE_HEADER] {
+pub fn file_header(version: u32) -> [u8; FILE_HEADER] {
     let mut bytes = Vec::with_capacity(FILE_HEADER);
     bytes.extend(FILE_MAGIC);
-    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(version.to_le_bytes());
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     bytes.try_into().expect("the fields add up")
 }
@@ -132,7 +133,7 @@ impl Writer<BufWriter<File>> {
 
 impl<W: Write> Writer<W> {
     pub fn new(mut out: W) -> io::Result<Writer<W>> {
-        out.write_all(&file_header())?;
+        out.write_all(&file_header(VERSION))?;
         let compressor = zstd::bulk::Compressor::new(LEVEL)?;
         Ok(Writer { out, compressor, blocks: 0, length: 0, stored: FILE_HEADER as u64 })
     }

@@ -23,6 +23,8 @@ pub enum Kind {
     /// Starts the thread whose number is in `slot`.
     Spawn = 5,
     Join = 6,
+    /// Waits until `size` ns after the first operation.
+    At = 7,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

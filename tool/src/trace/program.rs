@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 
-use anyhow::Result;
+use anyhow::{ensure, Result};
+use clap::ValueEnum;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -21,6 +22,18 @@ use super::reader::Trace;
 
 /// Free slots of one thread.
 const POOL_LIMIT: usize = 1024;
+
+/// In ns: steps of a thread that follow each other sooner do not wait for each other's times, as a wait takes as long.
+const PACE_STEP: u64 = 1000;
+
+/// How fast steps follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pace {
+    /// One after the other
+    Fast,
+    /// When they were in the recorded program, if that was recorded with --times
+    Recorded,
+}
 
 /// What a trace amounts to: what the program did and each replay does, and what is odd about it.
 #[derive(Debug, Default, Clone, Serialize)]
@@ -69,6 +82,10 @@ pub struct Converted {
 struct Converter<W> {
     out: Writer<W>,
     one_thread: bool,
+    pace: Pace,
+    /// When the first step was, and how long after it each thread has waited last, in ns.
+    first_time: Option<u64>,
+    waited: Vec<u64>,
     live: FxHashMap<u64, Live>,
     /// By thread of the trace: the block of a realloc between its two steps.
     moving: FxHashMap<usize, Live>,
@@ -83,9 +100,12 @@ struct Converter<W> {
 
 /// Writes the program of a process of the trace. With `one_thread` all is done by one thread, in the order of the
 /// trace, so that each replay is the same.
-pub fn write(trace: &mut Trace, process: u32, one_thread: bool, file: &mut File) -> Result<Converted> {
+pub fn write(trace: &mut Trace, process: u32, one_thread: bool, pace: Pace, file: &mut File) -> Result<Converted> {
     let mut converter = Converter::new(BufWriter::with_capacity(1 << 18, file), one_thread)?;
+    converter.pace = pace;
     Merge::new(trace, process).run(|lane, happening| converter.take(lane, happening))?;
+    let has_times = converter.first_time.is_some();
+    ensure!(pace == Pace::Fast || has_times, "it has no times; record it with: snug record --times");
     converter.finish()
 }
 
@@ -94,6 +114,9 @@ impl<W: Write + Seek> Converter<W> {
         Ok(Converter {
             out: Writer::new(out)?,
             one_thread,
+            pace: Pace::Fast,
+            first_time: None,
+            waited: Vec::new(),
             live: FxHashMap::default(),
             moving: FxHashMap::default(),
             uses: Vec::new(),
@@ -108,7 +131,10 @@ impl<W: Write + Seek> Converter<W> {
     fn take(&mut self, lane: usize, happening: Happening) -> Result<()> {
         self.totals.threads = self.totals.threads.max(lane + 1);
         match happening {
-            Happening::Step(step) => self.step(lane, step)?,
+            Happening::Step(step, time) => {
+                self.keep_pace(if self.one_thread { 0 } else { lane }, time)?;
+                self.step(lane, step)?
+            }
             // The first thread needs neither; nor do the others if it does everything.
             _ if lane == 0 || self.one_thread => {}
             Happening::Begin => {
@@ -122,6 +148,21 @@ impl<W: Write + Seek> Converter<W> {
                 self.out.finish_thread(lane)?;
                 self.out.append(0, Operation::of_thread(Kind::Join, lane))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Has the thread wait for the time at which it came here, if that is wanted and known.
+    fn keep_pace(&mut self, thread: usize, time: u64) -> Result<()> {
+        if self.pace == Pace::Fast || time == 0 {
+            return Ok(());
+        }
+        let first = *self.first_time.get_or_insert(time);
+        let due = time.saturating_sub(first);
+        self.waited.resize(self.waited.len().max(thread + 1), 0);
+        if due >= self.waited[thread] + PACE_STEP {
+            self.waited[thread] = due;
+            self.out.append(thread, Operation { size: due, ..Operation::of_thread(Kind::At, 0) })?;
         }
         Ok(())
     }
@@ -264,7 +305,7 @@ mod tests {
         let threads = steps.iter().map(|(lane, _)| lane + 1).max().unwrap_or(1);
         (0..threads).for_each(|lane| converter.take(lane, Happening::Begin).unwrap());
         for &(lane, step) in steps {
-            converter.take(lane, Happening::Step(step)).unwrap();
+            converter.take(lane, Happening::Step(step, 0)).unwrap();
         }
         (0..threads).for_each(|lane| converter.take(lane, Happening::End).unwrap());
         let converted = converter.finish().unwrap();

@@ -43,6 +43,7 @@ pub struct Trace {
     path: PathBuf,
     length: u64,
     whole: bool,
+    pub version: u32,
     blocks: Vec<Block>,
     pub processes: Vec<Process>,
     /// Events that the recorder had no room for.
@@ -68,18 +69,20 @@ impl Trace {
         let is_trace = file.read_exact(&mut start).is_ok() && start[..8] == format::FILE_MAGIC;
         ensure!(is_trace, "{shown} is not a trace of snug record");
         let version = format::u32_at(&start, 8);
-        ensure!(version == format::VERSION, "{shown} has version {version} of the format, not {}", format::VERSION);
+        let known = 1..=format::VERSION;
+        ensure!(known.contains(&version), "{shown} has version {version} of the format, not {}", format::VERSION);
         let mut trace = Trace {
             file,
             path: path.to_path_buf(),
             length: found.len(),
             whole,
+            version,
             blocks: Vec::new(),
             processes: Vec::new(),
             lost: 0,
             faults: Vec::new(),
         };
-        if start != format::file_header() {
+        if start != format::file_header(version) {
             trace.fault("it is damaged at byte 12: its header does not agree with its checksum".into())?;
         }
         trace.find_blocks()?;

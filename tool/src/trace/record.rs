@@ -36,7 +36,7 @@ const CHECK: Duration = Duration::from_millis(500);
 /// Exit status: that of the command, or 128 and the number of the signal that ended it; 127, 126 and 125 as for
 /// `snug run`.
 #[derive(Debug, Args)]
-#[command(override_usage = "snug record [-o FILE] [--children] [--] CMD [ARGS]...")]
+#[command(override_usage = "snug record [-o FILE] [--children] [--times] [--] CMD [ARGS]...")]
 pub struct RecordArgs {
     /// Where to write the trace [default: the command's name and .trace, in the current folder]
     #[arg(short, long, value_name = "FILE")]
@@ -45,6 +45,10 @@ pub struct RecordArgs {
     /// Record the processes that the command starts, too, into the same file
     #[arg(long)]
     pub children: bool,
+
+    /// Keep the time of each call, for snug replay --pace recorded; a program is slowed down more, and the trace is larger
+    #[arg(long)]
+    pub times: bool,
 
     /// Memory between the program and the tool, at most; it has room for 16 threads a MiB
     #[arg(long, value_name = "MIB", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=2048))]
@@ -63,7 +67,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     let mut command = launch::command_for(&args.words)?;
     let recorder = cache::unpack(&carried::RECORDER)?;
     let slots = args.buffer as usize * (1 << 20) / SLOT_SIZE;
-    let region = Region::new(slots, args.children).context("cannot share memory with the program")?;
+    let region = Region::new(slots, args.children, args.times).context("cannot share memory with the program")?;
     let path = args.output.clone().unwrap_or_else(|| default_output(&args.words[0]));
     let writer = Writer::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
 

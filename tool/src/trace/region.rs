@@ -18,7 +18,7 @@ use memmap2::{MmapOptions, MmapRaw};
 pub const VARIABLE: &str = "LIBSNUGRECORD_REGION";
 
 const MAGIC: u64 = 0x4e49_4745_5247_5553;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const STATES: usize = 4096;
 const SLOT_HEADER: usize = 64;
 pub const SLOT_SIZE: usize = 64 * 1024;
@@ -43,6 +43,7 @@ mod at {
     pub const SUBMITTED: usize = 40;
     pub const FREED: usize = 44;
     pub const BEAT: usize = 48;
+    pub const TIMES: usize = 52;
     pub const LOST: usize = 56;
 }
 
@@ -68,7 +69,7 @@ pub struct Region {
 
 impl Region {
     /// Memory for at most `slot_count` slots; the system gives it only as it is used.
-    pub fn new(slot_count: usize, children: bool) -> io::Result<Region> {
+    pub fn new(slot_count: usize, children: bool, times: bool) -> io::Result<Region> {
         let slots_start = (STATES + 4 * slot_count).next_multiple_of(SLOT_SIZE);
         let size = slots_start + slot_count * SLOT_SIZE;
         // SAFETY: the name is a C string, and the descriptor that comes back is nobody else's.
@@ -86,6 +87,7 @@ impl Region {
         region.word(at::SLOT_COUNT).store(slot_count as u32, Ordering::Relaxed);
         region.word(at::SLOTS).store(slots_start as u32, Ordering::Relaxed);
         region.word(at::CHILDREN).store(children.into(), Ordering::Relaxed);
+        region.word(at::TIMES).store(times.into(), Ordering::Relaxed);
         region.long(at::MAGIC).store(MAGIC, Ordering::Release);
         Ok(region)
     }
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn full_slots_are_emptied_once() {
-        let mut region = Region::new(8, false).unwrap();
+        let mut region = Region::new(8, false, false).unwrap();
         write(&region, 3, FULL, 1, 10);
         write(&region, 4, OWNED, 1, 10);
         let slots = drained(&mut region);
@@ -262,7 +264,7 @@ mod tests {
 
     #[test]
     fn owned_slots_are_swept_when_the_owner_has_gone() {
-        let mut region = Region::new(8, false).unwrap();
+        let mut region = Region::new(8, false, false).unwrap();
         write(&region, 0, OWNED, 1, 5);
         write(&region, 1, OWNED, 2, 6);
         write(&region, 2, OWNED, 1, 0);
@@ -282,7 +284,7 @@ mod tests {
 
     #[test]
     fn headers_that_make_no_sense_are_counted() {
-        let mut region = Region::new(8, false).unwrap();
+        let mut region = Region::new(8, false, false).unwrap();
         write(&region, 0, FULL, 1, u32::MAX);
         write(&region, 1, FULL, 0, 5);
         assert!(drained(&mut region).is_empty());

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use tempfile::NamedTempFile;
 
 use super::footprint;
-use super::program::{self, Converted};
+use super::program::{self, Converted, Pace};
 use super::reader::Trace;
 use super::summary::Summary;
 use crate::bench::allocators::{self, AllocatorArgs};
@@ -58,6 +58,10 @@ pub struct ReplayArgs {
     /// What is written into a block when it was allocated: every byte, one on each page, nothing
     #[arg(long, value_enum, default_value_t = Touch::All)]
     pub touch: Touch,
+
+    /// How fast the operations follow each other; as recorded, what is measured is memory, and time says nothing
+    #[arg(long, value_enum, default_value_t = Pace::Fast)]
+    pub pace: Pace,
 
     /// One thread does everything, in the recorded order
     #[arg(long)]
@@ -119,7 +123,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     let mut programs = Vec::new();
     for path in &args.traces {
         let mut trace = Trace::open(path, args.whole)?;
-        let program = convert(&mut trace, path, args.process, one_thread)?;
+        let program = convert(&mut trace, path, args.process, one_thread, args.pace)?;
         eprint!("{}", Summary::new(&trace, 0, &program.converted).warnings());
         programs.push(program);
     }
@@ -148,7 +152,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
 fn print_info(args: &ReplayArgs, path: &Path, form: Form) -> Result<()> {
     let mut trace = Trace::open(path, args.whole)?;
     let process = trace.choose(args.process)?.number;
-    let program = convert(&mut trace, path, args.process, false)?;
+    let program = convert(&mut trace, path, args.process, false, Pace::Fast)?;
     let summary = Summary::new(&trace, process, &program.converted);
     let mut out = std::io::stdout().lock();
     match form {
@@ -163,15 +167,16 @@ fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
     let mut trace = Trace::open(path, args.whole)?;
     let process = trace.choose(args.process)?.number;
     let mut file = File::create(to).with_context(|| format!("cannot write {}", to.display()))?;
-    program::write(&mut trace, process, args.one_thread, &mut file)?;
+    program::write(&mut trace, process, args.one_thread, args.pace, &mut file)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the program of one process of the trace into a temporary file.
-pub fn convert(trace: &mut Trace, path: &Path, process: Option<u32>, one_thread: bool) -> Result<Program> {
+pub fn convert(trace: &mut Trace, path: &Path, process: Option<u32>, one_thread: bool, pace: Pace) -> Result<Program> {
     let process = trace.choose(process)?.number;
     let mut file = NamedTempFile::with_prefix("snug-replay-").context("cannot make a temporary file")?;
-    let converted = program::write(trace, process, one_thread, file.as_file_mut())?;
+    let converted = program::write(trace, process, one_thread, pace, file.as_file_mut())
+        .with_context(|| path.display().to_string())?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     Ok(Program { name, file, converted })
 }

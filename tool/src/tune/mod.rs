@@ -23,6 +23,7 @@ use crate::bench::results::{Lab, Row, RowResult, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::stats::{Estimate, Interval};
 use crate::refusal::Refusal;
+use crate::trace::program::Pace;
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
 use crate::trace::summary::Summary;
@@ -109,7 +110,7 @@ fn subject(args: &TuneArgs) -> Result<Subject> {
         let path = Path::new(word);
         if Trace::is_trace(path) {
             let mut trace = Trace::open(path, args.whole)?;
-            let program = replay::convert(&mut trace, path, args.process, false)?;
+            let program = replay::convert(&mut trace, path, args.process, false, Pace::Fast)?;
             eprint!("{}", Summary::new(&trace, 0, &program.converted).warnings());
             let job = replay::job(&cache::unpack(&carried::REPLAYER)?, &program, Touch::All);
             return Ok(Subject { job, is_trace: true, _program: Some(program) });
