@@ -20,14 +20,12 @@
 #define SNUG_PAGEHEAP_RECENT_H
 
 #include "pageheap/page_heap_state.h"
-#include "platform/check.h"
 
 /* Takes the block at an index out of the list. */
 static inline struct span *recent_take_out(struct page_heap *page_heap, unsigned index)
 {
     struct recent *recent = &page_heap->recent;
     struct span *span = recent->spans[index];
-    CHECK(span->kind == SPAN_RECENT);
     GAUGE_ADD(recent->pages, -(size_t)span->pages);
     GAUGE_ADD(recent->count, (uint32_t)-1);
     for (; index < recent->count; index++)

@@ -6,11 +6,11 @@
 
 #include "cell/cell.h"
 
-static inline void *cells_alloc_any(struct cells *cells, size_t bytes, size_t alignment,
+static inline void *cells_alloc_any(struct cells *from, size_t bytes, size_t alignment,
                                     bool may_grow, struct misuse *misuse)
 {
     size_t dirty;
-    return cells_alloc(cells, bytes, alignment, may_grow, misuse, &dirty);
+    return cells_alloc(from, bytes, alignment, may_grow, misuse, &dirty);
 }
 
 #endif
