@@ -5,7 +5,6 @@
 
 #include "cell/cell_list.h"
 #include "cell_shadow.h"
-#include "cells_alloc_any.h"
 #include "world.h"
 
 /* Two, as two arenas have, on the same spans. */
