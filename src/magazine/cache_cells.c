@@ -17,7 +17,8 @@ enum { EVICT_SHARE = 4 };
 /* One part in: of what may wait, a larger cell does not wait, as it would drive out most others. */
 enum { FIT_SHARE = 2 };
 
-/* Times: cells go back so often before less may wait, so that one quiet moment does not count. */
+/* Times: cells go back so often before less may wait, so that one quiet moment does not count; and
+ * a large cell before it may wait. */
 enum { CALM_MOST = 4 };
 
 static bool quick_exists(const struct quick *quick)
@@ -31,6 +32,12 @@ static void limit_set(struct cache *cache, struct quick *quick, size_t limit)
     cache_unhold(cache, quick->limit);
     cache_hold(cache, limit);
     quick_set_limit(quick, limit);
+    quick->lent = false;
+}
+
+static size_t limit_most(void)
+{
+    return options.thread_cache / MAGAZINES_SHARE * (MAGAZINES_SHARE - 1);
 }
 
 static size_t limit_least(void)
@@ -60,8 +67,7 @@ static struct quick *cache_quick(struct cache *cache)
 /* What may wait from now on; see quick.h. */
 static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
 {
-    size_t most = size_min(options.thread_cache / MAGAZINES_SHARE * (MAGAZINES_SHARE - 1),
-                           used / WAITING_SHARE);
+    size_t most = size_min(limit_most(), used / WAITING_SHARE);
     size_t limit = quick->limit;
     if (quick->missed) {
         limit *= 2;
@@ -74,6 +80,32 @@ static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
     quick->missed = false;
     if (limit < quick->limit || limit - quick->limit <= cache_may_hold(cache))
         limit_set(cache, quick, limit);
+}
+
+/* A cell larger than all that may wait does so alone, if the program takes and frees one of its
+ * size over and over: when nothing else was missed between. */
+static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
+{
+    if (bytes <= quick->limit || bytes > limit_most() ||
+        quick_list_of(bytes / CELL_UNIT) != quick->asked)
+        return false;
+    if (quick->turns < CALM_MOST) {
+        quick->turns++;
+        return false;
+    }
+    if (bytes - quick->limit > cache_may_hold(cache))
+        return false;
+    quick_evict(quick, 0);
+    limit_set(cache, quick, bytes);
+    quick->lent = true;
+    return true;
+}
+
+/* It does so until anything else is wanted, which it may serve when it is joined. */
+static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
+{
+    quick_evict(quick, 0);
+    limit_set(cache, quick, limit_least());
 }
 
 void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment)
@@ -98,6 +130,12 @@ void cache_miss_cell(struct cache *cache, size_t bytes)
     quick->missed = true;
     size_t units = cell_units(bytes);
     size_t list = quick_list_of(units);
+    if (list != quick->asked) {
+        quick->asked = (uint8_t)size_min(list, UINT8_MAX);
+        quick->turns = 0;
+    }
+    if (UNLIKELY(quick->lent))
+        limit_take_back(cache, quick);
     uint64_t found = units < (size_t)1 << QUICK_FIRST_LOG ? 0 : quick_find(quick, list, units);
     if (LIKELY(found == 0))
         return;
@@ -114,12 +152,16 @@ static bool make_room(struct cache *cache, size_t bytes)
         return false;
     if (quick_bytes(quick) + bytes <= quick->limit)
         return true;
+    if (quick->lent)
+        limit_take_back(cache, quick);
     struct cells_use use = arenas_cells_use(cache->arenas);
     /* Where most cells are free, as after a peak, none wait, for each may keep a whole span from
      * going. In no more than the base that does not matter. */
     if (UNLIKELY(use.used < use.total / 2 && use.total > options.dirty))
         quick_evict(quick, 0);
     limit_adapt(cache, quick, use.used);
+    if (limit_lend(cache, quick, bytes))
+        return true;
     bool fits = bytes <= quick->limit / FIT_SHARE;
     size_t part = quick->limit / EVICT_SHARE;
     if (quick_bytes(quick) + (fits ? bytes : 0) > quick->limit)

@@ -18,6 +18,10 @@
  * How much may wait is `limit`. It doubles when cells have to go back although requests had found
  * nothing, and is halved when cells went back some times and nothing had been missed: a program
  * that first takes and then frees gains nothing by cells that wait, they would only not be joined.
+ * One cell that is larger than all that may wait does so alone, once it was taken and freed in turn
+ * a few times: as soon as any other request finds nothing it is joined, so nobody misses its
+ * memory.
+ *
  * When too much waits, the lists give cells back in turn, as the hand of a clock goes round, so
  * that sizes that are not asked for any more do not stay.
  *
@@ -48,12 +52,15 @@ enum { ROOM_BYTES_SHIFT = 32, ROOM_UNITS_SHIFT = ROOM_BYTES_SHIFT + 4 };
 
 struct quick {
     uint64_t list[QUICK_LISTS]; /* cell_word() of the newest cell, and 0 if there is none */
-    int64_t room;   /* (limit - bytes of all cells in the lists) << ROOM_BYTES_SHIFT, and in the
-                       lower half the complement of their number */
-    uint32_t limit; /* of bytes */
-    bool missed;    /* a request found nothing since cells last went back */
-    uint8_t hand;   /* the list that gives its cells back next */
-    uint8_t calm;   /* times that cells went back and nothing had been missed */
+    int64_t room;       /* (limit - bytes of all cells in the lists) << ROOM_BYTES_SHIFT, and in the
+                           lower half the complement of their number */
+    uint32_t limit;     /* of bytes */
+    uint8_t missed : 1; /* a request found nothing since cells last went back */
+    uint8_t calm : 3;   /* times that cells went back and nothing had been missed */
+    uint8_t turns : 3;  /* times that a large cell was freed, and asked for next; see limit_lend */
+    uint8_t lent : 1;   /* the limit is that of one large cell, until a request finds nothing */
+    uint8_t hand;       /* the list that gives its cells back next */
+    uint8_t asked;      /* the list of the last request that found nothing */
     uint8_t filled[QUICK_LISTS + QUICK_WINDOW - 1]; /* filled[l] == (list[l] != 0) */
 };
 

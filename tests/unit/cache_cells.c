@@ -251,6 +251,40 @@ TEST(cells_are_bounded_by_the_option)
     }
 }
 
+TEST(a_large_cell_waits_for_who_takes_it_over_and_over)
+{
+    size_t least = 64 * KIB;
+    options.thread_cache = GIB;
+    for (unsigned turn = 0; turn < 6; turn++) {
+        uintptr_t large = block_get(CELL_MOST), small = block_get(1500);
+        block_put(large); /* something else was asked for in between */
+        assert_int_equal(quick_bytes(cache->quick), 0);
+        block_put(small);
+        assert_int_equal(block_get(1500), small); /* who is served asks nobody */
+        cache_flush(cache);
+        block_put(small);
+        cache_flush(cache);
+    }
+    for (unsigned turn = 0; turn < 4; turn++) {
+        block_put(block_get(CELL_MOST));
+        assert_int_equal(quick_bytes(cache->quick), 0);
+    }
+    uintptr_t large = block_get(CELL_MOST);
+    block_put(large);
+    assert_true(quick_bytes(cache->quick) > CELL_MOST && cache->quick->limit > CELL_MOST);
+    assert_held(cache);
+    assert_int_equal(block_get(CELL_MOST), large);
+    block_put(large);
+    assert_lists_sound();
+    /* What waits is there for the next who finds nothing. */
+    uintptr_t other = block_get(30000);
+    assert_int_equal(quick_bytes(cache->quick), 0);
+    assert_int_equal(cache->quick->limit, least);
+    assert_held(cache);
+    block_put(other);
+    cache_flush(cache);
+}
+
 TEST(sizes_that_nobody_asks_for_do_not_stay)
 {
     uintptr_t stale = block_get_cached(9000);
@@ -444,6 +478,7 @@ int main(void)
         ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
         ROW_WITH(a_sixteenth_of_what_is_in_use_may_wait, begin, end),
         ROW_WITH(cells_are_bounded_by_the_option, begin, end),
+        ROW_WITH(a_large_cell_waits_for_who_takes_it_over_and_over, cache_begin, cache_end),
         ROW_WITH(sizes_that_nobody_asks_for_do_not_stay, begin, end),
         ROW_WITH(a_free_is_carried_out_at_once, begin, end),
         ROW_WITH(without_a_cache_cells_go_straight_back, begin, end),
