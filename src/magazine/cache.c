@@ -82,6 +82,16 @@ static void cache_magazine_free(struct cache *cache, size_t class, struct magazi
     magazine_free(magazine);
 }
 
+/* An empty magazine in place of one as large that left, for which the thread counts on; NULL, and
+ * it does so no more: it holds too much, or there is no memory. */
+static struct magazine *cache_magazine_renew(struct cache *cache, size_t class, unsigned log)
+{
+    struct magazine *magazine = cache_holds_too_much(cache) ? NULL : magazine_new(log);
+    if (UNLIKELY(magazine == NULL))
+        cache_unhold(cache, cache_magazine_bytes(class, log));
+    return magazine;
+}
+
 /* ---- Refilling ---- */
 
 /* Where a refill came from. */
@@ -136,15 +146,18 @@ static bool refill_from_depot(struct cache *cache, size_t class, struct magazine
     struct magazine *full = arenas_get_full(cache->arenas, class);
     if (full == NULL)
         return false;
-    cache_hold(cache, cache_magazine_bytes(class, full->log));
     bool goes = empty != NULL && (empty->link != NULL || empty->log != full->log);
     struct magazine *spare = goes ? empty->link : empty;
     if (spare != NULL)
         spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
     load_full(cache, class, full);
-    if (goes)
-        cache_magazine_free(cache, class, empty);
+    if (goes && empty->log == full->log) {
+        magazine_free(empty); /* what the thread holds is as much as before */
+    } else {
+        cache_hold(cache, cache_magazine_bytes(class, full->log));
+        cache_magazine_free(cache, class, goes ? empty : NULL);
+    }
     count_refill(REFILL_DEPOT, class, magazine_capacity(full->log));
     return true;
 }
@@ -311,9 +324,8 @@ static NOINLINE void room_by_spare(struct cache *cache, size_t class, struct mag
     COUNT(flushes, 1);
     full->link = NULL; /* it is out of the cache before it is the depot's */
     if (arenas_put_full(cache->arenas, class, spare)) {
-        cache_unhold(cache, cache_magazine_bytes(class, log));
         COUNT(flushes_depot, 1);
-        load_empty(cache, class, full, cache_magazine_new(cache, class, log));
+        load_empty(cache, class, full, cache_magazine_renew(cache, class, log));
     } else if (is_sparse(cache, class, full)) {
         full->link = spare;
         flush_all(cache, class, full);

@@ -84,10 +84,23 @@ static inline size_t all_may_hold(const struct cache *cache)
     return THREADS_OF_ARENA * options.thread_cache * cache->arenas->count;
 }
 
+/* What one thread may hold. */
+static inline size_t one_may_hold(const struct cache *cache)
+{
+    return size_min(options.thread_cache, cache->arenas->held_most);
+}
+
+/* Whether the thread, or all together, hold more than they may. */
+static inline bool cache_holds_too_much(const struct cache *cache)
+{
+    return cache->held_bytes > one_may_hold(cache) ||
+           __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED) > all_may_hold(cache);
+}
+
 /* How much more the thread may hold. */
 static inline size_t cache_may_hold(const struct cache *cache)
 {
-    size_t most = size_min(options.thread_cache, cache->arenas->held_most);
+    size_t most = one_may_hold(cache);
     size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
     size_t most_of_all = all_may_hold(cache);
     if (cache->held_bytes >= most || total >= most_of_all)

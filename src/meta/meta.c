@@ -4,6 +4,7 @@
 #include "meta/meta.h"
 
 #include "base/bits.h"
+#include "base/peek.h"
 #include "platform/check.h"
 #include "platform/lock.h"
 #include "platform/memory.h"
@@ -36,16 +37,10 @@ static unsigned size_index(size_t bytes)
     return bytes <= META_LEAST ? 0 : bit_highest(bytes - 1) - 5;
 }
 
-/* Not all who count hold the lock. relaxed: statistics. */
-static void count(size_t *total, size_t change)
-{
-    __atomic_fetch_add(total, change, __ATOMIC_RELAXED);
-}
-
 /* Notes a chunk or a table. Not all who do hold the lock. */
 static void range_add(struct meta *meta, const char *start, size_t bytes)
 {
-    count(&meta->mapped, bytes);
+    gauge_change(&meta->mapped, bytes);
     if (start != first_chunk()) /* which is the library's own */
         mapping_name(start, bytes, "snug metadata");
     size_t index = __atomic_fetch_add(&meta->range_count, 1, __ATOMIC_RELAXED);
@@ -144,7 +139,7 @@ void *meta_alloc_from(struct meta *meta, size_t bytes)
     if (UNLIKELY(block == NULL))
         block = block_split(meta, index);
     if (block != NULL)
-        count(&meta->used, META_LEAST << index);
+        GAUGE_ADD(meta->used, META_LEAST << index);
     lock_release(&meta->lock);
     return block;
 }
@@ -156,7 +151,7 @@ void meta_free_to(struct meta *meta, void *block, size_t bytes)
     lock_acquire(&meta->lock);
     freed->next = meta->free[index];
     meta->free[index] = freed;
-    count(&meta->used, -(META_LEAST << index));
+    GAUGE_ADD(meta->used, -(META_LEAST << index));
     lock_release(&meta->lock);
 }
 
