@@ -25,6 +25,7 @@ fn main() {
         ("the_page_is_searched_and_clicked", the_page_is_searched_and_clicked),
         ("profiles_are_shown_merged_and_compared", profiles_are_shown_merged_and_compared),
         ("a_running_program_is_looked_at", a_running_program_is_looked_at),
+        ("what_survivors_pin", what_survivors_pin),
         ("a_program_that_is_killed", a_program_that_is_killed),
         ("what_cannot_be_is_refused", what_cannot_be_is_refused),
     ];
@@ -259,6 +260,42 @@ fn a_running_program_is_looked_at(place: &Place) -> Result<Completion, Failed> {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    Ok(Completion::Completed)
+}
+
+/// Of 20,000 blocks the few that stay are apart from each other in one site, and together in another.
+const PINNING: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+#define APART __attribute__((noinline, noclone))
+#define KEEP(p) __asm__ volatile("" : "+r"(p) : : "memory")
+static void *gone[20000];
+APART void *temporary(void) { void *p = malloc(100); KEEP(p); return p; }
+APART void *survivor(void) { void *p = malloc(100); KEEP(p); return p; }
+APART void *dense(void) { void *p = malloc(200); KEEP(p); return p; }
+int main(void)
+{
+    for (int i = 0; i < 20000; i++) { gone[i] = temporary(); if (i % 40 == 0) survivor(); }
+    for (int i = 0; i < 20000; i++) free(gone[i]);
+    for (int i = 0; i < 500; i++) dense();
+    _exit(0);
+}
+"#;
+
+fn what_survivors_pin(place: &Place) -> Result<Completion, Failed> {
+    let program = place.compile("pinning", PINNING, &["-O1", "-g"]);
+    place.output(&["profile", "-o", "p.json", "SNUG_PROFILE_BYTES=1", text(&program)]);
+    let json: Value = serde_json::from_slice(&fs::read(place.path("p.json")).unwrap()).unwrap();
+    let pinned = |function: &str| {
+        let sites = json["sites"].as_array().unwrap();
+        let site = sites.iter().find(|site| site["stack"][0]["lines"][0]["function"] == function).unwrap();
+        number(site, "pinned_bytes")
+    };
+    // 20,500 blocks of 100 bytes take 513 pages and more, and every page keeps a survivor or nearly.
+    assert!(pinned("survivor") > 1.5e6 && pinned("survivor") < 2.2e6, "{}", pinned("survivor"));
+    assert!(pinned("dense").abs() < 20_000.0 && pinned("temporary") == 0.0, "{}", pinned("dense"));
+    let shown = place.output(&["profile", "--by", "pinned", "--top", "1", "SNUG_PROFILE_BYTES=65536", text(&program)]);
+    assert!(stderr(&shown).contains("known only of profiles of every block"), "{}", stderr(&shown));
     Ok(Completion::Completed)
 }
 

@@ -3,6 +3,8 @@
 mod common;
 
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use common::running::{holder, Running, Terminal};
 use common::{assert_clean, assert_refused, stdout, text, Place, SNUG};
@@ -18,6 +20,7 @@ fn main() {
         ("on_a_screen_of_200_by_50", |place| on_a_screen(place, 200, 50)),
         ("on_a_screen_of_60_by_12", |place| on_a_screen(place, 60, 12)),
         ("rows_are_sorted_and_filtered", rows_are_sorted_and_filtered),
+        ("the_page_of_sites", the_page_of_sites),
         ("it_can_pause", it_can_pause),
         ("printed", printed),
     ];
@@ -155,6 +158,33 @@ fn rows_are_sorted_and_filtered(place: &Place) -> Result<Completion, Failed> {
     terminal.screen_with("to 8 MiB");
     terminal.tmux(&["send-keys", "q"]);
     terminal.screen_with("ended 0");
+    Ok(Completion::Completed)
+}
+
+/// It has the program take a profile, shows it, and has it end with it.
+fn the_page_of_sites(place: &Place) -> Result<Completion, Failed> {
+    let source = "#include <stdlib.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+        __attribute__((noinline, noclone)) void keep(void) { void *p = malloc(300000); __asm__ volatile(\"\" : \"+r\"(p)); }\n\
+        int main(void) { puts(\"ready\"); fflush(stdout); for (;;) { keep(); usleep(20000); } }\n";
+    let growing = place.compile("growing", source, &["-O1", "-g"]);
+    let program = Running::start(place.snug(&["run", "SNUG_PROFILE_BYTES=1", text(&growing)]));
+    let terminal = Terminal(place);
+    start(&terminal, (120, 30), &format!("{} --every 0.2", program.pid()));
+    terminal.screen_with("4 sites");
+    terminal.tmux(&["send-keys", "4"]);
+    terminal.screen_with("no profile is taken: s begins one");
+    terminal.tmux(&["send-keys", "s"]);
+    terminal.screen_with("keep < main");
+    sleep(Duration::from_millis(600));
+    let screen = terminal.screen_with("keep < main");
+    assert!(line_with(&screen, "keep < main").contains("MiB/s"), "{screen}");
+    terminal.tmux(&["send-keys", "q"]);
+    terminal.screen_with("ended 0");
+    start(&terminal, (100, 24), &format!("{} --every 0.2", program.pid()));
+    terminal.tmux(&["kill-session", "-t", "0"]);
+    terminal.screen_with("4 sites");
+    terminal.tmux(&["send-keys", "s"]);
+    terminal.screen_with("a profile begins"); // so there was none any more
     Ok(Completion::Completed)
 }
 

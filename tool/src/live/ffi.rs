@@ -54,6 +54,16 @@ pub struct Call {
     pub object: u32,
 }
 
+/// A block that is live; address 0: none.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Block {
+    pub address: u64,
+    pub size: u64,
+    pub stack: u32,
+    pub unused: u32,
+}
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Object {
@@ -85,6 +95,7 @@ extern "C" {
     pub fn outside_profile_site(profile: *const c_void, number: u32, site: *mut Site) -> bool;
     pub fn outside_profile_call(profile: *const c_void, number: u32, call: *mut Call) -> bool;
     pub fn outside_profile_object(profile: *const c_void, number: u32, object: *mut Object) -> bool;
+    pub fn outside_profile_block(profile: *const c_void, number: u32, block: *mut Block) -> bool;
     pub fn outside_profile_request(anchor: *const c_void) -> usize;
     pub fn outside_profile_served(anchor: *const c_void, number: c_uint) -> usize;
     pub fn outside_profile_on(anchor: *const c_void) -> usize;

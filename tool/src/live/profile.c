@@ -16,7 +16,7 @@ struct outside_profile {
     void *context;
 };
 
-/* These three as in live/ffi.rs. */
+/* These four as in live/ffi.rs. */
 struct outside_site {
     uint64_t stack;
     uint64_t live_samples, samples;
@@ -27,6 +27,12 @@ struct outside_site {
 struct outside_frame {
     uint64_t code;
     uint32_t parent, object;
+};
+
+struct outside_block {
+    uint64_t address, size;
+    uint32_t stack; /* of its site, as outside_site has it */
+    uint32_t unused;
 };
 
 struct outside_totals {
@@ -43,6 +49,8 @@ bool outside_profile_call(const struct outside_profile *profile, uint32_t number
                           struct outside_frame *call);
 bool outside_profile_object(const struct outside_profile *profile, uint32_t number,
                             struct stack_object *object);
+bool outside_profile_block(const struct outside_profile *profile, uint32_t number,
+                           struct outside_block *block);
 uintptr_t outside_profile_request(const struct anchor *anchor);
 uintptr_t outside_profile_served(const struct anchor *anchor, unsigned number);
 uintptr_t outside_profile_on(const struct anchor *anchor);
@@ -115,6 +123,22 @@ bool outside_profile_object(const struct outside_profile *profile, uint32_t numb
     if (!entry_read(profile, &profile->copy.stacks.objects, number, object, sizeof(*object)))
         return false;
     object->name[OBJECT_NAME_MOST - 1] = 0;
+    return true;
+}
+
+/* A block that is live; address 0: the entry is free. */
+bool outside_profile_block(const struct outside_profile *profile, uint32_t number,
+                           struct outside_block *block)
+{
+    struct profile_block of;
+    struct site site;
+    if (!entry_read(profile, &profile->copy.blocks.table, number, &of, sizeof(of)))
+        return false;
+    *block = (struct outside_block){of.block.key, of.size, 0, 0};
+    if (!entry_read(profile, &profile->copy.sites, of.site, &site, sizeof(site)))
+        block->address = 0;
+    else
+        block->stack = site.stack;
     return true;
 }
 

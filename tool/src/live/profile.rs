@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use super::jit::MadeCode;
 use super::{ffi, read, Buffer, Program};
 
-pub use super::ffi::{Call, Site};
+pub use super::ffi::{Block, Call, Site};
 
 /// Counts are in so many parts.
 pub const COUNT_UNIT: f64 = 65536.0;
@@ -28,6 +28,8 @@ pub struct Raw {
     /// Samples for which there was no room.
     pub lost: u64,
     pub sites: Vec<Site>,
+    /// All that is live, if every allocation was looked at.
+    pub blocks: Option<Vec<Block>>,
     /// By their numbers; the parent of the outermost is 0.
     pub calls: HashMap<u32, Call>,
     pub objects: HashMap<u32, Object>,
@@ -75,13 +77,15 @@ impl Program {
         }
         let calls = calls_of(&sites, &profile);
         let objects = objects_of(&calls, &profile, self.process);
+        let is_exact = totals.mean <= 1.0 && totals.lost == 0;
+        let blocks = is_exact.then(|| blocks_of(&profile));
         let in_no_file = |call: &Call| call.object == 0 && call.code > 1;
         let made = match calls.values().any(in_no_file) {
             true => MadeCode::of(self.process),
             false => MadeCode::default(),
         };
         let (mean, lost, process) = (totals.mean, totals.lost, self.process);
-        Some(Raw { mean, lost, sites, calls, objects, made, process, taken: SystemTime::now() })
+        Some(Raw { mean, lost, sites, blocks, calls, objects, made, process, taken: SystemTime::now() })
     }
 
     /// Asks the program to take a profile, or to end that. It does so at the next request of any of its threads.
@@ -101,6 +105,15 @@ impl Program {
         let word = self.memory.read_now(unsafe { ffi::outside_profile_on(self.anchor.start()) })?;
         Ok(word & 0xff != 0)
     }
+}
+
+fn blocks_of(profile: &Buffer) -> Vec<Block> {
+    let block = |number| {
+        let mut block = Block::default();
+        // SAFETY: the profile was filled in.
+        unsafe { ffi::outside_profile_block(profile.start(), number, &mut block) }.then_some(block)
+    };
+    (1..).map_while(block).filter(|block| block.address != 0).collect()
 }
 
 fn calls_of(sites: &[Site], profile: &Buffer) -> HashMap<u32, Call> {

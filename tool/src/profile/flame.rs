@@ -65,11 +65,12 @@ const WIDTH_LEAST: f64 = 0.1;
 const FRAME_HEIGHT: usize = 20;
 
 /// What a page lets its reader choose from, and the words for it.
-const VIEWS: [(What, &str, &str); 4] = [
+const VIEWS: [(What, &str, &str); 5] = [
     (What::Live, "live", "Live"),
     (What::Peak, "peak", "At the peak"),
     (What::Allocated, "allocated", "Allocated"),
     (What::Freed, "freed", "Freed again"),
+    (What::Pinned, "pinned", "Pinned"),
 ];
 
 pub fn svg(profile: &Profile, by: What) -> Result<Vec<u8>> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::model::{Line, Module, Numbers, Place, Profile, Sample};
+use super::pages;
 use super::symbols::Symbols;
 use crate::live::profile::{Call, Object, Raw, Site, COUNT_UNIT};
 
@@ -16,6 +17,7 @@ pub fn profile_of(raw: &Raw, before: &Before, symbols: &mut Symbols) -> Profile 
     numbers.sort_unstable();
     let modules: HashMap<u32, usize> = numbers.iter().enumerate().map(|(at, &number)| (number, at)).collect();
     profile.modules = numbers.iter().map(|number| module_of(&raw.objects[number], symbols)).collect();
+    let held = raw.blocks.as_deref().map(pages::held).unwrap_or_default();
     let mut places = HashMap::new();
     for site in &raw.sites {
         let mut stack = Vec::new();
@@ -29,7 +31,9 @@ pub fn profile_of(raw: &Raw, before: &Before, symbols: &mut Symbols) -> Profile 
             stack.push(place);
             number = call.parent;
         }
-        profile.samples.push(Sample { stack, numbers: numbers_of(site, before.get(&site.stack)) });
+        profile
+            .samples
+            .push(Sample { stack, numbers: numbers_of(site, before.get(&site.stack), held.get(&site.stack)) });
     }
     if raw.lost != 0 {
         profile.notes.push(format!("{} samples were lost in process {}", raw.lost, raw.process));
@@ -58,7 +62,7 @@ fn place_of(call: &Call, raw: &Raw, modules: &HashMap<u32, usize>) -> Place {
     }
 }
 
-fn numbers_of(site: &Site, before: Option<&Site>) -> Numbers {
+fn numbers_of(site: &Site, before: Option<&Site>, held: Option<&f64>) -> Numbers {
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let blocks = |count: u64| (count as f64 / COUNT_UNIT).round() as i64;
     let kib2 = |variance: f64| (variance.max(0.0) / (1024.0 * 1024.0)).round() as i64;
@@ -74,5 +78,6 @@ fn numbers_of(site: &Site, before: Option<&Site>) -> Numbers {
         kib2(site.live_variance),
         whole(site.samples - old.samples),
         whole(site.live_samples),
+        held.copied().unwrap_or(0.0).round() as i64,
     ]
 }

@@ -8,6 +8,7 @@
 //!     gather     what was read, as a         model      stacks and their numbers
 //!     symbols    names for addresses         growth     which sites grow, from snapshots
 //!     pprof      the format that is kept     show       the other formats
+//!     pages      what blocks pin              sites     those of a running program, for `snug top`
 //!     flame      the picture                 formats    which file has which          view  what of it is shown
 
 mod flame;
@@ -15,8 +16,10 @@ mod formats;
 mod gather;
 mod growth;
 mod model;
+mod pages;
 mod pprof;
 mod show;
+pub mod sites;
 mod snapshots;
 mod symbols;
 mod take;

@@ -29,10 +29,12 @@ pub enum What {
     /// How many blocks were freed again: what a pool would spare
     #[value(name = "freed-blocks")]
     FreedBlocks,
+    /// What live blocks keep from going, as it is on their pages, beyond their size; SNUG_PROFILE_BYTES=1 must have been set
+    Pinned,
 }
 
 /// The numbers that a profile keeps for a stack: name, unit.
-pub const KEPT: [(&str, &str); 10] = [
+pub const KEPT: [(&str, &str); 11] = [
     ("alloc_objects", "count"),
     ("alloc_space", "bytes"),
     ("inuse_objects", "count"),
@@ -43,9 +45,11 @@ pub const KEPT: [(&str, &str); 10] = [
     ("inuse_variance", "KiB^2"),
     ("alloc_samples", "count"),
     ("inuse_samples", "count"),
+    ("held_space", "bytes"),
 ];
 const ALLOC_VARIANCE: usize = 6;
 const INUSE_VARIANCE: usize = 7;
+const HELD: usize = 10;
 
 pub type Numbers = [i64; KEPT.len()];
 
@@ -106,6 +110,8 @@ impl What {
             What::Peak => numbers[5],
             What::Freed => numbers[1] - numbers[3],
             What::FreedBlocks => numbers[0] - numbers[2],
+            What::Pinned if numbers[HELD] == 0 => 0,
+            What::Pinned => numbers[HELD] - numbers[3],
         }
     }
 
@@ -120,7 +126,7 @@ impl What {
     }
 
     pub fn is_bytes(self) -> bool {
-        matches!(self, What::Allocated | What::Live | What::Peak | What::Freed)
+        matches!(self, What::Allocated | What::Live | What::Peak | What::Freed | What::Pinned)
     }
 
     pub fn words(self) -> &'static str {
@@ -133,6 +139,7 @@ impl What {
             What::Peak => "live at the peak",
             What::Freed => "allocated and freed",
             What::FreedBlocks => "blocks allocated and freed",
+            What::Pinned => "pinned by live blocks",
         }
     }
 }

@@ -263,7 +263,7 @@ mod tests {
                 Place { module: Some(0), address: 4100, lines: vec![line("inner", 3), line("outer", 9)] },
                 Place { module: None, address: 1, lines: vec![] },
             ],
-            samples: vec![Sample { stack: vec![0, 1], numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] }],
+            samples: vec![Sample { stack: vec![0, 1], numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] }],
             mean: 4096,
             taken: Some(UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789)),
             notes: vec!["a note".into()],

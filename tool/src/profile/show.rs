@@ -24,6 +24,9 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     }
     let _ = writeln!(out, "{}: {}{}", by.words(), amount(by, all), error(by, by.error_of(&totals)));
     let _ = writeln!(out, "{}", others(&totals, by));
+    if by == What::Pinned && all == 0 {
+        let _ = writeln!(out, "what is pinned is known only of profiles of every block, with SNUG_PROFILE_BYTES=1");
+    }
     let _ = writeln!(out, "{}, largest first; {} was looked at", counted(samples.len(), "site"), rate(profile));
     for note in &profile.notes {
         let _ = writeln!(out, "{note}");
@@ -54,6 +57,8 @@ pub fn rate(profile: &Profile) -> String {
 pub fn others(numbers: &Numbers, by: What) -> String {
     let part = |what: What| format!("{} {}", what.words(), amount(what, what.of(numbers)));
     let others = [What::Live, What::Peak, What::Allocated].into_iter().filter(|&what| what != by);
+    let pinned = Some(What::Pinned).filter(|&what| what != by && what.of(numbers) != 0);
+    let others = others.chain(pinned);
     let mut words: Vec<String> = others.map(part).collect();
     let size = numbers[1].checked_div(numbers[0]).map_or(String::new(), |size| format!(" of about {size} B"));
     words.push(format!("{} blocks allocated{size}, {} live", numbers[0], numbers[2]));
@@ -134,6 +139,7 @@ pub fn json(profile: &Profile) -> Result<Vec<u8>> {
             "peak_blocks": of[4], "peak_bytes": of[5],
             "allocated_error_bytes": What::Allocated.error_of(of), "live_error_bytes": What::Live.error_of(of),
             "allocated_samples": of[8], "live_samples": of[9],
+            "pinned_bytes": What::Pinned.of(of),
         })
     };
     let place = |&place: &usize| {

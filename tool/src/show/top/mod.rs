@@ -4,6 +4,7 @@ mod facts;
 mod history;
 mod program;
 mod programs;
+mod sites;
 mod table;
 
 use std::io::{stdout, IsTerminal};
@@ -32,7 +33,8 @@ const HELP: &str = "\
 q        end                       Esc      back to all programs
 Enter    look at the marked one    ?        this help
 t        give back free memory     p        pause, and go on
-1 2 3    sizes, threads, heaps     Tab      the next of these pages
+1 2 3 4  sizes, threads, heaps, sites; Tab the next of them
+s        take a profile, of which sites are; end it
 /        only rows with this text  r        the other way around
 < >      sort by another column
 Up Down PgUp PgDn Home End         move through the rows";
@@ -198,6 +200,9 @@ impl App {
             return Ok(true);
         }
         self.note.clear();
+        if let View::One(screen) = &mut self.view {
+            screen.note.clear();
+        }
         match key.code {
             KeyCode::Char('q') => return Ok(false),
             KeyCode::Esc => return Ok(self.back()),
@@ -215,7 +220,8 @@ impl App {
             match code {
                 KeyCode::Char('t') => return screen.trim(),
                 KeyCode::Tab => screen.turn_to(screen.page + 1),
-                KeyCode::Char(digit @ '1'..='3') => screen.turn_to(digit as usize - '1' as usize),
+                KeyCode::Char('s') => return screen.toggle_profile(),
+                KeyCode::Char(digit @ '1'..='4') => screen.turn_to(digit as usize - '1' as usize),
                 _ => {}
             }
         }
@@ -351,8 +357,8 @@ impl App {
 
     fn foot(&self) -> String {
         let note = match &self.view {
-            View::One(screen) if self.note.is_empty() => &screen.note,
-            _ => &self.note,
+            View::One(screen) if self.note.is_empty() => screen.foot_note(),
+            _ => self.note.as_str(),
         };
         let paused = if self.is_paused { "paused   " } else { "" };
         let keys = match (&self.view, &self.behind) {

@@ -13,6 +13,7 @@ use ratatui::Frame;
 
 use super::facts::{self, Thread};
 use super::history::History;
+use super::sites;
 use super::table::{fitted, Order, Row, Table, Value};
 use crate::live::{Depth, Heap, Medium, Program, Values};
 use crate::output;
@@ -42,7 +43,10 @@ const RATES: [(&str, &str, bool); 5] = [
 const HISTORIES: [&str; 4] = ["resident", "in use", "faults/s", "calls/s"];
 
 /// The pages of the table, in the order of their keys.
-pub const PAGES: [&str; 3] = ["sizes", "threads", "heaps"];
+pub const PAGES: [&str; 4] = ["sizes", "threads", "heaps", "sites"];
+
+/// The last: it costs more to look at than the others, so that is done only while it is shown.
+const SITES: usize = PAGES.len() - 1;
 
 const SIZES: &[&str] = &["SIZE", "BLOCKS", "IN USE", "CHANGE", ""];
 const HEAPS: &[&str] = &["HEAPS", "BLOCKS", "IN USE", "MAPPED", "MOST OF 1", "QUOTA", "PROVIDER", "NAME"];
@@ -65,6 +69,7 @@ pub struct Screen {
     walked: Walked,
     histories: [History; HISTORIES.len()],
     pub page: usize,
+    sites: sites::Page,
     orders: [Order; PAGES.len()],
     pub table: Table,
     pub note: String,
@@ -92,6 +97,12 @@ impl Walked {
     }
 }
 
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.sites.end(&self.program);
+    }
+}
+
 impl Screen {
     pub fn new(pid: i32) -> Result<Screen> {
         let program = Program::find(pid)?;
@@ -106,7 +117,8 @@ impl Screen {
             walked,
             histories: Default::default(),
             page: 0,
-            orders: [Order::by(2), Order::by(1), Order::by(3)],
+            sites: sites::Page::new(),
+            orders: [Order::by(2), Order::by(1), Order::by(3), Order::by(0)],
             table: Table { columns: SIZES, rows: Vec::new() },
             note: String::new(),
         };
@@ -164,6 +176,21 @@ impl Screen {
         Ok(())
     }
 
+    /// What is said at the foot of the screen.
+    pub fn foot_note(&self) -> &str {
+        match self.note.is_empty() && self.page == SITES && self.table.rows.is_empty() {
+            true => self.sites.note(&self.program),
+            false => &self.note,
+        }
+    }
+
+    /// Has the program take a profile, of which the page of sites is, or end it.
+    pub fn toggle_profile(&mut self) -> Result<()> {
+        self.turn_to(SITES);
+        self.note = self.sites.toggle(&self.program)?.to_string();
+        Ok(())
+    }
+
     fn get(&self, name: &str) -> u64 {
         self.now.values.get(name).unwrap_or(0)
     }
@@ -189,6 +216,7 @@ impl Screen {
         self.table = match self.page {
             0 => self.sizes(),
             1 => self.threads(),
+            SITES => self.sites.table(&self.program, self.seconds()),
             _ => self.heaps(),
         };
         let count = self.table.rows.len();
