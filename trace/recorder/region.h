@@ -64,8 +64,8 @@ struct region {
     _Atomic uint32_t submitted; /* futex: the tool waits for it to change */
     _Atomic uint32_t freed;     /* futex: the recorder waits for it to change */
     _Atomic uint32_t beat;      /* counts the tool's rounds: it is alive */
-    uint32_t times; /* each event is written with its time */
-    _Atomic uint64_t lost; /* events that found no slot */
+    uint32_t times;             /* each event is written with its time */
+    _Atomic uint64_t lost;      /* events that found no slot */
 };
 
 static_assert(sizeof(struct region_slot) == 64, "the tool reads it");

@@ -21,17 +21,17 @@
  * Tickets put the events of all threads in one order. There is one counter for each process. A free
  * draws the next ticket before free is called; a block gets the last ticket that was drawn, read
  * after malloc has returned, and comes after the free that drew it. So:
- *   - a free comes after its malloc: the address went from one to the other, so the draw comes after
- *     the reading, and gives more than what was read;
+ *   - a free comes after its malloc: the address went from one to the other, so the draw comes
+ * after the reading, and gives more than what was read;
  *   - a malloc that reuses an address comes after the free that made it possible: draw, free,
  *     malloc, reading, which sees that draw or a later one.
- * What happens to an address is malloc and free in turn, so one of two that follow each other always
- * draws. Blocks of different threads that got the same ticket are at different addresses, and their
- * order does not matter.
+ * What happens to an address is malloc and free in turn, so one of two that follow each other
+ * always draws. Blocks of different threads that got the same ticket are at different addresses,
+ * and their order does not matter.
  *
- * A realloc is both: it draws before the call for the old block, and reads after it for the new one.
- * With one ticket it would be wrong either way, as other threads may take the old address, or give
- * back the new one, around the call. A draw costs 5 ns with one thread, a reading nothing; the
+ * A realloc is both: it draws before the call for the old block, and reads after it for the new
+ * one. With one ticket it would be wrong either way, as other threads may take the old address, or
+ * give back the new one, around the call. A draw costs 5 ns with one thread, a reading nothing; the
  * time-stamp counter would be cheaper between cores, but neither its order between cores nor its
  * place between other instructions is promised everywhere.
  */
