@@ -34,7 +34,8 @@ Exit status:
   127  the command was not found
    of  run, record and profile: otherwise that of the command, its signals included
 
-With NO_COLOR set, nothing is coloured. What is no terminal gets plain text of 80 columns.";
+With NO_COLOR set, nothing is coloured. What is no terminal gets plain text of 80 columns.
+What slabs, magazines and depots are: snug man glossary.";
 
 /// Runs programs on the snug memory allocator, and measures what that changes.
 ///

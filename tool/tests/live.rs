@@ -268,7 +268,8 @@ fn what_was_live_at_the_peak(place: &Place) -> Result<Completion, Failed> {
 fn what_is_free_and_why(place: &Place) -> Result<Completion, Failed> {
     let program = sparse(place);
     let said = stdout(&place.output(&["stats", &program.pid()]));
-    let why = said.split("what is free, and why\n").nth(1).unwrap_or_else(|| panic!("{said}"));
+    let why =
+        said.split("what is free, and why (the words: snug man glossary)\n").nth(1).unwrap_or_else(|| panic!("{said}"));
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         why.contains("are pinned by few objects: ") && why.contains("slabs are at most a quarter in use"),

@@ -1,12 +1,10 @@
 //! `snug compare`: commands on the system's malloc and on snug in turn, and on other allocators if wanted.
 //!
 //!     measure  the runs, interleaved, until the end or Ctrl-C
-//!     verdict  what came out, in a sentence
-//!     report   the tables for the terminal; files are those of the lab (bench::report)
+//!     report   the tables for the terminal; the verdict and files are those of the lab (bench::report)
 
 mod measure;
 mod report;
-mod verdict;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

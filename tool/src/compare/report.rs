@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table};
 
-use super::verdict;
+use crate::bench::report::verdict;
 use crate::bench::results::{Figures, Lab, RowResult, Series};
 use crate::bench::stats::{self, Estimate};
 use crate::output::{counted, filled, terminal_width, WIDTH};

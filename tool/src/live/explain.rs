@@ -124,7 +124,7 @@ impl Values {
         if sentences.is_empty() {
             return text;
         }
-        let _ = writeln!(text, "what is free, and why");
+        let _ = writeln!(text, "what is free, and why (the words: snug man glossary)");
         for sentence in sentences {
             for line in crate::output::filled(&sentence, 76).lines() {
                 let _ = writeln!(text, "  {line}");

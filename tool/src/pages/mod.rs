@@ -1,7 +1,7 @@
 //! `snug man` and `snug completions`: the manual, and what shells complete.
 //!
 //! Nothing of it is written by hand: the pages of commands and the completions come from the declarations of the command
-//! line, snug-options(7) from the library's table of options, and the pages of functions from the public header. What
+//! line, snug-glossary(7) from docs/glossary.md, snug-options(7) from the library's table of options, and the pages of functions from the public header. What
 //! they say cannot be other than what `--help`, `snug options` and snug.h say.
 //!
 //!     commands  snug(1) and a page for each command      settings   snug-options(7)
@@ -9,6 +9,7 @@
 
 mod commands;
 mod functions;
+mod glossary;
 mod header;
 mod settings;
 mod text;
@@ -26,7 +27,7 @@ use crate::refusal::Refusal;
 
 /// Show a page of the manual, or write all of them as files
 ///
-/// Pages are snug, snug-COMMAND, snug-options(7), and those of the functions, such as snug(3) and snug_heap_create. In a
+/// Pages are snug, snug-COMMAND, snug-options(7), snug-glossary(7), and those of the functions, such as snug(3) and snug_heap_create. In a
 /// terminal man(1) shows the page; otherwise it is printed as it is, for man or groff.
 #[derive(Debug, Args)]
 pub struct ManArgs {
@@ -71,6 +72,7 @@ impl Page {
 fn all(command_line: CommandLine) -> Result<Vec<Page>> {
     let mut pages = commands::pages(command_line)?;
     pages.push(settings::page()?);
+    pages.push(glossary::page());
     pages.extend(functions::pages()?);
     Ok(pages)
 }
@@ -126,7 +128,15 @@ mod tests {
             assert!(pages.iter().position(|other| other.file_name() == page.file_name()) == Some(place));
             assert!(page.is_called(&page.file_name()) && page.is_called(&page.name));
         }
-        for wanted in ["snug.1", "snug-run.1", "snug-options.7", "snug.3", "snug_malloc.3", "snug_heap_destroy.3"] {
+        for wanted in [
+            "snug.1",
+            "snug-run.1",
+            "snug-options.7",
+            "snug-glossary.7",
+            "snug.3",
+            "snug_malloc.3",
+            "snug_heap_destroy.3",
+        ] {
             assert!(pages.iter().any(|page| page.file_name() == wanted), "{wanted}");
         }
     }

@@ -95,7 +95,9 @@ fn dressed(text: &str, titles: &str) -> String {
         let light = hexadecimal(light);
         let _ = write!(dark, "[fill=\"{light}\"]{{fill:{instead}}}[stroke=\"{light}\"]{{stroke:{instead}}}");
     }
-    let style = format!("<style>circle.v{{fill:transparent}}circle.v:hover{{fill:#888}}@media(prefers-color-scheme:dark){{{dark}}}</style>");
+    // Where the picture is shown by itself, what is around it has its ground.
+    dark += ":root{background:#16181c}";
+    let style = format!("<style>:root{{background:#fff}}circle.v{{fill:transparent}}circle.v:hover{{fill:#888}}@media(prefers-color-scheme:dark){{{dark}}}</style>");
     let head = text.find('>').map_or(0, |end| end + 1);
     let body = text[head..].trim_end().trim_end_matches("</svg>");
     let opening = format!("{}{}{}", &text[..width.start], &text[width.end..height.start], &text[height.end..head]);

@@ -33,17 +33,17 @@ pub struct StatsArgs {
 
     /// As --format json, and to FILE if one is given
     #[arg(long, group = "shorthand", value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = output::STANDARD, conflicts_with_all = ["format", "output"])]
+    #[arg(default_missing_value = output::STANDARD, conflicts_with = "format")]
     pub json: Option<PathBuf>,
 
     /// As --format csv, and to FILE if one is given
     #[arg(long, group = "shorthand", value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = output::STANDARD, conflicts_with_all = ["format", "output"])]
+    #[arg(default_missing_value = output::STANDARD, conflicts_with = "format")]
     pub csv: Option<PathBuf>,
 
     /// As --format openmetrics, and to FILE if one is given
     #[arg(long, group = "shorthand", value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = output::STANDARD, conflicts_with_all = ["format", "output"])]
+    #[arg(default_missing_value = output::STANDARD, conflicts_with = "format")]
     pub openmetrics: Option<PathBuf>,
 
     /// All numbers and all sizes in text, not just what fits a screen
@@ -61,13 +61,16 @@ pub struct StatsArgs {
 }
 
 pub fn run(args: &StatsArgs) -> Result<ExitCode> {
-    let (format, output) = match (&args.json, &args.csv, &args.openmetrics) {
+    let (format, file) = match (&args.json, &args.csv, &args.openmetrics) {
         (Some(file), ..) => (Format::Json, Some(file)),
         (_, Some(file), _) => (Format::Csv, Some(file)),
         (.., Some(file)) => (Format::OpenMetrics, Some(file)),
-        _ => (args.format, args.output.as_ref()),
+        _ => (args.format, None),
     };
-    let output = output.filter(|file| !output::is_standard(file));
+    let file = file.filter(|file| !output::is_standard(file));
+    let two = "the statistics can go to one file; --output names a second one";
+    ensure!(file.is_none() || args.output.is_none(), Refusal::misuse(two.to_string()));
+    let output = file.or(args.output.as_ref()).filter(|file| !output::is_standard(file));
     let in_row = args.every.is_some() && output.is_none() && format == Format::OpenMetrics;
     let message = "an exposition is one look: with --every give --output=FILE, which then holds the last one";
     ensure!(!in_row, Refusal::misuse(message.to_string()));

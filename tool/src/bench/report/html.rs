@@ -7,7 +7,7 @@ use maud::{html, Markup, PreEscaped, DOCTYPE};
 use super::figures::{self, LIVE_COLOUR};
 use super::plots::{self, Plot};
 use super::tables::{self, Cell, Table};
-use super::{terminal, words};
+use super::{terminal, verdict, words};
 use crate::bench::allocators::Allocator;
 use crate::bench::results::Lab;
 
@@ -15,6 +15,7 @@ const STYLE: &str = concat!(include_str!("colours.css"), include_str!("page.css"
 
 pub fn render(lab: &Lab) -> Result<String> {
     let body = html! {
+        @if let Some(verdict) = verdict::of_lab(lab) { p.verdict { (verdict) } }
         @for line in words::circumstances(lab) { p { (line) } }
         (legend(&lab.allocators))
         div.plots { @for plot in figures::main(lab) { (figure(&plot)?) } }

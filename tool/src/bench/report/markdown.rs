@@ -3,11 +3,14 @@
 use std::fmt::Write;
 
 use super::tables::{self, Cell, Table};
-use super::{terminal, words};
+use super::{terminal, verdict, words};
 use crate::bench::results::Lab;
 
 pub fn render(lab: &Lab) -> String {
     let mut text = format!("# Benchmarks\n\nWritten by `{} --markdown`; not to be changed by hand.\n\n", lab.title);
+    if let Some(verdict) = verdict::of_lab(lab) {
+        let _ = writeln!(text, "{verdict}\n");
+    }
     for line in words::circumstances(lab) {
         let _ = writeln!(text, "{line}\n");
     }

@@ -11,6 +11,7 @@ pub mod plots;
 pub mod samples;
 pub mod tables;
 pub mod terminal;
+pub mod verdict;
 pub mod words;
 
 use std::fs::File;

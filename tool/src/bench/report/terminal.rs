@@ -7,6 +7,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::CellAlignment;
 
 use super::tables::{self, Table};
+use super::verdict;
 use crate::bench::results::Lab;
 use crate::output;
 
@@ -17,6 +18,9 @@ const SURE_FROM: usize = 6;
 
 pub fn render(lab: &Lab) -> String {
     let mut text = String::new();
+    if let Some(verdict) = verdict::of_lab(lab) {
+        let _ = writeln!(text, "{}\n", output::filled(&verdict, output::terminal_width().unwrap_or(output::WIDTH)));
+    }
     for table in tables::all(lab) {
         render_table(&mut text, &table);
     }

@@ -1,5 +1,8 @@
 //! What a comparison found, in a sentence: faster or slower by how much and how sure, and the peak.
 
+use super::frontier::{self, Means};
+use crate::bench::allocators::{SNUG, SYSTEM as SYSTEM_NAME};
+use crate::bench::results::Lab;
 use crate::bench::results::RowResult;
 use crate::bench::stats::Estimate;
 
@@ -7,6 +10,23 @@ use crate::bench::stats::Estimate;
 const SAME_PEAK: f64 = 0.01;
 
 const SYSTEM: &str = "the system's malloc";
+
+/// Of snug in all rows of a lab that has the system's malloc, too.
+pub fn of_lab(lab: &Lab) -> Option<String> {
+    let (system, snug) = (lab.place_of(SYSTEM_NAME)?, lab.place_of(SNUG)?);
+    match lab.rows.as_slice() {
+        [row] if system == 0 => sentence(row, snug, SNUG),
+        _ => frontier::means(lab)[snug].map(|means| of_means(&means)),
+    }
+}
+
+fn of_means(means: &Means) -> String {
+    let Means { speed, peak, rows } = *means;
+    let factor = if speed >= 1.0 { speed } else { 1.0 / speed };
+    let word = if speed >= 1.0 { "faster" } else { "slower" };
+    let peak = of_peak(&Estimate { median: peak, interval: None });
+    format!("Over {rows} rows {SNUG} is {factor:.2}x {word} than {SYSTEM}, and {peak} (geometric means).")
+}
 
 /// Of the allocator at this place, beside the system's malloc, which is the first.
 pub fn sentence(row: &RowResult, place: usize, name: &str) -> Option<String> {
@@ -63,6 +83,18 @@ mod tests {
         );
         let few = of_time(&Estimate { median: 1.2, interval: None }, "snug");
         assert_eq!(few, "snug seems 1.20x faster than the system's malloc (too few runs to be sure)");
+    }
+
+    #[test]
+    fn of_a_lab() {
+        let mut lab = super::super::samples::lab();
+        let said = of_lab(&lab).unwrap();
+        assert!(said.starts_with("Over 2 rows snug is 1.00x ") && said.contains("its peak is 41 % higher"), "{said}");
+        lab.rows.truncate(1);
+        let said = of_lab(&lab).unwrap();
+        assert!(said.starts_with("snug "), "{said}");
+        lab.allocators[0].name = "other".into();
+        assert_eq!(of_lab(&lab), None);
     }
 
     #[test]
