@@ -53,12 +53,23 @@ void page_heap_note_cells(struct page_heap *page_heap, size_t kept, size_t idle)
 
 /* ---- Purging ---- */
 
-/* The whole huge pages in a run; none: 0 pages. */
+/* The part of a run that is made of whole pages of `bytes`; none: 0 pages. */
+static size_t whole_part(const struct span *run, size_t bytes, char **start)
+{
+    *start = (char *)align_up((uintptr_t)run->start, bytes);
+    char *end = (char *)align_down((uintptr_t)span_end(run), bytes);
+    return *start < end ? (size_t)(end - *start) >> PAGE_SHIFT : 0;
+}
+
+/* Of huge pages, and of those of the system, which may be larger than ours. */
 static size_t huge_part(const struct span *run, char **start)
 {
-    *start = (char *)align_up((uintptr_t)run->start, OS_HUGE_PAGE);
-    char *end = (char *)align_down((uintptr_t)span_end(run), OS_HUGE_PAGE);
-    return *start < end ? (size_t)(end - *start) >> PAGE_SHIFT : 0;
+    return whole_part(run, OS_HUGE_PAGE, start);
+}
+
+static size_t system_part(const struct span *run, char **start)
+{
+    return whole_part(run, os_page_size(), start);
 }
 
 static bool run_is_whole(const struct span *run, size_t most)
@@ -89,22 +100,20 @@ void span_split_huge(struct page_heap *page_heap, const struct span *span)
 
 /* Purges the longest dirty run or, where there are huge pages, the whole ones of the longest with
  * any. `split`: parts of huge pages may go, too. This and the next return how many pages were
- * dirty; 0 if the system refused, or its pages are larger than what there is, or there is no memory
- * for a descriptor. */
+ * dirty; 0 if the system refused, or its pages are larger than the run, or there is no memory for a
+ * descriptor. */
 static size_t purge_longest(struct page_heap *page_heap, bool split)
 {
     struct span *run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
     if (run == NULL && split)
         run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, NULL);
-    if (run == NULL ||
-        (((uintptr_t)run->start | (uintptr_t)span_end(run)) & (os_page_size() - 1)) != 0)
-        return 0;
     char *start;
+    if (run == NULL || system_part(run, &start) == 0)
+        return 0;
     size_t pages = huge_part(run, &start);
     if (run->segment->huge != HUGE_THERE || pages == 0) {
         segment_split_huge(page_heap, run->segment);
-        start = run->start;
-        pages = run->pages;
+        pages = system_part(run, &start);
     }
     struct span *part = run_part(page_heap, run, start, pages);
     if (part == NULL)

@@ -36,18 +36,30 @@ static bool is_error(long result)
     return (unsigned long)result > -4096UL;
 }
 
-size_t os_page_size(void)
+/* What a page has at least. A build with more than the system's is right there, too, and shows on
+ * any machine what happens on one with larger pages. */
+#if !defined(SNUG_PAGE_BYTES)
+#define SNUG_PAGE_BYTES PAGE_BYTES
+#endif
+enum { PAGES_ARE_LARGER = SNUG_PAGE_BYTES > PAGE_BYTES };
+_Static_assert(SNUG_PAGE_BYTES >= PAGE_BYTES && (SNUG_PAGE_BYTES & (SNUG_PAGE_BYTES - 1)) == 0,
+               "a power of two, 4 KiB or more");
+
+size_t os_kernel_page_size(void)
 {
     static size_t cached; /* written with the same value by whoever comes first */
     size_t bytes = __atomic_load_n(&cached, __ATOMIC_RELAXED);
     if (bytes == 0) {
         bytes = getauxval(AT_PAGESZ);
-        if (bytes < PAGE_BYTES)
-            bytes = PAGE_BYTES;
         /* relaxed: the value itself is all there is to see */
         __atomic_store_n(&cached, bytes, __ATOMIC_RELAXED);
     }
     return bytes;
+}
+
+size_t os_page_size(void)
+{
+    return size_max(os_kernel_page_size(), SNUG_PAGE_BYTES);
 }
 
 /* Whether the kernel is this version or newer. */
@@ -86,7 +98,8 @@ static void show_sanitizer(char *start, size_t bytes, int flags)
         (void)mmap(start, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
 }
 
-void *os_map(size_t bytes, unsigned pages)
+/* At a multiple of the kernel's page. */
+static void *map_anywhere(size_t bytes, unsigned pages)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     if (pages & OS_PAGES_UNRESERVED)
@@ -114,15 +127,21 @@ void *os_reserve(size_t bytes)
     return is_error(result) ? NULL : (void *)result;
 }
 
+void *os_map(size_t bytes, unsigned pages)
+{
+    return PAGES_ARE_LARGER ? os_map_aligned(bytes, os_page_size(), pages)
+                            : map_anywhere(bytes, pages);
+}
+
 void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages)
 {
-    char *start = os_map(bytes, pages);
+    char *start = map_anywhere(bytes, pages);
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0)
         return start;
     os_unmap(start, bytes);
     if (bytes + alignment < bytes)
         return NULL;
-    start = os_map(bytes + alignment, pages);
+    start = map_anywhere(bytes + alignment, pages);
     if (start == NULL)
         return NULL;
     char *aligned = (char *)align_up((uintptr_t)start, alignment);
@@ -238,7 +257,7 @@ uint64_t os_purge_ranges(const struct iovec *ranges, size_t count)
 size_t os_resident_bytes(const void *start, size_t bytes)
 {
     uint8_t present[512]; /* one for each page */
-    size_t page = os_page_size(), resident = 0;
+    size_t page = os_kernel_page_size(), resident = 0;
     for (size_t done = 0; done < bytes;) {
         size_t piece = size_min(bytes - done, sizeof(present) * page);
         if (is_error(syscall3(SYS_mincore, (long)start + (long)done, (long)piece, (long)present)))
@@ -250,18 +269,19 @@ size_t os_resident_bytes(const void *start, size_t bytes)
     return resident;
 }
 
-/* Moves a mapping to addresses of which the sanitizer was told. */
-static long move_shown(void *start, size_t old_bytes, size_t new_bytes)
+/* Where the kernel may not choose the addresses: the sanitizer has to be told of them, or they have
+ * to be at a multiple of more than its pages. */
+enum { MOVES_TO_MAPPED = SANITIZER_LEARNS || PAGES_ARE_LARGER };
+
+static long move_to_mapped(void *start, size_t old_bytes, size_t new_bytes)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    long place = syscall6(SYS_mmap, 0, (long)new_bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (is_error(place))
-        return place;
-    show_sanitizer((char *)place, new_bytes, flags);
+    void *place = os_map(new_bytes, OS_PAGES_ANY);
+    if (place == NULL)
+        return -ENOMEM;
     long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
-                           MREMAP_MAYMOVE | MREMAP_FIXED, place, 0);
+                           MREMAP_MAYMOVE | MREMAP_FIXED, (long)place, 0);
     if (is_error(result))
-        syscall3(SYS_munmap, place, (long)new_bytes, 0);
+        os_unmap(place, new_bytes);
     return result;
 }
 
@@ -269,12 +289,12 @@ void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 {
     OS_COUNT(mremap, new_bytes);
     long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
-                           may_move && !SANITIZER_LEARNS ? MREMAP_MAYMOVE : 0, 0, 0);
+                           may_move && !MOVES_TO_MAPPED ? MREMAP_MAYMOVE : 0, 0, 0);
     if (SANITIZER_LEARNS && !is_error(result) && new_bytes > old_bytes)
         show_sanitizer((char *)result + old_bytes, new_bytes - old_bytes,
                        MAP_PRIVATE | MAP_ANONYMOUS);
-    if (SANITIZER_LEARNS && is_error(result) && may_move)
-        result = move_shown(start, old_bytes, new_bytes);
+    if (MOVES_TO_MAPPED && is_error(result) && may_move)
+        result = move_to_mapped(start, old_bytes, new_bytes);
     return is_error(result) ? NULL : (void *)result;
 }
 

@@ -28,6 +28,9 @@ extern INTERNAL struct os_calls os_calls;
 /* The system's page size in bytes: 4, 16 or 64 KiB. */
 size_t os_page_size(void);
 
+/* What the kernel counts in: the same, but in a build for larger pages than it has (memory.c). */
+size_t os_kernel_page_size(void);
+
 /* What the pages of a mapping may be; any of them together. */
 enum os_pages {
     OS_PAGES_ANY = 0,

@@ -81,7 +81,7 @@ bool os_process_usage(int process, bool exact, struct os_usage *usage)
         return false;
     usage->minor_faults = stat_field(text, 10);
     usage->major_faults = stat_field(text, 12);
-    usage->resident = stat_field(text, 24) * os_page_size();
+    usage->resident = stat_field(text, 24) * os_kernel_page_size();
     usage->resident_peak = usage->resident;
     if (proc_read(process, "status", text))
         line_bytes(text, "\nVmHWM:", &usage->resident_peak);
@@ -98,7 +98,7 @@ int os_pagemap_open(int process)
 bool os_pagemap_resident(int pagemap, uintptr_t start, size_t bytes, uint64_t *resident)
 {
     uint64_t entries[ENTRIES]; /* one for each page; the highest bit says whether it is there */
-    size_t page = os_page_size();
+    size_t page = os_kernel_page_size();
     size_t pages = bytes / page;
     long offset = (long)(start / page * sizeof(uint64_t));
     *resident = 0;

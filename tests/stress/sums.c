@@ -67,7 +67,7 @@ static struct live live_of(const struct worker *workers)
 static size_t present(const char *start, size_t bytes)
 {
     static unsigned char pages[1 << 16];
-    size_t page = os_page_size(), count = 0;
+    size_t page = os_kernel_page_size(), count = 0;
     for (size_t place = 0, most = sizeof(pages) * page; place < bytes; place += most) {
         size_t length = size_min(bytes - place, most);
         if (mincore((void *)(start + place), length, pages) != 0)
