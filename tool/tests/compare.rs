@@ -121,7 +121,7 @@ int main(void)
     int snug = library != NULL && strstr(library, "libsnug") != NULL;
     size_t size = (snug ? 20 : 10) << 20;
     memset(malloc(size), 1, size);
-    usleep(snug ? 20000 : 60000);
+    usleep(snug ? 40000 : 200000);
     return 0;
 }"#;
 
@@ -134,7 +134,7 @@ fn the_verdict_comes_first() {
     assert!(first.starts_with("snug is ") && first.contains("x faster than the system's malloc ("), "{said}");
     assert!(first.contains("and its peak is ") && first.ends_with(" % higher."), "{said}");
     let factor: f64 = first["snug is ".len()..].split('x').next().unwrap().parse().unwrap();
-    assert!((1.5..3.5).contains(&factor), "{said}");
+    assert!((1.5..5.5).contains(&factor), "{said}");
     // The same on both, and so few runs that nothing is sure.
     let said = stdout(&place.output(&["compare", "--rounds", "2", "true"]));
     assert!(said.starts_with("snug seems ") && said.contains("too few"), "{said}");
@@ -225,6 +225,5 @@ fn in_terminals_of_three_sizes() {
         let rows = screen.lines().skip_while(|line| !line.contains("time (ms)")).take(4);
         let words: Vec<usize> = rows.map(|line| line.split_whitespace().count()).collect();
         assert_eq!(words[2], words[3], "{screen}");
-        terminal.tmux(&["kill-session", "-t", width]);
     }
 }
