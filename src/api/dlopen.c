@@ -13,6 +13,7 @@
  */
 #include <dlfcn.h>
 
+#include "api/copies.h"
 #include "heap/heap.h"
 #include "options/options.h"
 #include "platform/forward.h"
@@ -36,7 +37,8 @@ static void *next_function(void **known, const char *name)
 
 static uintptr_t mode_to_use(uintptr_t mode)
 {
-    heap_init(); /* the first dlopen may come before the first malloc, which reads the options */
+    copies_begin(); /* in what was opened since */
+    heap_init();    /* the first dlopen may come before the first malloc, which reads the options */
     return options.deepbind == DEEPBIND_KEEP ? mode : mode & ~(uintptr_t)RTLD_DEEPBIND;
 }
 

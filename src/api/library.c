@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/copies.h"
 #include "heap/heap.h"
 #include "report/report.h"
 
@@ -20,6 +21,7 @@ __attribute__((constructor)) AT_START static void library_start(int count, char 
     (void)environment;
     heap_start(environ);
 #endif
+    copies_begin();
 #if !defined(SNUG_ATFORK)
     heap_init(); /* with handlers of fork that are to be the first: see api/atfork.c */
 #endif

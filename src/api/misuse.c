@@ -17,7 +17,7 @@ static COLD void tell(const struct misuse_report *report)
     snug_misuse_handler handler = __atomic_load_n(&program_handler, __ATOMIC_ACQUIRE);
     if (handler == NULL)
         return;
-    bool inside = misuse->kind == MISUSE_INSIDE;
+    bool inside = misuse->kind == MISUSE_INSIDE || misuse->kind == MISUSE_COPY;
     struct snug_misuse told = {
         .kind = report->name,
         .call = report->call,

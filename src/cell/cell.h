@@ -29,6 +29,7 @@
 #ifndef SNUG_CELL_CELL_H
 #define SNUG_CELL_CELL_H
 
+#include "meta/extent.h"
 #include "meta/misuse.h"
 #include "meta/page_map.h"
 #include "pageheap/page_heap.h"
@@ -118,6 +119,9 @@ bool cell_resize(uintptr_t block, size_t bytes, size_t wish);
 /* What is wrong with `block`, an address in a cell span: MISUSE_NONE for a live one. Looks at the
  * header only, unless that is wrong. */
 struct misuse cell_misuse(uintptr_t block);
+
+/* The cell around an address whose page is in a cell span. False: none is known. (cell_extent.c) */
+bool cell_extent(uintptr_t address, struct block_extent *extent);
 
 /* Gives back the whole pages inside of large free cells that have been free for two looks or more,
  * or, with `all`, of all. Returns the bytes. (cell_purge.c) */

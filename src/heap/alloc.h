@@ -31,6 +31,10 @@ static inline struct place place_of(uintptr_t address, size_t byte)
 /* The usable bytes of what is there; 0, after a report as misuse of `call`, if it is no block. */
 size_t place_usable(struct place place, uintptr_t address, const char *call);
 
+/* The block around any address, of any heap, or that was there before it was freed; false: there is
+ * none, or it cannot be told. Safe in signal handlers. (extent.c) */
+bool block_extent(uintptr_t address, struct block_extent *extent);
+
 /* The largest block that is no large one. */
 static inline size_t medium_most(const struct heap *heap)
 {

@@ -62,8 +62,9 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
         .misuse = misuse, .name = misuse_name(misuse->kind), .call = call, .line = buffer};
     source *known = __atomic_load_n(&misuse_source, __ATOMIC_ACQUIRE);
     if (known != NULL)
-        known(misuse->kind == MISUSE_INSIDE ? misuse->start : misuse->address, &report.allocated,
-              &report.freed);
+        known(misuse->kind == MISUSE_INSIDE || misuse->kind == MISUSE_COPY ? misuse->start
+                                                                           : misuse->address,
+              &report.allocated, &report.freed);
     say(&report);
     listener *told = __atomic_load_n(&misuse_listener, __ATOMIC_ACQUIRE);
     if (told != NULL)

@@ -30,7 +30,8 @@ enum misuse_kind {
     MISUSE_BEYOND,     /* memory that was never handed out was written to, behind an object */
     MISUSE_OVERFLOW,   /* an object was written to past its end, */
     MISUSE_UNDERFLOW,  /* or before its beginning */
-    MISUSE_SIZE        /* an object cannot have the size that the program says it has */
+    MISUSE_SIZE,       /* an object cannot have the size that the program says it has */
+    MISUSE_COPY        /* a copy would go past the end of the object, which is at `address` */
 };
 
 /* Misuse, found under a lock and reported once that is released. */
@@ -40,7 +41,7 @@ struct misuse {
     uintptr_t address;
     size_t bytes; /* of the object, but for UNKNOWN and DAMAGED; 0 if it is not known any more */
     union {
-        uintptr_t start; /* of the object, for MISUSE_INSIDE */
+        uintptr_t start; /* of the object, for MISUSE_INSIDE and MISUSE_COPY */
         size_t said;     /* the size that the program says, for MISUSE_SIZE */
         uint64_t found;  /* what stands where something else should, if `has_found` */
     };

@@ -24,6 +24,7 @@ const char *misuse_name(enum misuse_kind kind)
         [MISUSE_OVERFLOW] = "overflow",
         [MISUSE_UNDERFLOW] = "underflow",
         [MISUSE_SIZE] = "wrong-size",
+        [MISUSE_COPY] = "copy-beyond",
     };
     return names[kind];
 }
@@ -114,7 +115,8 @@ static void text_add_finding(struct text *text, const char *call, const struct m
         text_add_free(text, misuse, is_twice(call, misuse));
         break;
     case MISUSE_INSIDE:
-        text_add(text, " is inside ");
+    case MISUSE_COPY:
+        text_add(text, misuse->kind == MISUSE_COPY ? " is past the end of " : " is inside ");
         text_add_object(text, misuse->bytes);
         text_add_number(text, " that starts at ", misuse->start);
         break;
@@ -203,7 +205,7 @@ COLD void misuse_text_json(struct text *text, const struct misuse_report *report
     json_add_address(text, ",\"address\":\"", misuse->address);
     if (misuse->bytes != 0)
         json_add_decimal(text, ",\"bytes\":", misuse->bytes);
-    if (misuse->kind == MISUSE_INSIDE)
+    if (misuse->kind == MISUSE_INSIDE || misuse->kind == MISUSE_COPY)
         json_add_address(text, ",\"start\":\"", misuse->start);
     if (misuse->kind == MISUSE_SIZE)
         json_add_decimal(text, ",\"said\":", misuse->said);

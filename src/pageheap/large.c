@@ -279,6 +279,18 @@ bool large_covers(struct page_heap *page_heap, uintptr_t address)
     return found;
 }
 
+bool large_extent(struct page_heap *page_heap, uintptr_t address, struct block_extent *extent)
+{
+    if (!extent_lock(&page_heap->lock))
+        return false;
+    const struct span *span = around(page_heap, address);
+    if (span != NULL)
+        *extent = (struct block_extent){(uintptr_t)span->start, (uintptr_t)span_end(span),
+                                        !span_is_used(span)};
+    lock_release(&page_heap->lock);
+    return span != NULL;
+}
+
 /* ---- Misuse ---- */
 
 /* The block that was freed last of those that an address was in, as far as it is remembered. */

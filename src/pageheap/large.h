@@ -9,6 +9,7 @@
 #ifndef SNUG_PAGEHEAP_LARGE_H
 #define SNUG_PAGEHEAP_LARGE_H
 
+#include "meta/extent.h"
 #include "meta/misuse.h"
 #include "pageheap/large_recent.h"
 #include "pageheap/page_heap.h"
@@ -49,6 +50,10 @@ void large_clear_locked(struct page_heap *page_heap);
  * walking. Both take the lock. */
 bool large_has(struct page_heap *page_heap, uintptr_t address);
 bool large_covers(struct page_heap *page_heap, uintptr_t address);
+
+/* The block around an address, or the free pages. False: none is known. Takes the lock if it is
+ * free. */
+bool large_extent(struct page_heap *page_heap, uintptr_t address, struct block_extent *extent);
 
 /* What is wrong with an address that no slab and no large object begins at. */
 struct misuse large_misuse(struct page_heap *page_heap, uintptr_t address);

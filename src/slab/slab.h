@@ -18,6 +18,7 @@
 #ifndef SNUG_SLAB_SLAB_H
 #define SNUG_SLAB_SLAB_H
 
+#include "meta/extent.h"
 #include "meta/misuse.h"
 #include "pageheap/page_heap.h"
 #include "slab/size_class.h"
@@ -106,6 +107,10 @@ static inline struct misuse misuse_of_object(enum misuse_kind kind, uintptr_t ob
                            .bytes = bytes,
                            .found = *object_key_word(object)};
 }
+
+/* The object around an address whose page is in a slab, and has this class byte. False: there is
+ * none. (slab_extent.c) */
+bool slab_extent(uintptr_t address, size_t byte, struct block_extent *extent);
 
 /* Calls `visit` with every live object of a slab until it returns false; false if it did. `keys`:
  * free objects carry theirs. Nobody else may use the heap meanwhile. (slab_visit.c) */

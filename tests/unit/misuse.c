@@ -83,6 +83,10 @@ static const struct row rows_of_writes[] = {
     {"free_sized",
      {.kind = MISUSE_SIZE, .address = 0x7f0000001040, .bytes = 64, .said = 128},
      "snug: invalid free_sized: 0x7f0000001040 is a 64-byte object, not one of 128\n"},
+    {"memcpy",
+     {.kind = MISUSE_COPY, .address = 0x7f0000001080, .bytes = 64, .start = 0x7f0000001040},
+     "snug: invalid memcpy: 0x7f0000001080 is past the end of a 64-byte object that starts at "
+     "0x7f0000001040\n"},
 };
 
 enum { ROWS_OF_WRITES = sizeof(rows_of_writes) / sizeof(rows_of_writes[0]) };

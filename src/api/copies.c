@@ -1,0 +1,243 @@
+/*
+ * Copies that are looked at before they are made. See copies.h.
+ *
+ * The functions here have the meaning of libc's of the same names, to which each goes on; those of
+ * a program that was built with _FORTIFY_SOURCE know the end of what is written, and libc looks at
+ * that.
+ */
+#include "api/copies.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "heap/alloc.h"
+#include "options/options.h"
+#include "platform/imports.h"
+#include "platform/output.h"
+
+/* ---- What is wrong ---- */
+
+static COLD void report_end(const char *call, const struct block_extent *extent)
+{
+    struct misuse misuse = {.kind = MISUSE_COPY,
+                            .address = extent->end,
+                            .bytes = extent->end - extent->start,
+                            .start = extent->start};
+    misuse_report(call, &misuse);
+}
+
+static COLD void report_free(const char *call, uintptr_t address)
+{
+    struct misuse misuse = {.kind = MISUSE_DOUBLE_FREE, .address = address};
+    misuse_report(call, &misuse);
+}
+
+/* Before so many bytes at an address are written or read. */
+static void check(const char *call, const void *memory, size_t bytes)
+{
+    uintptr_t address = (uintptr_t)memory;
+    struct block_extent extent;
+    if (bytes == 0 || !block_extent(address, &extent))
+        return;
+    if (UNLIKELY(extent.is_free))
+        report_free(call, address);
+    else if (UNLIKELY(bytes > extent.end - address))
+        report_end(call, &extent);
+}
+
+/* Before a text is read: its length, or `most` if that is less. */
+static size_t check_text(const char *call, const char *text, size_t most)
+{
+    uintptr_t address = (uintptr_t)text;
+    struct block_extent extent;
+    if (most == 0 || !block_extent(address, &extent))
+        return strnlen(text, most);
+    if (UNLIKELY(extent.is_free)) {
+        report_free(call, address);
+        return strnlen(text, most);
+    }
+    size_t room = extent.end - address;
+    size_t length = strnlen(text, size_min(room, most));
+    if (LIKELY(length < room || room >= most))
+        return length;
+    report_end(call, &extent);
+    return strnlen(text, most);
+}
+
+/* ---- Memory ---- */
+
+static void check_both(const char *call, const void *to, const void *from, size_t bytes)
+{
+    check(call, from, bytes);
+    check(call, to, bytes);
+}
+
+static void *checked_memcpy(void *to, const void *from, size_t bytes)
+{
+    check_both("memcpy", to, from, bytes);
+    return memcpy(to, from, bytes);
+}
+
+static void *checked_memmove(void *to, const void *from, size_t bytes)
+{
+    check_both("memmove", to, from, bytes);
+    return memmove(to, from, bytes);
+}
+
+static void *checked_mempcpy(void *to, const void *from, size_t bytes)
+{
+    check_both("mempcpy", to, from, bytes);
+    return (char *)memcpy(to, from, bytes) + bytes;
+}
+
+static void checked_bcopy(const void *from, void *to, size_t bytes)
+{
+    check_both("bcopy", to, from, bytes);
+    memmove(to, from, bytes);
+}
+
+static void *checked_memset(void *to, int byte, size_t bytes)
+{
+    check("memset", to, bytes);
+    return memset(to, byte, bytes);
+}
+
+static void checked_bzero(void *to, size_t bytes)
+{
+    check("bzero", to, bytes);
+    memset(to, 0, bytes);
+}
+
+static void checked_explicit_bzero(void *to, size_t bytes)
+{
+    check("explicit_bzero", to, bytes);
+    explicit_bzero(to, bytes);
+}
+
+/* ---- Texts ---- */
+
+static char *checked_strcpy(char *to, const char *from)
+{
+    check("strcpy", to, check_text("strcpy", from, SIZE_MAX) + 1);
+    return strcpy(to, from);
+}
+
+static char *checked_stpcpy(char *to, const char *from)
+{
+    size_t length = check_text("stpcpy", from, SIZE_MAX);
+    check("stpcpy", to, length + 1);
+    return (char *)memcpy(to, from, length + 1) + length;
+}
+
+static char *checked_strncpy(char *to, const char *from, size_t bytes)
+{
+    (void)check_text("strncpy", from, bytes);
+    check("strncpy", to, bytes);
+    return strncpy(to, from, bytes);
+}
+
+static char *checked_stpncpy(char *to, const char *from, size_t bytes)
+{
+    (void)check_text("stpncpy", from, bytes);
+    check("stpncpy", to, bytes);
+    return stpncpy(to, from, bytes);
+}
+
+static char *checked_strcat(char *to, const char *from)
+{
+    size_t before = check_text("strcat", to, SIZE_MAX);
+    check("strcat", to, before + check_text("strcat", from, SIZE_MAX) + 1);
+    return strcat(to, from);
+}
+
+static char *checked_strncat(char *to, const char *from, size_t bytes)
+{
+    size_t before = check_text("strncat", to, SIZE_MAX);
+    check("strncat", to, before + check_text("strncat", from, bytes) + 1);
+    return strncat(to, from, bytes);
+}
+
+/* ---- As _FORTIFY_SOURCE calls them ---- */
+
+#if defined(__GLIBC__)
+
+/* Defines the checked form of a function of libc's whose first arguments are as those of NAME, and
+ * whose last is the room that the compiler knows of. */
+#define FORTIFIED(type, name, parameters, arguments, checks) \
+    type __##name##_chk parameters; \
+    static type checked_##name##_chk parameters \
+    { \
+        checks; \
+        return __##name##_chk arguments; \
+    }
+
+FORTIFIED(void *, memcpy, (void *to, const void *from, size_t bytes, size_t room),
+          (to, from, bytes, room), check_both("memcpy", to, from, bytes))
+FORTIFIED(void *, memmove, (void *to, const void *from, size_t bytes, size_t room),
+          (to, from, bytes, room), check_both("memmove", to, from, bytes))
+FORTIFIED(void *, mempcpy, (void *to, const void *from, size_t bytes, size_t room),
+          (to, from, bytes, room), check_both("mempcpy", to, from, bytes))
+FORTIFIED(void *, memset, (void *to, int byte, size_t bytes, size_t room), (to, byte, bytes, room),
+          check("memset", to, bytes))
+FORTIFIED(char *, strcpy, (char *to, const char *from, size_t room), (to, from, room),
+          check("strcpy", to, check_text("strcpy", from, SIZE_MAX) + 1))
+FORTIFIED(char *, stpcpy, (char *to, const char *from, size_t room), (to, from, room),
+          check("stpcpy", to, check_text("stpcpy", from, SIZE_MAX) + 1))
+FORTIFIED(char *, strncpy, (char *to, const char *from, size_t bytes, size_t room),
+          (to, from, bytes, room), (void)check_text("strncpy", from, bytes);
+          check("strncpy", to, bytes))
+FORTIFIED(char *, stpncpy, (char *to, const char *from, size_t bytes, size_t room),
+          (to, from, bytes, room), (void)check_text("stpncpy", from, bytes);
+          check("stpncpy", to, bytes))
+FORTIFIED(char *, strcat, (char *to, const char *from, size_t room), (to, from, room),
+          size_t before = check_text("strcat", to, SIZE_MAX);
+          check("strcat", to, before + check_text("strcat", from, SIZE_MAX) + 1))
+FORTIFIED(char *, strncat, (char *to, const char *from, size_t bytes, size_t room),
+          (to, from, bytes, room), size_t before = check_text("strncat", to, SIZE_MAX);
+          check("strncat", to, before + check_text("strncat", from, bytes) + 1))
+
+#endif
+
+/* ---- Standing in ---- */
+
+#define CHECKED(name) {#name, (uintptr_t)checked_##name}
+#define CHECKED_CHK(name) {"__" #name "_chk", (uintptr_t)checked_##name##_chk}
+
+void copies_begin(void)
+{
+    if (!options.check_copies)
+        return;
+    /* On the stack: a table of addresses would be relocated in every process. */
+    const struct import imports[] = {
+        CHECKED(memcpy),
+        CHECKED(memmove),
+        CHECKED(mempcpy),
+        CHECKED(bcopy),
+        CHECKED(memset),
+        CHECKED(bzero),
+        CHECKED(strcpy),
+        CHECKED(stpcpy),
+        CHECKED(strncpy),
+        CHECKED(stpncpy),
+        CHECKED(strcat),
+        CHECKED(strncat),
+        CHECKED(explicit_bzero),
+#if defined(__GLIBC__)
+        CHECKED_CHK(memcpy),
+        CHECKED_CHK(memmove),
+        CHECKED_CHK(mempcpy),
+        CHECKED_CHK(memset),
+        CHECKED_CHK(strcpy),
+        CHECKED_CHK(stpcpy),
+        CHECKED_CHK(strncpy),
+        CHECKED_CHK(stpncpy),
+        CHECKED_CHK(strcat),
+        CHECKED_CHK(strncat),
+#endif
+        {NULL, 0},
+    };
+    static const char none[] = "snug: SNUG_CHECK_COPIES=1 has no effect in a program that has "
+                               "libsnug.a in it\n";
+    if (!os_imports_replace(imports))
+        os_write(2, none, sizeof(none) - 1);
+}

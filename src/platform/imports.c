@@ -1,0 +1,183 @@
+/*
+ * Standing in for functions of libc. See imports.h.
+ */
+#include "platform/imports.h"
+
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "platform/memory.h"
+
+/* Layout: relocations that are the address of a name's function and nothing else. */
+#if defined(__x86_64__)
+enum {
+    RELOCATION_SLOT = R_X86_64_JUMP_SLOT,
+    RELOCATION_DATA = R_X86_64_GLOB_DAT,
+    RELOCATION_WORD = R_X86_64_64
+};
+#elif defined(__aarch64__)
+enum {
+    RELOCATION_SLOT = R_AARCH64_JUMP_SLOT,
+    RELOCATION_DATA = R_AARCH64_GLOB_DAT,
+    RELOCATION_WORD = R_AARCH64_ABS64
+};
+#endif
+
+/* What is needed of an object. */
+struct object {
+    uintptr_t base;
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const ElfW(Rela) * tables[2]; /* what is called, and all else */
+    size_t bytes[2];
+    uintptr_t relro, relro_end; /* pages that were made read-only when all was relocated */
+};
+
+struct search {
+    const struct import *imports;
+    bool begun;
+    bool is_static;
+};
+
+/* How many objects had come when all were looked at. */
+static unsigned long long objects_seen;
+
+/* Some loaders add the base to the addresses in this section, others leave it as it is in the file.
+ */
+static uintptr_t place(const struct object *object, ElfW(Addr) address)
+{
+    return address < object->base ? object->base + address : address;
+}
+
+static void object_read_dynamic(struct object *object, const ElfW(Dyn) * entry)
+{
+    for (; entry->d_tag != DT_NULL; entry++) {
+        uintptr_t at = place(object, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            object->symbols = (const ElfW(Sym) *)at;
+            break;
+        case DT_STRTAB:
+            object->names = (const char *)at;
+            break;
+        case DT_JMPREL:
+            object->tables[0] = (const ElfW(Rela) *)at;
+            break;
+        case DT_PLTRELSZ:
+            object->bytes[0] = entry->d_un.d_val;
+            break;
+        case DT_RELA:
+            object->tables[1] = (const ElfW(Rela) *)at;
+            break;
+        case DT_RELASZ:
+            object->bytes[1] = entry->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static bool object_read(struct object *object, const struct dl_phdr_info *info)
+{
+    *object = (struct object){.base = info->dlpi_addr};
+    const ElfW(Dyn) *dynamic = NULL;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + header->p_vaddr;
+        if (header->p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn) *)start;
+        if (header->p_type == PT_GNU_RELRO) {
+            object->relro = align_down(start, os_page_size());
+            object->relro_end = align_down(start + header->p_memsz, os_page_size());
+        }
+    }
+    if (dynamic != NULL)
+        object_read_dynamic(object, dynamic);
+    return object->symbols != NULL && object->names != NULL;
+}
+
+static void object_protect(const struct object *object, int protection)
+{
+    if (object->relro < object->relro_end)
+        (void)mprotect((void *)object->relro, object->relro_end - object->relro, protection);
+}
+
+static const struct import *import_find(const struct import *imports, const char *name)
+{
+    for (; imports->name != NULL; imports++)
+        if (imports->name[0] == name[0] && strcmp(imports->name, name) == 0)
+            return imports;
+    return NULL;
+}
+
+/* Exchanges the word that a relocation wrote. `*writable`: the protected pages are so already. */
+static void relocation_replace(const struct object *object, const ElfW(Rela) * relocation,
+                               const struct import *imports, bool *writable)
+{
+    unsigned type = (unsigned)ELF64_R_TYPE(relocation->r_info);
+    size_t symbol = ELF64_R_SYM(relocation->r_info);
+    if ((type != RELOCATION_SLOT && type != RELOCATION_DATA && type != RELOCATION_WORD) ||
+        symbol == 0 || relocation->r_addend != 0)
+        return;
+    const struct import *import =
+        import_find(imports, object->names + object->symbols[symbol].st_name);
+    uintptr_t *word = (uintptr_t *)(object->base + relocation->r_offset);
+    /* relaxed, both: a thread that calls finds the old function or the new one */
+    if (import == NULL || __atomic_load_n(word, __ATOMIC_RELAXED) == import->function)
+        return;
+    bool is_protected = (uintptr_t)word - object->relro < object->relro_end - object->relro;
+    if (is_protected && !*writable)
+        object_protect(object, PROT_READ | PROT_WRITE);
+    *writable |= is_protected;
+    __atomic_store_n(word, import->function, __ATOMIC_RELAXED);
+}
+
+static void object_replace(const struct object *object, const struct import *imports)
+{
+    bool writable = false;
+    for (size_t table = 0; table < 2; table++)
+        for (size_t i = 0; i < object->bytes[table] / sizeof(ElfW(Rela)); i++)
+            relocation_replace(object, &object->tables[table][i], imports, &writable);
+    if (writable)
+        object_protect(object, PROT_READ);
+}
+
+/* Whether an address is in an object. */
+static bool covers(const struct dl_phdr_info *info, uintptr_t address)
+{
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD &&
+            address - (info->dlpi_addr + header->p_vaddr) < header->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+/* The loader's lock is held, so one thread is here at a time. */
+static int look(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct search *search = context;
+    struct object object;
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) && !search->begun) {
+        if (objects_seen == info->dlpi_adds)
+            return 1;
+        objects_seen = info->dlpi_adds;
+    }
+    search->begun = true;
+    if (covers(info, (uintptr_t)&objects_seen))
+        search->is_static = info->dlpi_name[0] == 0; /* ourselves: what stands in calls libc */
+    else if (object_read(&object, info))
+        object_replace(&object, search->imports);
+    return 0;
+}
+
+bool os_imports_replace(const struct import *imports)
+{
+    struct search search = {imports, false, false};
+    (void)dl_iterate_phdr(look, &search);
+    return !search.is_static;
+}
