@@ -47,12 +47,14 @@ NOINLINE void free_of(void *block, size_t class, struct heap *only)
 
 NOINLINE void free_slow(void *block, size_t class)
 {
-    if (class - 1 < CLASS_COUNT - 1)
-        heap_free_of(NULL, block, class);
-    else if (class == 0)
+    if (LIKELY(class == PAGE_MAP_CELL)) { /* a magazine is full less often than a cell is freed */
+        if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))
+            free_of(block, PAGE_MAP_CELL, NULL);
+    } else if (class == 0) {
         heap_free_unmapped(block);
-    else if (UNLIKELY(class != PAGE_MAP_CELL))
+    } else if (class < CLASS_COUNT) {
+        heap_free_of(NULL, block, class);
+    } else {
         free_of(block, class, NULL);
-    else if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))
-        free_of(block, PAGE_MAP_CELL, NULL);
+    }
 }
