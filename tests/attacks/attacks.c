@@ -2,7 +2,7 @@
  * attacks.c - the well-known ways to make a heap with metadata among user data hand out memory of
  * an attacker's choice, or the same memory twice, each tried on blocks of a size.
  *
- *   attacks NAME SIZE
+ *   attacks NAME SIZE warm|cold    warm: the thread has caches
  *
  * The attacker may write to blocks that are free, over the end of a block and before it, and free
  * what is none; secrets of the process he does not know. It ends with 0 and "held" if malloc went
@@ -18,6 +18,7 @@
 enum { WON = 3, FEW = 12, ROOM = 8192 };
 
 static size_t size;
+static bool warm;
 
 /* Where he wants a block: it looks like one, with headers as other allocators have. */
 static uint64_t target[ROOM] __attribute__((aligned(4096)));
@@ -63,6 +64,11 @@ static unsigned char *first, *before, *block, *behind, *last;
 
 static void line_up(void)
 {
+    for (int i = 0; warm && i < 100; i++) {
+        unsigned char *some = get();
+        give(get());
+        give(some);
+    }
     first = get();
     before = get();
     block = get();
@@ -108,10 +114,10 @@ static void unlink_free(void)
     uint64_t old[ROOM];
     memcpy(old, target, sizeof(old));
     give(behind);
-    give(before);
-    go_on();
     if (memcmp(old, target, sizeof(old)) != 0)
         won("a write where the attacker wants it");
+    give(before);
+    go_on();
 }
 
 /* The house of lore: the list leads to a block of the attacker's that leads back. */
@@ -219,7 +225,8 @@ static const struct {
 int main(int count, char **arguments)
 {
     test_begin(30);
-    CHECK(count == 3);
+    CHECK(count == 4);
+    warm = strcmp(arguments[3], "warm") == 0;
     size = strtoul(arguments[2], NULL, 10);
     for (size_t i = 0; i < ROOM; i++)
         target[i] = i % 2 == 0 ? 0 : size | 1;
