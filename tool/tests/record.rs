@@ -155,7 +155,8 @@ fn a_program_that_outruns_the_buffer_is_held_up_and_not_lost() {
     let trace = place.path("a.trace");
     let mut child =
         place.snug(&["record", "--buffer", "1", "-q", "-o", text(&trace), "--", text(&program)]).spawn().unwrap();
-    let (status, peak_kib) = wait(&mut child);
+    let (status, used) = wait(&mut child);
+    let peak_kib = used.ru_maxrss;
     assert_eq!(status, 0);
     // 20 MB of events went through one of 1 MiB, and the tool needs little besides.
     assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
@@ -164,14 +165,14 @@ fn a_program_that_outruns_the_buffer_is_held_up_and_not_lost() {
     assert_eq!((times(&info, 777), &info["lost"]), (3_000_000, &0.into()));
 }
 
-/// The status, and the peak of the child or its largest own child.
-fn wait(child: &mut std::process::Child) -> (i32, i64) {
+/// The status, and what the child used, and what it waited for.
+fn wait(child: &mut std::process::Child) -> (i32, libc::rusage) {
     // SAFETY: wait4 writes only to the two variables; the child is ours.
     unsafe {
         let mut status = 0;
         let mut usage: libc::rusage = std::mem::zeroed();
         assert_eq!(libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage), child.id() as libc::pid_t);
-        (libc::WEXITSTATUS(status), usage.ru_maxrss)
+        (libc::WEXITSTATUS(status), usage)
     }
 }
 
@@ -405,14 +406,7 @@ int main(int words, char **word)
 
 /// Seconds of the processor in user mode that a command took, and what it waited for.
 fn user_seconds(command: &mut std::process::Command) -> f64 {
-    let child = command.spawn().unwrap();
-    let mut status = 0;
-    // SAFETY: the structure is filled in; the child is this test's own and was not waited for.
-    let usage = unsafe {
-        let mut usage = std::mem::zeroed::<libc::rusage>();
-        libc::wait4(child.id() as i32, &mut status, 0, &mut usage);
-        usage
-    };
+    let (status, usage) = wait(&mut command.spawn().unwrap());
     assert_eq!(status, 0);
     usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 / 1e6
 }
