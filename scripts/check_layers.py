@@ -24,7 +24,7 @@ from circles import find_groups, shortest_circle
 from rust_uses import read_uses
 
 LAYERS = (
-    "base platform options stats provider meta profile retention pageheap cell slab magazine heap report api"
+    "base platform options stats provider meta profile retention pageheap cell slab magazine hardened heap report api"
 ).split()
 # Files of a layer, without their endings, from the lowest floor up: what a mechanism may not know of.
 FLOORS = {

@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 
 # Those whose constants have a unit and a reason.
-LAYERS = "base provider meta profile pageheap retention cell slab magazine heap".split()
+LAYERS = "base provider meta profile pageheap retention cell slab magazine hardened heap".split()
 UNITS = (
     "bytes; bytes a second; pages; units of 16 bytes; objects; slots; blocks; cells; lists; runs; slabs; magazines; segments; "
     "arenas; threads; calls; requests; frees; looks; purges; occasions; times; nanoseconds; one part in; parts of 64; "

@@ -275,6 +275,10 @@ struct snug_heap_config {
  * see. Blocks above 1 KiB take whole pages then. */
 #define SNUG_HEAP_OUTSIDE 1u
 
+/* Misuse of the heap's blocks is found as with SNUG_PRESET=hardened: canaries, quarantine, guard
+ * pages, complete checks of each free. Not together with a buffer or SNUG_HEAP_OUTSIDE. */
+#define SNUG_HEAP_HARDENED 2u
+
 /* A new heap. `config` may be NULL: the system's memory, no limits. Errors: NULL with EINVAL for a
  * config that contradicts itself, has a buffer that is too small, or sets what this version does
  * not know; else ENOMEM. */

@@ -26,12 +26,15 @@ static snug_heap *heap_out(struct heap *heap)
 
 static bool config_is_sound(const struct snug_heap_config *config)
 {
-    if ((config->flags & ~SNUG_HEAP_OUTSIDE) != 0)
+    if ((config->flags & ~(SNUG_HEAP_OUTSIDE | SNUG_HEAP_HARDENED)) != 0 ||
+        config->flags == (SNUG_HEAP_OUTSIDE | SNUG_HEAP_HARDENED))
         return false;
+    bool hardened = (config->flags & SNUG_HEAP_HARDENED) != 0;
     if (config->buffer != NULL)
-        return config->provider == NULL && config->quota == 0 &&
+        return !hardened && config->provider == NULL && config->quota == 0 &&
                config->buffer_bytes >= SNUG_HEAP_BUFFER_LEAST;
-    return config->buffer_bytes == 0 && (config->flags == 0 || config->provider != NULL);
+    return config->buffer_bytes == 0 &&
+           (config->flags == 0 || hardened || config->provider != NULL);
 }
 
 snug_heap *snug_heap_create(const struct snug_heap_config *config)
@@ -47,6 +50,7 @@ snug_heap *snug_heap_create(const struct snug_heap_config *config)
         .buffer = known.buffer,
         .buffer_bytes = known.buffer_bytes,
         .outside = (known.flags & SNUG_HEAP_OUTSIDE) != 0,
+        .hardened = (known.flags & SNUG_HEAP_HARDENED) != 0,
         .quota = known.quota,
         .soft_limit = known.soft_limit,
         .call_back = (void (*)(void *, struct heap *, size_t))known.on_limit,

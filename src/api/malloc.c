@@ -48,6 +48,10 @@ static ALWAYS_INLINE bool free_fast(void *block)
 
 static NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by)
 {
+    if (page_map_class((uintptr_t)block) == PAGE_MAP_HARDENED) {
+        heap_free_hardened(NULL, block, size);
+        return;
+    }
     const char *call = by == STATED_IN_CXX ? "operator delete" : "free_sized";
     if (!sizes_are_checked() || block == NULL || size_is_possible(block, alignment, size, by, call))
         snug_free(block);

@@ -27,6 +27,8 @@ static ALWAYS_INLINE void *pop_counted(size_t size, struct cache *cache, const s
 /* A function of its own: it needs registers, and the way of cells has none to spare. */
 static NOINLINE void *malloc_long(size_t size, struct cache *cache, struct heap *heap)
 {
+    if (size <= SMALL_MOST && heap->hardened != NULL)
+        return heap_alloc_hardened(heap, MIN_ALIGN, size);
     void *object = pop_counted(size, cache, heap);
     return object != NULL ? object : heap_alloc_above(size, cache, heap);
 }
@@ -41,7 +43,9 @@ NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap)
 
 NOINLINE void free_of(void *block, size_t class, struct heap *only)
 {
-    if (class <= PAGE_MAP_CELL || UNLIKELY(!heap_push_other(only, (uintptr_t)block, class)))
+    if (class == PAGE_MAP_HARDENED)
+        heap_free_hardened(only, block, SIZE_MAX);
+    else if (class <= PAGE_MAP_CELL || UNLIKELY(!heap_push_other(only, (uintptr_t)block, class)))
         heap_free_of(only, block, class);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "heap/all_locks.h"
 
+#include "heap/harden.h"
 #include "heap/source.h"
 #include "heap/user_heaps.h"
 #include "meta/meta.h"
@@ -18,6 +19,10 @@ static void each_of_heaps(void (*act)(struct lock *lock))
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
         arenas_each_lock_of(&heap_default.arenas, ranks[i], act);
         heaps_each_lock_of(ranks[i], act);
+    }
+    for (enum lock_rank rank = RANK_HARD_WAIT; rank <= RANK_HARD_ZONE; rank++) {
+        heap_harden_each_lock(&heap_default, rank, act);
+        heaps_each_lock_of(rank, act);
     }
     act(&heap_default.page_heap.lock);
     heaps_each_lock_of(RANK_PAGE_HEAP, act);

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "hardened/hardened.h"
 #include "heap/empty.h"
 #include "heap/reclaim.h"
 #include "heap/tick.h"
@@ -158,6 +159,10 @@ static ALWAYS_INLINE void *take(struct heap *heap, struct cache *cache, size_t a
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
                   size_t *dirty)
 {
+    if (UNLIKELY(heap->hardened != NULL)) {
+        *dirty = 0;
+        return heap_alloc_hardened(heap, alignment, bytes);
+    }
     return take(heap, cache, alignment, bytes, dirty);
 }
 
@@ -209,6 +214,8 @@ static NOINLINE void *take_counted(struct heap *heap, struct cache *cache, size_
 static ALWAYS_INLINE void *take_or_sample(struct heap *heap, struct cache *cache, size_t alignment,
                                           size_t bytes, size_t *dirty)
 {
+    if (UNLIKELY(heap->hardened != NULL))
+        return block_alloc(heap, cache, alignment, bytes, dirty);
     if (watch_is_on())
         return take_counted(heap, cache, alignment, bytes, dirty);
     return take(heap, cache, alignment, bytes, dirty);
@@ -218,6 +225,8 @@ static ALWAYS_INLINE void *take_or_sample(struct heap *heap, struct cache *cache
 static NOINLINE void *alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
 {
     size_t dirty;
+    if (UNLIKELY(heap->hardened != NULL))
+        return heap_alloc_hardened(heap, MIN_ALIGN, bytes);
     heap_poll(heap);
     return take_or_sample(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
 }
@@ -325,6 +334,8 @@ NOINLINE struct place place_elsewhere(uintptr_t address)
             place.class = span->class;
         else if (span->kind == SPAN_CELLS)
             place.class = PAGE_MAP_CELL;
+        else if (span->kind == SPAN_HARDENED)
+            place.class = PAGE_MAP_HARDENED;
     } else if (guard_has(address)) {
         place.class = PLACE_GUARDED;
     } else if (address != 0) {
@@ -359,6 +370,8 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
         misuse = large_usable(&place.heap->page_heap, address, &bytes);
     else if (place.class == PAGE_MAP_CELL)
         misuse = cell_usable(address, &bytes);
+    else if (place.class == PAGE_MAP_HARDENED)
+        misuse = hard_usable(address, &bytes);
     else if (place.class == PLACE_GUARDED)
         misuse = guard_usable(address, &bytes);
     else if (small_is_sound(place.heap, address, place.class))
@@ -421,6 +434,10 @@ void block_free(struct place place, struct cache *cache, uintptr_t address)
 /* What is no small object of malloc's heap. */
 static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byte)
 {
+    if (UNLIKELY(byte == PAGE_MAP_HARDENED)) {
+        heap_free_hardened(only, (void *)address, SIZE_MAX);
+        return;
+    }
     struct place place = place_of(address, byte);
     struct profile_block sample;
     if (LIKELY(only == NULL || only == place.heap)) {

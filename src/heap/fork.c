@@ -12,6 +12,7 @@
  * allocate; see platform/lock.h.
  */
 #include "heap/all_locks.h"
+#include "heap/harden.h"
 #include "heap/purge_thread.h"
 #include "heap/user_heaps.h"
 #include "provider/provider_file.h"
@@ -57,6 +58,7 @@ void heap_fork_in_child(void)
     caches_orphan();
     arenas_orphan(&heap_default.arenas, arenas_end_orphans);
     heaps_orphan();
+    heap_harden_forked(&heap_default);
     heap_keep_caches();
     tally_keep_own();
     fork_after(lock_reset);

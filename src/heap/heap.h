@@ -14,7 +14,8 @@
 struct heap {
     struct page_heap page_heap;
     struct arenas arenas;
-    uint64_t id; /* no other heap of the process has, or had, the same; 0: malloc's */
+    struct hardened *hardened; /* all its blocks, if it is hardened; otherwise NULL */
+    uint64_t id;               /* no other heap of the process has, or had, the same; 0: malloc's */
     struct heap_record *record; /* NULL for malloc's; see user_heaps.h */
 };
 
@@ -73,6 +74,15 @@ static inline void heap_free_in(struct heap *heap, void *block)
     heap_free_of(heap, block, page_map_class((uintptr_t)block));
 }
 
+/* ---- Hardened heaps (alloc_hardened.c) ---- */
+
+/* A block of a hardened heap, all zero, or NULL. */
+void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes);
+
+/* Frees a hardened block of heap `only`, or of any if that is NULL. `bytes`: how many the program
+ * says that it has; SIZE_MAX: it does not say. */
+void heap_free_hardened(struct heap *only, void *block, size_t bytes);
+
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.
  * (resize.c) */
 void *heap_resize(void *block, size_t bytes);
@@ -116,7 +126,7 @@ void heap_init(void);
  * through alloc.c from the next on. Frees go as ever. */
 void heap_serve_fast(bool fast);
 
-/* Whether it is. */
+/* Whether malloc's heap is made. */
 bool heap_is_made(void);
 
 /* Has `act` called once it is: at once, or by the call that makes it, with no lock held. No other

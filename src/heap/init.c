@@ -6,7 +6,7 @@
  * program that takes no memory it is never. What a heap needs of libc is registered when both are
  * there, the heap and libc (start.c).
  */
-#include "heap/heap.h"
+#include "heap/harden.h"
 #include "heap/source.h"
 #include "options/options.h"
 #include "platform/thread.h"
@@ -46,6 +46,8 @@ static void make(void)
     page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
     page_heap_init(&heap_default.page_heap, heap_source());
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
+    if (options.preset == PRESET_HARDENED && heap_harden(&heap_default))
+        heap_serve_fast(false);
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
     /* release: who sees the heap ready sees it whole */
@@ -85,6 +87,7 @@ AT_START void heap_when_made(void (*act)(void))
 
 void heap_serve_fast(bool fast)
 {
+    fast = fast && heap_default.hardened == NULL;
     /* relaxed: a thread that sees it late goes the other way for a moment, which is right too */
     __atomic_store_n(&page_map.small_sizes, fast ? SMALL_MOST + 1 : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.cell_sizes, fast ? CELL_MOST - SMALL_MOST : 0, __ATOMIC_RELAXED);

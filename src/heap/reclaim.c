@@ -3,6 +3,7 @@
  */
 #include "heap/reclaim.h"
 
+#include "heap/harden.h"
 #include "heap/thread.h"
 #include "heap/user_heaps.h"
 #include "provider/limit.h"
@@ -11,12 +12,13 @@
 
 size_t heap_trim_of(struct heap *heap, size_t keep)
 {
+    size_t hardened = heap_harden_trim(heap);
     struct cache *cache = heap_cache(heap);
     if (cache_exists(cache))
         cache_flush(cache);
     arenas_end_orphans_once(&heap->arenas);
     size_t purged = arenas_trim(&heap->arenas);
-    return purged + page_heap_purge(&heap->page_heap, keep >> PAGE_SHIFT);
+    return hardened + purged + page_heap_purge(&heap->page_heap, keep >> PAGE_SHIFT);
 }
 
 size_t heap_trim(size_t keep)
@@ -83,6 +85,8 @@ static bool trim_other(struct heap *heap, void *context)
     struct trim_of_others *trim = context;
     if (heap != trim->but && !heap->record->visited) {
         heap_end_orphans_locked(heap->record);
+        if (heap->hardened != NULL)
+            trim->given += hard_trim(heap->hardened);
         trim->given += arenas_trim(&heap->arenas) + page_heap_purge(&heap->page_heap, 0);
     }
     return false;

@@ -6,6 +6,7 @@
  * the first block comes what a heap needs. A program that was given options gets its heap at once:
  * memory may be asked for ahead, and reports are about something.
  */
+#include "heap/harden.h"
 #include "heap/outside_call.h"
 #include "heap/purge_thread.h"
 #include "heap/sampled.h"
@@ -44,6 +45,7 @@ AT_START void heap_exit(void)
         return;
     /* Objects in these magazines, and in depots, are checked as they go back to their slabs. What
      * is wrong with one has to be reported now, as the process ends. */
+    heap_harden_exit();
     struct cache *cache = thread_self.cache;
     if (cache_exists(cache)) {
         cache_inspect(cache);

@@ -5,15 +5,12 @@
 
 #include <errno.h>
 
+#include "heap/harden.h"
 #include "heap/user_heaps.h"
 #include "meta/meta.h"
 #include "options/options.h"
 #include "platform/thread.h"
 #include "stats/stats.h"
-
-/* Calls: that were slow before a thread gets a cache of a heap, which takes more than a kilobyte.
- */
-enum { CALLS_BEFORE_CACHE = 24 };
 
 struct heap_cache {
     struct cache cache;
@@ -29,15 +26,13 @@ struct lock heaps_lock = LOCK_INIT(RANK_HEAPS);
  * lead to one long after its heap is gone. */
 static struct list unused = {&unused, &unused};
 
-static bool may_cache(void)
+bool heap_thread_may_cache(void)
 {
     return !thread_self.ended && !thread_self.arming && options.thread_cache != 0 &&
            options.check != CHECK_FULL;
 }
 
-/* Has the thread's end told. Arming may allocate, in this thread: that call does without a cache.
- * It may write errno, which is the program's: a thread may get its cache in free. */
-static bool arm(void *word)
+bool heap_thread_arm(void *word)
 {
     int error = errno;
     thread_self.arming = true;
@@ -54,7 +49,7 @@ static bool arm(void *word)
 static COLD struct cache *default_cache_new(void)
 {
     struct cache *cache = cache_new(&heap_default.arenas);
-    if (cache != NULL && !arm(cache)) {
+    if (cache != NULL && !heap_thread_arm(cache)) {
         cache_free(cache);
         cache = NULL;
     }
@@ -151,7 +146,7 @@ static struct heap_slot *slot_of(const struct heap *heap)
 static COLD struct cache *other_cache_new(struct heap *heap, struct heap_slot *slot)
 {
     slot->calls = 0;
-    if (!arm(thread_self.slots))
+    if (!heap_thread_arm(thread_self.slots))
         return slot->cache;
     lock_acquire(&heaps_lock);
     struct heap_cache *made = cache_take(heap);
@@ -168,7 +163,7 @@ struct cache *heap_cache_new(struct heap *heap)
     struct cache *none = (struct cache *)&cache_none;
     bool other = heap->record != NULL;
     heap_init();
-    if (!may_cache() || (other && !heap->record->caching))
+    if (!heap_thread_may_cache() || heap->hardened != NULL || (other && !heap->record->caching))
         return none;
     struct heap_slot *slot = other ? slot_of(heap) : NULL;
     if (other && slot == NULL)
@@ -201,6 +196,7 @@ void heap_thread_end(void *argument)
     thread_self.cache = (struct cache *)&cache_none;
     thread_self.ended = true;
     end_other_caches();
+    heap_harden_thread_end();
     if (cache_exists(cache))
         cache_free(cache);
     tally_end();

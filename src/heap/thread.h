@@ -52,6 +52,18 @@ static inline struct cache *heap_cache(struct heap *heap)
     return heap_cache_or_new(heap, heap_cache_if_any(heap));
 }
 
+/* Calls: that were slow before a thread gets a cache of a heap, which takes more than a kilobyte.
+ */
+enum { CALLS_BEFORE_CACHE = 24 };
+
+/* Whether the calling thread may have caches. */
+bool heap_thread_may_cache(void);
+
+/* Has the thread's end told, with a word that is not NULL. Arming may allocate, in this thread:
+ * that call does without a cache. It may write errno, which is the program's: a thread may get its
+ * cache in free. False: it cannot be told. */
+bool heap_thread_arm(void *word);
+
 /* Ends the caches of the calling thread, which is about to end. The argument is ignored; libc wants
  * one. */
 void heap_thread_end(void *argument);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "heap/harden.h"
 #include "meta/meta.h"
 #include "options/options.h"
 #include "platform/check.h"
@@ -119,7 +120,8 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     /* What one thread holds counts towards the quota. */
     heap->arenas.held_most = quota / WAITING_SHARE;
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
-    record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL;
+    record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL &&
+                      !settings->hardened;
     record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;
     record->call_back = settings->call_back;
     record->context = settings->context;
@@ -161,6 +163,10 @@ struct heap *heap_create(const struct heap_settings *settings)
     if (record == NULL)
         return NULL;
     settings_apply(record, settings);
+    if (settings->hardened && !heap_harden(&record->heap)) {
+        record_free(record);
+        return NULL;
+    }
     if (settings->buffer != NULL && !buffer_adopt(record, settings, at)) {
         if (record->range != NULL)
             page_map_remove_range(record->range);
@@ -180,6 +186,7 @@ void heap_clear(struct heap *heap)
     lock_acquire(&heaps_lock); /* to the end: who walks all heaps must not meet a half of one, nor
                                may a fork */
     heap_forget_caches(heap->record, false);
+    heap_harden_clear(heap);
     arenas_clear(&heap->arenas);
     page_heap_clear(&heap->page_heap, true);
     lock_release(&heaps_lock);
@@ -192,6 +199,7 @@ void heap_destroy(struct heap *heap)
     list_remove(&record->link);
     heap_forget_caches(record, true);
     lock_release(&heaps_lock);
+    heap_harden_end(heap);
     arenas_clear(&heap->arenas);
     page_heap_clear(&heap->page_heap, false);
     heap->id = 0;
@@ -232,7 +240,10 @@ void heap_set_visited(struct heap *heap, bool visited)
 
 static const char *check_shared(struct heap *heap)
 {
-    const char *wrong = arenas_check(&heap->arenas);
+    struct misuse misuse;
+    const char *wrong = heap->hardened != NULL ? hard_check(heap->hardened, &misuse) : NULL;
+    if (wrong == NULL)
+        wrong = arenas_check(&heap->arenas);
     return wrong != NULL ? wrong : page_heap_check(&heap->page_heap);
 }
 
@@ -282,8 +293,10 @@ const char *heap_check_shared(void)
 
 void heaps_orphan(void)
 {
-    LIST_EACH(node, &heaps_all)
+    LIST_EACH(node, &heaps_all) {
         arenas_orphan(&record_of(node)->heap.arenas, heap_end_orphans);
+        heap_harden_forked(&record_of(node)->heap);
+    }
 }
 
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
@@ -298,6 +311,8 @@ void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
             act(&heap->arenas.lock);
         else if (rank == RANK_PAGE_HEAP)
             act(&heap->page_heap.lock);
+        else if (rank >= RANK_HARD_WAIT && rank <= RANK_HARD_ZONE)
+            heap_harden_each_lock(heap, rank, act);
         else
             arenas_each_lock_of(&heap->arenas, rank, act);
     }

@@ -20,8 +20,9 @@ struct heap_settings {
     const struct provider *provider; /* that must outlive the heap; NULL: the system */
     char *buffer;                    /* or: all the memory there is for it, bookkeeping included */
     size_t buffer_bytes;
-    bool outside; /* no bookkeeping in that memory; without a key, a header or a zero from snug */
-    size_t quota; /* bytes that it may take; 0: any */
+    bool outside;  /* no bookkeeping in that memory; without a key, a header or a zero from snug */
+    bool hardened; /* see hardened/hardened.h; not in a buffer, and not outside */
+    size_t quota;  /* bytes that it may take; 0: any */
     size_t soft_limit; /* bytes above which call_back is called; 0: none */
     void (*call_back)(void *context, struct heap *heap, size_t missing);
     void *context; /* for call_back */

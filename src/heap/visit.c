@@ -1,6 +1,7 @@
 /*
  * Visiting the live blocks of a heap: segment by segment, span by span.
  */
+#include "hardened/hardened.h"
 #include "heap/user_heaps.h"
 
 struct visitor {
@@ -50,7 +51,8 @@ bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, siz
 {
     struct visitor visitor = {visit, context};
     heap_set_visited(heap, true);
-    bool all = visit_all(&heap->page_heap, &visitor);
+    bool all = (heap->hardened == NULL || hard_visit(heap->hardened, visit, context)) &&
+               visit_all(&heap->page_heap, &visitor);
     heap_set_visited(heap, false);
     return all;
 }

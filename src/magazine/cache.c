@@ -29,9 +29,9 @@ const struct magazine_none magazine_none = {
 #define TOP1 NO_MAGAZINE
 #define TOP4 TOP1, TOP1, TOP1, TOP1
 #define TOP16 TOP4, TOP4, TOP4, TOP4
-_Static_assert(CACHE_CLASSES == 68, "the row below has one entry for each class");
+_Static_assert(CACHE_CLASSES == 69, "the row below has one entry for each class");
 const struct cache cache_none = {
-    .top = {TOP16, TOP16, TOP16, TOP16, TOP4},
+    .top = {TOP16, TOP16, TOP16, TOP16, TOP4, TOP1},
     .quick = (struct quick *)&quick_none,
 };
 

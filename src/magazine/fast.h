@@ -48,7 +48,7 @@
 #include "slab/size_class.h"
 
 /* Layout: one magazine for each class byte of the page map. */
-enum { CACHE_CLASSES = PAGE_MAP_OTHER_CELL + 1 };
+enum { CACHE_CLASSES = PAGE_MAP_OTHER + 1 };
 
 /* Layout: words below this are full marks, not objects. */
 #define MARK_LIMIT ((uintptr_t)4096)
@@ -70,7 +70,7 @@ static ALWAYS_INLINE bool is_end_mark(uintptr_t word)
 }
 
 struct cache {
-    /* [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER_CELL], the bytes in the page map of what is not
+    /* [0] and [PAGE_MAP_CELL] up to [PAGE_MAP_OTHER], the bytes in the page map of what is not
      * small or not malloc's, stay those of an empty, full magazine of no slots. */
     uintptr_t *top[CACHE_CLASSES];
     struct quick

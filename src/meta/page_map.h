@@ -48,11 +48,12 @@ enum {
     PAGE_MAP_NODES = 1 << (48 - PAGE_MAP_NODE_BITS),
     PAGE_MAP_CLASSES = 128,
     PAGE_MAP_CELL = 65, /* the class byte of pages with cells; small classes are below */
-    /* Those of small objects and of cells of any heap but malloc's. What class they are of, and of
-     * which heap, their span says: thread caches have no magazine for these bytes, so malloc's fast
-     * path needs no test to leave them alone. */
-    PAGE_MAP_OTHER = 66,
+    /* Those of hardened blocks of any heap, and those of small objects and of cells of any heap but
+     * malloc's. What class they are of, and of which heap, their span says: thread caches have no
+     * magazine for these bytes, so malloc's fast path needs no test to leave them alone. */
+    PAGE_MAP_HARDENED = 66,
     PAGE_MAP_OTHER_CELL = 67,
+    PAGE_MAP_OTHER = 68,
     PAGE_MAP_BYTES_PER_PAGE = 1 + 8
 };
 

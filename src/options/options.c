@@ -385,7 +385,7 @@ static void preset_read(const char *const *variables)
             option_read(*variables, -1); /* what is wrong with it is said when its turn comes */
             given = true;
         }
-    if (!given || options.preset == PRESET_BALANCED)
+    if (!given || options.preset == PRESET_BALANCED || options.preset == PRESET_HARDENED)
         return;
     bool lean = options.preset == PRESET_LEAN;
 #define PRESET(name, field, of_lean, of_fast) options.field = lean ? (of_lean) : (of_fast);

@@ -7,6 +7,13 @@
 
 #include "base/common.h"
 
+/* The preset of a build: CMake's SNUG_HARDENED. */
+#if defined(SNUG_HARDENED)
+#define PRESET_OF_BUILD PRESET_HARDENED
+#else
+#define PRESET_OF_BUILD PRESET_BALANCED
+#endif
+
 #define OPTION_CHOICE(name, field, default_, choices, text) unsigned field;
 #define OPTION_SET(name, field, default_, choices, text) unsigned field;
 #define OPTION_NUMBER(name, field, default_, least, most, text) size_t field;

@@ -23,7 +23,8 @@ enum span_kind {
     SPAN_SLAB,
     SPAN_CELLS,
     SPAN_LARGE,
-    SPAN_HUGE /* not in a segment: a mapping of its own */
+    SPAN_HUGE,    /* not in a segment: a mapping of its own */
+    SPAN_HARDENED /* not in a segment: hardened blocks of one size (hardened/zone.h) */
 };
 
 /* A span, or the head of a larger descriptor that begins with one. The spans of a segment tile it:

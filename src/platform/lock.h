@@ -29,6 +29,9 @@ enum lock_rank {
     RANK_DEPOT,     /* one class's full magazines in one arena */
     RANK_BIN,       /* one class's slabs in one arena */
     RANK_CELLS,     /* one arena's cells */
+    RANK_HARD_WAIT, /* hardened blocks that were freed and wait, those of all threads */
+    RANK_HARD_BIN,  /* one class's hardened objects */
+    RANK_HARD_ZONE, /* address space for hardened objects, and large hardened blocks */
     RANK_PAGE_HEAP, /* page runs and segments of a heap */
     RANK_FILES,     /* which providers have files */
     RANK_PROVIDER,  /* what a provider has handed out */

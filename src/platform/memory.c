@@ -217,6 +217,22 @@ bool os_open(void *start, size_t bytes)
     return !is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE));
 }
 
+#if !defined(MADV_GUARD_INSTALL)
+#define MADV_GUARD_INSTALL 102 /* since Linux 6.13 */
+#endif
+
+bool os_guard(void *start, size_t bytes)
+{
+    OS_COUNT(madvise, bytes);
+    if (kernel_is_at_least(6, 13) &&
+        !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_GUARD_INSTALL)))
+        return true;
+    if (is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_NONE)))
+        return false;
+    os_purge(start, bytes);
+    return true;
+}
+
 /* From the kernel's interface: pidfd_open(2). */
 enum { THIS_PROCESS = -10001 };
 

@@ -80,6 +80,11 @@ bool os_shut(void *start, size_t bytes);
 /* Makes pages that were shut accessible again; they read as zero. False: they stay shut. */
 bool os_open(void *start, size_t bytes);
 
+/* Drops the contents of a range and has every access to it fault, until it is unmapped. Where the
+ * kernel can (Linux 6.13, memory of its own, not locked) this is no mapping more; otherwise it is
+ * up to two, of which a process has vm.max_map_count. False: the range is as before. */
+bool os_guard(void *start, size_t bytes);
+
 /* How many bytes of a range occupy memory; `bytes` if the system does not say. */
 size_t os_resident_bytes(const void *start, size_t bytes);
 

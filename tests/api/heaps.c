@@ -54,7 +54,7 @@ static void check_configs(void)
     CHECK_MSG(snug_heap_create(&later.known) == NULL && errno == EINVAL,
               "a later config that sets something is taken");
     check_refused((struct snug_heap_config){0}, 0, "a config without a size");
-    check_refused((struct snug_heap_config){.flags = 2}, sizeof(plain), "an unknown flag");
+    check_refused((struct snug_heap_config){.flags = 4}, sizeof(plain), "an unknown flag");
     check_refused((struct snug_heap_config){.buffer = buffer, .buffer_bytes = 65535}, sizeof(plain),
                   "a small buffer");
     check_refused((struct snug_heap_config){.buffer_bytes = 65536}, sizeof(plain),

@@ -5,8 +5,13 @@
  * before memory runs out.
  */
 #include "expect.h"
+#include "hardened/hardened.h"
 #include "heap/totals.h"
 #include "shadow.h"
+
+#if !defined(heap_hardened)
+#define heap_hardened() (heap_default.hardened)
+#endif
 
 /* What is live according to the shadow. */
 struct live {
@@ -84,8 +89,30 @@ static void whole_check(const struct live *live)
            totals.slabs_waste, totals.slabs);
 }
 
+/* Of a hardened heap: each block is in use, and its bytes, rounded up to those of its object, are.
+ */
+static void hardened_check(const struct hardened *hardened, const struct shadow *shadow)
+{
+    struct hard_totals totals = hard_totals_of(NULL, hardened);
+    size_t live = 0, count = 0;
+    for (size_t i = 0; i < shadow->count; i++) {
+        live += shadow->blocks[i]->usable;
+        /* Blocks of no bytes lie elsewhere. */
+        count += page_map_class((uintptr_t)shadow->blocks[i]->start) == PAGE_MAP_HARDENED;
+    }
+    EXPECT(totals.live_count == count,
+           "accounts of hardened blocks: %zu live in the heap, %zu in the shadow",
+           totals.live_count, count);
+    EXPECT(totals.live >= live, "accounts of hardened blocks: %zu bytes live, %zu in the shadow",
+           totals.live, live);
+}
+
 void accounts_check(const struct shadow *shadow)
 {
+    if (heap_hardened() != NULL) {
+        hardened_check(heap_hardened(), shadow);
+        return;
+    }
     struct live live = {0};
     for (size_t i = 0; i < shadow->count; i++)
         count_block(&live, shadow->blocks[i]);

@@ -70,6 +70,8 @@ static void make(void)
         config.buffer = buffer + 77;
         config.buffer_bytes = BUFFER_BYTES - 100;
         config.flags = strcmp(kind, "outside") == 0 ? SNUG_HEAP_OUTSIDE : 0;
+    } else if (strcmp(kind, "hardened") == 0) {
+        config.flags = SNUG_HEAP_HARDENED;
     } else if (strcmp(kind, "os") != 0) {
         config.provider = make_provider(kind);
         EXPECT(config.provider != NULL, "no provider %s", kind);

@@ -34,6 +34,7 @@ static inline struct heap *face_inside(void)
     face_memalign(os_page_size(), align_up((size) + ((size) == 0), os_page_size()))
 #define snug_malloc_trim(keep) heap_trim_of(face_inside(), keep)
 #define heap_totals() heap_totals_of(NULL, face_inside(), NULL)
+#define heap_hardened() (face_inside()->hardened)
 #define heap_class_totals(class) heap_class_totals_of(NULL, face_inside(), class)
 
 #include "platform/memory.h"

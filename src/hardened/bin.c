@@ -1,0 +1,192 @@
+/*
+ * Free hardened objects. See bin.h.
+ */
+#include "hardened/bin.h"
+
+#include <string.h>
+
+#include "base/peek.h"
+#include "hardened/canary.h"
+#include "hardened/dice.h"
+#include "meta/page_map.h"
+
+/* Slabs: so many whole ones of a class stay as they are, for what comes next. */
+enum { EMPTY_LEAST = 2 };
+
+/* One part in: of a class's slabs, if that is more. */
+enum { EMPTY_SHARE = 8 };
+
+void hard_bin_init(struct hard_bin *bin, size_t class, uint64_t random)
+{
+    *bin =
+        (struct hard_bin){.class = (uint32_t)class, .zone_bytes = ZONE_FIRST, .random = random | 1};
+    lock_init(&bin->lock, RANK_HARD_BIN);
+    list_init(&bin->open);
+}
+
+static uint64_t *slab_bits(const struct hard_slab *slab)
+{
+    return slab->zone->bits + (size_t)slab->number * slab->zone->words;
+}
+
+static struct hard_slab *slab_of_link(struct list *link)
+{
+    return CONTAINER_OF(link, struct hard_slab, link);
+}
+
+static bool slab_is_whole(const struct hard_slab *slab)
+{
+    return slab->free == hard_classes[slab->zone->class].per_slab;
+}
+
+/* A slab with objects; NULL: there is no memory. The lock must be held, here and below. */
+static struct hard_slab *bin_open_slab(struct hard_bin *bin, struct hard_zones *zones)
+{
+    if (!list_empty(&bin->open))
+        return slab_of_link(bin->open.next);
+    struct hard_slab *slab = bin->zones != NULL ? zone_open_slab(zones, bin->zones) : NULL;
+    if (slab == NULL) {
+        size_t least = 8 * hard_classes[bin->class].bytes;
+        struct hard_zone *zone =
+            zone_new(zones, bin->class, size_min(size_max(bin->zone_bytes, least), ZONE_MOST));
+        if (zone == NULL)
+            return NULL;
+        zone->next = bin->zones;
+        bin->zones = zone;
+        bin->zone_bytes = size_min(2 * bin->zone_bytes, ZONE_MOST);
+        slab = zone_open_slab(zones, zone);
+    }
+    list_push(&bin->open, &slab->link);
+    GAUGE_ADD(bin->total, slab->free);
+    GAUGE_ADD(bin->in_slabs, slab->free);
+    return slab;
+}
+
+/* A random object of a slab that has some. */
+static size_t slab_take(struct hard_bin *bin, struct hard_slab *slab)
+{
+    uint64_t *bits = slab_bits(slab);
+    uint32_t per_slab = hard_classes[bin->class].per_slab;
+    size_t words = slab->zone->words, number = dice_below(&bin->random, per_slab);
+    number = bitmap_next(bits, words, number);
+    if (number >= per_slab)
+        number = bitmap_next(bits, words, 0);
+    if (slab_is_whole(slab) && slab->purged == false)
+        bin->empty--;
+    slab->purged = false;
+    bitmap_clear(bits, number);
+    if (--slab->free == 0)
+        list_remove(&slab->link);
+    return number;
+}
+
+size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_entry *entries,
+                     size_t count)
+{
+    const struct hard_class *row = &hard_classes[bin->class];
+    size_t taken = 0;
+    lock_acquire(&bin->lock);
+    for (; taken < count; taken++) {
+        /* Memory that is new is opened for the first only. */
+        if (taken != 0 && list_empty(&bin->open))
+            break;
+        struct hard_slab *slab = bin_open_slab(bin, zones);
+        if (slab == NULL)
+            break;
+        size_t number = slab_take(bin, slab);
+        entries[taken] =
+            hard_entry_of(slab_start(slab) + number * row->bytes, bin->class,
+                          &slab->zone->states[(size_t)slab->number * row->per_slab + number]);
+    }
+    GAUGE_ADD(bin->in_slabs, -taken);
+    lock_release(&bin->lock);
+    return taken;
+}
+
+/* ---- Back ---- */
+
+/* Purges a whole slab. Returns what was written to in it, or 0. */
+static uintptr_t slab_purge(struct hard_bin *bin, const struct hard_zones *zones,
+                            struct hard_slab *slab)
+{
+    const struct hard_class *row = &hard_classes[bin->class];
+    uintptr_t start = slab_start(slab);
+    uint16_t *states = &slab->zone->states[(size_t)slab->number * row->per_slab];
+    for (uint32_t i = 0; i < row->per_slab; i++) {
+        uintptr_t object = start + (size_t)i * row->bytes;
+        if (states[i] != STATE_NEW && !words_are_zero(object, object + row->bytes))
+            return object;
+    }
+    bin->empty--;
+    slab->purged = true;
+    if (zones->provider->purge(zones->provider, (void *)start, row->slab_bytes))
+        memset(states, 0, row->per_slab * sizeof(*states)); /* STATE_NEW */
+    return 0;
+}
+
+/* So that those that are partly in use serve first. */
+static void slab_put_last(struct hard_bin *bin, struct hard_slab *slab)
+{
+    list_remove(&slab->link);
+    list_push(bin->open.prev, &slab->link);
+}
+
+uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
+                       const struct hard_entry *entry)
+{
+    const struct hard_class *row = &hard_classes[bin->class];
+    uintptr_t object = entry_object(entry), written = 0;
+    lock_acquire(&bin->lock);
+    struct hard_zone *zone = (struct hard_zone *)page_map_entry(object);
+    size_t id = zone_id(zone, entry->state);
+    struct hard_slab *slab = &zone->slabs[id / row->per_slab];
+    bitmap_set(slab_bits(slab), id % row->per_slab);
+    GAUGE_ADD(bin->in_slabs, 1);
+    if (slab->free++ == 0)
+        list_push(&bin->open, &slab->link);
+    if (slab_is_whole(slab)) {
+        slab_put_last(bin, slab);
+        size_t slabs = bin->total / row->per_slab;
+        if (++bin->empty > size_max(EMPTY_LEAST, slabs / EMPTY_SHARE))
+            written = slab_purge(bin, zones, slab);
+    }
+    lock_release(&bin->lock);
+    return written;
+}
+
+size_t hard_bin_trim(struct hard_bin *bin, const struct hard_zones *zones)
+{
+    size_t purged = 0;
+    lock_acquire(&bin->lock);
+    LIST_EACH(node, &bin->open) {
+        struct hard_slab *slab = slab_of_link(node);
+        if (slab_is_whole(slab) && !slab->purged && slab_purge(bin, zones, slab) == 0)
+            purged += hard_classes[bin->class].slab_bytes;
+    }
+    lock_release(&bin->lock);
+    return purged;
+}
+
+/* ---- In a child of fork ---- */
+
+void hard_bin_adopt(struct hard_bin *bin, const struct hard_entry *entry)
+{
+    const struct hard_class *row = &hard_classes[bin->class];
+    uintptr_t object = entry_object(entry);
+    lock_acquire(&bin->lock);
+    const struct hard_zone *zone = (struct hard_zone *)page_map_entry(object);
+    struct hard_place place = zone_place(zone, object);
+    struct hard_slab *slab = &zone->slabs[place.slab];
+    bool sound = &zone->states[place.id] == entry->state && *entry->state < STATE_LIVE &&
+                 !bitmap_get(slab_bits(slab), place.id % row->per_slab);
+    if (sound) {
+        memset((void *)object, 0, row->bytes);
+        *entry->state = STATE_FREE;
+        bitmap_set(slab_bits(slab), place.id % row->per_slab);
+        GAUGE_ADD(bin->in_slabs, 1);
+        if (slab->free++ == 0)
+            list_push(&bin->open, &slab->link);
+        bin->empty += slab_is_whole(slab);
+    }
+    lock_release(&bin->lock);
+}

@@ -1,0 +1,73 @@
+/*
+ * Bins: the free objects of one hardened class that are in their slabs.
+ *
+ * Objects leave in random order: of the first slab that has some, a random one. They come back
+ * through a quarantine only (wait.h). An empty slab is purged if more is free than HARD_DIRTY and a
+ * share of what is out; what was written to one meanwhile is looked for before that.
+ *
+ * Cost: O(1) for each object, but for the search of a bit in a slab of up to 256. Thread-safe;
+ * takes RANK_HARD_BIN, and those of zone.h inside.
+ */
+#ifndef SNUG_HARDENED_BIN_H
+#define SNUG_HARDENED_BIN_H
+
+#include "hardened/zone.h"
+
+/* An object that is not in its slab, with its class above its address, and the place of its state.
+ */
+struct hard_entry {
+    uint64_t word;
+    uint16_t *state;
+};
+
+/* Layout: addresses of the page map have so many bits. */
+enum { ENTRY_ADDRESS_BITS = 48 };
+
+static ALWAYS_INLINE uintptr_t entry_object(const struct hard_entry *entry)
+{
+    return entry->word & (((uint64_t)1 << ENTRY_ADDRESS_BITS) - 1);
+}
+
+static ALWAYS_INLINE size_t entry_hard_class(const struct hard_entry *entry)
+{
+    return entry->word >> ENTRY_ADDRESS_BITS;
+}
+
+static ALWAYS_INLINE struct hard_entry hard_entry_of(uintptr_t object, size_t class,
+                                                     uint16_t *state)
+{
+    return (struct hard_entry){object | (uint64_t)class << ENTRY_ADDRESS_BITS, state};
+}
+
+struct hard_bin {
+    struct lock lock;
+    uint32_t class;
+    struct list open; /* slabs with objects in them */
+    struct hard_zone *zones;
+    size_t zone_bytes; /* of the next zone */
+    size_t total;      /* objects of open slabs */
+    size_t in_slabs;   /* of them, in their slabs */
+    size_t empty;      /* slabs that are whole, and not purged */
+    uint64_t random;
+};
+
+void hard_bin_init(struct hard_bin *bin, size_t class, uint64_t random);
+
+/* Takes up to `count` objects. 0: there is no memory. */
+size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_entry *entries,
+                     size_t count);
+
+/* Puts an object back that is not in use. Returns 0, or the address of one that was written to, in
+ * a slab that was to be purged and is not then. */
+uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
+                       const struct hard_entry *entry);
+
+/* Purges all slabs that are whole. Returns the bytes. */
+size_t hard_bin_trim(struct hard_bin *bin, const struct hard_zones *zones);
+
+/* In a child of fork: puts back what the cache of a thread had that the child does not have,
+ * cleared. Does nothing if the entry is not whole, or what it says of an object is not so any more:
+ * that thread may have been in the middle of anything. */
+void hard_bin_adopt(struct hard_bin *bin, const struct hard_entry *entry);
+
+#endif

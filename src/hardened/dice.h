@@ -1,0 +1,29 @@
+/*
+ * Random numbers for places and orders: fast, and not to be guessed from outside as long as none of
+ * them is seen. Each user has a state of its own, seeded by the system (os_random).
+ *
+ * Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled"
+ * (2016), xorshift64*.
+ */
+#ifndef SNUG_HARDENED_DICE_H
+#define SNUG_HARDENED_DICE_H
+
+#include "base/common.h"
+
+static ALWAYS_INLINE uint32_t dice_next(uint64_t *state)
+{
+    uint64_t x = *state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return (uint32_t)((x * 0x2545f4914f6cdd1du) >> 32);
+}
+
+/* A number below `count`, which is not 0. */
+static ALWAYS_INLINE uint32_t dice_below(uint64_t *state, uint32_t count)
+{
+    return (uint32_t)(((uint64_t)dice_next(state) * count) >> 32);
+}
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * Walking hardened heaps: what is wrong in them, which blocks there are, and how much of what.
+ */
+#include "base/peek.h"
+#include "hardened/canary.h"
+#include "hardened/hardened.h"
+
+/* ---- Visiting ---- */
+
+static bool visit_zone(const struct hard_zone *zone,
+                       bool (*visit)(void *context, void *block, size_t bytes), void *context)
+{
+    const struct hard_class *row = &hard_classes[zone->class];
+    for (size_t id = 0; id < (size_t)zone->slabs_count * row->per_slab; id++) {
+        if (zone->states[id] < STATE_LIVE)
+            continue;
+        uintptr_t object =
+            slab_start(&zone->slabs[id / row->per_slab]) + id % row->per_slab * (size_t)row->bytes;
+        size_t slack = (size_t)zone->states[id] - STATE_LIVE;
+        if (!visit(context, (void *)object, row->bytes - slack))
+            return false;
+    }
+    return true;
+}
+
+bool hard_visit(struct hardened *hardened, bool (*visit)(void *context, void *block, size_t bytes),
+                void *context)
+{
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        for (struct hard_zone *zone = hardened->bins[class].zones; zone != NULL; zone = zone->next)
+            if (!visit_zone(zone, visit, context))
+                return false;
+    for (struct hard_block *block = hardened->large.blocks; block != NULL; block = block->next)
+        if (!visit(context, block->zone.span.start, block->requested))
+            return false;
+    return true;
+}
+
+/* ---- Checking ---- */
+
+/* `resting`: nobody is about to clear it, or to hand it out. */
+static struct misuse object_check(const struct hard_zone *zone, uintptr_t object,
+                                  const uint16_t *state, bool resting)
+{
+    size_t bytes = hard_classes[zone->class].bytes;
+    /* acquire: pairs with the release in hard_alloc; a canary is there before the state says so */
+    uint16_t value = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+    if (value == STATE_FREE && resting && !words_are_zero(object, object + bytes))
+        return (struct misuse){.kind = MISUSE_WRITTEN, .address = object, .bytes = bytes};
+    size_t slack = (size_t)value - STATE_LIVE;
+    if (value >= STATE_LIVE && !canary_is_sound(object, object + bytes - slack, object + bytes)) {
+        /* Who frees or resizes it changes the state before the canary. */
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (__atomic_load_n(state, __ATOMIC_RELAXED) == value)
+            return (struct misuse){
+                .kind = MISUSE_OVERFLOW, .address = object, .bytes = bytes - slack};
+    }
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+static const char *slab_check(const struct hard_slab *slab, struct misuse *misuse)
+{
+    const struct hard_zone *zone = slab->zone;
+    const struct hard_class *row = &hard_classes[zone->class];
+    const uint64_t *bits = zone->bits + (size_t)slab->number * zone->words;
+    const uint16_t *states = &zone->states[(size_t)slab->number * row->per_slab];
+    bool alone = lock_is_alone();
+    size_t free = 0;
+    for (uint32_t i = 0; i < row->per_slab; i++) {
+        bool in_slab = bitmap_get(bits, i);
+        free += in_slab;
+        if (in_slab && __atomic_load_n(&states[i], __ATOMIC_RELAXED) >= STATE_LIVE)
+            return "a hardened block is in use and free";
+        *misuse = object_check(zone, slab_start(slab) + (size_t)i * row->bytes, &states[i],
+                               in_slab || alone);
+        if (misuse->kind == MISUSE_WRITTEN)
+            return "a hardened block was written to after it was freed";
+        if (misuse->kind != MISUSE_NONE)
+            return "a hardened block was written to behind its end";
+    }
+    return free == slab->free ? NULL : "a hardened slab has other bits than it counts";
+}
+
+/* The lock of the bin must be held. Other threads may take and free what is out of its slabs
+ * meanwhile; so what waits is looked at only if there are none. */
+static const char *bin_check(const struct hard_bin *bin, struct misuse *misuse)
+{
+    for (const struct hard_zone *zone = bin->zones; zone != NULL; zone = zone->next)
+        for (uint32_t i = 0; i < zone->slabs_count; i++) {
+            const struct hard_slab *slab = &zone->slabs[i];
+            const char *wrong = slab->kind == SLAB_OPEN ? slab_check(slab, misuse) : NULL;
+            if (wrong != NULL)
+                return wrong;
+        }
+    return NULL;
+}
+
+static const char *large_check(struct hard_large *large, struct misuse *misuse)
+{
+    lock_acquire(&large->lock);
+    for (const struct hard_block *block = large->blocks;
+         block != NULL && misuse->kind == MISUSE_NONE; block = block->next)
+        *misuse = hard_large_damage(block);
+    lock_release(&large->lock);
+    return misuse->kind == MISUSE_NONE ? NULL
+                                       : "a large hardened block was written to behind its end";
+}
+
+const char *hard_check(struct hardened *hardened, struct misuse *misuse)
+{
+    *misuse = (struct misuse){.kind = MISUSE_NONE};
+    const char *wrong = large_check(&hardened->large, misuse);
+    for (size_t class = 1; class < HARD_CLASSES && wrong == NULL; class++) {
+        struct hard_bin *bin = &hardened->bins[class];
+        lock_acquire(&bin->lock);
+        wrong = bin_check(bin, misuse);
+        lock_release(&bin->lock);
+    }
+    return wrong;
+}
+
+/* ---- Statistics ---- */
+
+static size_t rest_of(size_t whole, size_t parts)
+{
+    return whole > parts ? whole - parts : 0;
+}
+
+/* What the caches of threads have of each class. */
+static void add_caches(struct peek *peek, const struct hardened *hardened,
+                       struct hard_totals *totals, size_t *cached, size_t *waiting)
+{
+    const struct hard_cache *cache = PEEK(peek, hardened->caches);
+    for (; cache != NULL; cache = PEEK(peek, cache->next)) {
+        totals->waiting += PEEK(peek, cache->wait.bytes);
+        *waiting += PEEK(peek, cache->wait.count);
+        for (size_t class = 1; class < HARD_CLASSES; class++) {
+            const struct hard_magazine *magazine = PEEK(peek, cache->magazines[class]);
+            if (magazine != NULL)
+                cached[class] += PEEK(peek, magazine->count);
+        }
+    }
+}
+
+struct hard_totals hard_totals_of(struct peek *peek, const struct hardened *hardened)
+{
+    struct hard_totals totals = {.waiting = PEEK(peek, hardened->wait.bytes)};
+    size_t cached[HARD_CLASSES] = {0}, out = 0, waits = PEEK(peek, hardened->wait.count);
+    add_caches(peek, hardened, &totals, cached, &waits);
+    for (size_t class = 1; class < HARD_CLASSES; class++) {
+        const struct hard_bin *bin = &hardened->bins[class];
+        size_t bytes = hard_classes[class].bytes, in_slabs = PEEK(peek, bin->in_slabs);
+        size_t outside = rest_of(PEEK(peek, bin->total), in_slabs);
+        totals.free += in_slabs * bytes;
+        totals.cached += cached[class] * bytes;
+        out += outside * bytes;
+        totals.live_count += rest_of(outside, cached[class]);
+    }
+    totals.live_count = rest_of(totals.live_count, waits);
+    totals.live = rest_of(out, totals.cached + totals.waiting);
+    size_t large = PEEK(peek, hardened->large.mapped);
+    size_t waiting = PEEK(peek, hardened->large.waiting_bytes);
+    totals.live += rest_of(large, waiting);
+    totals.waiting += waiting;
+    totals.live_count += PEEK(peek, hardened->large.count);
+    totals.mapped = PEEK(peek, hardened->zones.mapped) + large;
+    return totals;
+}

@@ -1,0 +1,227 @@
+/*
+ * Large hardened blocks. See hard_large.h.
+ */
+#include "hardened/hard_large.h"
+
+#include "base/peek.h"
+#include "hardened/canary.h"
+#include "hardened/dice.h"
+#include "meta/meta.h"
+#include "meta/page_map.h"
+
+void hard_large_init(struct hard_large *large, const struct provider *provider, void *owner,
+                     uint64_t random)
+{
+    *large = (struct hard_large){.provider = provider, .owner = owner, .random = random | 1};
+    lock_init(&large->lock, RANK_HARD_ZONE);
+}
+
+static struct hard_block *block_of(struct hard_zone *zone)
+{
+    return CONTAINER_OF(zone, struct hard_block, zone);
+}
+
+static uintptr_t block_end(const struct hard_block *block)
+{
+    return (uintptr_t)block->zone.span.start + ((size_t)block->zone.span.pages << PAGE_SHIFT);
+}
+
+/* The lock must be held, here and below. */
+static void list_in(struct hard_large *large, struct hard_block *block)
+{
+    block->before = NULL;
+    block->next = large->blocks;
+    if (block->next != NULL)
+        block->next->before = block;
+    large->blocks = block;
+}
+
+static void list_out(struct hard_large *large, struct hard_block *block)
+{
+    if (block->before != NULL)
+        block->before->next = block->next;
+    else
+        large->blocks = block->next;
+    if (block->next != NULL)
+        block->next->before = block->before;
+}
+
+/* ---- Taking ---- */
+
+/* Guards from the mapping's start to the block, and from its end to that of the mapping. */
+static void block_guard(const struct hard_block *block)
+{
+    char *first = block->zone.span.start, *last = (char *)block_end(block);
+    bool guarded = os_guard(block->start, (size_t)(first - block->start));
+    guarded &= os_guard(last, (size_t)(block->start + block->bytes - last));
+    if (!guarded)
+        guards_are_refused();
+}
+
+static struct hard_block *block_map(const struct hard_large *large, size_t alignment, size_t bytes)
+{
+    size_t page = os_page_size(), whole = align_up(bytes + 1, page);
+    size_t mapped = whole + page + size_max(alignment, page);
+    struct hard_block *block = meta_alloc(sizeof(*block));
+    if (block == NULL)
+        return NULL;
+    char *start = large->provider->take(large->provider, mapped, page);
+    if (start != NULL) {
+        char *first = (char *)align_up((uintptr_t)start + page, size_max(alignment, page));
+        *block =
+            (struct hard_block){.start = start, .bytes = mapped, .requested = bytes, .live = true};
+        block->zone.span = (struct span){.start = first,
+                                         .owner = large->owner,
+                                         .pages = (uint32_t)(whole >> PAGE_SHIFT),
+                                         .kind = SPAN_HARDENED};
+        if (page_map_reserve(first, PAGE_BYTES))
+            return block;
+        large->provider->give(large->provider, start, mapped);
+    }
+    meta_free(block, sizeof(*block));
+    return NULL;
+}
+
+void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
+{
+    if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
+        return NULL;
+    lock_acquire(&large->lock);
+    struct hard_block *block = block_map(large, alignment, bytes);
+    if (block != NULL) {
+        uintptr_t first = (uintptr_t)block->zone.span.start;
+        block_guard(block);
+        canary_put(first, first + bytes, block_end(block));
+        page_map_set_entry((void *)first, (uintptr_t)&block->zone);
+        page_map_fill_classes((void *)first, 1, PAGE_MAP_HARDENED);
+        list_in(large, block);
+        GAUGE_ADD(large->mapped, block->bytes);
+        GAUGE_ADD(large->count, 1);
+        GAUGE_ADD(large->requested, bytes);
+    }
+    lock_release(&large->lock);
+    return block == NULL ? NULL : block->zone.span.start;
+}
+
+/* ---- Freeing ---- */
+
+struct misuse hard_large_damage(const struct hard_block *block)
+{
+    uintptr_t start = (uintptr_t)block->zone.span.start;
+    if (canary_is_sound(start, start + block->requested, block_end(block)))
+        return (struct misuse){.kind = MISUSE_NONE};
+    return (struct misuse){.kind = MISUSE_OVERFLOW, .address = start, .bytes = block->requested};
+}
+
+static struct misuse block_misuse(const struct hard_block *block, uintptr_t address)
+{
+    uintptr_t start = (uintptr_t)block->zone.span.start;
+    if (!block->live)
+        return (struct misuse){
+            .kind = MISUSE_DOUBLE_FREE, .address = address, .bytes = block->requested};
+    if (address != start)
+        return (struct misuse){
+            .kind = MISUSE_INSIDE, .address = address, .bytes = block->requested, .start = start};
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+static struct misuse free_misuse(const struct hard_block *block, uintptr_t address, size_t size)
+{
+    struct misuse misuse = block_misuse(block, address);
+    if (misuse.kind != MISUSE_NONE)
+        return misuse;
+    if (size != SIZE_MAX && size != block->requested)
+        return (struct misuse){
+            .kind = MISUSE_SIZE, .address = address, .bytes = block->requested, .said = size};
+    return hard_large_damage(block);
+}
+
+/* Gives a block that waited, or is forgotten, back. */
+static void block_end_it(struct hard_large *large, struct hard_block *block)
+{
+    page_map_fill_classes(block->zone.span.start, 1, 0);
+    page_map_set_entry(block->zone.span.start, 0);
+    GAUGE_ADD(large->mapped, -block->bytes);
+    if (!large->provider->give(large->provider, block->start, block->bytes))
+        guards_are_refused(); /* its addresses are lost, its memory is gone */
+    meta_free(block, sizeof(*block));
+}
+
+/* Into the quarantine, at a random place of it; what was there goes. */
+static void block_wait(struct hard_large *large, struct hard_block *block)
+{
+    char *start = block->zone.span.start;
+    if (!os_guard(start, block_end(block) - (uintptr_t)start)) {
+        guards_are_refused();
+        large->provider->purge(large->provider, start, block_end(block) - (uintptr_t)start);
+    }
+    GAUGE_ADD(large->waiting_bytes, block->bytes);
+    if (large->waits < LARGE_WAIT) {
+        large->waiting[large->waits++] = block;
+        return;
+    }
+    struct hard_block **place = &large->waiting[dice_below(&large->random, LARGE_WAIT)];
+    GAUGE_ADD(large->waiting_bytes, -(*place)->bytes);
+    block_end_it(large, *place);
+    *place = block;
+}
+
+struct misuse hard_large_free(struct hard_large *large, struct hard_zone *zone, uintptr_t address,
+                              size_t size)
+{
+    struct hard_block *block = block_of(zone);
+    lock_acquire(&large->lock);
+    struct misuse misuse = free_misuse(block, address, size);
+    if (misuse.kind == MISUSE_NONE) {
+        block->live = false;
+        list_out(large, block);
+        GAUGE_ADD(large->count, -1);
+        GAUGE_ADD(large->requested, -block->requested);
+        block_wait(large, block);
+    }
+    lock_release(&large->lock);
+    return misuse;
+}
+
+void hard_large_drop(struct hard_large *large, bool all)
+{
+    lock_acquire(&large->lock);
+    while (large->waits != 0)
+        block_end_it(large, large->waiting[--large->waits]);
+    GAUGE_SET(large->waiting_bytes, 0);
+    while (all && large->blocks != NULL) {
+        struct hard_block *block = large->blocks;
+        list_out(large, block);
+        block_end_it(large, block);
+    }
+    lock_release(&large->lock);
+}
+
+/* ---- Blocks in use ---- */
+
+struct misuse hard_large_usable(const struct hard_zone *zone, uintptr_t address, size_t *bytes)
+{
+    const struct hard_block *block = CONTAINER_OF(zone, struct hard_block, zone);
+    struct misuse misuse = block_misuse(block, address);
+    if (misuse.kind == MISUSE_NONE)
+        *bytes = block->requested;
+    return misuse;
+}
+
+bool hard_large_resize(struct hard_large *large, struct hard_zone *zone, size_t bytes)
+{
+    struct hard_block *block = block_of(zone);
+    uintptr_t start = (uintptr_t)zone->span.start, end = block_end(block);
+    if (bytes < HARD_MOST || align_up(bytes + 1, os_page_size()) != end - start ||
+        hard_large_damage(block).kind != MISUSE_NONE)
+        return false;
+    uintptr_t old = start + block->requested, new = start + bytes, last = canary_end(old, end);
+    uintptr_t from = new < old ? new : old;
+    __builtin_memset((void *)from, 0, last - from);
+    canary_put_behind(start, new, end);
+    lock_acquire(&large->lock);
+    GAUGE_ADD(large->requested, bytes - block->requested);
+    block->requested = bytes;
+    lock_release(&large->lock);
+    return true;
+}

@@ -1,0 +1,62 @@
+/*
+ * Hardened blocks above HARD_MOST: each in a mapping of its own, between two guards.
+ *
+ * A block that is freed becomes a guard as a whole: its memory goes back at once, every access to
+ * it faults, and its addresses wait among the others of that kind, up to LARGE_WAIT of them, before
+ * the system gets them back. The descriptor is a zone of class 0; the entry of the block's first
+ * page leads to it, also while it waits.
+ *
+ * Cost: four system calls for a block, and its page faults. Thread-safe; takes RANK_HARD_ZONE, and
+ * RANK_META inside.
+ */
+#ifndef SNUG_HARDENED_HARD_LARGE_H
+#define SNUG_HARDENED_HARD_LARGE_H
+
+#include "hardened/zone.h"
+#include "meta/misuse.h"
+
+/* Blocks: that were freed and wait, so many mappings that occupy no memory. */
+enum { LARGE_WAIT = 64 };
+
+struct hard_block {
+    struct hard_zone zone; /* its span: without the guards */
+    struct hard_block *next, *before;
+    char *start; /* the mapping */
+    size_t bytes;
+    size_t requested;
+    bool live;
+};
+
+struct hard_large {
+    struct lock lock;
+    const struct provider *provider;
+    void *owner;
+    struct hard_block *blocks; /* in use */
+    struct hard_block *waiting[LARGE_WAIT];
+    unsigned waits;
+    uint64_t random;
+    size_t mapped; /* == sum of `bytes` of those in use and those that wait */
+    size_t waiting_bytes;
+    size_t count, requested; /* of those in use */
+};
+
+void hard_large_init(struct hard_large *large, const struct provider *provider, void *owner,
+                     uint64_t random);
+
+/* As hard_alloc. */
+void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes);
+
+/* As hard_free, hard_usable and hard_resize; `zone` is what the page map has for the address. */
+struct misuse hard_large_free(struct hard_large *large, struct hard_zone *zone, uintptr_t address,
+                              size_t size);
+struct misuse hard_large_usable(const struct hard_zone *zone, uintptr_t address, size_t *bytes);
+bool hard_large_resize(struct hard_large *large, struct hard_zone *zone, size_t bytes);
+
+/* What is wrong with a live block's canary; MISUSE_NONE: nothing. */
+struct misuse hard_large_damage(const struct hard_block *block);
+
+/* Gives what waits back to the provider; returns 0, as it occupies no memory. `all`: what is in use
+ * as well. */
+void hard_large_drop(struct hard_large *large, bool all);
+
+#endif

@@ -1,0 +1,518 @@
+/*
+ * Hardened blocks: taking and freeing. See hardened.h.
+ */
+#include "hardened/hardened.h"
+
+#include <string.h>
+
+#include "hardened/canary.h"
+#include "meta/meta.h"
+#include "meta/page_map.h"
+#include "platform/thread.h"
+
+uint64_t canary_secret;
+
+/* One part in: of what may wait in all, in the quarantine of one thread. */
+enum { THREAD_SHARE = 16 };
+
+/* ---- Making one ---- */
+
+static bool wait_init(struct hard_wait *wait, size_t bytes, size_t count)
+{
+    size_t slots = (size_t)1 << (bit_highest(count + 1) + 1);
+    size_t ring_bytes = slots * sizeof(struct hard_entry);
+    *wait = (struct hard_wait){.mask = (uint32_t)slots - 1,
+                               .count_most = (uint32_t)count,
+                               .bytes_most = bytes,
+                               .random = os_random() | 1};
+    wait->ring = ring_bytes <= META_MOST ? meta_alloc(ring_bytes) : meta_map(ring_bytes);
+    return wait->ring != NULL;
+}
+
+bool hardened_init(struct hardened *hardened, const struct hard_settings *settings)
+{
+    if (canary_secret == 0) {
+        hard_classes_init();
+        canary_secret = os_random() | 1;
+    }
+    struct hard_zones *zones = &hardened->zones;
+    *zones = (struct hard_zones){.provider = settings->provider,
+                                 .owner = settings->owner,
+                                 .random = os_random() | 1,
+                                 .guards = settings->guards};
+    lock_init(&zones->lock, RANK_HARD_ZONE);
+    hard_large_init(&hardened->large, settings->provider, settings->owner, os_random());
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        hard_bin_init(&hardened->bins[class], class, os_random());
+    lock_init(&hardened->wait_lock, RANK_HARD_WAIT);
+    hardened->generation = 1;
+    hardened->caches = NULL;
+    hardened->threads = 0;
+    hardened->orphans = false;
+    struct hard_entry *ring = hardened->wait.ring; /* of a heap that had this memory before */
+    if (ring == NULL)
+        return wait_init(&hardened->wait, settings->wait_bytes, settings->wait_count);
+    hardened->wait.first = hardened->wait.count = 0;
+    hardened->wait.bytes = 0;
+    return true;
+}
+
+void hardened_end(struct hardened *hardened)
+{
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        for (struct hard_zone *zone = hardened->bins[class].zones, *next; zone != NULL;
+             zone = next) {
+            next = zone->next;
+            zone_forget(zone);
+        }
+    hard_large_drop(&hardened->large, true);
+    zones_end(&hardened->zones);
+}
+
+/* ---- What is found ---- */
+
+COLD void hard_report_written(uintptr_t address, size_t class)
+{
+    struct misuse misuse = {
+        .kind = MISUSE_WRITTEN, .address = address, .bytes = hard_classes[class].bytes};
+    misuse_report("malloc", &misuse);
+}
+
+/* What is wrong with an address in a zone that is no block's. */
+static COLD struct misuse place_misuse(const struct hard_zone *zone, struct hard_place place,
+                                       uintptr_t address)
+{
+    const struct hard_class *row = &hard_classes[zone->class];
+    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = address, .bytes = 0};
+    if (place.slab >= zone->slabs_count || place.number >= row->per_slab)
+        return misuse;
+    /* relaxed: it is misuse whatever another thread does to it now */
+    uint16_t state = __atomic_load_n(&zone->states[place.id], __ATOMIC_RELAXED);
+    misuse.bytes = state >= STATE_LIVE ? row->bytes - (state - STATE_LIVE) : row->bytes;
+    misuse.start = address - place.inside;
+    misuse.kind = state < STATE_LIVE ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
+    return misuse;
+}
+
+/* Whether nothing was written before an object: what is there is the end of another, its canary or
+ * zeros, or of a slab. Only while no other thread could use that one at this moment; otherwise it
+ * is found when that is freed or handed out, or by a check. */
+static bool front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object)
+{
+    const struct hard_class *row = &hard_classes[zone->class];
+    if (place.number == 0) {
+        if (place.slab == 0 || zone->slabs[place.slab - 1].kind == SLAB_GUARD)
+            return true;
+        if (zone->slabs[place.slab - 1].kind == SLAB_CLOSED ||
+            row->per_slab * row->bytes != row->slab_bytes)
+            return words_are_zero(object - 8, object);
+    }
+    uintptr_t before = object - row->bytes;
+    uint16_t state = zone->states[place.id - 1];
+    if (state >= STATE_LIVE)
+        return canary_is_sound(before, object - (state - STATE_LIVE), object);
+    return (state == STATE_NEW && row->bytes > PAGE_BYTES) || words_are_zero(object - 8, object);
+}
+
+/* ---- Taking ---- */
+
+static void adopt_all(struct hardened *hardened);
+
+/* Objects for a magazine, or one for who has none. */
+static size_t take_objects(struct hardened *hardened, size_t class, struct hard_entry *entries,
+                           size_t count)
+{
+    struct hard_bin *bin = &hardened->bins[class];
+    /* relaxed: who is late takes fresh memory instead */
+    if (UNLIKELY(__atomic_load_n(&hardened->orphans, __ATOMIC_RELAXED)))
+        adopt_all(hardened);
+    return hard_bin_take(bin, &hardened->zones, entries, count);
+}
+
+static struct hard_magazine *magazine_new(struct hard_cache *cache, size_t class)
+{
+    size_t most = hard_classes[class].magazine;
+    struct hard_magazine *magazine =
+        most == 0 ? NULL : meta_alloc(sizeof(*magazine) + most * sizeof(struct hard_entry));
+    if (magazine == NULL)
+        return NULL;
+    magazine->count = 0;
+    magazine->most = (uint32_t)most;
+    /* release: the statistics find it whole */
+    __atomic_store_n(&cache->magazines[class], magazine, __ATOMIC_RELEASE);
+    return magazine;
+}
+
+static NOINLINE bool entry_take(struct hardened *hardened, struct hard_cache *cache, size_t class,
+                                struct hard_entry *entry)
+{
+    struct hard_magazine *magazine = cache != NULL ? cache->magazines[class] : NULL;
+    if (magazine == NULL && cache != NULL)
+        magazine = magazine_new(cache, class);
+    if (magazine == NULL)
+        return take_objects(hardened, class, entry, 1) != 0;
+    size_t taken = take_objects(hardened, class, magazine->entries, (magazine->most + 1) / 2);
+    if (taken == 0)
+        return false;
+    *entry = magazine->entries[taken - 1];
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    GAUGE_SET(magazine->count, (uint32_t)(taken - 1));
+    return true;
+}
+
+static ALWAYS_INLINE bool entry_pop(struct hardened *hardened, struct hard_cache *cache,
+                                    size_t class, struct hard_entry *entry)
+{
+    struct hard_magazine *magazine = LIKELY(cache != NULL) ? cache->magazines[class] : NULL;
+    if (UNLIKELY(magazine == NULL || magazine->count == 0))
+        return entry_take(hardened, cache, class, entry);
+    uint32_t last = magazine->count - 1;
+    *entry = magazine->entries[last];
+    GAUGE_SET(magazine->count, last);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* Whether an object is as it was left. One that is larger than a page and new is not looked at:
+ * that would touch it. */
+static ALWAYS_INLINE bool entry_is_sound(const struct hard_entry *entry, size_t bytes)
+{
+    uintptr_t object = entry_object(entry);
+    return (bytes > PAGE_BYTES && *entry->state == STATE_NEW) ||
+           words_are_zero(object, object + bytes);
+}
+
+void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t alignment,
+                 size_t bytes)
+{
+    if (UNLIKELY(bytes >= HARD_MOST))
+        return hard_large_alloc(&hardened->large, alignment, bytes);
+    size_t class = LIKELY(alignment <= MIN_ALIGN) ? hard_class_of(bytes + 1)
+                                                  : hard_class_of_aligned(alignment, bytes + 1);
+    if (UNLIKELY(class == 0))
+        return hard_large_alloc(&hardened->large, alignment, bytes);
+    size_t of_object = hard_classes[class].bytes;
+    for (;;) {
+        struct hard_entry entry;
+        if (UNLIKELY(!entry_pop(hardened, cache, class, &entry)))
+            return NULL;
+        uintptr_t object = entry_object(&entry);
+        if (UNLIKELY(!entry_is_sound(&entry, of_object))) {
+            /* With SNUG_MISUSE=warn it is never handed out again. */
+            hard_report_written(object, class);
+            continue;
+        }
+        canary_put(object, object + bytes, object + of_object);
+        /* release: who finds the state finds the canary (hard_check.c) */
+        __atomic_store_n(entry.state, (uint16_t)(STATE_LIVE + of_object - bytes), __ATOMIC_RELEASE);
+        return (void *)object;
+    }
+}
+
+/* ---- Freeing ---- */
+
+/* Whoever changes the state from in use to free frees the object. */
+static ALWAYS_INLINE bool state_claim(uint16_t *state, uint16_t value)
+{
+    if (lock_is_alone()) {
+        __atomic_store_n(state, STATE_FREE, __ATOMIC_RELAXED);
+        return true;
+    }
+    /* acquire: what the others did to the object before they gave it away */
+    return __atomic_compare_exchange_n(state, &value, STATE_FREE, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+static void entry_to_bin(struct hardened *hardened, const struct hard_entry *entry)
+{
+    size_t class = entry_hard_class(entry);
+    if (UNLIKELY(!entry_is_sound(entry, hard_classes[class].bytes))) {
+        hard_report_written(entry_object(entry), class); /* as in hard_alloc */
+        return;
+    }
+    uintptr_t written = hard_bin_put(&hardened->bins[class], &hardened->zones, entry);
+    if (UNLIKELY(written != 0))
+        hard_report_written(written, class);
+}
+
+/* Half of a full magazine goes to the bin. */
+static NOINLINE void magazine_flush(struct hardened *hardened, struct hard_magazine *magazine,
+                                    size_t keep)
+{
+    while (magazine->count > keep) {
+        struct hard_entry entry = magazine->entries[magazine->count - 1];
+        GAUGE_SET(magazine->count, magazine->count - 1);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        entry_to_bin(hardened, &entry);
+    }
+}
+
+static ALWAYS_INLINE void entry_push(struct hardened *hardened, struct hard_cache *cache,
+                                     const struct hard_entry *entry)
+{
+    struct hard_magazine *magazine = cache->magazines[entry_hard_class(entry)];
+    if (UNLIKELY(magazine == NULL)) {
+        magazine = magazine_new(cache, entry_hard_class(entry));
+        if (magazine == NULL) {
+            entry_to_bin(hardened, entry);
+            return;
+        }
+    }
+    if (UNLIKELY(magazine->count == magazine->most))
+        magazine_flush(hardened, magazine, magazine->most / 2);
+    magazine->entries[magazine->count] = *entry;
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    GAUGE_SET(magazine->count, magazine->count + 1);
+}
+
+/* Into the quarantine of all threads; what is too much leaves it. */
+static NOINLINE void wait_shared(struct hardened *hardened, struct hard_entry entry)
+{
+    struct hard_wait *wait = &hardened->wait;
+    bool over = true;
+    lock_acquire(&hardened->wait_lock);
+    wait_put(wait, entry);
+    while (over) {
+        over = wait_is_over(wait);
+        if (over)
+            entry = wait_get(wait);
+        lock_release(&hardened->wait_lock);
+        if (!over)
+            return;
+        entry_to_bin(hardened, &entry);
+        lock_acquire(&hardened->wait_lock);
+    }
+}
+
+static ALWAYS_INLINE void entry_wait(struct hardened *hardened, struct hard_cache *cache,
+                                     struct hard_entry entry)
+{
+    if (UNLIKELY(cache == NULL || hard_classes[entry_hard_class(&entry)].magazine == 0)) {
+        wait_shared(hardened, entry);
+        return;
+    }
+    wait_put(&cache->wait, entry);
+    while (wait_is_over(&cache->wait)) {
+        struct hard_entry oldest = wait_get(&cache->wait);
+        entry_push(hardened, cache, &oldest);
+    }
+}
+
+static COLD struct misuse size_misuse(uintptr_t address, size_t bytes, size_t said)
+{
+    return (struct misuse){.kind = MISUSE_SIZE, .address = address, .bytes = bytes, .said = said};
+}
+
+struct misuse hard_free(struct hardened *hardened, struct hard_cache *cache, uintptr_t address,
+                        size_t size)
+{
+    struct hard_zone *zone = (struct hard_zone *)page_map_entry_fast(address);
+    if (UNLIKELY(zone->class == 0))
+        return hard_large_free(&hardened->large, zone, address, size);
+    const struct hard_class *row = &hard_classes[zone->class];
+    struct hard_place place = zone_place(zone, address);
+    if (UNLIKELY(!place_is_object(zone, place)))
+        return place_misuse(zone, place, address);
+    uint16_t *state = &zone->states[place.id];
+    uint16_t value = __atomic_load_n(state, __ATOMIC_RELAXED); /* see state_claim */
+    size_t slack = (size_t)value - STATE_LIVE;
+    uintptr_t end = address + row->bytes;
+    if (UNLIKELY(value < STATE_LIVE))
+        return place_misuse(zone, place, address);
+    if (UNLIKELY(size != SIZE_MAX && size != row->bytes - slack))
+        return size_misuse(address, row->bytes - slack, size);
+    if (UNLIKELY(!state_claim(state, value)))
+        return place_misuse(zone, place, address);
+    if (UNLIKELY(!canary_is_sound(address, end - slack, end)))
+        return (struct misuse){
+            .kind = MISUSE_OVERFLOW, .address = address, .bytes = row->bytes - slack};
+    if (LIKELY(lock_is_alone()) && UNLIKELY(!front_is_sound(zone, place, address)))
+        return (struct misuse){
+            .kind = MISUSE_UNDERFLOW, .address = address, .bytes = row->bytes - slack};
+    memset((void *)address, 0, canary_end(end - slack, end) - address);
+    entry_wait(hardened, cache, hard_entry_of(address, zone->class, state));
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+/* ---- Blocks in use ---- */
+
+struct misuse hard_usable(uintptr_t address, size_t *bytes)
+{
+    struct hard_zone *zone = (struct hard_zone *)page_map_entry(address);
+    if (zone->class == 0)
+        return hard_large_usable(zone, address, bytes);
+    struct hard_place place = zone_place(zone, address);
+    uint16_t value = place_is_object(zone, place)
+                         ? __atomic_load_n(&zone->states[place.id], __ATOMIC_RELAXED)
+                         : STATE_NEW;
+    if (value < STATE_LIVE)
+        return place_misuse(zone, place, address);
+    *bytes = hard_classes[zone->class].bytes - (value - STATE_LIVE);
+    return (struct misuse){.kind = MISUSE_NONE};
+}
+
+bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes)
+{
+    struct hard_zone *zone = (struct hard_zone *)page_map_entry(address);
+    if (zone->class == 0)
+        return hard_large_resize(&hardened->large, zone, bytes);
+    if (bytes >= HARD_MOST || hard_class_of(bytes + 1) != zone->class)
+        return false;
+    struct hard_place place = zone_place(zone, address);
+    uint16_t *state = &zone->states[place.id];
+    uintptr_t end = address + hard_classes[zone->class].bytes;
+    uintptr_t old = end - (*state - STATE_LIVE), new = address + bytes;
+    if (!canary_is_sound(address, old, end))
+        return false; /* its free says so */
+    uintptr_t last = canary_end(old, end), from = new < old ? new : old;
+    /* A check by another thread leaves it alone meanwhile. */
+    __atomic_store_n(state, STATE_FREE, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memset((void *)from, 0, last - from);
+    canary_put_behind(address, new, end);
+    __atomic_store_n(state, (uint16_t)(STATE_LIVE + end - new), __ATOMIC_RELEASE);
+    return true;
+}
+
+/* ---- Threads ---- */
+
+/* A cache that a thread has left, or NULL. The lock must be held. */
+static struct hard_cache *cache_find(struct hardened *hardened)
+{
+    struct hard_cache *cache = hardened->caches;
+    while (cache != NULL && cache->generation != 0)
+        cache = cache->next;
+    return cache;
+}
+
+static struct hard_cache *cache_make(struct hardened *hardened)
+{
+    struct hard_cache *cache = meta_alloc(sizeof(*cache));
+    if (cache == NULL)
+        return NULL;
+    memset(cache, 0, sizeof(*cache));
+    if (!wait_init(&cache->wait, 0, hardened->wait.count_most)) {
+        meta_free(cache, sizeof(*cache));
+        return NULL;
+    }
+    cache->home = hardened;
+    cache->next = hardened->caches;
+    /* release: who finds the cache finds it whole */
+    __atomic_store_n(&hardened->caches, cache, __ATOMIC_RELEASE);
+    return cache;
+}
+
+struct hard_cache *hard_cache_new(struct hardened *hardened)
+{
+    lock_acquire(&hardened->wait_lock);
+    struct hard_cache *cache = cache_find(hardened);
+    if (cache == NULL)
+        cache = cache_make(hardened);
+    if (cache != NULL) {
+        cache->generation = hardened->generation;
+        size_t share = size_max(THREAD_SHARE, ++hardened->threads);
+        cache->wait.bytes_most = hardened->wait.bytes_most / share;
+    }
+    lock_release(&hardened->wait_lock);
+    return cache;
+}
+
+void hard_cache_flush(struct hard_cache *cache)
+{
+    while (cache->wait.count != 0) {
+        struct hard_entry oldest = wait_get(&cache->wait);
+        entry_to_bin(cache->home, &oldest);
+    }
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        if (cache->magazines[class] != NULL)
+            magazine_flush(cache->home, cache->magazines[class], 0);
+}
+
+void hard_cache_free(struct hard_cache *cache)
+{
+    struct hardened *hardened = cache->home;
+    hard_cache_flush(cache);
+    lock_acquire(&hardened->wait_lock);
+    cache->generation = 0;
+    hardened->threads--;
+    lock_release(&hardened->wait_lock);
+}
+
+/* ---- Fork ---- */
+
+void hard_forked(struct hardened *hardened, struct hard_cache *own)
+{
+    hardened->generation++;
+    hardened->threads = own != NULL;
+    if (own != NULL)
+        own->generation = hardened->generation;
+    hardened->orphans = true;
+}
+
+/* What the caches of threads had that this process does not have goes to the bins. Such a thread
+ * may have been anywhere: what its cache counts is whole all the same, but for entries that are
+ * half written, or were taken out a moment ago; hard_bin_adopt tells those. */
+static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
+{
+    struct hard_wait *wait = &cache->wait;
+    for (uint32_t i = 0; i < wait->count; i++) {
+        struct hard_entry *entry = wait_at(wait, i);
+        hard_bin_adopt(&hardened->bins[entry_hard_class(entry)], entry);
+    }
+    for (size_t class = 1; class < HARD_CLASSES; class++) {
+        struct hard_magazine *magazine = cache->magazines[class];
+        for (uint32_t i = 0; magazine != NULL && i < magazine->count; i++)
+            hard_bin_adopt(&hardened->bins[class], &magazine->entries[i]);
+        if (magazine != NULL)
+            magazine->count = 0;
+    }
+    wait->count = 0;
+    wait->bytes = 0;
+    cache->generation = 0;
+}
+
+static COLD void adopt_all(struct hardened *hardened)
+{
+    lock_acquire(&hardened->wait_lock);
+    bool first = hardened->orphans;
+    for (struct hard_cache *cache = hardened->caches; first && cache != NULL; cache = cache->next)
+        if (cache->generation != 0 && cache->generation != hardened->generation)
+            cache_adopt(hardened, cache);
+    __atomic_store_n(&hardened->orphans, false, __ATOMIC_RELAXED);
+    lock_release(&hardened->wait_lock);
+}
+
+void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,
+                       void (*act)(struct lock *lock))
+{
+    if (rank == RANK_HARD_WAIT)
+        act(&hardened->wait_lock);
+    for (size_t class = 1; rank == RANK_HARD_BIN && class < HARD_CLASSES; class++)
+        act(&hardened->bins[class].lock);
+    if (rank == RANK_HARD_ZONE) {
+        act(&hardened->zones.lock);
+        act(&hardened->large.lock);
+    }
+}
+
+/* ---- The whole ---- */
+
+size_t hard_trim(struct hardened *hardened)
+{
+    bool more = true;
+    while (more) {
+        struct hard_entry entry;
+        lock_acquire(&hardened->wait_lock);
+        more = hardened->wait.count != 0;
+        if (more)
+            entry = wait_get(&hardened->wait);
+        lock_release(&hardened->wait_lock);
+        if (more)
+            entry_to_bin(hardened, &entry);
+    }
+    hard_large_drop(&hardened->large, false);
+    size_t purged = 0;
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        purged += hard_bin_trim(&hardened->bins[class], &hardened->zones);
+    return purged;
+}

@@ -1,0 +1,131 @@
+/*
+ * Hardened heaps: SNUG_PRESET=hardened, and snug_heap_config's SNUG_HEAP_HARDENED for one heap.
+ *
+ * The idea: misuse is found because each block is surrounded, while it is in use by canaries
+ * (canary.h), and by zeros and time while it is not: what is freed is cleared, waits (wait.h), and
+ * must still be zero when it is handed out again. Each free is judged completely when it is called,
+ * by what is known of the object outside of it (zone.h): there is one word for each, which goes
+ * from in use to free once.
+ *
+ *   alloc:  the thread's magazine of the class; still zero? the canary; the state
+ *   free:   the page map's zone; an object's beginning, in use? canaries; clear; the thread's
+ *           quarantine, and from there back into a magazine, or to the bin
+ *
+ * Larger objects, and threads that have no cache, go to the bins and to the shared quarantine,
+ * under a lock of each. Blocks above HARD_MOST have mappings of their own between guards
+ * (hard_large.h).
+ *
+ * What this heap has is apart from what slabs and cells do: malloc's fast path, which finds no
+ * class that it may serve, leaves to it without an instruction more.
+ *
+ * Thread-safe; takes RANK_HARD_WAIT, RANK_HARD_BIN, RANK_HARD_ZONE, RANK_META, one at a time but
+ * for what zone.h says. Reports misuse with no lock held.
+ */
+#ifndef SNUG_HARDENED_HARDENED_H
+#define SNUG_HARDENED_HARDENED_H
+
+#include "hardened/hard_large.h"
+#include "hardened/wait.h"
+#include "meta/misuse.h"
+
+struct hard_magazine {
+    uint32_t count; /* of `most` at most */
+    uint32_t most;
+    struct hard_entry entries[];
+};
+
+/* A thread's own. */
+struct hard_cache {
+    struct hard_magazine *magazines[HARD_CLASSES]; /* NULL: none yet */
+    struct hard_wait wait;
+    struct hardened *home;
+    struct hard_cache *next; /* of all, for the statistics; they are never anything else */
+    uint32_t generation;     /* of forks, when its thread got it; 0: it has none */
+};
+
+struct hardened {
+    struct hard_zones zones;
+    struct hard_large large;
+    struct lock wait_lock;
+    struct hard_wait wait; /* of all threads */
+    struct hard_cache *caches;
+    uint32_t threads;    /* with a cache */
+    uint32_t generation; /* grows by 1 in each child of fork; from 1 on */
+    bool orphans;        /* in a child: what other threads had is still to be taken back */
+    struct hard_bin bins[HARD_CLASSES];
+};
+
+/* What a hardened heap is made with. */
+struct hard_settings {
+    const struct provider *provider;
+    void *owner; /* its page heap */
+    size_t wait_bytes;
+    size_t wait_count;
+    uint32_t guards;
+};
+
+/* Makes one in zero memory. False: no memory. */
+bool hardened_init(struct hardened *hardened, const struct hard_settings *settings);
+
+/* Gives everything back. Nobody else may use it. */
+void hardened_end(struct hardened *hardened);
+
+/* A block of `bytes` at a multiple of `alignment` (a power of two), all zero; NULL: no memory.
+ * `cache` may be NULL. */
+void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t alignment,
+                 size_t bytes);
+
+/* Frees what is at an address in a hardened zone, of which the program says that it has `size`
+ * bytes; SIZE_MAX: it does not say. Returns what is wrong; MISUSE_NONE: it is freed. */
+struct misuse hard_free(struct hardened *hardened, struct hard_cache *cache, uintptr_t address,
+                        size_t size);
+
+/* The bytes that the program asked for; or what is wrong with the address. */
+struct misuse hard_usable(uintptr_t address, size_t *bytes);
+
+/* Whether the block could be made one of `bytes` where it is, and was. It must be one. */
+bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes);
+
+/* ---- Threads ---- */
+
+struct hard_cache *hard_cache_new(struct hardened *hardened);
+
+/* Gives back all that is in it. */
+void hard_cache_flush(struct hard_cache *cache);
+void hard_cache_free(struct hard_cache *cache);
+
+/* ---- The whole ---- */
+
+/* Empties the shared quarantine, and gives free memory back. Returns the bytes. */
+size_t hard_trim(struct hardened *hardened);
+
+/* NULL, or what is wrong. If that is a canary, or a free block that was written to, `*misuse` says
+ * where; otherwise it is MISUSE_NONE. (hard_check.c) */
+const char *hard_check(struct hardened *hardened, struct misuse *misuse);
+
+/* Calls `visit` with each block until it returns false; false if it did. (hard_check.c) */
+bool hard_visit(struct hardened *hardened, bool (*visit)(void *context, void *block, size_t bytes),
+                void *context);
+
+/* Bytes; but for `live_count`. */
+struct hard_totals {
+    size_t mapped;
+    size_t live, live_count; /* objects and large blocks, whole */
+    size_t waiting;          /* in quarantines */
+    size_t cached;           /* in magazines */
+    size_t free;             /* of opened slabs, in them */
+};
+
+struct hard_totals hard_totals_of(struct peek *peek, const struct hardened *hardened);
+
+/* Every lock of one rank; for fork. */
+void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,
+                       void (*act)(struct lock *lock));
+
+/* In a child of fork, with all locks held; `own` is the caller's cache or NULL. */
+void hard_forked(struct hardened *hardened, struct hard_cache *own);
+
+/* For what misuse to report: a write into a free block. */
+void hard_report_written(uintptr_t address, size_t class);
+
+#endif

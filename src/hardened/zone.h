@@ -1,0 +1,146 @@
+/*
+ * Address space for hardened objects.
+ *
+ *     realm   a range from the heap's provider, in 64 units. Zones take units at random places.
+ *     zone    the slabs of one class. It is of that class for ever: what an old pointer leads to is
+ *             an object of the same size at the same place, or nothing.
+ *     slab    a few pages, opened one after the other at random places of the zone. With one in so
+ *             many (SNUG_GUARDS) the place behind it becomes a guard: every access to it faults.
+ *
+ * What is known of the objects lies outside of them: for each a word with its state, and a bit that
+ * says whether it is in its slab. So frees can be told from misuse whatever was written where.
+ *
+ *     state 0        free, and zero since the system gave it
+ *     state 1        free
+ *     state n >= 2   in use; the program asked for n - 2 bytes less than the object has
+ *     bit set        it is in its slab. Then its state is 0 or 1.
+ *     neither in use nor in its slab: it waits in a quarantine or in a thread's magazine.
+ *
+ * Entropy: of a zone's place in its realm log2(units / zone's units), 6 bits in the first realm of
+ * 4 MiB for small classes, beside the 28 bits of where the system maps it (x86-64); of a slab's in
+ * its zone up to 6 bits, of an object's in its slab log2(objects), 2 to 8 bits for small ones.
+ *
+ * Cost: 2 bytes and a bit for each object, 32 bytes for each slab. An empty heap has one realm, of
+ * which nothing is touched. Thread-safe; takes RANK_HARD_ZONE, and RANK_META inside.
+ */
+#ifndef SNUG_HARDENED_ZONE_H
+#define SNUG_HARDENED_ZONE_H
+
+#include "base/list.h"
+#include "hardened/hard_class.h"
+#include "pageheap/span.h"
+#include "platform/lock.h"
+#include "provider/provider.h"
+
+/* Layout: states; see above. */
+enum { STATE_NEW, STATE_FREE, STATE_LIVE };
+
+/* Layout: what a slab is. */
+enum hard_slab_kind { SLAB_CLOSED, SLAB_OPEN, SLAB_GUARD };
+
+struct hard_slab {
+    struct list link; /* open, with objects in it: in its bin's list */
+    struct hard_zone *zone;
+    uint16_t number; /* in its zone */
+    uint16_t free;   /* objects in it == bits set */
+    uint8_t kind;
+    bool purged; /* whole, and given back: all of it is new */
+};
+
+/* The descriptor of a zone, or of a large block (hard_large.h), which has class 0: the entries of
+ * the page map lead to it. `span` says no more than where it lies and in which heap. */
+struct hard_zone {
+    struct span span;
+    uint32_t class;
+    uint32_t slabs_count;
+    uint32_t opened; /* slabs that are no more closed */
+    uint32_t metas;  /* bytes of all this, as meta_alloc or meta_map gave it */
+    uint32_t words;  /* of bits, for each slab */
+    uint16_t *states;
+    uint64_t *bits;
+    struct hard_slab *slabs;
+    struct hard_zone *next; /* of its bin */
+};
+
+/* Layout: a realm's units have a bit each in one word. */
+enum { REALM_UNITS = 64 };
+
+struct hard_realm {
+    struct hard_realm *next;
+    char *start;
+    size_t bytes;
+    size_t unit; /* bytes of a unit; a multiple of the system's page */
+    uint64_t taken;
+};
+
+struct hard_zones {
+    struct lock lock;
+    const struct provider *provider;
+    void *owner;               /* the page heap, as in struct span */
+    struct hard_realm *realms; /* the newest first */
+    size_t mapped;             /* == sum of their bytes */
+    uint64_t random;
+    uint32_t guards; /* one slab in so many has a guard behind it; 0: none */
+};
+
+/* A new zone of a class, all of whose slabs are closed, of about so many bytes, or of less; NULL:
+ * no memory. */
+struct hard_zone *zone_new(struct hard_zones *zones, size_t class, size_t bytes);
+
+/* Bytes: of the first zone of a class; each later one has twice as much. */
+#define ZONE_FIRST (64 * KIB)
+
+/* Bytes: of the largest, whose descriptor is some pages then. */
+#define ZONE_MOST (1 * MIB)
+
+/* Opens a closed slab of a zone, at random, and perhaps makes a guard of what follows it; NULL: all
+ * are open. The lock of the zone's bin must be held. */
+struct hard_slab *zone_open_slab(struct hard_zones *zones, struct hard_zone *zone);
+
+/* Forgets a zone's descriptor; its memory goes with the realms. */
+void zone_forget(struct hard_zone *zone);
+
+/* Gives all realms back; for a heap that ends. */
+void zones_end(struct hard_zones *zones);
+
+/* Where an address of a zone with a class is: in which slab and object, and how far in it. */
+struct hard_place {
+    uint32_t slab;
+    uint32_t number; /* in its slab; may be per_slab, for what is left over at its end */
+    uint32_t inside; /* bytes */
+    uint32_t id;     /* in the zone */
+};
+
+static ALWAYS_INLINE struct hard_place zone_place(const struct hard_zone *zone, uintptr_t address)
+{
+    const struct hard_class *row = &hard_classes[zone->class];
+    size_t offset = address - (uintptr_t)zone->span.start;
+    uint32_t slab = hard_divide(offset, row->by_slab);
+    size_t rest = offset - (size_t)slab * row->slab_bytes;
+    uint32_t number = hard_divide(rest, row->by_bytes);
+    return (struct hard_place){slab, number, (uint32_t)(rest - (size_t)number * row->bytes),
+                               slab * row->per_slab + number};
+}
+
+/* Whether that is the beginning of an object, in use or not. */
+static ALWAYS_INLINE bool place_is_object(const struct hard_zone *zone, struct hard_place place)
+{
+    return place.inside == 0 && place.number < hard_classes[zone->class].per_slab &&
+           place.slab < zone->slabs_count;
+}
+
+static inline size_t zone_id(const struct hard_zone *zone, const uint16_t *state)
+{
+    return (size_t)(state - zone->states);
+}
+
+static inline uintptr_t slab_start(const struct hard_slab *slab)
+{
+    return (uintptr_t)slab->zone->span.start +
+           (size_t)slab->number * hard_classes[slab->zone->class].slab_bytes;
+}
+
+/* Says once in a process that guards cannot be made any more. */
+COLD void guards_are_refused(void);
+
+#endif

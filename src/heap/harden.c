@@ -1,0 +1,113 @@
+/*
+ * Hardened heaps. See harden.h.
+ */
+#include "heap/harden.h"
+
+#include "heap/user_heaps.h"
+#include "options/options.h"
+
+__thread struct hard_cache *hard_cache_self __attribute__((tls_model("initial-exec")));
+
+BULKY static struct hardened of_malloc;
+
+static struct hardened *spares; /* of heaps that are gone; `spare_of` leads to the next */
+
+/* ---- Heaps ---- */
+
+static struct hardened **spare_of(struct hardened *hardened)
+{
+    return (struct hardened **)&hardened->caches;
+}
+
+/* Memory for another; heaps_lock. */
+static struct hardened *state_take(void)
+{
+    lock_acquire(&heaps_lock);
+    struct hardened *hardened = spares;
+    if (hardened != NULL)
+        spares = *spare_of(hardened);
+    lock_release(&heaps_lock);
+    return hardened != NULL ? hardened : meta_map(sizeof(*hardened));
+}
+
+static bool state_init(struct heap *heap, struct hardened *hardened)
+{
+    struct hard_settings settings = {.provider = heap->page_heap.provider,
+                                     .owner = &heap->page_heap,
+                                     .wait_bytes = options.quarantine,
+                                     .wait_count = options.quarantine_count,
+                                     .guards = (uint32_t)options.guards};
+    return hardened_init(hardened, &settings);
+}
+
+bool heap_harden(struct heap *heap)
+{
+    struct hardened *hardened = heap == &heap_default ? &of_malloc : state_take();
+    if (hardened == NULL || !state_init(heap, hardened))
+        return false;
+    heap->hardened = hardened;
+    return true;
+}
+
+void heap_harden_clear(struct heap *heap)
+{
+    if (heap->hardened == NULL)
+        return;
+    hardened_end(heap->hardened);
+    state_init(heap, heap->hardened); /* which has the memory it needs */
+}
+
+void heap_harden_end(struct heap *heap)
+{
+    struct hardened *hardened = heap->hardened;
+    if (hardened == NULL)
+        return;
+    hardened_end(hardened);
+    heap->hardened = NULL;
+    lock_acquire(&heaps_lock);
+    *spare_of(hardened) = spares;
+    spares = hardened;
+    lock_release(&heaps_lock);
+}
+
+/* ---- Threads ---- */
+
+void heap_harden_thread_end(void)
+{
+    struct hard_cache *cache = hard_cache_self;
+    hard_cache_self = NULL;
+    if (cache != NULL)
+        hard_cache_free(cache);
+}
+
+/* ---- All of it ---- */
+
+size_t heap_harden_trim(struct heap *heap)
+{
+    if (heap->hardened == NULL)
+        return 0;
+    if (heap == &heap_default && hard_cache_self != NULL)
+        hard_cache_flush(hard_cache_self);
+    return hard_trim(heap->hardened);
+}
+
+void heap_harden_exit(void)
+{
+    struct misuse misuse;
+    if (heap_default.hardened == NULL)
+        return;
+    hard_check(heap_default.hardened, &misuse);
+    misuse_report("exit", &misuse);
+}
+
+void heap_harden_forked(struct heap *heap)
+{
+    if (heap->hardened != NULL)
+        hard_forked(heap->hardened, heap == &heap_default ? hard_cache_self : NULL);
+}
+
+void heap_harden_each_lock(struct heap *heap, enum lock_rank rank, void (*act)(struct lock *lock))
+{
+    if (heap->hardened != NULL)
+        hard_each_lock_of(heap->hardened, rank, act);
+}

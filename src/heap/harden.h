@@ -1,0 +1,42 @@
+/*
+ * Hardened heaps among the others: which heap is one, the threads' caches of malloc's, and what is
+ * done with all heaps. See hardened/hardened.h for what they are.
+ *
+ * Threads have caches of malloc's heap only; those of the program's own, which come and go, serve
+ * from their bins.
+ */
+#ifndef SNUG_HEAP_HARDEN_H
+#define SNUG_HEAP_HARDEN_H
+
+#include "hardened/hardened.h"
+#include "heap/heap.h"
+
+/* Makes a heap hardened, before its first block. False: no memory. */
+bool heap_harden(struct heap *heap);
+
+/* Frees all hardened blocks of a heap, with which it goes on; or for good. Nobody else may use it.
+ */
+void heap_harden_clear(struct heap *heap);
+void heap_harden_end(struct heap *heap);
+
+/* Empties the calling thread's quarantine and that of all, and gives free memory back. Returns the
+ * bytes. */
+size_t heap_harden_trim(struct heap *heap);
+
+/* The calling thread's cache of malloc's heap, or NULL. */
+extern INTERNAL __thread struct hard_cache *hard_cache_self
+    __attribute__((tls_model("initial-exec")));
+
+/* Ends it. */
+void heap_harden_thread_end(void);
+
+/* Looks for misuse that nobody would find any more, as the process ends. */
+void heap_harden_exit(void);
+
+/* In a child of fork, with all locks held. */
+void heap_harden_forked(struct heap *heap);
+
+/* The locks of one rank. */
+void heap_harden_each_lock(struct heap *heap, enum lock_rank rank, void (*act)(struct lock *lock));
+
+#endif

@@ -1,0 +1,347 @@
+/*
+ * Tests of hardened heaps: each policy on its own, on heaps made for it, in sizes of slabs with
+ * many objects, with few, with one, and with a mapping of its own.
+ */
+#include "heap_support.h"
+
+#include <string.h>
+
+#include "hardened/hardened.h"
+#include "heap/harden.h"
+#include "heap/user_heaps.h"
+#include "options/options.h"
+
+static const size_t sizes[] = {1, 24, 40, 200, 1000, 3000, 20000, 100000};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+static const size_t large = 300000;
+
+static struct heap *heap;
+
+static int make_heap(void **state)
+{
+    (void)state;
+    struct heap_settings settings = {.name = "hardened", .hardened = true};
+    options.misuse = MISUSE_WARN;
+    heap = heap_create(&settings);
+    return heap == NULL ? -1 : 0;
+}
+
+static int end_heap(void **state)
+{
+    (void)state;
+    heap_destroy(heap);
+    options.misuse = MISUSE_ABORT;
+    return 0;
+}
+
+/* Frees what is there and expects one line with these words. */
+static void assert_free_says(char *block, const char *words)
+{
+    stderr_capture();
+    heap_free(block);
+    const char *said = stderr_restore();
+    if (strstr(said, words) == NULL)
+        fail_msg("freeing said '%s' instead of '%s'", said, words);
+}
+
+static void assert_free_is_silent(char *block)
+{
+    stderr_capture();
+    heap_free(block);
+    assert_string_equal(stderr_restore(), "");
+}
+
+static void test_overflow_by_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++)
+        for (int value = 0; value < 2; value++) {
+            char *block = heap_alloc_in(heap, sizes[i]);
+            memset(block, 7, sizes[i]);
+            block[sizes[i]] = (char)(value * 'x'); /* zero, too */
+            assert_free_says(block, "snug: overflow");
+        }
+    char *block = heap_alloc_in(heap, large);
+    block[large] = 0;
+    assert_free_says(block, "snug: overflow");
+}
+
+/* Whether a guard, or what is of nobody's, lies before a block. */
+static bool is_behind_a_guard(const char *block)
+{
+    const struct hard_zone *zone = (const struct hard_zone *)page_map_entry((uintptr_t)block);
+    struct hard_place place = zone_place(zone, (uintptr_t)block);
+    return place.number == 0 && (place.slab == 0 || zone->slabs[place.slab - 1].kind == SLAB_GUARD);
+}
+
+static void test_underflow(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block;
+        do
+            block = heap_alloc_in(heap, sizes[i]);
+        while (is_behind_a_guard(block));
+        block[-1] = 7;
+        assert_free_says(block, "snug: underflow");
+        block[-1] = 0; /* what is before it may be free */
+    }
+}
+
+static void test_blocks_have_their_bytes_and_no_more(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block = heap_alloc_in(heap, sizes[i]);
+        assert_int_equal(heap_usable(block, "usable"), sizes[i]);
+        for (size_t at = 0; at < sizes[i]; at++)
+            assert_int_equal(block[at], 0);
+        memset(block, 0xff, sizes[i]);
+        assert_free_is_silent(block);
+    }
+}
+
+static void test_free_is_complete(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i <= SIZES; i++) {
+        size_t bytes = i < SIZES ? sizes[i] : large;
+        char *block = heap_alloc_in(heap, bytes);
+        if (bytes > 16 && i < SIZES)
+            assert_free_says(block + 16, "is inside");
+        assert_free_is_silent(block);
+        assert_free_says(block, "snug: double free");
+    }
+}
+
+static void test_sizes_that_are_said(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i <= SIZES; i++) {
+        size_t bytes = i < SIZES ? sizes[i] : large;
+        char *block = heap_alloc_in(heap, bytes);
+        stderr_capture();
+        heap_free_hardened(heap, block, bytes + 1);
+        assert_non_null(strstr(stderr_restore(), ", not one of"));
+        stderr_capture();
+        heap_free_hardened(heap, block, bytes);
+        assert_string_equal(stderr_restore(), "");
+    }
+}
+
+/* A write after free is found when the block leaves quarantine. */
+static void test_written_after_free(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block = heap_alloc_in(heap, sizes[i]);
+        heap_free(block);
+        block[sizes[i] / 2] = 1;
+        stderr_capture();
+        heap_trim_of(heap, 0);
+        assert_non_null(strstr(stderr_restore(), "snug: use after free"));
+    }
+}
+
+static void test_freed_blocks_are_zero(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block = heap_alloc_in(heap, sizes[i]);
+        memset(block, 'x', sizes[i]);
+        heap_free(block);
+        for (size_t at = 0; at < sizes[i]; at++)
+            assert_int_equal(block[at], 0);
+    }
+}
+
+/* How many frees it takes until an address comes back. */
+static void test_addresses_wait(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        heap_trim_of(heap, 0);
+        char *first = heap_alloc_in(heap, sizes[i]);
+        heap_free(first);
+        size_t wait = size_min(options.quarantine_count, options.quarantine / (sizes[i] + 4096));
+        for (size_t turn = 0; turn < wait / 2; turn++) {
+            char *block = heap_alloc_in(heap, sizes[i]);
+            assert_ptr_not_equal(block, first);
+            heap_free(block);
+        }
+    }
+    char *first = heap_alloc_in(heap, large), *next;
+    heap_free(first);
+    next = heap_alloc_in(heap, large / 2);
+    assert_ptr_not_equal(next, first);
+    heap_free(next);
+}
+
+static void test_quarantine_is_bounded(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4000; i++)
+        heap_free(heap_alloc_in(heap, sizes[i % SIZES]));
+    assert_true(heap->hardened->wait.count <= options.quarantine_count);
+    assert_true(heap->hardened->wait.bytes <= options.quarantine);
+    assert_true(hard_totals_of(NULL, heap->hardened).waiting >= options.quarantine / 2);
+    heap_trim_of(heap, 0);
+    assert_int_equal(hard_totals_of(NULL, heap->hardened).waiting, 0);
+}
+
+static void test_order_is_random(void **state)
+{
+    (void)state;
+    enum { COUNT = 64 };
+    char *blocks[COUNT];
+    int up = 0;
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = heap_alloc_in(heap, 24);
+    for (int i = 1; i < COUNT; i++)
+        up += blocks[i] == blocks[i - 1] + 32;
+    assert_in_range(up, 0, COUNT / 4);
+    for (int i = 0; i < COUNT; i++)
+        heap_free(blocks[i]);
+}
+
+/* No page ever has objects of two classes. */
+static void test_classes_keep_their_addresses(void **state)
+{
+    (void)state;
+    char *small = heap_alloc_in(heap, 24);
+    uintptr_t page = (uintptr_t)small / PAGE_BYTES;
+    heap_free(small);
+    heap_trim_of(heap, 0);
+    for (int i = 0; i < 3000; i++) {
+        char *block = heap_alloc_in(heap, 40 + (size_t)i % 900);
+        assert_true((uintptr_t)block / PAGE_BYTES != page);
+    }
+    heap_clear(heap);
+}
+
+static void test_guards(void **state)
+{
+    (void)state;
+    size_t guards = 0, open = 0;
+    for (int i = 0; i < 2000; i++)
+        assert_non_null(heap_alloc_in(heap, 900));
+    for (struct hard_zone *zone = heap->hardened->bins[hard_class_of(901)].zones; zone != NULL;
+         zone = zone->next)
+        for (size_t i = 0; i < zone->slabs_count; i++) {
+            guards += zone->slabs[i].kind == SLAB_GUARD;
+            open += zone->slabs[i].kind == SLAB_OPEN;
+        }
+    assert_in_range(guards, open / options.guards / 4, open / options.guards * 4);
+    heap_clear(heap);
+}
+
+static void test_check_finds(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i <= SIZES; i++) {
+        size_t bytes = i < SIZES ? sizes[i] : large;
+        char *block = heap_alloc_in(heap, bytes), kept = block[bytes];
+        assert_null(heap_check_of(heap));
+        block[bytes] = (char)(kept + 1);
+        assert_non_null(strstr(heap_check_of(heap), "behind its end"));
+        block[bytes] = kept;
+        assert_null(heap_check_of(heap));
+        heap_free(block);
+        if (i == SIZES)
+            break; /* nobody can write to it any more */
+        block[0] = 1;
+        assert_non_null(strstr(heap_check_of(heap), "after it was freed"));
+        block[0] = 0;
+    }
+}
+
+static void test_resize(void **state)
+{
+    (void)state;
+    char *block = heap_alloc_in(heap, 1);
+    block[0] = 'a';
+    for (size_t bytes = 2; bytes < 400000; bytes += bytes / 7 + 1) {
+        block = heap_resize(block, bytes);
+        assert_int_equal(heap_usable(block, "usable"), bytes);
+        assert_int_equal(block[0], 'a');
+        block[bytes - 1] = 'a';
+        assert_null(heap_check_of(heap));
+    }
+    for (size_t bytes = 350000; bytes > 3; bytes -= bytes / 5 + 1) {
+        block = heap_resize(block, bytes);
+        assert_int_equal(heap_usable(block, "usable"), bytes);
+        assert_null(heap_check_of(heap));
+    }
+    assert_free_is_silent(block);
+}
+
+static void test_alignment(void **state)
+{
+    (void)state;
+    for (size_t alignment = 16; alignment <= MIB; alignment *= 2)
+        for (size_t i = 0; i < SIZES; i++) {
+            char *block = heap_alloc_aligned_in(heap, alignment, sizes[i]);
+            assert_int_equal((uintptr_t)block % alignment, 0);
+            assert_int_equal(heap_usable(block, "usable"), sizes[i]);
+            assert_free_is_silent(block);
+        }
+}
+
+/* What a thread had that a child of fork has not: all of it comes back to the bins, and is sound.
+ */
+static void test_orphans_come_back(void **state)
+{
+    (void)state;
+    struct hardened *hardened = heap->hardened;
+    struct hard_cache *cache = hard_cache_new(hardened);
+    for (int i = 0; i < 300; i++) {
+        void *block = hard_alloc(hardened, cache, MIN_ALIGN, sizes[i % 4]);
+        assert_int_equal(hard_free(hardened, cache, (uintptr_t)block, SIZE_MAX).kind, MISUSE_NONE);
+    }
+    *(char *)entry_object(wait_at(&cache->wait, 0)) = 1; /* as if it was still being cleared */
+    assert_true(hard_totals_of(NULL, hardened).cached > 0);
+    assert_true(hard_totals_of(NULL, hardened).waiting > 0);
+    hard_forked(hardened, NULL);
+    assert_non_null(hard_alloc(hardened, NULL, MIN_ALIGN, 24));
+    struct hard_totals totals = hard_totals_of(NULL, hardened);
+    assert_int_equal(totals.cached + totals.waiting, 0);
+    assert_int_equal(totals.live_count, 1);
+    assert_null(heap_check_of(heap));
+}
+
+static void test_classes(void **state)
+{
+    (void)state;
+    size_t last = 1;
+    for (size_t bytes = 1; bytes <= HARD_MOST; bytes++) {
+        size_t class = hard_class_of(bytes);
+        assert_true(class >= last && class < HARD_CLASSES);
+        assert_true(hard_classes[class].bytes >= bytes && hard_classes[class - 1].bytes < bytes);
+        last = class;
+    }
+}
+
+int main(void)
+{
+#define ON_HEAP(name) cmocka_unit_test_setup_teardown(name, make_heap, end_heap)
+    const struct CMUnitTest tests[] = {
+        ON_HEAP(test_overflow_by_one),
+        ON_HEAP(test_underflow),
+        ON_HEAP(test_blocks_have_their_bytes_and_no_more),
+        ON_HEAP(test_free_is_complete),
+        ON_HEAP(test_sizes_that_are_said),
+        ON_HEAP(test_written_after_free),
+        ON_HEAP(test_freed_blocks_are_zero),
+        ON_HEAP(test_addresses_wait),
+        ON_HEAP(test_quarantine_is_bounded),
+        ON_HEAP(test_order_is_random),
+        ON_HEAP(test_classes_keep_their_addresses),
+        ON_HEAP(test_guards),
+        ON_HEAP(test_check_finds),
+        ON_HEAP(test_resize),
+        ON_HEAP(test_alignment),
+        ON_HEAP(test_orphans_come_back),
+        ON_HEAP(test_classes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
