@@ -79,7 +79,8 @@ static void touch(const char *kind, char *(*take)(size_t), void (*give)(char *))
     unfreed = NULL;
     give(block);
     if (strcmp(kind, "read") == 0 || strcmp(kind, "write") == 0)
-        touched_here(opaque(block + 5), strcmp(kind, "write") == 0);
+        /* Behind what marks one as free that is not guarded. */
+        touched_here(opaque(block + 20), strcmp(kind, "write") == 0);
     else if (strcmp(kind, "twice") == 0)
         give(opaque(block));
     else if (strcmp(kind, "inside") == 0)
