@@ -45,7 +45,8 @@ static size_t character_bytes(const unsigned char *text, size_t most)
                    : (text[0] & 0xf0) == 0xe0          ? 3
                    : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
                                                        : 0;
-    if (bytes == 0 || bytes > most || text[0] < ' ' || text[0] == 0x7f)
+    if (bytes == 0 || bytes > most || text[0] < ' ' || text[0] == 0x7f ||
+        (text[0] == 0xc2 && text[1] < 0xa0)) /* terminals take these for escape sequences, too */
         return 0;
     for (size_t i = 1; i < bytes; i++)
         if ((text[i] & 0xc0) != 0x80)

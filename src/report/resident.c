@@ -13,19 +13,36 @@
 
 struct walk {
     struct peek *peek;
+    const struct page_heap *page_heap;
     int pagemap;
     size_t steps; /* that are left */
     bool failed;
     uint64_t resident;
 };
 
+/* Bytes: looked up at a time. */
+#define WALK_PIECE (2 * MIB)
+
+/* From outside each piece counts as a read, and there are only so many of them in a look: so a
+ * range without end has one. */
+static bool may_go_on(struct walk *walk)
+{
+    struct peek *peek = walk->peek;
+    (void)PEEK(peek, walk->page_heap->meta);
+    return peek == NULL || !peek->failed;
+}
+
 static void walk_range(struct walk *walk, uintptr_t start, size_t bytes)
 {
-    uint64_t resident = 0;
-    if (walk->failed || bytes == 0)
-        return;
-    walk->failed = !os_pagemap_resident(walk->pagemap, start, bytes, &resident);
-    walk->resident += resident;
+    while (bytes != 0 && !walk->failed) {
+        size_t piece = size_min(bytes, WALK_PIECE);
+        uint64_t resident = 0;
+        walk->failed =
+            !may_go_on(walk) || !os_pagemap_resident(walk->pagemap, start, piece, &resident);
+        walk->resident += resident;
+        start += piece;
+        bytes -= piece;
+    }
 }
 
 /* The next node of a list that is walked, or NULL at its end. */
@@ -109,7 +126,7 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
 bool heap_read_resident(struct peek *peek, const struct heap *heap, int pagemap, uint64_t *bytes)
 {
     const struct page_heap *page_heap = &heap->page_heap;
-    struct walk walk = {.peek = peek, .pagemap = pagemap};
+    struct walk walk = {.peek = peek, .page_heap = page_heap, .pagemap = pagemap};
     walk.steps = PEEK(peek, page_heap->huge_count) + 65536;
     walk_segments(&walk, &page_heap->segments);
     walk_segments(&walk, &page_heap->cache.list);
@@ -121,7 +138,8 @@ bool heap_read_resident(struct peek *peek, const struct heap *heap, int pagemap,
 void values_read_resident(struct values *values, struct peek *peek, const struct heap *heap,
                           int process)
 {
-    struct walk walk = {.peek = peek, .pagemap = os_pagemap_open(process)};
+    struct walk walk = {
+        .peek = peek, .page_heap = &heap->page_heap, .pagemap = os_pagemap_open(process)};
     if (walk.pagemap < 0)
         return;
     walk_all(values, &walk, heap);

@@ -37,6 +37,15 @@ pub fn cannot_write(path: &Path) -> String {
     format!("{} cannot be written", path.display())
 }
 
+/// A text that others have made, as it may be shown in a terminal: what would move about there is spelled out.
+pub fn shown(text: &str) -> String {
+    let moves = |character: char| {
+        let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || character.is_control()
+    };
+    text.chars().map(|one| if moves(one) { one.escape_default().to_string() } else { one.to_string() }).collect()
+}
+
 /// `1 thread`, `2 threads`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

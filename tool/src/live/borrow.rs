@@ -15,6 +15,7 @@ use super::asleep::{by_itself, goes_on, is_asleep, Mappings};
 use super::memory::Memory;
 use super::ptrace::{self, Waited};
 use super::{ffi, read, Buffer};
+use crate::output::shown;
 
 /// What can be asked for: enum outside_what of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,9 @@ pub struct Done {
 
 /// How long a thread may take to stop: it only has to leave its call.
 const STOP_MOST: Duration = Duration::from_millis(100);
+/// How long the work may take; a walk through a hundred GiB of heap takes some seconds. What is not done then may never
+/// be: that end is for the process to say.
+const WORK_MOST: Duration = Duration::from_secs(60);
 /// The longest pause between two looks at a thread that works.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -186,7 +190,11 @@ impl Caller {
         ptrace::set_signal_mask(worker.tid, u64::MAX).with_context(ended)?;
         ptrace::go_on(worker.tid).with_context(ended)?;
         let mut pause = Duration::from_micros(10);
+        let begun = Instant::now();
         loop {
+            if begun.elapsed() > WORK_MOST {
+                bail!("process {} has not done it in {} seconds", self.process, WORK_MOST.as_secs());
+            }
             let has_done = self.state()? != ffi::WORKING;
             match ptrace::poll(worker.tid) {
                 Waited::Ended => bail!(ended()),
@@ -198,7 +206,7 @@ impl Caller {
             pause = (2 * pause).min(LOOK);
         }
         ptrace::interrupt(worker.tid).with_context(ended)?;
-        while ptrace::poll(worker.tid) == Waited::Nothing {
+        while ptrace::poll(worker.tid) == Waited::Nothing && begun.elapsed() < WORK_MOST + STOP_MOST {
             sleep(Duration::from_micros(10));
         }
         if self.state()? == ffi::DONE_WORK {
@@ -285,10 +293,10 @@ impl Caller {
     fn text_at(&self, address: usize) -> String {
         let mut bytes = Vec::new();
         let mut byte = [0];
-        while bytes.len() < 200 && self.memory.read(address + bytes.len(), &mut byte) && byte[0] != 0 {
+        while bytes.len() < 200 && self.memory.read(address.wrapping_add(bytes.len()), &mut byte) && byte[0] != 0 {
             bytes.push(byte[0]);
         }
-        String::from_utf8_lossy(&bytes).into_owned()
+        shown(&String::from_utf8_lossy(&bytes))
     }
 }
 

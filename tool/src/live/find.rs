@@ -22,8 +22,9 @@ const HEADERS: usize = 4096;
 
 /// Where the anchors of a process may be: one for each mapped file with the note.
 pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
-    let maps = match fs::read_to_string(format!("/proc/{process}/maps")) {
-        Ok(maps) => maps,
+    // Paths are whatever bytes there are.
+    let maps = match fs::read(format!("/proc/{process}/maps")) {
+        Ok(maps) => String::from_utf8_lossy(&maps).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no process {process}"),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(why_not(process)),
         Err(error) => return Err(error).with_context(|| format!("process {process} cannot be looked into")),
@@ -41,7 +42,7 @@ pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
 
 /// When a process began, in ticks of the system's clock.
 pub fn began(process: i32) -> Result<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{process}/stat"))?).into_owned();
     // The second field is a name that may contain anything; the time is the 22nd.
     let (_, rest) = stat.rsplit_once(')').context("no name in /proc/PID/stat")?;
     Ok(rest.split_ascii_whitespace().nth(19).context("too few fields in /proc/PID/stat")?.parse()?)

@@ -1,6 +1,9 @@
 //! The memory of another process, read a page at a time; a page is read once for each look.
+//!
+//! What is there is whatever the process likes: lists that lead in circles, counts without end. A look may read so much,
+//! by what the kernel says of the process, and then nothing more is there: so every walk ends, whatever it goes by.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::io;
@@ -10,23 +13,39 @@ const PAGE: usize = 4096;
 /// So many are kept; a walk through all headers of a large heap reads each page of it once.
 const PAGES_MOST: usize = 4096;
 
+/// Reads of a look, which take less than a second: a process with ten thousand threads has two million for them.
+const READS_LEAST: u64 = 1 << 22;
+/// And for each so many bytes that are resident one more: a medium block, whose header is read, has more than a KiB.
+const READ_BYTES: u64 = 8;
+
 pub struct Memory {
     process: i32,
+    reads_left: Cell<u64>,
     pages: RefCell<HashMap<usize, Option<Box<[u8; PAGE]>>>>,
 }
 
 impl Memory {
     pub fn of(process: i32) -> Memory {
-        Memory { process, pages: RefCell::new(HashMap::new()) }
+        Memory { process, reads_left: Cell::new(reads_of(process)), pages: RefCell::new(HashMap::new()) }
     }
 
     /// Forgets what was read: the next reads see the process as it is then.
     pub fn refresh(&self) {
         self.pages.borrow_mut().clear();
+        self.reads_left.set(reads_of(self.process));
+    }
+
+    /// Whether there was no end of it: all reads of this look were made.
+    pub fn is_endless(&self) -> bool {
+        self.reads_left.get() == 0
     }
 
     /// Fills `into` from `address` on. False: some of it is not there, or must not be read.
     pub fn read(&self, address: usize, into: &mut [u8]) -> bool {
+        match self.reads_left.get() {
+            0 => return false,
+            left => self.reads_left.set(left - 1),
+        }
         let mut pages = self.pages.borrow_mut();
         if pages.len() > PAGES_MOST {
             pages.clear();
@@ -65,6 +84,12 @@ impl Memory {
     pub fn clear_word(&self, address: usize) -> io::Result<()> {
         transfer(self.process, address, &mut [0; 8], true)
     }
+}
+
+fn reads_of(process: i32) -> u64 {
+    let sizes = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
+    let pages: u64 = sizes.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    READS_LEAST.saturating_add(pages.saturating_mul(PAGE as u64 / READ_BYTES))
 }
 
 fn read_page(process: i32, start: usize) -> Option<Box<[u8; PAGE]>> {

@@ -28,6 +28,7 @@ use std::os::fd::AsRawFd;
 
 use anyhow::{bail, ensure, Context, Result};
 
+use crate::output::shown;
 use memory::Memory;
 
 /// A program that runs on snug.
@@ -121,7 +122,7 @@ impl Program {
                     bail!(
                         "process {process} runs on another build of snug ({}) than this tool carries; use the tool \
                          of that build",
-                        version.to_string_lossy()
+                        shown(&version.to_string_lossy())
                     )
                 }
                 _ => continue,
@@ -145,6 +146,7 @@ impl Program {
         let done = unsafe {
             ffi::outside_read(read, context, self.anchor.start(), self.process, depth as u32, values.start_mut())
         };
+        ensure!(!self.memory.is_endless(), "what process {} has in place of a heap has no end", self.process);
         ensure!(done, "process {} has ended, or cannot be read any more", self.process);
         Ok(Values { buffer: values })
     }

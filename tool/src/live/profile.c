@@ -77,7 +77,9 @@ bool outside_profile(outside_reader read, void *context, const struct anchor *an
 static bool entry_read(const struct outside_profile *profile, const struct table *table,
                        uint32_t number, void *entry, size_t bytes)
 {
-    if (number == 0 || number >= table->used)
+    uint32_t place;
+    if (number == 0 || number >= table->used || number > UINT32_MAX / 2 ||
+        table_chunk_of(number, &place) >= TABLE_CHUNKS) /* `used` is whatever the process says */
         return false;
     return profile->read(profile->context, (uintptr_t)table_at(table, number, bytes), entry, bytes);
 }
