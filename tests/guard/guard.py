@@ -77,7 +77,7 @@ class Case(unittest.TestCase):
             self.assertEqual(report.threads[said], thread, f"thread of {said}\n{result}")
 
     def fault(self, kind: str, status: int, line: str, *parts: str):
-        result = guarded("fault", *kind.split())
+        result = guarded("fault", *kind.split(), SNUG_GUARD_EVERY="1")
         self.assertEqual(result.status, status, str(result))
         (report,) = reports_of(result)
         self.assertRegex(report.line, line)
@@ -92,7 +92,7 @@ class Faults(Case):
         at_free = r"^snug: overflow by 9 bytes: 0x\w+ is behind a 40-byte block at 0x\w+, found when"
         seen = set()
         for _ in range(64):
-            result = guarded("fault", "overflow")
+            result = guarded("fault", "overflow", SNUG_GUARD_EVERY="1")
             (report,) = reports_of(result)
             seen.add(result.status)
             if result.status == -signal.SIGSEGV:
@@ -107,7 +107,7 @@ class Faults(Case):
         self.assertEqual(len(seen), 2, "a block lies at either end, by chance")
 
     def test_underflow(self):
-        result = guarded("fault", "underflow")
+        result = guarded("fault", "underflow", SNUG_GUARD_EVERY="1")
         (report,) = reports_of(result)
         self.assertIn(result.status, (-signal.SIGSEGV, -signal.SIGABRT))
         self.assertRegex(report.line, r"^snug: underflow by 1 byte: 0x\w+ is before a 40-byte block at 0x")
