@@ -2,8 +2,8 @@
 //!
 //! A site grows steadily if three things hold. Its last number is above its first by more than three standard errors. Of
 //! any two snapshots between which it changed, in nine of ten cases the later one has more: what goes up and down with
-//! the program's work does not. And the last half of the snapshots has at least a quarter of the growth: what is filled
-//! once and stays does not.
+//! the program's work does not. And since the middle one it has grown at least half as fast as on the whole: what is
+//! filled once and stays has not.
 //!
 //! The standard error of a difference is that of both numbers together. Samples that are live in both are the same ones,
 //! so it is less in truth: the rule keeps silent rather than cry wolf.
@@ -36,7 +36,8 @@ impl Growing<'_> {
     }
 }
 
-fn is_steady(bytes: &[i64], error: f64) -> bool {
+/// `times`: of the snapshots, in any unit.
+fn is_steady(bytes: &[i64], times: &[f64], error: f64) -> bool {
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
     let growth = last - first;
     let (mut more, mut less) = (0, 0);
@@ -44,8 +45,10 @@ fn is_steady(bytes: &[i64], error: f64) -> bool {
         more += bytes[at + 1..].iter().filter(|later| *later > one).count();
         less += bytes[at + 1..].iter().filter(|later| *later < one).count();
     }
-    let middle = bytes[(bytes.len() - 1) / 2];
-    growth > 0 && growth as f64 > 3.0 * error && more >= 9 * less && last - middle >= growth / 4
+    let (middle, end) = ((bytes.len() - 1) / 2, bytes.len() - 1);
+    let of_time = (times[end] - times[middle]) / (times[end] - times[0]).max(f64::MIN_POSITIVE);
+    let goes_on = (last - bytes[middle]) as f64 >= 0.5 * of_time * growth as f64;
+    growth > 0 && growth as f64 > 3.0 * error && more >= 9 * less && goes_on
 }
 
 /// What the snapshots, the earliest first, say about growth.
@@ -64,9 +67,18 @@ pub fn text(snapshots: &[Profile], top: usize) -> String {
     }
     let of_site = all.samples.iter().zip(bytes).zip(variances);
     let of_site = of_site.map(|((sample, bytes), variance)| Growing { sample, bytes, error: variance.sqrt() });
-    let mut growing: Vec<Growing> = of_site.filter(|site| is_steady(&site.bytes, site.error)).collect();
+    let times = times_of(snapshots);
+    let mut growing: Vec<Growing> = of_site.filter(|site| is_steady(&site.bytes, &times, site.error)).collect();
     growing.sort_by_key(|site| -site.growth());
     written(&all, &growing, snapshots, top)
+}
+
+/// Seconds since the first; where that is not known, as if they were evenly apart.
+fn times_of(snapshots: &[Profile]) -> Vec<f64> {
+    let first = snapshots.first().and_then(|first| first.taken);
+    let since = |snapshot: &Profile| Some(snapshot.taken?.duration_since(first?).ok()?.as_secs_f64());
+    let known: Option<Vec<f64>> = snapshots.iter().map(since).collect();
+    known.unwrap_or_else(|| (0..snapshots.len()).map(|at| at as f64).collect())
 }
 
 fn written(all: &Profile, growing: &[Growing], snapshots: &[Profile], top: usize) -> String {
@@ -105,14 +117,21 @@ fn time_between(first: Option<SystemTime>, last: Option<SystemTime>) -> Option<D
 mod tests {
     use super::*;
 
+    fn is_steady_evenly(bytes: &[i64], error: f64) -> bool {
+        is_steady(bytes, &(0..bytes.len()).map(|at| at as f64).collect::<Vec<_>>(), error)
+    }
+
     #[test]
     fn what_grows_and_what_does_not() {
-        assert!(is_steady(&[0, 10, 20, 30, 40], 0.0));
-        assert!(is_steady(&[0, 0, 10, 10, 20, 20, 30], 9.0));
-        assert!(!is_steady(&[0, 0, 10, 10, 20, 20, 30], 11.0), "it may be chance");
-        assert!(!is_steady(&[0, 40, 40, 40, 40, 40], 0.0), "it is filled once");
-        assert!(!is_steady(&[0, 30, 5, 35, 10, 40], 0.0), "it goes up and down");
-        assert!(!is_steady(&[40, 30, 20, 10], 0.0), "it shrinks");
-        assert!(!is_steady(&[7, 7, 7], 0.0) && !is_steady(&[], 0.0));
+        assert!(is_steady_evenly(&[0, 10, 20, 30, 40], 0.0));
+        assert!(is_steady_evenly(&[0, 0, 10, 10, 20, 20, 30], 9.0));
+        assert!(!is_steady_evenly(&[0, 0, 10, 10, 20, 20, 30], 11.0), "it may be chance");
+        assert!(!is_steady_evenly(&[0, 40, 40, 40, 40, 40], 0.0), "it is filled once");
+        assert!(!is_steady_evenly(&[0, 30, 5, 35, 10, 40], 0.0), "it goes up and down");
+        assert!(!is_steady_evenly(&[40, 30, 20, 10], 0.0), "it shrinks");
+        assert!(!is_steady_evenly(&[7, 7, 7], 0.0) && !is_steady_evenly(&[], 0.0));
+        let late = [0.0, 9.0, 10.0];
+        assert!(is_steady(&[0, 90, 100], &late, 0.0), "most of the time was before the middle one");
+        assert!(!is_steady(&[0, 98, 99], &late, 0.0) && !is_steady(&[0, 99, 100], &[0.0, 1.0, 10.0], 0.0));
     }
 }

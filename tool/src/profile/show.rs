@@ -10,8 +10,8 @@ use serde_json::json;
 use super::model::{Numbers, Profile, Sample, What};
 use crate::output::counted;
 
-/// Frames of a site that the table shows.
-const FRAMES: usize = 8;
+/// Frames of a site that the table shows: the libraries of C++ and Rust take ten before the code that calls them.
+const FRAMES: usize = 16;
 
 /// The largest sites, each with its numbers and the calls that led there.
 pub fn table(profile: &Profile, by: What, top: usize) -> String {
