@@ -144,7 +144,8 @@ def read_constants(root, folder):
 def all_values(root):
     """The value of every constant of the library that is arithmetic on others."""
     expressions = {}
-    for folder in sorted(each.name for each in Path(root, "src").iterdir() if each.is_dir()):
+    folders = sorted(each.name for each in Path(root, "src").iterdir() if each.is_dir())
+    for folder in sorted(folders, key=lambda name: name not in LAYERS):  # elsewhere a name may be another's
         for constant in read_constants(root, folder):
             expressions.setdefault(constant.name, constant.expression)
     values = {}

@@ -47,7 +47,7 @@ struct misuse {
     };
 };
 
-/* Frames: of a stack in a report, which is made on the stack of whoever misused. */
+/* Frames (table): of a stack in a report, which is made on the stack of whoever misused. */
 enum { MISUSE_FRAMES_MOST = 32 };
 
 /* A stack: addresses of code, the innermost first. */

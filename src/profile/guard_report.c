@@ -13,10 +13,10 @@
 #include "platform/thread.h"
 #include "profile/profile.h"
 
-/* Frames: of each stack that are told; the outermost are left out. */
+/* Frames (table): of each stack that are told; the outermost are left out. */
 enum { FRAMES_MOST = 40 };
 
-/* Bytes: three stacks of lines that are not too long; what does not fit is cut. */
+/* Bytes (table): three stacks of lines that are not too long; what does not fit is cut. */
 enum { TEXT_MOST = 16384 };
 
 /* Times: so often, for a millisecond, a thread waits for another's report, which may not end. */
