@@ -4,6 +4,7 @@
 #include "base/peek.h"
 #include "hardened/canary.h"
 #include "hardened/hardened.h"
+#include "meta/page_map.h"
 
 /* ---- Visiting ---- */
 
@@ -33,6 +34,23 @@ bool hard_visit(struct hardened *hardened, bool (*visit)(void *context, void *bl
     for (struct hard_block *block = hardened->large.blocks; block != NULL; block = block->next)
         if (!visit(context, block->zone.span.start, block->requested))
             return false;
+    return true;
+}
+
+bool hard_extent(uintptr_t address, struct block_extent *extent)
+{
+    const struct hard_zone *zone = (const struct hard_zone *)page_map_entry(address);
+    if (zone->class == 0)
+        return false;
+    const struct hard_class *row = &hard_classes[zone->class];
+    struct hard_place place = zone_place(zone, address);
+    if (place.slab >= zone->slabs_count || place.number >= row->per_slab)
+        return false;
+    /* relaxed: who asks has the block, or is wrong whatever is found */
+    uint16_t state = __atomic_load_n(&zone->states[place.id], __ATOMIC_RELAXED);
+    extent->start = address - place.inside;
+    extent->is_free = state < STATE_LIVE;
+    extent->end = extent->start + row->bytes - (extent->is_free ? 0 : state - STATE_LIVE);
     return true;
 }
 

@@ -26,6 +26,7 @@
 
 #include "hardened/hard_large.h"
 #include "hardened/wait.h"
+#include "meta/extent.h"
 #include "meta/misuse.h"
 
 struct hard_magazine {
@@ -82,6 +83,10 @@ struct misuse hard_free(struct hardened *hardened, struct hard_cache *cache, uin
 
 /* The bytes that the program asked for; or what is wrong with the address. */
 struct misuse hard_usable(uintptr_t address, size_t *bytes);
+
+/* The block of a class around an address; false: none is there, or it is a large one.
+ * (hard_check.c) */
+bool hard_extent(uintptr_t address, struct block_extent *extent);
 
 /* Whether the block could be made one of `bytes` where it is, and was. It must be one. */
 bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes);

@@ -2,6 +2,7 @@
  * The block around an address: the class byte of its page says who knows. Large blocks of heaps of
  * the program's own are not looked for: that would take more locks than one that can be tried.
  */
+#include "hardened/hardened.h"
 #include "heap/alloc.h"
 #include "pageheap/large.h"
 
@@ -10,6 +11,8 @@ bool block_extent(uintptr_t address, struct block_extent *extent)
     size_t byte = page_map_class(address);
     if (byte == PAGE_MAP_CELL || byte == PAGE_MAP_OTHER_CELL)
         return cell_extent(address, extent);
+    if (byte == PAGE_MAP_HARDENED)
+        return hard_extent(address, extent);
     if (byte != 0)
         return slab_extent(address, byte, extent);
     return heap_is_made() && large_extent(&heap_default.page_heap, address, extent);
