@@ -57,8 +57,8 @@ bool hard_extent(uintptr_t address, struct block_extent *extent)
 /* ---- Checking ---- */
 
 /* `resting`: nobody is about to clear it, or to hand it out. */
-static struct misuse object_check(const struct hard_zone *zone, uintptr_t object,
-                                  const uint16_t *state, bool resting)
+static struct misuse object_check(const struct hard_zone *zone, uintptr_t object, uint16_t *state,
+                                  bool resting)
 {
     size_t bytes = hard_classes[zone->class].bytes;
     /* acquire: pairs with the release in hard_alloc; a canary is there before the state says so */
@@ -67,9 +67,10 @@ static struct misuse object_check(const struct hard_zone *zone, uintptr_t object
         return (struct misuse){.kind = MISUSE_WRITTEN, .address = object, .bytes = bytes};
     size_t slack = (size_t)value - STATE_LIVE;
     if (value >= STATE_LIVE && !canary_is_sound(object, object + bytes - slack, object + bytes)) {
-        /* Who frees or resizes it changes the state before the canary. */
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (__atomic_load_n(state, __ATOMIC_RELAXED) == value)
+        /* Who frees or resizes it changes the state before the canary. release: the canary was read
+         * before this; an exchange that changes nothing, as the thread sanitizer knows no fences.
+         */
+        if (__atomic_fetch_or(state, 0, __ATOMIC_ACQ_REL) == value)
             return (struct misuse){
                 .kind = MISUSE_OVERFLOW, .address = object, .bytes = bytes - slack};
     }
@@ -81,7 +82,7 @@ static const char *slab_check(const struct hard_slab *slab, struct misuse *misus
     const struct hard_zone *zone = slab->zone;
     const struct hard_class *row = &hard_classes[zone->class];
     const uint64_t *bits = zone->bits + (size_t)slab->number * zone->words;
-    const uint16_t *states = &zone->states[(size_t)slab->number * row->per_slab];
+    uint16_t *states = &zone->states[(size_t)slab->number * row->per_slab];
     bool alone = lock_is_alone();
     size_t free = 0;
     for (uint32_t i = 0; i < row->per_slab; i++) {

@@ -365,9 +365,9 @@ bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes)
     if (!canary_is_sound(address, old, end))
         return false; /* its free says so */
     uintptr_t last = canary_end(old, end), from = new < old ? new : old;
-    /* A check by another thread leaves it alone meanwhile. */
-    __atomic_store_n(state, STATE_FREE, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    /* A check by another thread leaves it alone meanwhile. acquire: what is written next is not
+     * seen before this is; an exchange, as the thread sanitizer knows no fences. */
+    __atomic_exchange_n(state, STATE_FREE, __ATOMIC_ACQ_REL);
     memset((void *)from, 0, last - from);
     canary_put_behind(address, new, end);
     __atomic_store_n(state, (uint16_t)(STATE_LIVE + end - new), __ATOMIC_RELEASE);
