@@ -86,8 +86,7 @@ static struct large_sizes large_sizes_of(struct peek *peek, const struct page_he
     const struct recent *recent = &page_heap->recent;
     size_t count = size_min(PEEK(peek, recent->count), RECENT_MOST);
     for (size_t i = 0; i < count; i++) {
-        const struct span *span = PEEK(peek, recent->spans[i]);
-        size_t bytes = PEEK(peek, span->requested);
+        size_t bytes = PEEK(peek, recent->requested[i]);
         size_t row = large_row_of(bytes);
         sizes.blocks[row] = rest_of(sizes.blocks[row], 1);
         sizes.bytes[row] = rest_of(sizes.bytes[row], bytes);

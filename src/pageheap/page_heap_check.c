@@ -82,6 +82,8 @@ static const char *recent_check(const struct recent *recent, size_t pages)
     for (unsigned i = 0; i < recent->count; i++) {
         if (recent->spans[i]->kind != SPAN_RECENT)
             return check_found(recent->spans[i]->start, "a recent block is in use");
+        if (recent->spans[i]->requested != recent->requested[i])
+            return check_found(recent->spans[i]->start, "a recent block has another size");
         sum += recent->spans[i]->pages;
     }
     return sum == recent->pages && sum == pages ? NULL : "the pages of recent blocks are wrong";

@@ -29,6 +29,7 @@ enum { RECENT_MOST = 8 };
 /* See recent.h. */
 struct recent {
     struct span *spans[RECENT_MOST]; /* the oldest first; all of kind SPAN_RECENT */
+    size_t requested[RECENT_MOST];   /* what each has of it, for statistics, which reach no spans */
     uint32_t count;
     size_t pages; /* == sum of their pages */
 };

@@ -28,8 +28,10 @@ static inline struct span *recent_take_out(struct page_heap *page_heap, unsigned
     struct span *span = recent->spans[index];
     GAUGE_ADD(recent->pages, -(size_t)span->pages);
     GAUGE_ADD(recent->count, (uint32_t)-1);
-    for (; index < recent->count; index++)
+    for (; index < recent->count; index++) {
         recent->spans[index] = recent->spans[index + 1];
+        GAUGE_SET(recent->requested[index], recent->requested[index + 1]);
+    }
     return span;
 }
 
@@ -62,6 +64,7 @@ static inline bool recent_put(struct page_heap *page_heap, struct span *span)
     bool retired = UNLIKELY(recent->count == RECENT_MOST) && recent_join_oldest(page_heap);
     span->kind = SPAN_RECENT;
     recent->spans[recent->count] = span;
+    GAUGE_SET(recent->requested[recent->count], span->requested);
     GAUGE_ADD(recent->count, 1);
     GAUGE_ADD(recent->pages, span->pages);
     return retired;
