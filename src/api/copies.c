@@ -203,10 +203,8 @@ FORTIFIED(char *, strncat, (char *to, const char *from, size_t bytes, size_t roo
 #define CHECKED(name) {#name, (uintptr_t)checked_##name}
 #define CHECKED_CHK(name) {"__" #name "_chk", (uintptr_t)checked_##name##_chk}
 
-void copies_begin(void)
+static NOINLINE void copies_exchange(void)
 {
-    if (!options.check_copies)
-        return;
     /* On the stack: a table of addresses would be relocated in every process. */
     const struct import imports[] = {
         CHECKED(memcpy),
@@ -240,4 +238,10 @@ void copies_begin(void)
                                "libsnug.a in it\n";
     if (!os_imports_replace(imports))
         os_write(2, none, sizeof(none) - 1);
+}
+
+AT_START void copies_begin(void)
+{
+    if (options.check_copies)
+        copies_exchange();
 }

@@ -14,7 +14,7 @@
 #define KIB ((size_t)1024)
 
 /* What docs/heaps.md promises. */
-#define FIXED_MOST (68 * KIB)
+#define FIXED_MOST (72 * KIB)
 #define RESIDENT_MOST (4096 * KIB)
 #define PRIVATE_MOST ((1024 + 320) * KIB) /* the buffer, and all that snug and libc add */
 
