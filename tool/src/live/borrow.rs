@@ -10,6 +10,7 @@ use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail, Context, Result};
+use humantime::format_duration;
 
 use super::asleep::{by_itself, goes_on, is_asleep, Mappings};
 use super::memory::Memory;
@@ -48,17 +49,14 @@ pub struct Done {
 
 /// How long a thread may take to stop: it only has to leave its call.
 const STOP_MOST: Duration = Duration::from_millis(100);
-/// How long the work may take; a walk through a hundred GiB of heap takes some seconds. What is not done then may never
-/// be: that end is for the process to say.
-const WORK_MOST: Duration = Duration::from_secs(60);
 /// The longest pause between two looks at a thread that works.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// In a thread of its own: whatever of the other process is left when it ends, whichever way, the kernel lets go.
-pub fn call(process: i32, anchor: &[u64], what: What) -> Result<Outcome> {
+pub fn call(process: i32, anchor: &[u64], what: What, most: Duration) -> Result<Outcome> {
     let anchor = Buffer(anchor.to_vec());
     let signals = Signals::hold();
-    let outcome = spawn(move || Caller::new(process, anchor)?.call(what)).join();
+    let outcome = spawn(move || Caller::new(process, anchor, most)?.call(what)).join();
     drop(signals);
     outcome.map_err(|_| anyhow!("the thread that traces has failed"))?
 }
@@ -90,6 +88,8 @@ struct Caller {
     anchor: Buffer,
     places: ffi::Places,
     memory: Memory,
+    /// How long the work may take. What is not done then may never be: that end is for the process to say.
+    most: Duration,
 }
 
 /// A thread that stands still.
@@ -99,11 +99,11 @@ struct Still {
 }
 
 impl Caller {
-    fn new(process: i32, anchor: Buffer) -> Result<Caller> {
+    fn new(process: i32, anchor: Buffer, most: Duration) -> Result<Caller> {
         let mut places = ffi::Places::default();
         // SAFETY: the anchor was filled in.
         unsafe { ffi::outside_places(anchor.start(), &mut places) };
-        Ok(Caller { process, anchor, places, memory: Memory::of(process) })
+        Ok(Caller { process, anchor, places, memory: Memory::of(process), most })
     }
 
     fn call(&self, what: What) -> Result<Outcome> {
@@ -192,8 +192,8 @@ impl Caller {
         let mut pause = Duration::from_micros(10);
         let begun = Instant::now();
         loop {
-            if begun.elapsed() > WORK_MOST {
-                bail!("process {} has not done it in {} seconds", self.process, WORK_MOST.as_secs());
+            if begun.elapsed() > self.most {
+                bail!("process {} has not done it in {}", self.process, format_duration(self.most));
             }
             let has_done = self.state()? != ffi::WORKING;
             match ptrace::poll(worker.tid) {
@@ -206,7 +206,7 @@ impl Caller {
             pause = (2 * pause).min(LOOK);
         }
         ptrace::interrupt(worker.tid).with_context(ended)?;
-        while ptrace::poll(worker.tid) == Waited::Nothing && begun.elapsed() < WORK_MOST + STOP_MOST {
+        while ptrace::poll(worker.tid) == Waited::Nothing && begun.elapsed() < self.most.saturating_add(STOP_MOST) {
             sleep(Duration::from_micros(10));
         }
         if self.state()? == ffi::DONE_WORK {

@@ -26,6 +26,6 @@ pub struct Done {
     pub wrong: Option<String>,
 }
 
-pub fn call(_process: i32, _anchor: &[u64], _what: What) -> Result<Outcome> {
+pub fn call(_process: i32, _anchor: &[u64], _what: What, _most: Duration) -> Result<Outcome> {
     Ok(Outcome::Never("snug lends no threads on this processor".to_string()))
 }

@@ -64,7 +64,7 @@ impl Values {
     }
 
     fn waiting(&self) -> u64 {
-        ["cached_small", "cached_cells", "depots"].iter().filter_map(|name| self.get(name)).sum()
+        ["cached_small", "cached_cells", "depots"].iter().filter_map(|name| self.get(name)).fold(0, u64::saturating_add)
     }
 
     /// What would give how much, in words that go on a sentence: a trim, which can be had now, and then most first.
@@ -142,7 +142,7 @@ fn part(of: u64, all: u64) -> u64 {
     if all == 0 {
         return 0;
     }
-    of * 100 / all
+    (u128::from(of) * 100 / u128::from(all)) as u64
 }
 
 /// Classes with sparse slabs, those first that pin most.
@@ -154,7 +154,7 @@ fn sparsest(slabs: &[Slabs]) -> Vec<&Slabs> {
 
 /// How full the slabs of each class are, of those that are half empty and weigh something; most bytes first.
 fn occupancy(slabs: &[Slabs]) -> String {
-    let free = |slabs: &Slabs| (slabs.room - slabs.live.min(slabs.room)) * slabs.size;
+    let free = |slabs: &Slabs| slabs.room.saturating_sub(slabs.live).saturating_mul(slabs.size);
     let mut rows: Vec<&Slabs> = slabs.iter().filter(|row| part(row.live, row.room) < HALF_EMPTY).collect();
     rows.retain(|row| free(row) >= LEAST / 4);
     rows.sort_by_key(|row| std::cmp::Reverse(free(row)));
@@ -185,7 +185,7 @@ fn of_cells(free: u64, trimmable: Option<u64>) -> String {
 fn of_slabs(free: u64, slabs: Option<&[Slabs]>) -> String {
     let mut text = format!("{} are free in slabs; they serve requests of the same sizes.", HumanBytes(free));
     let Some(slabs) = slabs else { return text };
-    let sum = |value: fn(&Slabs) -> u64| slabs.iter().map(value).sum::<u64>();
+    let sum = |value: fn(&Slabs) -> u64| slabs.iter().map(value).fold(0, u64::saturating_add);
     let (all, sparse, bytes) = (sum(|slabs| slabs.all), sum(|slabs| slabs.sparse), sum(|slabs| slabs.sparse_free));
     if sparse == 0 {
         return text;

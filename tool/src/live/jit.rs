@@ -5,7 +5,8 @@
 //! Source: tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt of Linux.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A function, and as far as is known its file and line.
@@ -26,13 +27,13 @@ impl MadeCode {
         let mut code = MadeCode::default();
         for name in names_in_namespaces(process) {
             let paths = [format!("/proc/{process}/root/tmp/perf-{name}.map"), format!("/tmp/perf-{name}.map")];
-            if let Some(bytes) = paths.iter().find_map(|path| fs::read(path).ok()) {
+            if let Some(bytes) = paths.iter().find_map(|path| contents(Path::new(path))) {
                 code.add_map(&String::from_utf8_lossy(&bytes));
                 break;
             }
         }
         for path in dumps_of(process) {
-            if let Ok(bytes) = fs::read(path) {
+            if let Some(bytes) = contents(&path) {
                 code.add_dump(&bytes);
             }
         }
@@ -142,6 +143,17 @@ fn named(name: &str) -> Made {
     Made { function: function.to_string(), file: file.to_string(), line: 0 }
 }
 
+/// Bytes: of a larger file only so much is read. A line is some 60, and four million functions are more than a program makes.
+const FILE_MOST: u64 = 256 << 20;
+
+/// None: it is no file. Anyone may put something else there, a pipe that never ends.
+fn contents(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
+    file.take(FILE_MOST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
 /// The process's numbers, the one that it has for itself first.
 fn names_in_namespaces(process: i32) -> Vec<String> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -150,7 +162,8 @@ fn names_in_namespaces(process: i32) -> Vec<String> {
 }
 
 fn dumps_of(process: i32) -> Vec<PathBuf> {
-    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    let maps = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+    let maps = String::from_utf8_lossy(&maps);
     let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
     let is_dump = |path: &&str| {
         let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();

@@ -25,6 +25,7 @@ mod ptrace;
 use std::ffi::{c_void, CStr, CString};
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use anyhow::{bail, ensure, Context, Result};
 
@@ -171,11 +172,11 @@ impl Program {
         Ok(())
     }
 
-    /// Has a thread that sleeps do something for the program, now.
-    pub fn call(&self, what: borrow::What) -> Result<borrow::Outcome> {
+    /// Has a thread that sleeps do something for the program, now, in that time at most.
+    pub fn call(&self, what: borrow::What, most: Duration) -> Result<borrow::Outcome> {
         self.memory.refresh();
         self.check_is_the_same()?;
-        borrow::call(self.process, &self.anchor.0, what)
+        borrow::call(self.process, &self.anchor.0, what, most)
     }
 
     /// Asks the program to give back its free memory.
@@ -211,7 +212,7 @@ pub struct Medium {
 /// Heaps of the program's own that have the same name, provider and quota; bytes.
 #[derive(Default)]
 pub struct Heap {
-    /// Empty: they have none.
+    /// As it may be shown: a program chooses it. Empty: they have none.
     pub name: String,
     pub provider: String,
     pub heaps: u64,
@@ -257,7 +258,7 @@ impl Values {
             // SAFETY: the values were filled in; both texts end in 0, and the name lives as long as they.
             unsafe {
                 ffi::outside_heap(self.buffer.start(), index, &mut name, &mut provider, &mut numbers).then(|| {
-                    let text = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
+                    let text = |text| shown(&CStr::from_ptr(text).to_string_lossy());
                     (text(name), text(provider), numbers)
                 })
             }

@@ -116,6 +116,9 @@ fn blocks_of(profile: &Buffer) -> Vec<Block> {
     (1..).map_while(block).filter(|block| block.address != 0).collect()
 }
 
+/// A stack is no deeper (UNWIND_MOST of the library); who says so may lead about in a circle.
+pub const DEPTH_MOST: usize = 256;
+
 fn calls_of(sites: &[Site], profile: &Buffer) -> HashMap<u32, Call> {
     let mut calls = HashMap::new();
     for site in sites {

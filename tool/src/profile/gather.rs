@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::model::{Line, Module, Numbers, Place, Profile, Sample};
 use super::pages;
 use super::symbols::Symbols;
-use crate::live::profile::{Call, Object, Raw, Site, COUNT_UNIT};
+use crate::live::profile::{Call, Object, Raw, Site, COUNT_UNIT, DEPTH_MOST};
 
 /// Sites by their stacks: what they had when a profile began.
 pub type Before = HashMap<u64, Site>;
@@ -22,7 +22,7 @@ pub fn profile_of(raw: &Raw, before: &Before, symbols: &mut Symbols) -> Profile 
     for site in &raw.sites {
         let mut stack = Vec::new();
         let mut number = site.stack as u32;
-        while let Some(call) = raw.calls.get(&number) {
+        while let Some(call) = raw.calls.get(&number).filter(|_| stack.len() < DEPTH_MOST) {
             let next = places.len();
             let place = *places.entry((call.code, call.object)).or_insert(next);
             if place == next {
@@ -66,7 +66,9 @@ fn numbers_of(site: &Site, before: Option<&Site>, held: Option<&f64>) -> Numbers
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let blocks = |count: u64| (count as f64 / COUNT_UNIT).round() as i64;
     let kib2 = |variance: f64| (variance.max(0.0) / (1024.0 * 1024.0)).round() as i64;
-    let old = before.copied().unwrap_or_default();
+    // What has less than it had is not what it was.
+    let is_older = |old: &&Site| old.count <= site.count && old.bytes <= site.bytes && old.samples <= site.samples;
+    let old = before.filter(is_older).copied().unwrap_or_default();
     [
         blocks(site.count - old.count),
         whole(site.bytes - old.bytes),
@@ -80,4 +82,38 @@ fn numbers_of(site: &Site, before: Option<&Site>, held: Option<&f64>) -> Numbers
         whole(site.live_samples),
         held.copied().unwrap_or(0.0).round() as i64,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::jit::MadeCode;
+
+    #[test]
+    fn a_site_that_shrank_is_new() {
+        let site = |count: u64, bytes, samples| Site { count: count << 16, bytes, samples, ..Site::default() };
+        let counted = |old: Site| numbers_of(&site(5, 500, 2), Some(&old), None);
+        assert_eq!((counted(site(3, 300, 1))[1], counted(site(3, 300, 1))[8]), (200, 1));
+        for old in [site(6, 300, 1), site(3, 501, 1), site(3, 300, 3)] {
+            assert_eq!(counted(old), numbers_of(&site(5, 500, 2), None, None));
+        }
+    }
+
+    #[test]
+    fn stacks_that_lead_in_a_circle_end() {
+        let call = |parent| Call { code: 4096, parent, ..Call::default() };
+        let raw = Raw {
+            mean: 1.0,
+            lost: 0,
+            sites: vec![Site { stack: 1, ..Site::default() }],
+            blocks: None,
+            calls: HashMap::from([(1, call(2)), (2, call(1))]),
+            objects: HashMap::new(),
+            made: MadeCode::default(),
+            process: 1,
+            taken: std::time::UNIX_EPOCH,
+        };
+        let profile = profile_of(&raw, &Before::new(), &mut Symbols::new());
+        assert_eq!(profile.samples[0].stack.len(), DEPTH_MOST);
+    }
 }

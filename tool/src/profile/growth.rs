@@ -8,6 +8,7 @@
 //! The standard error of a difference is that of both numbers together. Samples that are live in both are the same ones,
 //! so it is less in truth: the rule keeps silent rather than cry wolf.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
@@ -32,14 +33,14 @@ struct Growing<'a> {
 
 impl Growing<'_> {
     fn growth(&self) -> i64 {
-        self.bytes.last().unwrap_or(&0) - self.bytes.first().unwrap_or(&0)
+        self.bytes.last().unwrap_or(&0).saturating_sub(*self.bytes.first().unwrap_or(&0))
     }
 }
 
 /// `times`: of the snapshots, in any unit.
 fn is_steady(bytes: &[i64], times: &[f64], error: f64) -> bool {
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
-    let growth = last - first;
+    let growth = last.saturating_sub(*first);
     let (mut more, mut less) = (0, 0);
     for (at, one) in bytes.iter().enumerate() {
         more += bytes[at + 1..].iter().filter(|later| *later > one).count();
@@ -47,7 +48,7 @@ fn is_steady(bytes: &[i64], times: &[f64], error: f64) -> bool {
     }
     let (middle, end) = ((bytes.len() - 1) / 2, bytes.len() - 1);
     let of_time = (times[end] - times[middle]) / (times[end] - times[0]).max(f64::MIN_POSITIVE);
-    let goes_on = (last - bytes[middle]) as f64 >= 0.5 * of_time * growth as f64;
+    let goes_on = last.saturating_sub(bytes[middle]) as f64 >= 0.5 * of_time * growth as f64;
     growth > 0 && growth as f64 > 3.0 * error && more >= 9 * less && goes_on
 }
 
@@ -55,11 +56,11 @@ fn is_steady(bytes: &[i64], times: &[f64], error: f64) -> bool {
 pub fn text(snapshots: &[Profile], top: usize) -> String {
     let mut all = Profile::default();
     let places: Vec<Vec<usize>> = snapshots.iter().map(|snapshot| all.join(snapshot)).collect();
-    let mut bytes = vec![vec![0; snapshots.len()]; all.samples.len()];
+    let mut bytes = vec![vec![0i64; snapshots.len()]; all.samples.len()];
     let mut variances = vec![0.0; all.samples.len()];
     for (at, (snapshot, places)) in snapshots.iter().zip(&places).enumerate() {
         for (sample, &place) in snapshot.samples.iter().zip(places) {
-            bytes[place][at] += What::Live.of(&sample.numbers);
+            bytes[place][at] = bytes[place][at].saturating_add(What::Live.of(&sample.numbers));
             if at == 0 || at + 1 == snapshots.len() {
                 variances[place] += What::Live.error_of(&sample.numbers).unwrap_or(0.0).powi(2);
             }
@@ -69,7 +70,7 @@ pub fn text(snapshots: &[Profile], top: usize) -> String {
     let of_site = of_site.map(|((sample, bytes), variance)| Growing { sample, bytes, error: variance.sqrt() });
     let times = times_of(snapshots);
     let mut growing: Vec<Growing> = of_site.filter(|site| is_steady(&site.bytes, &times, site.error)).collect();
-    growing.sort_by_key(|site| -site.growth());
+    growing.sort_by_key(|site| Reverse(site.growth()));
     written(&all, &growing, snapshots, top)
 }
 

@@ -3,8 +3,11 @@
 //! Addresses are those in the files, not where the loader put these: so profiles of several processes, and of other days,
 //! are added and compared by them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::SystemTime;
+
+use crate::output::shown;
 
 /// What a site is asked for: each is a number of every sample. The first four are those of Go's heap profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -108,10 +111,10 @@ impl What {
             What::Live => numbers[3],
             What::PeakBlocks => numbers[4],
             What::Peak => numbers[5],
-            What::Freed => numbers[1] - numbers[3],
-            What::FreedBlocks => numbers[0] - numbers[2],
+            What::Freed => numbers[1].saturating_sub(numbers[3]),
+            What::FreedBlocks => numbers[0].saturating_sub(numbers[2]),
             What::Pinned if numbers[HELD] == 0 => 0,
-            What::Pinned => numbers[HELD] - numbers[3],
+            What::Pinned => numbers[HELD].saturating_sub(numbers[3]),
         }
     }
 
@@ -185,7 +188,8 @@ impl Profile {
         other.samples.iter().map(&mut place_of).collect()
     }
 
-    /// A name for each frame of a stack, the innermost first, inlined ones included.
+    /// A name for each frame of a stack, the innermost first, inlined ones included; as it may be shown, for code and
+    /// files have the names that others gave them.
     pub fn names(&self, stack: &[usize]) -> Vec<String> {
         stack.iter().flat_map(|&place| self.names_at(place)).collect()
     }
@@ -193,10 +197,10 @@ impl Profile {
     fn names_at(&self, place: usize) -> Vec<String> {
         let Place { module, address, lines } = &self.places[place];
         if !lines.is_empty() {
-            return lines.iter().map(|line| line.function.clone()).collect();
+            return lines.iter().map(|line| shown(&line.function)).collect();
         }
         match module.map(|module| self.modules[module].path.as_str()) {
-            Some(path) => vec![format!("{}+{address:#x}", path.rsplit('/').next().unwrap_or(path))],
+            Some(path) => vec![format!("{}+{address:#x}", shown(path.rsplit('/').next().unwrap_or(path)))],
             None if *address <= 1 => vec!["[deeper]".to_string()],
             None => vec![format!("{address:#x}")],
         }
@@ -205,7 +209,7 @@ impl Profile {
     /// Samples with their numbers, the largest first.
     pub fn sorted(&self, what: What) -> Vec<&Sample> {
         let mut samples: Vec<&Sample> = self.samples.iter().filter(|sample| what.of(&sample.numbers) != 0).collect();
-        samples.sort_by_key(|sample| (-what.of(&sample.numbers), sample.stack.clone()));
+        samples.sort_by_key(|sample| (Reverse(what.of(&sample.numbers)), sample.stack.clone()));
         samples
     }
 }

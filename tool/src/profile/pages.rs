@@ -41,7 +41,7 @@ pub fn held(blocks: &[Block]) -> HashMap<u64, f64> {
 
 /// The first page and the last: only those can have other blocks. One page: the first.
 fn ends_of(block: &Block) -> [Option<u64>; 2] {
-    let (first, last) = (block.address / PAGE, (block.address + block.size.max(1) - 1) / PAGE);
+    let (first, last) = (block.address / PAGE, block.address.saturating_add(block.size.max(1) - 1) / PAGE);
     [Some(first), (last != first).then_some(last)]
 }
 

@@ -13,6 +13,7 @@ use flate2::Compression;
 use prost::Message;
 
 use super::model::{Line, Module, Numbers, Place, Profile, Sample, KEPT};
+use crate::output::shown;
 
 mod proto {
     #[derive(Clone, PartialEq, prost::Message)]
@@ -201,11 +202,18 @@ fn mapping(strings: &mut Strings, at: usize, module: &Module) -> proto::Mapping 
     }
 }
 
+/// Bytes: four million sites, more than a process keeps, with 200 each. A KiB of gzip can become a MiB.
+const UNPACKED_MOST: u64 = 1 << 30;
+
 /// Reads a profile that snug wrote, or another with the same numbers (those of Go programs); what is missing is 0.
 pub fn decode(bytes: &[u8]) -> Result<Profile> {
     let mut raw = Vec::new();
     match bytes.starts_with(&[0x1f, 0x8b]) {
-        true => GzDecoder::new(bytes).read_to_end(&mut raw).context("its gzip is damaged").map(|_| ())?,
+        true => {
+            let mut unpacked = GzDecoder::new(bytes).take(UNPACKED_MOST + 1);
+            unpacked.read_to_end(&mut raw).context("its gzip is damaged")?;
+            ensure!(raw.len() as u64 <= UNPACKED_MOST, "it is larger than any profile");
+        }
         false => raw.extend_from_slice(bytes),
     }
     let of = proto::Profile::decode(raw.as_slice()).ok().context("it is no profile of pprof's format")?;
@@ -214,7 +222,7 @@ pub fn decode(bytes: &[u8]) -> Result<Profile> {
     ensure!(!of.sample_type.is_empty(), "it is no profile: it is empty");
     let names = of.sample_type.iter().map(|kind| text(kind.kind)).collect::<Result<Vec<_>>>()?;
     let columns = KEPT.map(|(kept, _)| names.iter().position(|name| name == kept));
-    ensure!(columns.iter().any(Option::is_some), "it is no profile of memory: it has {}", names.join(", "));
+    ensure!(columns.iter().any(Option::is_some), "it is no profile of memory: it has {}", shown(&names.join(", ")));
 
     let time = u64::try_from(of.time_nanos).ok().filter(|&nanos| nanos != 0);
     let taken = time.map(|nanos| UNIX_EPOCH + Duration::from_nanos(nanos));

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use serde_json::json;
 
 use super::model::{Numbers, Profile, Sample, What};
-use crate::output::counted;
+use crate::output::{counted, shown};
 
 /// Frames of a site that the table shows: the libraries of C++ and Rust take ten before the code that calls them.
 const FRAMES: usize = 16;
@@ -29,13 +29,13 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     }
     let _ = writeln!(out, "{}, largest first; {} was looked at", counted(samples.len(), "site"), rate(profile));
     for note in &profile.notes {
-        let _ = writeln!(out, "{note}");
+        let _ = writeln!(out, "{}", shown(note));
     }
     for sample in samples.iter().take(top) {
         site(&mut out, profile, sample, by, all);
     }
     if samples.len() > top {
-        let rest: i64 = samples[top..].iter().map(|sample| by.of(&sample.numbers)).sum();
+        let rest: i64 = samples[top..].iter().map(|sample| by.of(&sample.numbers)).fold(0, i64::saturating_add);
         let _ = writeln!(out, "\n{} at {}", amount(by, rest), counted(samples.len() - top, "more site"));
     }
     out
@@ -96,10 +96,10 @@ pub fn frames(profile: &Profile, stack: &[usize]) -> Vec<String> {
         for line in lines {
             let at = match (line.file.is_empty(), line.line) {
                 (true, _) => String::new(),
-                (false, 0) => format!("  {}", line.file),
-                (false, number) => format!("  {}:{number}", line.file),
+                (false, 0) => format!("  {}", shown(&line.file)),
+                (false, number) => format!("  {}:{number}", shown(&line.file)),
             };
-            frames.push(format!("{}{at}", line.function));
+            frames.push(format!("{}{at}", shown(&line.function)));
         }
     }
     frames
@@ -125,9 +125,9 @@ pub fn error(what: What, error: Option<f64>) -> String {
 pub fn folded(profile: &Profile, by: What) -> String {
     let mut lines: BTreeMap<String, i64> = BTreeMap::new();
     for sample in &profile.samples {
-        let names: Vec<String> =
-            profile.names(&sample.stack).iter().rev().map(|name| name.replace(';', ",").replace('\n', " ")).collect();
-        *lines.entry(names.join(";")).or_default() += by.of(&sample.numbers);
+        let names: Vec<String> = profile.names(&sample.stack).iter().rev().map(|name| name.replace(';', ",")).collect();
+        let all = lines.entry(names.join(";")).or_default();
+        *all = all.saturating_add(by.of(&sample.numbers));
     }
     lines.iter().filter(|(_, &number)| number > 0).map(|(names, number)| format!("{names} {number}\n")).collect()
 }
@@ -169,4 +169,36 @@ pub fn json(profile: &Profile) -> Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(&whole)?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{Line, Module, Place};
+    use super::*;
+
+    #[test]
+    fn names_that_a_terminal_would_obey_are_spelled_out() {
+        let bad = "\u{1b}[2J\u{9b}1m\r\u{202e}";
+        let line = Line { function: bad.into(), file: bad.into(), line: 3 };
+        let profile = Profile {
+            modules: vec![Module { path: format!("/bin/{bad}"), build_id: String::new(), start: 0, end: 9 }],
+            places: vec![
+                Place { module: None, address: 1, lines: vec![line] },
+                Place { module: Some(0), address: 2, lines: Vec::new() },
+            ],
+            samples: vec![
+                Sample { stack: vec![0, 1], numbers: [i64::MAX; 11] },
+                Sample { stack: vec![0], numbers: [i64::MIN; 11] },
+            ],
+            notes: vec![bad.into()],
+            ..Profile::default()
+        };
+        for text in [table(&profile, What::Live, 1), table(&profile, What::Freed, 9), folded(&profile, What::Live)] {
+            assert!(
+                !text.is_empty() && !text.chars().any(|one| one != '\n' && (one.is_control() || one == '\u{202e}')),
+                "{text:?}"
+            );
+        }
+        assert!(table(&profile, What::Live, 9).contains("\\u{1b}[2J\\u{9b}1m\\r\\u{202e}+0x2"));
+    }
 }

@@ -35,7 +35,7 @@ impl Sites {
         let keys: Vec<u64> = raw.sites.iter().map(|site| site.stack).collect();
         let mut profile = profile_of(&raw, &Before::new(), &mut self.0);
         let mut order: Vec<usize> = (0..profile.samples.len()).collect();
-        order.sort_by_key(|&at| -What::Live.of(&profile.samples[at].numbers));
+        order.sort_by_key(|&at| std::cmp::Reverse(What::Live.of(&profile.samples[at].numbers)));
         order.truncate(SITES_MOST);
         self.0.resolve(&mut profile);
         let whole = |number: i64| u64::try_from(number).unwrap_or(0);

@@ -154,7 +154,8 @@ fn lines_of(symbol: &Sym) -> Vec<Line> {
 
 /// None: it is no ELF file; empty: it has none.
 fn elf_build_id(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
+    // A process says where its files are: to open a pipe would not end, and a device may do something.
+    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
     // SAFETY: whoever cuts the file off meanwhile ends this tool, as with any program that maps files.
     let bytes = unsafe { Mmap::map(&file) }.ok()?;
     let elf = ElfFile::<FileHeader64<LittleEndian>>::parse(&*bytes).ok()?;

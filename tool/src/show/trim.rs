@@ -35,6 +35,10 @@ pub struct TrimArgs {
     /// How long to try: 2, 0.5, 500ms
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = period)]
     pub wait: Duration,
+
+    /// How long a thread may be at it once it has begun; a walk through a hundred GiB of heap takes some seconds
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = period)]
+    pub work: Duration,
 }
 
 /// Walk through a running program's heap, and say what is damaged
@@ -52,6 +56,10 @@ pub struct CheckArgs {
     /// How long to try: 2, 0.5, 500ms
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = period)]
     pub wait: Duration,
+
+    /// How long a thread may be at it once it has begun; a walk through a hundred GiB of heap takes some seconds
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = period)]
+    pub work: Duration,
 }
 
 /// How a trim was done.
@@ -65,7 +73,7 @@ pub enum Trimmed {
 pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let before = resident(args.pid)?;
-    let done = trim(&program, args.wait)?;
+    let done = trim(&program, args.wait, args.work)?;
     let after = resident(args.pid).with_context(|| format!("process {} has ended", args.pid))?;
     let how = match done {
         Trimmed::NotYet(why) => {
@@ -86,13 +94,13 @@ pub fn run(args: &TrimArgs) -> Result<ExitCode> {
 }
 
 /// Now, if a thread of it sleeps; else it is asked to do it itself, and both are tried until then.
-pub fn trim(program: &Program, wait: Duration) -> Result<Trimmed> {
+pub fn trim(program: &Program, wait: Duration, work: Duration) -> Result<Trimmed> {
     let begun = Instant::now();
     let trims = program.trims()?;
     let mut pause = Duration::from_millis(1);
     let mut asked = false;
     loop {
-        let why = match program.call(What::Trim)? {
+        let why = match program.call(What::Trim, work)? {
             Outcome::Done(done) => return Ok(Trimmed::By(done)),
             Outcome::NotNow(why) => why.to_string(),
             Outcome::Never(why) => why,
@@ -114,10 +122,9 @@ pub fn trim(program: &Program, wait: Duration) -> Result<Trimmed> {
 
 /// Who did it, and what was left.
 fn said(done: &Done, program: &Program) -> String {
-    let left = program
-        .values(Depth::Quick)
-        .ok()
-        .map_or(0, |values| ["cached_small", "cached_cells"].iter().filter_map(|gauge| values.get(gauge)).sum());
+    let left = program.values(Depth::Quick).ok().map_or(0, |values| {
+        ["cached_small", "cached_cells"].iter().filter_map(|gauge| values.get(gauge)).fold(0, u64::saturating_add)
+    });
     let by = format!(
         "thread {} did it, in {:.1} ms; {} stopped meanwhile, {} emptied",
         done.thread,
@@ -138,7 +145,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let begun = Instant::now();
     loop {
-        match program.call(What::Check)? {
+        match program.call(What::Check, args.work)? {
             Outcome::Done(Done { wrong: Some(wrong), .. }) => {
                 output::print(format!("process {}: its heap is damaged: {wrong}\n", args.pid).as_bytes())?;
                 return Ok(ExitCode::FAILURE);

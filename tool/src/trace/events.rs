@@ -225,21 +225,15 @@ impl<'a> Merge<'a> {
                 _ => return Ok(Some(lane)),
             }
         }
-        self.current = self.waiting.pop().map(|Reverse((_, lane))| lane);
-        if let Some(lane) = self.current {
-            if self.lanes[lane].read == 0 {
-                // Its place was a guess by its first block; now its first step is read, and may be later.
-                self.advance(lane)?;
-                happens(lane, Happening::Begin)?;
-                let Some(Event { order, .. }) = self.lanes[lane].next else {
-                    return Ok(self.current);
-                };
-                self.waiting.push(Reverse((order, lane)));
-                self.current = None;
-                return self.choose(happens);
-            }
+        loop {
+            self.current = self.waiting.pop().map(|Reverse((_, lane))| lane);
+            let Some(lane) = self.current.filter(|&lane| self.lanes[lane].read == 0) else { return Ok(self.current) };
+            // Its place was a guess by its first block; now its first step is read, and may be later.
+            self.advance(lane)?;
+            happens(lane, Happening::Begin)?;
+            let Some(Event { order, .. }) = self.lanes[lane].next else { return Ok(self.current) };
+            self.waiting.push(Reverse((order, lane)));
         }
-        Ok(self.current)
     }
 
     /// Reads the lane's next step; there is none after its last.

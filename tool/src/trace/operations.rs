@@ -12,6 +12,9 @@ const HEADER: usize = 56;
 /// The replayer keeps a block's size in 40 bits.
 pub const SIZE_LIMIT: u64 = 1 << 40;
 
+/// In ns, for Kind::At: an operation has 48 bits for it, three days.
+pub const TIME_LIMIT: u64 = 1 << 48;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -35,7 +38,7 @@ pub struct Operation {
     pub turn: u32,
     /// Whether it has to wait for them, as the last was another thread's.
     pub waits: bool,
-    /// Below SIZE_LIMIT.
+    /// Below SIZE_LIMIT; of a time below TIME_LIMIT.
     pub size: u64,
     /// Its logarithm.
     pub alignment: u8,

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::events::{Allocation, Happening, Merge, Step};
-use super::operations::{Kind, Operation, Writer, SIZE_LIMIT};
+use super::operations::{Kind, Operation, Writer, SIZE_LIMIT, TIME_LIMIT};
 use super::reader::Trace;
 
 /// Free slots of one thread.
@@ -158,9 +158,9 @@ impl<W: Write + Seek> Converter<W> {
             return Ok(());
         }
         let first = *self.first_time.get_or_insert(time);
-        let due = time.saturating_sub(first);
+        let due = time.saturating_sub(first).min(TIME_LIMIT - 1);
         self.waited.resize(self.waited.len().max(thread + 1), 0);
-        if due >= self.waited[thread] + PACE_STEP {
+        if due >= self.waited[thread].saturating_add(PACE_STEP) {
             self.waited[thread] = due;
             self.out.append(thread, Operation { size: due, ..Operation::of_thread(Kind::At, 0) })?;
         }
@@ -233,7 +233,7 @@ impl<W: Write + Seek> Converter<W> {
     fn free(&mut self, thread: usize, live: Live) -> Result<()> {
         self.operate(thread, Kind::Free, live.slot, live.size, 0)?;
         self.totals.frees += 1;
-        self.live_bytes -= live.size;
+        self.live_bytes = self.live_bytes.saturating_sub(live.size);
         let pool = &mut self.pools[thread];
         pool.push_back(live.slot);
         if pool.len() > POOL_LIMIT {
@@ -253,9 +253,9 @@ impl<W: Write + Seek> Converter<W> {
 
     fn count(&mut self, size: u64, old: u64) {
         *self.sizes.entry(size).or_default() += 1;
-        self.totals.requested_bytes += size;
+        self.totals.requested_bytes = self.totals.requested_bytes.saturating_add(size);
         self.totals.sizes = self.totals.sizes.wrapping_add(mix(size));
-        self.live_bytes = self.live_bytes + size - old;
+        self.live_bytes = self.live_bytes.saturating_add(size).saturating_sub(old);
         self.totals.peak_live_bytes = self.totals.peak_live_bytes.max(self.live_bytes);
         self.totals.peak_live_blocks = self.totals.peak_live_blocks.max(self.live.len() as u64);
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::program::{Converted, Totals};
 use super::reader::{Process, Trace};
-use crate::output::{counted, filled, terminal_width, WIDTH};
+use crate::output::{counted, filled, shown, terminal_width, WIDTH};
 
 /// How many processes and sizes are shown to people.
 const LINES: usize = 10;
@@ -70,7 +70,8 @@ impl<'a> Summary<'a> {
             let size = HumanBytes(process.bytes).to_string();
             let Process { number, pid, program, .. } = process;
             let threads = counted(process.threads, "thread");
-            let _ = writeln!(text, "{chosen} process {number}, pid {pid}: {program}, {threads}, {size} of events");
+            let _ =
+                writeln!(text, "{chosen} process {number}, pid {pid}: {}, {threads}, {size} of events", shown(program));
         }
         if self.processes.len() > LINES {
             let _ = writeln!(text, "  and {} more", self.processes.len() - LINES);

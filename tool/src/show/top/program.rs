@@ -48,6 +48,9 @@ pub const PAGES: [&str; 4] = ["sizes", "threads", "heaps", "sites"];
 /// The last: it costs more to look at than the others, so that is done only while it is shown.
 const SITES: usize = PAGES.len() - 1;
 
+/// A trim of tens of GiB; the screen stands still meanwhile.
+const TRIM_MOST: Duration = Duration::from_secs(10);
+
 const SIZES: &[&str] = &["SIZE", "BLOCKS", "IN USE", "CHANGE", ""];
 const HEAPS: &[&str] = &["HEAPS", "BLOCKS", "IN USE", "MAPPED", "MOST OF 1", "QUOTA", "PROVIDER", "NAME"];
 const THREADS: &[&str] = &["THREAD", "CPU %", "FAULTS", "STATE", "NAME"];
@@ -169,7 +172,7 @@ impl Screen {
             Ok(program.values(Depth::Resident)?.get("resident_snug").unwrap_or(0))
         };
         let before = resident(&self.program)?;
-        self.note = match trim(&self.program, Duration::ZERO)? {
+        self.note = match trim(&self.program, Duration::ZERO, TRIM_MOST)? {
             Trimmed::NotYet(why) => format!("asked to give back its free memory, but {why}"),
             _ => format!("gave back {}", HumanBytes(before.saturating_sub(resident(&self.program)?))),
         };
@@ -240,7 +243,11 @@ impl Screen {
             None => found.push(("to 128 KiB".into(), self.get("blocks_medium"), self.get("live_cells"))),
         }
         let classes = self.now.values.classes();
-        found.extend(classes.iter().map(|class| (format!("{} B", class.size), class.live, class.live * class.size)));
+        found.extend(
+            classes
+                .iter()
+                .map(|class| (format!("{} B", class.size), class.live, class.live.saturating_mul(class.size))),
+        );
         let most = found.iter().map(|row| row.2).max().unwrap_or(0).max(1);
         let seconds = self.seconds();
         let mut rows = Vec::new();
@@ -373,7 +380,7 @@ impl Screen {
 
     /// Name, mark, colour and bytes.
     fn parts(&self) -> Vec<(&'static str, char, Color, u64)> {
-        let sum = |gauges: &[&str]| gauges.iter().map(|gauge| self.get(gauge)).sum();
+        let sum = |gauges: &[&str]| gauges.iter().map(|gauge| self.get(gauge)).fold(0, u64::saturating_add);
         let mark = |mark| if output::is_plain() { mark } else { '█' };
         PARTS.iter().map(|&(name, letter, color, gauges)| (name, mark(letter), color, sum(gauges))).collect()
     }

@@ -51,8 +51,8 @@ impl Programs {
                 key: process as u64,
                 values: vec![
                     Value::Count(process as u64),
-                    Value::Size(get("live") + get("heaps_live")),
-                    Value::Size(KEPT.iter().map(|gauge| get(gauge)).sum()),
+                    Value::Size(get("live").saturating_add(get("heaps_live"))),
+                    Value::Size(KEPT.iter().map(|gauge| get(gauge)).fold(0, u64::saturating_add)),
                     Value::Size(get("resident")),
                     Value::Size(get("resident_peak")),
                     Value::Rate(before.map(|&before| now.saturating_sub(before) as f64 / seconds)),
