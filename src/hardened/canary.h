@@ -10,7 +10,8 @@
  * The pattern stands at its place by the address modulo 8, so that it is written and compared in
  * aligned words, the first of which is masked. Cost: two words for most small objects.
  *
- * Reads and writes are of the caller's own block, or of one that nobody else has meanwhile.
+ * Reads and writes are of the caller's own block, of one that nobody else has meanwhile, or of the
+ * canary alone of a block that nobody can free or resize meanwhile (canary_is_sound_beside).
  */
 #ifndef SNUG_HARDENED_CANARY_H
 #define SNUG_HARDENED_CANARY_H
@@ -77,15 +78,33 @@ static ALWAYS_INLINE bool words_are_zero(uintptr_t at, uintptr_t end)
     return found == 0;
 }
 
+/* Whether all words of a canary behind its first are as they were written, and zeros follow. */
+static ALWAYS_INLINE bool canary_rest_is_sound(uint64_t pattern, uintptr_t at, uintptr_t end)
+{
+    uintptr_t last = canary_end(at, end);
+    uint64_t wrong = 0;
+    for (uintptr_t word = align_down(at, 8) + 8; word < last; word += 8)
+        wrong |= *(const canary_word *)word ^ pattern;
+    return wrong == 0 && words_are_zero(last, end);
+}
+
 /* Whether it is as it was written, and all behind it zero. */
 static ALWAYS_INLINE bool canary_is_sound(uintptr_t object, uintptr_t at, uintptr_t end)
 {
     uint64_t pattern = canary_of(object);
-    uintptr_t last = canary_end(at, end), word = align_down(at, 8);
-    uint64_t wrong = (*(const canary_word *)word ^ pattern) & canary_mask(at);
-    for (word += 8; word < last; word += 8)
-        wrong |= *(const canary_word *)word ^ pattern;
-    return wrong == 0 && words_are_zero(last, end);
+    uint64_t wrong = (*(const canary_word *)align_down(at, 8) ^ pattern) & canary_mask(at);
+    return wrong == 0 && canary_rest_is_sound(pattern, at, end);
+}
+
+/* The same while the program may write to the block: of the first word, only the canary's bytes are
+ * read. */
+static inline bool canary_is_sound_beside(uintptr_t object, uintptr_t at, uintptr_t end)
+{
+    uint64_t pattern = canary_of(object);
+    for (uintptr_t byte = at; byte < align_down(at, 8) + 8; byte++)
+        if (*(const unsigned char *)byte != (unsigned char)(pattern >> 8 * (byte % 8)))
+            return false;
+    return canary_rest_is_sound(pattern, at, end);
 }
 
 #endif

@@ -13,11 +13,12 @@ static bool visit_zone(const struct hard_zone *zone,
 {
     const struct hard_class *row = &hard_classes[zone->class];
     for (size_t id = 0; id < (size_t)zone->slabs_count * row->per_slab; id++) {
-        if (zone->states[id] < STATE_LIVE)
+        uint16_t state = state_of(&zone->states[id]);
+        if (state < STATE_LIVE)
             continue;
         uintptr_t object =
             slab_start(&zone->slabs[id / row->per_slab]) + id % row->per_slab * (size_t)row->bytes;
-        size_t slack = (size_t)zone->states[id] - STATE_LIVE;
+        size_t slack = (size_t)state - STATE_LIVE;
         if (!visit(context, (void *)object, row->bytes - slack))
             return false;
     }
@@ -46,8 +47,7 @@ bool hard_extent(uintptr_t address, struct block_extent *extent)
     struct hard_place place = zone_place(zone, address);
     if (place.slab >= zone->slabs_count || place.number >= row->per_slab)
         return false;
-    /* relaxed: who asks has the block, or is wrong whatever is found */
-    uint16_t state = __atomic_load_n(&zone->states[place.id], __ATOMIC_RELAXED);
+    uint16_t state = state_of(&zone->states[place.id]);
     extent->start = address - place.inside;
     extent->is_free = state < STATE_LIVE;
     extent->end = extent->start + row->bytes - (extent->is_free ? 0 : state - STATE_LIVE);
@@ -56,24 +56,34 @@ bool hard_extent(uintptr_t address, struct block_extent *extent)
 
 /* ---- Checking ---- */
 
-/* `resting`: nobody is about to clear it, or to hand it out. */
+/* What is wrong with the canary of an object that was in use a moment ago. Who frees or resizes it
+ * waits meanwhile; if somebody has just done so, there is nothing to look at. */
+static struct misuse live_check(uintptr_t object, size_t bytes, uint16_t *state, uint16_t value)
+{
+    /* acquire: pairs with the release in hard_alloc and hard_resize, after they wrote the canary */
+    if (!__atomic_compare_exchange_n(state, &value, value | STATE_LOOKED, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return (struct misuse){.kind = MISUSE_NONE};
+    size_t slack = (size_t)value - STATE_LIVE;
+    bool sound = canary_is_sound_beside(object, object + bytes - slack, object + bytes);
+    /* release: who waited writes after the last look */
+    __atomic_store_n(state, value, __ATOMIC_RELEASE);
+    if (sound)
+        return (struct misuse){.kind = MISUSE_NONE};
+    return (struct misuse){.kind = MISUSE_OVERFLOW, .address = object, .bytes = bytes - slack};
+}
+
+/* `resting`: nobody is about to clear it, or to hand it out. The lock of the bin must be held, so
+ * only one check looks at an object at a time. */
 static struct misuse object_check(const struct hard_zone *zone, uintptr_t object, uint16_t *state,
                                   bool resting)
 {
     size_t bytes = hard_classes[zone->class].bytes;
-    /* acquire: pairs with the release in hard_alloc; a canary is there before the state says so */
-    uint16_t value = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+    uint16_t value = state_of(state);
+    if (value >= STATE_LIVE)
+        return live_check(object, bytes, state, value);
     if (value == STATE_FREE && resting && !words_are_zero(object, object + bytes))
         return (struct misuse){.kind = MISUSE_WRITTEN, .address = object, .bytes = bytes};
-    size_t slack = (size_t)value - STATE_LIVE;
-    if (value >= STATE_LIVE && !canary_is_sound(object, object + bytes - slack, object + bytes)) {
-        /* Who frees or resizes it changes the state before the canary. release: the canary was read
-         * before this; an exchange that changes nothing, as the thread sanitizer knows no fences.
-         */
-        if (__atomic_fetch_or(state, 0, __ATOMIC_ACQ_REL) == value)
-            return (struct misuse){
-                .kind = MISUSE_OVERFLOW, .address = object, .bytes = bytes - slack};
-    }
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
@@ -88,7 +98,7 @@ static const char *slab_check(const struct hard_slab *slab, struct misuse *misus
     for (uint32_t i = 0; i < row->per_slab; i++) {
         bool in_slab = bitmap_get(bits, i);
         free += in_slab;
-        if (in_slab && __atomic_load_n(&states[i], __ATOMIC_RELAXED) >= STATE_LIVE)
+        if (in_slab && state_of(&states[i]) >= STATE_LIVE)
             return "a hardened block is in use and free";
         *misuse = object_check(zone, slab_start(slab) + (size_t)i * row->bytes, &states[i],
                                in_slab || alone);

@@ -108,7 +108,7 @@ void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
 struct misuse hard_large_damage(const struct hard_block *block)
 {
     uintptr_t start = (uintptr_t)block->zone.span.start;
-    if (canary_is_sound(start, start + block->requested, block_end(block)))
+    if (canary_is_sound_beside(start, start + block->requested, block_end(block)))
         return (struct misuse){.kind = MISUSE_NONE};
     return (struct misuse){.kind = MISUSE_OVERFLOW, .address = start, .bytes = block->requested};
 }
@@ -208,20 +208,29 @@ struct misuse hard_large_usable(const struct hard_zone *zone, uintptr_t address,
     return misuse;
 }
 
-bool hard_large_resize(struct hard_large *large, struct hard_zone *zone, size_t bytes)
+/* Moves the canary; the lock must be held. */
+static bool block_resize(struct hard_large *large, struct hard_block *block, size_t bytes)
 {
-    struct hard_block *block = block_of(zone);
-    uintptr_t start = (uintptr_t)zone->span.start, end = block_end(block);
-    if (bytes < HARD_MOST || align_up(bytes + 1, os_page_size()) != end - start ||
-        hard_large_damage(block).kind != MISUSE_NONE)
-        return false;
+    uintptr_t start = (uintptr_t)block->zone.span.start, end = block_end(block);
+    if (hard_large_damage(block).kind != MISUSE_NONE)
+        return false; /* its free says so */
     uintptr_t old = start + block->requested, new = start + bytes, last = canary_end(old, end);
     uintptr_t from = new < old ? new : old;
     __builtin_memset((void *)from, 0, last - from);
     canary_put_behind(start, new, end);
-    lock_acquire(&large->lock);
     GAUGE_ADD(large->requested, bytes - block->requested);
     block->requested = bytes;
-    lock_release(&large->lock);
     return true;
+}
+
+bool hard_large_resize(struct hard_large *large, struct hard_zone *zone, size_t bytes)
+{
+    struct hard_block *block = block_of(zone);
+    uintptr_t start = (uintptr_t)zone->span.start;
+    if (bytes < HARD_MOST || align_up(bytes + 1, os_page_size()) != block_end(block) - start)
+        return false;
+    lock_acquire(&large->lock); /* a check reads the canaries of all blocks under it */
+    bool resized = block_resize(large, block, bytes);
+    lock_release(&large->lock);
+    return resized;
 }

@@ -8,66 +8,9 @@
 #include "hardened/canary.h"
 #include "meta/meta.h"
 #include "meta/page_map.h"
-#include "platform/thread.h"
-
-uint64_t canary_secret;
 
 /* One part in: of what may wait in all, in the quarantine of one thread. */
 enum { THREAD_SHARE = 16 };
-
-/* ---- Making one ---- */
-
-static bool wait_init(struct hard_wait *wait, size_t bytes, size_t count)
-{
-    size_t slots = (size_t)1 << (bit_highest(count + 1) + 1);
-    size_t ring_bytes = slots * sizeof(struct hard_entry);
-    *wait = (struct hard_wait){.mask = (uint32_t)slots - 1,
-                               .count_most = (uint32_t)count,
-                               .bytes_most = bytes,
-                               .random = os_random() | 1};
-    wait->ring = ring_bytes <= META_MOST ? meta_alloc(ring_bytes) : meta_map(ring_bytes);
-    return wait->ring != NULL;
-}
-
-bool hardened_init(struct hardened *hardened, const struct hard_settings *settings)
-{
-    if (canary_secret == 0) {
-        hard_classes_init();
-        canary_secret = os_random() | 1;
-    }
-    struct hard_zones *zones = &hardened->zones;
-    *zones = (struct hard_zones){.provider = settings->provider,
-                                 .owner = settings->owner,
-                                 .random = os_random() | 1,
-                                 .guards = settings->guards};
-    lock_init(&zones->lock, RANK_HARD_ZONE);
-    hard_large_init(&hardened->large, settings->provider, settings->owner, os_random());
-    for (size_t class = 1; class < HARD_CLASSES; class++)
-        hard_bin_init(&hardened->bins[class], class, os_random());
-    lock_init(&hardened->wait_lock, RANK_HARD_WAIT);
-    hardened->generation = 1;
-    hardened->caches = NULL;
-    hardened->threads = 0;
-    hardened->orphans = false;
-    struct hard_entry *ring = hardened->wait.ring; /* of a heap that had this memory before */
-    if (ring == NULL)
-        return wait_init(&hardened->wait, settings->wait_bytes, settings->wait_count);
-    hardened->wait.first = hardened->wait.count = 0;
-    hardened->wait.bytes = 0;
-    return true;
-}
-
-void hardened_end(struct hardened *hardened)
-{
-    for (size_t class = 1; class < HARD_CLASSES; class++)
-        for (struct hard_zone *zone = hardened->bins[class].zones, *next; zone != NULL;
-             zone = next) {
-            next = zone->next;
-            zone_forget(zone);
-        }
-    hard_large_drop(&hardened->large, true);
-    zones_end(&hardened->zones);
-}
 
 /* ---- What is found ---- */
 
@@ -86,8 +29,7 @@ static COLD struct misuse place_misuse(const struct hard_zone *zone, struct hard
     struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = address, .bytes = 0};
     if (place.slab >= zone->slabs_count || place.number >= row->per_slab)
         return misuse;
-    /* relaxed: it is misuse whatever another thread does to it now */
-    uint16_t state = __atomic_load_n(&zone->states[place.id], __ATOMIC_RELAXED);
+    uint16_t state = state_of(&zone->states[place.id]);
     misuse.bytes = state >= STATE_LIVE ? row->bytes - (state - STATE_LIVE) : row->bytes;
     misuse.start = address - place.inside;
     misuse.kind = state < STATE_LIVE ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
@@ -178,7 +120,7 @@ static ALWAYS_INLINE bool entry_pop(struct hardened *hardened, struct hard_cache
 static ALWAYS_INLINE bool entry_is_sound(const struct hard_entry *entry, size_t bytes)
 {
     uintptr_t object = entry_object(entry);
-    return (bytes > PAGE_BYTES && *entry->state == STATE_NEW) ||
+    return (bytes > PAGE_BYTES && state_of(entry->state) == STATE_NEW) ||
            words_are_zero(object, object + bytes);
 }
 
@@ -211,16 +153,30 @@ void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t ali
 
 /* ---- Freeing ---- */
 
+/* Until a check of another thread, which has the lock of the bin, has looked at all of it. */
+static COLD void check_await(struct hard_bin *bin)
+{
+    lock_acquire(&bin->lock);
+    lock_release(&bin->lock);
+}
+
 /* Whoever changes the state from in use to free frees the object. */
-static ALWAYS_INLINE bool state_claim(uint16_t *state, uint16_t value)
+static ALWAYS_INLINE bool state_claim(struct hard_bin *bin, uint16_t *state, uint16_t value)
 {
     if (lock_is_alone()) {
         __atomic_store_n(state, STATE_FREE, __ATOMIC_RELAXED);
         return true;
     }
+    uint16_t found = value;
     /* acquire: what the others did to the object before they gave it away */
-    return __atomic_compare_exchange_n(state, &value, STATE_FREE, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    while (UNLIKELY(!__atomic_compare_exchange_n(state, &found, STATE_FREE, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_RELAXED))) {
+        if (found != (value | STATE_LOOKED))
+            return false;
+        check_await(bin);
+        found = value;
+    }
+    return true;
 }
 
 static void entry_to_bin(struct hardened *hardened, const struct hard_entry *entry)
@@ -314,14 +270,14 @@ struct misuse hard_free(struct hardened *hardened, struct hard_cache *cache, uin
     if (UNLIKELY(!place_is_object(zone, place)))
         return place_misuse(zone, place, address);
     uint16_t *state = &zone->states[place.id];
-    uint16_t value = __atomic_load_n(state, __ATOMIC_RELAXED); /* see state_claim */
+    uint16_t value = state_of(state); /* see state_claim */
     size_t slack = (size_t)value - STATE_LIVE;
     uintptr_t end = address + row->bytes;
     if (UNLIKELY(value < STATE_LIVE))
         return place_misuse(zone, place, address);
     if (UNLIKELY(size != SIZE_MAX && size != row->bytes - slack))
         return size_misuse(address, row->bytes - slack, size);
-    if (UNLIKELY(!state_claim(state, value)))
+    if (UNLIKELY(!state_claim(&hardened->bins[zone->class], state, value)))
         return place_misuse(zone, place, address);
     if (UNLIKELY(!canary_is_sound(address, end - slack, end)))
         return (struct misuse){
@@ -342,9 +298,7 @@ struct misuse hard_usable(uintptr_t address, size_t *bytes)
     if (zone->class == 0)
         return hard_large_usable(zone, address, bytes);
     struct hard_place place = zone_place(zone, address);
-    uint16_t value = place_is_object(zone, place)
-                         ? __atomic_load_n(&zone->states[place.id], __ATOMIC_RELAXED)
-                         : STATE_NEW;
+    uint16_t value = place_is_object(zone, place) ? state_of(&zone->states[place.id]) : STATE_NEW;
     if (value < STATE_LIVE)
         return place_misuse(zone, place, address);
     *bytes = hard_classes[zone->class].bytes - (value - STATE_LIVE);
@@ -361,15 +315,17 @@ bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes)
     struct hard_place place = zone_place(zone, address);
     uint16_t *state = &zone->states[place.id];
     uintptr_t end = address + hard_classes[zone->class].bytes;
-    uintptr_t old = end - (*state - STATE_LIVE), new = address + bytes;
+    uint16_t value = state_of(state);
+    uintptr_t old = end - (value - STATE_LIVE), new = address + bytes;
     if (!canary_is_sound(address, old, end))
         return false; /* its free says so */
     uintptr_t last = canary_end(old, end), from = new < old ? new : old;
-    /* A check by another thread leaves it alone meanwhile. acquire: what is written next is not
-     * seen before this is; an exchange, as the thread sanitizer knows no fences. */
-    __atomic_exchange_n(state, STATE_FREE, __ATOMIC_ACQ_REL);
+    /* A check by another thread leaves it alone from now on. */
+    if (!state_claim(&hardened->bins[zone->class], state, value))
+        return false;
     memset((void *)from, 0, last - from);
     canary_put_behind(address, new, end);
+    /* release: who finds the state finds the canary (hard_check.c) */
     __atomic_store_n(state, (uint16_t)(STATE_LIVE + end - new), __ATOMIC_RELEASE);
     return true;
 }
@@ -391,7 +347,7 @@ static struct hard_cache *cache_make(struct hardened *hardened)
     if (cache == NULL)
         return NULL;
     memset(cache, 0, sizeof(*cache));
-    if (!wait_init(&cache->wait, 0, hardened->wait.count_most)) {
+    if (!hard_wait_init(&cache->wait, 0, hardened->wait.count_most)) {
         meta_free(cache, sizeof(*cache));
         return NULL;
     }
@@ -464,10 +420,10 @@ static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
         for (uint32_t i = 0; magazine != NULL && i < magazine->count; i++)
             hard_bin_adopt(&hardened->bins[class], &magazine->entries[i]);
         if (magazine != NULL)
-            magazine->count = 0;
+            GAUGE_SET(magazine->count, 0);
     }
-    wait->count = 0;
-    wait->bytes = 0;
+    GAUGE_SET(wait->count, 0);
+    GAUGE_SET(wait->bytes, 0);
     cache->generation = 0;
 }
 
@@ -480,19 +436,6 @@ static COLD void adopt_all(struct hardened *hardened)
             cache_adopt(hardened, cache);
     __atomic_store_n(&hardened->orphans, false, __ATOMIC_RELAXED);
     lock_release(&hardened->wait_lock);
-}
-
-void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,
-                       void (*act)(struct lock *lock))
-{
-    if (rank == RANK_HARD_WAIT)
-        act(&hardened->wait_lock);
-    for (size_t class = 1; rank == RANK_HARD_BIN && class < HARD_CLASSES; class++)
-        act(&hardened->bins[class].lock);
-    if (rank == RANK_HARD_ZONE) {
-        act(&hardened->zones.lock);
-        act(&hardened->large.lock);
-    }
 }
 
 /* ---- The whole ---- */

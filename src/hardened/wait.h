@@ -25,6 +25,9 @@ struct hard_wait {
     uint64_t random;
 };
 
+/* Makes an empty one for so many bytes and objects. False: no memory. (hard_make.c) */
+bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count);
+
 static ALWAYS_INLINE struct hard_entry *wait_at(const struct hard_wait *wait, uint32_t index)
 {
     return &wait->ring[(wait->first + index) & wait->mask];
@@ -44,7 +47,7 @@ static ALWAYS_INLINE void wait_put(struct hard_wait *wait, struct hard_entry ent
     *wait_at(wait, last) = *place;
     *place = entry;
     __atomic_signal_fence(__ATOMIC_RELEASE);
-    wait->count = last + 1;
+    GAUGE_SET(wait->count, last + 1);
     GAUGE_ADD(wait->bytes, hard_classes[entry_hard_class(&entry)].bytes);
 }
 
@@ -52,7 +55,7 @@ static ALWAYS_INLINE void wait_put(struct hard_wait *wait, struct hard_entry ent
 static ALWAYS_INLINE struct hard_entry wait_get(struct hard_wait *wait)
 {
     struct hard_entry oldest = *wait_at(wait, 0);
-    wait->count--; /* before `first`: see hardened.c on what a child of fork finds */
+    GAUGE_ADD(wait->count, -1); /* before `first`: see hardened.c on what a child of fork finds */
     __atomic_signal_fence(__ATOMIC_RELEASE);
     wait->first++;
     GAUGE_ADD(wait->bytes, -(size_t)hard_classes[entry_hard_class(&oldest)].bytes);

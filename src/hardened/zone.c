@@ -3,6 +3,7 @@
  */
 #include "hardened/zone.h"
 
+#include "base/peek.h"
 #include "hardened/dice.h"
 #include "meta/meta.h"
 #include "meta/page_map.h"
@@ -67,7 +68,7 @@ static struct hard_realm *realm_new(struct hard_zones *zones, size_t bytes, size
     if (units < REALM_UNITS)
         realm->taken = ~(uint64_t)0 << units;
     zones->realms = realm;
-    zones->mapped += bytes;
+    GAUGE_ADD(zones->mapped, bytes);
     return realm;
 }
 

@@ -13,6 +13,8 @@
  *     state 0        free, and zero since the system gave it
  *     state 1        free
  *     state n >= 2   in use; the program asked for n - 2 bytes less than the object has
+ *     STATE_LOOKED   set beside that while a check of another thread looks at its canary: who frees
+ *                    or resizes the object waits so long
  *     bit set        it is in its slab. Then its state is 0 or 1.
  *     neither in use nor in its slab: it waits in a quarantine or in a thread's magazine.
  *
@@ -32,8 +34,9 @@
 #include "platform/lock.h"
 #include "provider/provider.h"
 
-/* Layout: states; see above. */
-enum { STATE_NEW, STATE_FREE, STATE_LIVE };
+/* Layout: states; see above. No object has so many bytes more than were asked for that it could be
+ * taken for the mark: a page and one step at most. */
+enum { STATE_NEW, STATE_FREE, STATE_LIVE, STATE_LOOKED = 1 << 15 };
 
 /* Layout: what a slab is. */
 enum hard_slab_kind { SLAB_CLOSED, SLAB_OPEN, SLAB_GUARD };
@@ -120,6 +123,13 @@ static ALWAYS_INLINE struct hard_place zone_place(const struct hard_zone *zone, 
     uint32_t number = hard_divide(rest, row->by_bytes);
     return (struct hard_place){slab, number, (uint32_t)(rest - (size_t)number * row->bytes),
                                slab * row->per_slab + number};
+}
+
+/* What an object's state says, whoever looks at the object. relaxed: who asks has the object, or is
+ * wrong whatever is found. */
+static ALWAYS_INLINE uint16_t state_of(const uint16_t *state)
+{
+    return __atomic_load_n(state, __ATOMIC_RELAXED) & (uint16_t)~STATE_LOOKED;
 }
 
 /* Whether that is the beginning of an object, in use or not. */

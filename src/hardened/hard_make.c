@@ -1,0 +1,82 @@
+/*
+ * Making and ending a hardened heap. See hardened.h.
+ */
+#include "hardened/canary.h"
+#include "hardened/hardened.h"
+#include "meta/meta.h"
+#include "platform/thread.h"
+
+uint64_t canary_secret;
+
+bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count)
+{
+    size_t slots = (size_t)1 << (bit_highest(count + 1) + 1);
+    size_t ring_bytes = slots * sizeof(struct hard_entry);
+    *wait = (struct hard_wait){.mask = (uint32_t)slots - 1,
+                               .count_most = (uint32_t)count,
+                               .bytes_most = bytes,
+                               .random = os_random() | 1};
+    wait->ring = ring_bytes <= META_MOST ? meta_alloc(ring_bytes) : meta_map(ring_bytes);
+    return wait->ring != NULL;
+}
+
+/* What all hardened heaps have in common, by the first; two threads may make theirs at a time. */
+static void common_init(void)
+{
+    lock_acquire(&meta_system.lock);
+    if (canary_secret == 0) {
+        hard_classes_init();
+        canary_secret = os_random() | 1;
+    }
+    lock_release(&meta_system.lock);
+}
+
+bool hardened_init(struct hardened *hardened, const struct hard_settings *settings)
+{
+    common_init();
+    struct hard_zones *zones = &hardened->zones;
+    *zones = (struct hard_zones){.provider = settings->provider,
+                                 .owner = settings->owner,
+                                 .random = os_random() | 1,
+                                 .guards = settings->guards};
+    lock_init(&zones->lock, RANK_HARD_ZONE);
+    hard_large_init(&hardened->large, settings->provider, settings->owner, os_random());
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        hard_bin_init(&hardened->bins[class], class, os_random());
+    lock_init(&hardened->wait_lock, RANK_HARD_WAIT);
+    hardened->generation = 1;
+    hardened->caches = NULL;
+    hardened->threads = 0;
+    hardened->orphans = false;
+    struct hard_entry *ring = hardened->wait.ring; /* of a heap that had this memory before */
+    if (ring == NULL)
+        return hard_wait_init(&hardened->wait, settings->wait_bytes, settings->wait_count);
+    hardened->wait.first = hardened->wait.count = 0;
+    hardened->wait.bytes = 0;
+    return true;
+}
+
+void hardened_end(struct hardened *hardened)
+{
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        for (struct hard_zone *zone = hardened->bins[class].zones, *next; zone != NULL;
+             zone = next) {
+            next = zone->next;
+            zone_forget(zone);
+        }
+    hard_large_drop(&hardened->large, true);
+    zones_end(&hardened->zones);
+}
+
+void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,
+                       void (*act)(struct lock *lock))
+{
+    if (rank == RANK_HARD_WAIT)
+        act(&hardened->wait_lock);
+    for (size_t class = 1; rank == RANK_HARD_BIN && class < HARD_CLASSES; class++)
+        act(&hardened->bins[class].lock);
+    if (rank == RANK_HARD_ZONE) {
+        act(&hardened->zones.lock);
+        act(&hardened->large.lock);
+    }
+}
