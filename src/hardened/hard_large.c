@@ -49,13 +49,11 @@ static void list_out(struct hard_large *large, struct hard_block *block)
 /* ---- Taking ---- */
 
 /* Guards from the mapping's start to the block, and from its end to that of the mapping. */
-static void block_guard(const struct hard_block *block)
+static void block_guard(const struct provider *provider, const struct hard_block *block)
 {
     char *first = block->zone.span.start, *last = (char *)block_end(block);
-    bool guarded = os_guard(block->start, (size_t)(first - block->start));
-    guarded &= os_guard(last, (size_t)(block->start + block->bytes - last));
-    if (!guarded)
-        guards_are_refused();
+    hard_guard(provider, block->start, (size_t)(first - block->start));
+    hard_guard(provider, last, (size_t)(block->start + block->bytes - last));
 }
 
 static struct hard_block *block_map(const struct hard_large *large, size_t alignment, size_t bytes)
@@ -66,6 +64,8 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
     if (block == NULL)
         return NULL;
     char *start = large->provider->take(large->provider, mapped, page);
+    if (start != NULL && large->provider->unclean)
+        __builtin_memset(start, 0, mapped);
     if (start != NULL) {
         char *first = (char *)align_up((uintptr_t)start + page, size_max(alignment, page));
         *block =
@@ -90,7 +90,7 @@ void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
     struct hard_block *block = block_map(large, alignment, bytes);
     if (block != NULL) {
         uintptr_t first = (uintptr_t)block->zone.span.start;
-        block_guard(block);
+        block_guard(large->provider, block);
         canary_put(first, first + bytes, block_end(block));
         page_map_set_entry((void *)first, (uintptr_t)&block->zone);
         page_map_fill_classes((void *)first, 1, PAGE_MAP_HARDENED);
@@ -142,19 +142,18 @@ static void block_end_it(struct hard_large *large, struct hard_block *block)
     page_map_fill_classes(block->zone.span.start, 1, 0);
     page_map_set_entry(block->zone.span.start, 0);
     GAUGE_ADD(large->mapped, -block->bytes);
-    if (!large->provider->give(large->provider, block->start, block->bytes))
-        guards_are_refused(); /* its addresses are lost, its memory is gone */
+    hard_give(large->provider, block->start, block->bytes);
     meta_free(block, sizeof(*block));
 }
 
 /* Into the quarantine, at a random place of it; what was there goes. */
 static void block_wait(struct hard_large *large, struct hard_block *block)
 {
+    const struct provider *provider = large->provider;
     char *start = block->zone.span.start;
-    if (!os_guard(start, block_end(block) - (uintptr_t)start)) {
-        guards_are_refused();
-        large->provider->purge(large->provider, start, block_end(block) - (uintptr_t)start);
-    }
+    size_t bytes = block_end(block) - (uintptr_t)start;
+    if (!hard_guard(provider, start, bytes) && !provider->purge(provider, start, bytes))
+        __builtin_memset(start, 0, bytes);
     GAUGE_ADD(large->waiting_bytes, block->bytes);
     if (large->waits < LARGE_WAIT) {
         large->waiting[large->waits++] = block;

@@ -28,7 +28,7 @@ enum { FRONT_GUARD_LEAST = 8 };
 
 _Static_assert(REALM_MOST / REALM_UNITS <= ZONE_MOST && ZONE_MOST <= ZONE_LIMIT, "a zone is small");
 
-COLD void guards_are_refused(void)
+static COLD void guards_are_refused(void)
 {
     static bool said;
     /* relaxed: nothing hangs on it but the line */
@@ -37,6 +37,25 @@ COLD void guards_are_refused(void)
     static const char line[] = "snug: the system refuses more guard pages (vm.max_map_count?); "
                                "going on without\n";
     os_write(2, line, sizeof(line) - 1);
+}
+
+bool hard_guard(const struct provider *provider, char *start, size_t bytes)
+{
+    if (provider->kind != KIND_SYSTEM)
+        return false;
+    if (os_guard(start, bytes))
+        return true;
+    guards_are_refused();
+    return false;
+}
+
+bool hard_give(const struct provider *provider, char *start, size_t bytes)
+{
+    if (provider->give(provider, start, bytes))
+        return true;
+    if (provider->kind == KIND_SYSTEM) /* a hole in a mapping is one mapping more */
+        guards_are_refused();
+    return false;
 }
 
 /* ---- Realms ---- */
@@ -165,17 +184,14 @@ static struct hard_zone *zone_describe(size_t class, size_t slabs)
 }
 
 /* Makes a guard of a slab's place, if it is still closed. */
-static void slab_guard(struct hard_zone *zone, uint32_t number)
+static void slab_guard(const struct hard_zones *zones, struct hard_zone *zone, uint32_t number)
 {
     struct hard_slab *slab = &zone->slabs[number];
     size_t bytes = hard_classes[zone->class].slab_bytes;
     char *start = zone->span.start + number * bytes;
-    if (slab->kind != SLAB_CLOSED || (bytes | (uintptr_t)start) % os_page_size() != 0)
+    if (slab->kind != SLAB_CLOSED || (bytes | (uintptr_t)start) % os_page_size() != 0 ||
+        !hard_guard(zones->provider, start, bytes))
         return;
-    if (!os_guard(start, bytes)) {
-        guards_are_refused();
-        return;
-    }
     slab->kind = SLAB_GUARD;
     zone->opened++;
 }
@@ -193,6 +209,8 @@ struct hard_zone *zone_new(struct hard_zones *zones, size_t class, size_t bytes)
     }
     if (start != NULL)
         zone = zone_describe(class, bytes / row->slab_bytes);
+    if (zone != NULL && zones->provider->unclean) /* what is free is zero, or was written to */
+        __builtin_memset(start, 0, bytes);
     if (zone != NULL) {
         zone->span = (struct span){.start = start,
                                    .owner = zones->owner,
@@ -201,7 +219,7 @@ struct hard_zone *zone_new(struct hard_zones *zones, size_t class, size_t bytes)
         page_map_fill_entries(start, bytes >> PAGE_SHIFT, (uintptr_t)zone);
         page_map_fill_classes(start, bytes >> PAGE_SHIFT, PAGE_MAP_HARDENED);
         if (zones->guards != 0 && zone->slabs_count >= FRONT_GUARD_LEAST)
-            slab_guard(zone, 0);
+            slab_guard(zones, zone, 0);
     }
     lock_release(&zones->lock);
     return zone;
@@ -229,7 +247,7 @@ struct hard_slab *zone_open_slab(struct hard_zones *zones, struct hard_zone *zon
         bitmap_set(bits, i);
     zone->opened++;
     if (guarded && number + 1 < zone->slabs_count)
-        slab_guard(zone, number + 1);
+        slab_guard(zones, zone, number + 1);
     return slab;
 }
 

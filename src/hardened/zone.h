@@ -150,7 +150,13 @@ static inline uintptr_t slab_start(const struct hard_slab *slab)
            (size_t)slab->number * hard_classes[slab->zone->class].slab_bytes;
 }
 
-/* Says once in a process that guards cannot be made any more. */
-COLD void guards_are_refused(void);
+/* Makes pages unreachable, and drops what they hold. False: they are as before; that the system
+ * refuses is said once in a process. Only memory from the system has guards: what was taken ahead
+ * is to stay present, a file is copied when the process forks, and what a program provides goes
+ * back to it. */
+bool hard_guard(const struct provider *provider, char *start, size_t bytes);
+
+/* Gives memory back. False: it cannot, and the addresses are lost. */
+bool hard_give(const struct provider *provider, char *start, size_t bytes);
 
 #endif

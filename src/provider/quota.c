@@ -95,7 +95,8 @@ void quota_init(struct quota *quota, const struct provider *under, size_t limit)
                                          .purge = purge,
                                          .resize = resize,
                                          .might_take = might_take,
-                                         .unclean = under->unclean},
+                                         .unclean = under->unclean,
+                                         .kind = under->kind},
                             .under = under,
                             .limit = limit};
 }

@@ -321,10 +321,64 @@ static void test_classes(void **state)
     }
 }
 
+/* ---- Memory that is not the system's ---- */
+
+/* What is taken is full of 7s, and may be reached as long as it is the provider's. */
+static char stock[64 << 20] __attribute__((aligned(4096)));
+static size_t stock_taken;
+
+static void *stock_take(const struct provider *provider, size_t bytes, size_t alignment)
+{
+    (void)provider;
+    size_t at = align_up(stock_taken, alignment);
+    if (at + bytes > sizeof(stock))
+        return NULL;
+    stock_taken = at + bytes;
+    memset(stock + at, 7, bytes);
+    return stock + at;
+}
+
+static bool stock_give(const struct provider *provider, void *start, size_t bytes)
+{
+    (void)provider;
+    memset(start, 7, bytes); /* faults if a guard is left in it */
+    return true;
+}
+
+static bool stock_purge(const struct provider *provider, void *start, size_t bytes)
+{
+    (void)provider, (void)start, (void)bytes;
+    return false;
+}
+
+static void test_other_memory(void **state)
+{
+    (void)state;
+    static const struct provider provider = {
+        .take = stock_take, .give = stock_give, .purge = stock_purge, .unclean = true};
+    struct heap_settings settings = {.provider = &provider, .hardened = true};
+    struct heap *other = heap_create(&settings);
+    assert_non_null(other);
+    stderr_capture();
+    for (size_t round = 0; round < 40; round++) {
+        char *block = heap_alloc_in(other, large);
+        assert_non_null(block);
+        for (size_t i = 0; i < large; i++)
+            assert_int_equal(block[i], 0);
+        memset(block, 1, large);
+        heap_free(block);
+        for (size_t i = 0; i < SIZES; i++)
+            heap_free(heap_alloc_in(other, sizes[i]));
+    }
+    assert_string_equal(stderr_restore(), "");
+    heap_destroy(other);
+}
+
 int main(void)
 {
 #define ON_HEAP(name) cmocka_unit_test_setup_teardown(name, make_heap, end_heap)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_memory),
         ON_HEAP(test_overflow_by_one),
         ON_HEAP(test_underflow),
         ON_HEAP(test_blocks_have_their_bytes_and_no_more),
