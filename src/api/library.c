@@ -6,6 +6,7 @@
 
 #include "api/copies.h"
 #include "heap/heap.h"
+#include "platform/output.h"
 #include "report/report.h"
 
 /* glibc hands every constructor the program's arguments and environment, and calls this one, which
@@ -15,6 +16,7 @@ __attribute__((constructor)) AT_START static void library_start(int count, char 
 {
     (void)count;
     (void)arguments;
+    os_errors_note();
 #if defined(__GLIBC__)
     heap_start(environ != NULL ? environ : environment);
 #else

@@ -20,7 +20,8 @@ enum { NAMES_MOST = 1000 };
 
 static long file_open(const char *path, int flags)
 {
-    return syscall6(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0600, 0, 0);
+    return os_behind_streams(
+        (int)syscall6(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0600, 0, 0));
 }
 
 /* ---- New files ---- */

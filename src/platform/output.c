@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -78,8 +79,57 @@ void text_pad(struct text *text, size_t column)
         text_add_bytes(text, " ", 1);
 }
 
+/* ---- Whose descriptor 2 is ---- */
+
+enum {
+    ERRORS_UNKNOWN, /* not noted yet, and so as the process found it */
+    ERRORS_USUAL,
+    ERRORS_CLOSED,
+    ERRORS_IN_DATA, /* whoever started the process wanted it so */
+};
+
+/* relaxed, all of it: written once, mostly before the program's own code runs; another thread that
+ * sees it late writes where it would have written without. */
+static uint8_t errors;
+
+/* A file with a name that is open for reading and writing, and not at its end: what keeps data
+ * looks like that, and no log does; what is written to catch a program's output has mostly no name.
+ * Whether it can be mapped says most of it, by calls that every sandbox leaves to malloc. */
+static bool leads_to_data(int descriptor)
+{
+    enum { LEAST = 1 }; /* a byte stands for a page */
+    struct stat status;
+    long start = syscall6(SYS_mmap, 0, LEAST, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (start < 0 && start > -4096)
+        return false;
+    syscall3(SYS_munmap, start, LEAST, 0);
+    return (syscall3(SYS_fcntl, descriptor, F_GETFL, 0) & O_APPEND) == 0 &&
+           fstat(descriptor, &status) == 0 && status.st_nlink != 0;
+}
+
+AT_START void os_errors_note(void)
+{
+    long flags = syscall3(SYS_fcntl, 2, F_GETFL, 0);
+    uint8_t found = ERRORS_USUAL;
+    if (flags == -EBADF)
+        found = ERRORS_CLOSED;
+    else if (flags >= 0 && (flags & O_ACCMODE) == O_RDWR && leads_to_data(2))
+        found = ERRORS_IN_DATA;
+    __atomic_store_n(&errors, found, __ATOMIC_RELAXED);
+}
+
+/* Programs close the standard streams, and get the same numbers for files of their own. */
+static bool is_theirs(int descriptor)
+{
+    uint8_t found = __atomic_load_n(&errors, __ATOMIC_RELAXED);
+    return descriptor == 2 &&
+           (found == ERRORS_CLOSED || (found == ERRORS_USUAL && leads_to_data(descriptor)));
+}
+
 bool os_write(int descriptor, const char *bytes, size_t count)
 {
+    if (is_theirs(descriptor))
+        return false;
     while (count != 0) {
         long written = syscall3(SYS_write, descriptor, (long)bytes, (long)count);
         if (written == -EINTR)
@@ -97,14 +147,24 @@ bool text_write(const struct text *text, int descriptor)
     return os_write(descriptor, text->buffer, text->length);
 }
 
+int os_behind_streams(int file)
+{
+    enum { STREAMS = 3 };
+    if (file < 0 || file >= STREAMS)
+        return file;
+    long other = syscall3(SYS_fcntl, file, F_DUPFD_CLOEXEC, STREAMS);
+    os_close(file);
+    return (int)other;
+}
+
 int os_open_output(const char *path)
 {
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND;
-    long file =
-        syscall6(SYS_openat, AT_FDCWD, (long)path, flags | O_NONBLOCK | O_NOCTTY, 0666, 0, 0);
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | O_NONBLOCK | O_NOCTTY;
+    int file =
+        os_behind_streams((int)syscall6(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0));
     if (file >= 0)
         syscall3(SYS_fcntl, file, F_SETFL, O_APPEND); /* from here on, waiting is right */
-    return (int)file;
+    return file;
 }
 
 void os_lock_output(int descriptor, unsigned milliseconds)

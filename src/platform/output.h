@@ -23,9 +23,18 @@ void text_add_column(struct text *text, uint64_t number, unsigned width);
 void text_add_hex(struct text *text, uintptr_t number);
 void text_pad(struct text *text, size_t column);
 
-/* Writes all of it, in spite of interruptions. Returns false if the descriptor refuses. */
+/* Notes what descriptor 2 is as the program gets it. */
+void os_errors_note(void);
+
+/* Writes all of it, in spite of interruptions. Returns false if the descriptor refuses, or if it is
+ * 2 and a file of the program's own: 2 was closed at the start, or is now a file with a name
+ * that can be read and written at any place. */
 bool os_write(int descriptor, const char *bytes, size_t count);
 bool text_write(const struct text *text, int descriptor);
+
+/* The same file by a descriptor that is none of the standard streams', which may be closed: what is
+ * printed must not go into it. Returns it, or -errno, which `file` may be too. */
+int os_behind_streams(int file);
 
 /* Opens `path` for writing at its end, and makes the file if there is none. Does not wait: a FIFO
  * that nobody reads is refused. Returns the descriptor, or -errno. */

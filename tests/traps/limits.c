@@ -9,6 +9,10 @@
  *   limits affinity        the CPUs that the threads may run on change all the while
  *   limits overcommit      where vm.overcommit_memory is 2 only; skipped elsewhere, since it is a
  *                          setting of the whole machine
+ *
+ * With "alone" behind it, each size has a process of its own: in a hardened heap the addresses of
+ * one class are never those of another, so that what the first size has taken the next cannot have.
+ *
  * Fault it finds (planted.c): abort_at_limit.
  */
 #include <malloc.h>
@@ -76,23 +80,45 @@ static void free_all(struct held **list)
     *list = NULL;
 }
 
+static bool alone;
+
+/* Calls `act` with a size, in a process of its own if that is asked for. */
+static void with_size(void (*act)(size_t size, size_t least), size_t size, size_t least)
+{
+    if (!alone) {
+        act(size, least);
+        return;
+    }
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        act(size, least);
+        _exit(0);
+    }
+    check_child(child, "with a size of its own");
+}
+
+static void exhaust_by(size_t size, size_t least)
+{
+    struct held *list = NULL;
+    size_t first = take_all(size, &list);
+    CHECK_MSG(first * size >= least, "only %zu blocks of %zu bytes", first, size);
+    refuse_everything(list);
+    free_all(&list);
+    size_t second = take_all(size, &list);
+    free_all(&list);
+    CHECK_MSG(second >= first - first / 10, "%zu blocks of %zu bytes, then only %zu", first, size,
+              second);
+    malloc_trim(0);
+}
+
 /* For small, medium, large and own mappings: as much can be had in the second round as in the
  * first, and at least `least` bytes. */
 static void exhaust(size_t least)
 {
     static const size_t sizes[] = {64, 1000, 5000, 100000, 1000000, 20000000};
-    struct held *list = NULL;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        size_t first = take_all(sizes[i], &list);
-        CHECK_MSG(first * sizes[i] >= least, "only %zu blocks of %zu bytes", first, sizes[i]);
-        refuse_everything(list);
-        free_all(&list);
-        size_t second = take_all(sizes[i], &list);
-        free_all(&list);
-        CHECK_MSG(second >= first - first / 10, "%zu blocks of %zu bytes, then only %zu", first,
-                  sizes[i], second);
-        malloc_trim(0);
-    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        with_size(exhaust_by, sizes[i], least);
 }
 
 static void set_limit(__rlimit_resource_t resource, size_t bytes)
@@ -103,14 +129,16 @@ static void set_limit(__rlimit_resource_t resource, size_t bytes)
 
 static void address_space(void)
 {
-    set_limit(RLIMIT_AS, 512 * MIB);
-    exhaust(256 * MIB);
+    size_t bytes = (alone ? 128 : 512) * MIB;
+    set_limit(RLIMIT_AS, bytes);
+    exhaust(bytes / (alone ? 4 : 2));
 }
 
 static void data(void)
 {
-    set_limit(RLIMIT_DATA, 256 * MIB);
-    exhaust(128 * MIB);
+    size_t bytes = (alone ? 128 : 256) * MIB;
+    set_limit(RLIMIT_DATA, bytes);
+    exhaust(bytes / (alone ? 4 : 2));
 }
 
 static void overcommit(void)
@@ -199,26 +227,30 @@ static struct held *every_other(struct held *list)
     return taken;
 }
 
+static void take_some_back(size_t size, size_t least)
+{
+    struct held *list = NULL;
+    size_t count = take_all(size, &list);
+    CHECK_MSG(count * size > least, "only %zu blocks of %zu", count, size);
+    struct held *others = every_other(list);
+    free_all(&others);
+    malloc_trim(0);
+    struct held *grown = opaque(realloc(list, size * 3));
+    if (grown != NULL)
+        list = grown;
+    free_all(&list);
+    malloc_trim(0);
+    check_heap();
+}
+
 /* A region may be refused, and a part of one may not even be given back. */
 static void mappings(void)
 {
     use_up_mappings(20);
-    set_limit(RLIMIT_AS, 1024 * MIB);
+    set_limit(RLIMIT_AS, (alone ? 512 : 1024) * MIB);
     static const size_t sizes[] = {64, 5000, 100000, 1000000, 20000000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct held *list = NULL;
-        size_t count = take_all(sizes[i], &list);
-        CHECK_MSG(count * sizes[i] > 8 * MIB, "only %zu blocks of %zu", count, sizes[i]);
-        struct held *others = every_other(list);
-        free_all(&others);
-        malloc_trim(0);
-        struct held *grown = opaque(realloc(list, sizes[i] * 3));
-        if (grown != NULL)
-            list = grown;
-        free_all(&list);
-        malloc_trim(0);
-    }
-    check_heap();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        with_size(take_some_back, sizes[i], 8 * MIB);
 }
 
 /* ---- Processors ------------------------------------------------------------------------------ */
@@ -293,7 +325,8 @@ static void affinity_all(void)
 int main(int argc, char **argv)
 {
     test_begin(100);
-    CHECK(argc == 2);
+    CHECK(argc >= 2);
+    alone = argc == 3 && strcmp(argv[2], "alone") == 0;
     if (strcmp(argv[1], "address-space") == 0)
         address_space();
     else if (strcmp(argv[1], "threads") == 0)
