@@ -261,6 +261,8 @@ pub fn decode(bytes: &[u8]) -> Result<Profile> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::model::What;
+    use super::super::{growth, show};
     use super::*;
 
     fn some() -> Profile {
@@ -290,5 +292,37 @@ mod tests {
         for bytes in [&b"no profile"[..], &[], &whole[..whole.len() - 9]] {
             assert!(decode(bytes).is_err(), "{bytes:?}");
         }
+    }
+
+    /// Bytes that change, go or come, by a seed: what comes of it is refused, or shown like any other.
+    #[test]
+    fn whatever_stands_in_a_file() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let whole = messages(&some()).encode_to_vec();
+        let rounds = if std::env::var_os("SNUG_TEST_FULL").is_some() { 300_000 } else { 10_000 };
+        let mut read = 0;
+        for _ in 0..rounds {
+            let mut bytes = whole.clone();
+            for _ in 0..random.usize(1..4) {
+                let at = random.usize(..bytes.len());
+                match random.u8(..12) {
+                    0 => bytes.truncate(at.max(1)),
+                    1 => bytes.insert(at, random.u8(..)),
+                    2 => bytes.splice(at..at + 1, [0xff; 9]).for_each(drop),
+                    _ => bytes[at] = random.u8(..),
+                }
+            }
+            let Ok(mut profile) = decode(&bytes) else { continue };
+            read += 1;
+            for what in [What::Live, What::Freed, What::Pinned, What::AllocatedBlocks] {
+                show::table(&profile, what, 5);
+                show::folded(&profile, what);
+            }
+            show::json(&profile).unwrap();
+            growth::text(&[profile.clone(), some(), profile.clone()], 5);
+            profile.add(&some(), -1);
+            decode(&encode(&profile).unwrap()).unwrap();
+        }
+        assert!((rounds / 50..rounds).contains(&read), "{read} of {rounds} were read");
     }
 }

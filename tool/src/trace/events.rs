@@ -338,4 +338,25 @@ mod tests {
         let endless = [&[4][..], &[0xff; 11]].concat();
         assert!(steps(&endless, 0).is_err());
     }
+
+    /// Whatever stands in a block, there is an end of it: no step takes less than a byte, but for the second of a realloc.
+    #[test]
+    fn whatever_stands_in_a_block() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let rounds = if std::env::var_os("SNUG_TEST_FULL").is_some() { 3_000_000 } else { 30_000 };
+        let mut read = 0;
+        for _ in 0..rounds {
+            let kinds = [1, 2, 3, 4, 5, 9, 17, 20, 29, 0xff];
+            let byte = |random: &mut fastrand::Rng| match random.bool() {
+                true => kinds[random.usize(..kinds.len())],
+                false => random.u8(..),
+            };
+            let bytes: Vec<u8> = (0..random.usize(..40)).map(|_| byte(&mut random)).collect();
+            if let Ok(found) = events(&bytes, u64::MAX - 9, 2) {
+                assert!(found.len() <= 2 * bytes.len());
+                read += 1;
+            }
+        }
+        assert!(read > rounds / 50, "{read} of {rounds} were read");
+    }
 }
