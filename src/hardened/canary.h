@@ -25,6 +25,7 @@ extern INTERNAL uint64_t canary_secret;
 
 /* Words of the program's memory, read as they are. */
 typedef uint64_t canary_word __attribute__((may_alias));
+typedef uint64_t canary_pair __attribute__((may_alias, vector_size(16), aligned(8)));
 
 static ALWAYS_INLINE uint64_t canary_of(uintptr_t object)
 {
@@ -63,19 +64,26 @@ static inline void canary_put_behind(uintptr_t object, uintptr_t at, uintptr_t e
     *(canary_word *)align_down(at, 8) |= before;
 }
 
-/* Whether all words from `at` to `end`, both multiples of 8, are zero. */
+static ALWAYS_INLINE bool word_is_zero(uintptr_t at)
+{
+    return *(const canary_word *)at == 0;
+}
+
+/* Whether all words from `at` to `end`, both multiples of 8, are zero. Four pairs at a time, which
+ * processors read by one instruction each. */
 static ALWAYS_INLINE bool words_are_zero(uintptr_t at, uintptr_t end)
 {
-    uint64_t found = 0;
-    for (; at + 32 <= end; at += 32) {
-        const canary_word *word = (const canary_word *)at;
-        found = word[0] | word[1] | word[2] | word[3];
-        if (UNLIKELY(found != 0))
+    canary_pair found = {0, 0};
+    for (; at + 4 * sizeof(found) <= end; at += 4 * sizeof(found)) {
+        const canary_pair *pair = (const canary_pair *)at;
+        found = pair[0] | pair[1] | pair[2] | pair[3];
+        if (UNLIKELY((found[0] | found[1]) != 0))
             return false;
     }
+    uint64_t rest = 0;
     for (; at < end; at += 8)
-        found |= *(const canary_word *)at;
-    return found == 0;
+        rest |= *(const canary_word *)at;
+    return rest == 0;
 }
 
 /* Whether all words of a canary behind its first are as they were written, and zeros follow. */
@@ -85,7 +93,7 @@ static ALWAYS_INLINE bool canary_rest_is_sound(uint64_t pattern, uintptr_t at, u
     uint64_t wrong = 0;
     for (uintptr_t word = align_down(at, 8) + 8; word < last; word += 8)
         wrong |= *(const canary_word *)word ^ pattern;
-    return wrong == 0 && words_are_zero(last, end);
+    return wrong == 0 && (last == end || words_are_zero(last, end));
 }
 
 /* Whether it is as it was written, and all behind it zero. */

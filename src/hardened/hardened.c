@@ -47,13 +47,13 @@ static bool front_is_sound(const struct hard_zone *zone, struct hard_place place
             return true;
         if (zone->slabs[place.slab - 1].kind == SLAB_CLOSED ||
             row->per_slab * row->bytes != row->slab_bytes)
-            return words_are_zero(object - 8, object);
+            return word_is_zero(object - 8);
     }
     uintptr_t before = object - row->bytes;
     uint16_t state = zone->states[place.id - 1];
     if (state >= STATE_LIVE)
         return canary_is_sound(before, object - (state - STATE_LIVE), object);
-    return (state == STATE_NEW && row->bytes > PAGE_BYTES) || words_are_zero(object - 8, object);
+    return (state == STATE_NEW && row->bytes > PAGE_BYTES) || word_is_zero(object - 8);
 }
 
 /* ---- Taking ---- */
@@ -227,7 +227,7 @@ static NOINLINE void wait_shared(struct hardened *hardened, struct hard_entry en
     struct hard_wait *wait = &hardened->wait;
     bool over = true;
     lock_acquire(&hardened->wait_lock);
-    wait_put(wait, entry);
+    wait_put(wait, entry, hard_classes[entry_hard_class(&entry)].bytes);
     while (over) {
         over = wait_is_over(wait);
         if (over)
@@ -241,53 +241,67 @@ static NOINLINE void wait_shared(struct hardened *hardened, struct hard_entry en
 }
 
 static ALWAYS_INLINE void entry_wait(struct hardened *hardened, struct hard_cache *cache,
-                                     struct hard_entry entry)
+                                     const struct hard_class *row, struct hard_entry entry)
 {
-    if (UNLIKELY(cache == NULL || hard_classes[entry_hard_class(&entry)].magazine == 0)) {
+    if (UNLIKELY(cache == NULL || row->magazine == 0)) {
         wait_shared(hardened, entry);
         return;
     }
-    wait_put(&cache->wait, entry);
+    wait_put(&cache->wait, entry, row->bytes);
     while (wait_is_over(&cache->wait)) {
         struct hard_entry oldest = wait_get(&cache->wait);
         entry_push(hardened, cache, &oldest);
     }
 }
 
-static COLD struct misuse size_misuse(uintptr_t address, size_t bytes, size_t said)
+/* Frees that are refused; always false. */
+static COLD bool refuse_place(const struct hard_zone *zone, uintptr_t address,
+                              struct misuse *misuse)
 {
-    return (struct misuse){.kind = MISUSE_SIZE, .address = address, .bytes = bytes, .said = said};
+    *misuse = place_misuse(zone, zone_place(zone, address), address);
+    return false;
 }
 
-struct misuse hard_free(struct hardened *hardened, struct hard_cache *cache, uintptr_t address,
-                        size_t size)
+static COLD bool refuse(enum misuse_kind kind, uintptr_t address, size_t bytes, size_t said,
+                        struct misuse *misuse)
 {
-    struct hard_zone *zone = (struct hard_zone *)page_map_entry_fast(address);
+    *misuse = (struct misuse){.kind = kind, .address = address, .bytes = bytes, .said = said};
+    return false;
+}
+
+static NOINLINE bool free_large(struct hard_large *large, struct hard_zone *zone, uintptr_t address,
+                                size_t size, struct misuse *misuse)
+{
+    *misuse = hard_large_free(large, zone, address, size);
+    return misuse->kind == MISUSE_NONE;
+}
+
+bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_zone *zone,
+               uintptr_t address, size_t size, struct misuse *misuse)
+{
     if (UNLIKELY(zone->class == 0))
-        return hard_large_free(&hardened->large, zone, address, size);
+        return free_large(&hardened->large, zone, address, size, misuse);
     const struct hard_class *row = &hard_classes[zone->class];
     struct hard_place place = zone_place(zone, address);
     if (UNLIKELY(!place_is_object(zone, place)))
-        return place_misuse(zone, place, address);
+        return refuse_place(zone, address, misuse);
     uint16_t *state = &zone->states[place.id];
     uint16_t value = state_of(state); /* see state_claim */
-    size_t slack = (size_t)value - STATE_LIVE;
-    uintptr_t end = address + row->bytes;
     if (UNLIKELY(value < STATE_LIVE))
-        return place_misuse(zone, place, address);
-    if (UNLIKELY(size != SIZE_MAX && size != row->bytes - slack))
-        return size_misuse(address, row->bytes - slack, size);
+        return refuse_place(zone, address, misuse);
+    size_t bytes = row->bytes - ((size_t)value - STATE_LIVE);
+    uintptr_t end = address + row->bytes, behind = address + bytes;
+    if (UNLIKELY(size != SIZE_MAX && size != bytes))
+        return refuse(MISUSE_SIZE, address, bytes, size, misuse);
     if (UNLIKELY(!state_claim(&hardened->bins[zone->class], state, value)))
-        return place_misuse(zone, place, address);
-    if (UNLIKELY(!canary_is_sound(address, end - slack, end)))
-        return (struct misuse){
-            .kind = MISUSE_OVERFLOW, .address = address, .bytes = row->bytes - slack};
+        return refuse_place(zone, address, misuse);
+    if (UNLIKELY(!canary_is_sound(address, behind, end)))
+        return refuse(MISUSE_OVERFLOW, address, bytes, 0, misuse);
     if (LIKELY(lock_is_alone()) && UNLIKELY(!front_is_sound(zone, place, address)))
-        return (struct misuse){
-            .kind = MISUSE_UNDERFLOW, .address = address, .bytes = row->bytes - slack};
-    memset((void *)address, 0, canary_end(end - slack, end) - address);
-    entry_wait(hardened, cache, hard_entry_of(address, zone->class, state));
-    return (struct misuse){.kind = MISUSE_NONE};
+        return refuse(MISUSE_UNDERFLOW, address, bytes, 0, misuse);
+    memset((void *)address, 0, canary_end(behind, end) - address);
+    entry_wait(hardened, cache, row, hard_entry_of(address, zone->class, state));
+    return true;
 }
 
 /* ---- Blocks in use ---- */

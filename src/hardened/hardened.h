@@ -77,9 +77,9 @@ void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t ali
                  size_t bytes);
 
 /* Frees what is at an address in a hardened zone, of which the program says that it has `size`
- * bytes; SIZE_MAX: it does not say. Returns what is wrong; MISUSE_NONE: it is freed. */
-struct misuse hard_free(struct hardened *hardened, struct hard_cache *cache, uintptr_t address,
-                        size_t size);
+ * bytes; SIZE_MAX: it does not say. False: it is not freed, and `*misuse` says what is wrong. */
+bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_zone *zone,
+               uintptr_t address, size_t size, struct misuse *misuse);
 
 /* The bytes that the program asked for; or what is wrong with the address. */
 struct misuse hard_usable(uintptr_t address, size_t *bytes);

@@ -39,8 +39,8 @@ static ALWAYS_INLINE bool wait_is_over(const struct hard_wait *wait)
     return wait->count > wait->count_most || (wait->bytes > wait->bytes_most && wait->count > 1);
 }
 
-/* There must be room: count <= mask. */
-static ALWAYS_INLINE void wait_put(struct hard_wait *wait, struct hard_entry entry)
+/* An object of so many bytes. There must be room: count <= mask. */
+static ALWAYS_INLINE void wait_put(struct hard_wait *wait, struct hard_entry entry, size_t bytes)
 {
     uint32_t last = wait->count, younger = (last + 1) / 2;
     struct hard_entry *place = wait_at(wait, last - dice_below(&wait->random, younger + 1));
@@ -48,7 +48,7 @@ static ALWAYS_INLINE void wait_put(struct hard_wait *wait, struct hard_entry ent
     *place = entry;
     __atomic_signal_fence(__ATOMIC_RELEASE);
     GAUGE_SET(wait->count, last + 1);
-    GAUGE_ADD(wait->bytes, hard_classes[entry_hard_class(&entry)].bytes);
+    GAUGE_ADD(wait->bytes, bytes);
 }
 
 /* The oldest; there must be one. */

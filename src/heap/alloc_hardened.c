@@ -68,20 +68,29 @@ void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes)
     return block;
 }
 
+static COLD bool free_elsewhere(const void *block, struct misuse *misuse)
+{
+    *misuse = (struct misuse){.kind = MISUSE_OTHER_HEAP, .address = (uintptr_t)block};
+    return false;
+}
+
 void heap_free_hardened(struct heap *only, void *block, size_t bytes)
 {
-    const struct span *span = (const struct span *)page_map_entry_fast((uintptr_t)block);
-    struct heap *heap = heap_of_page_heap((struct page_heap *)span->owner);
+    struct hard_zone *zone = (struct hard_zone *)page_map_entry_fast((uintptr_t)block);
+    struct heap *heap = heap_of_page_heap((struct page_heap *)zone->span.owner);
     struct profile_block sample;
+    struct misuse misuse;
     int error = errno; /* the program's; a system call of a provider's may write it */
     heap_poll(heap);
-    struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = (uintptr_t)block};
+    bool freed;
     if (LIKELY(only == NULL || only == heap)) {
         if (profile_has_blocks())
             profile_take(block, &sample); /* before another thread has the address */
-        misuse = hard_free(heap->hardened, cache_of(heap), (uintptr_t)block, bytes);
+        freed = hard_free(heap->hardened, cache_of(heap), zone, (uintptr_t)block, bytes, &misuse);
+    } else {
+        freed = free_elsewhere(block, &misuse);
     }
-    if (UNLIKELY(misuse.kind != MISUSE_NONE))
+    if (UNLIKELY(!freed))
         misuse_report("free", &misuse);
     errno = error;
 }

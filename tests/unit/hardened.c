@@ -296,7 +296,9 @@ static void test_orphans_come_back(void **state)
     struct hard_cache *cache = hard_cache_new(hardened);
     for (int i = 0; i < 300; i++) {
         void *block = hard_alloc(hardened, cache, MIN_ALIGN, sizes[i % 4]);
-        assert_int_equal(hard_free(hardened, cache, (uintptr_t)block, SIZE_MAX).kind, MISUSE_NONE);
+        struct hard_zone *zone = (struct hard_zone *)page_map_entry((uintptr_t)block);
+        struct misuse misuse;
+        assert_true(hard_free(hardened, cache, zone, (uintptr_t)block, SIZE_MAX, &misuse));
     }
     *(char *)entry_object(wait_at(&cache->wait, 0)) = 1; /* as if it was still being cleared */
     assert_true(hard_totals_of(NULL, hardened).cached > 0);
