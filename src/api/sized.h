@@ -1,7 +1,9 @@
 /*
  * Frees that state the size of their block: free_sized, free_aligned_sized, operator delete with a
- * size. It is not needed, so it costs nothing where it is not looked at; with SNUG_CHECK=full a
- * size that cannot be that block's is reported as misuse, and the block is left alone.
+ * size. It is not needed, so it costs nothing where it is not looked at; with SNUG_CHECK=full, and
+ * in the hardened preset, a size that cannot be that block's is reported as misuse, and the block
+ * is left alone. Hardened blocks know what was asked for to the byte (hard_free); what is asked
+ * here is left to those of other heaps, and to empty ones.
  */
 #ifndef SNUG_API_SIZED_H
 #define SNUG_API_SIZED_H
@@ -13,10 +15,11 @@
  * been resized in place. */
 enum stated_by { STATED_IN_C, STATED_IN_CXX };
 
-/* Whether stated sizes are looked at. Then each free is a slow one: no thread has magazines. */
+/* Whether stated sizes are looked at. Then each free of malloc's heap is a slow one: no thread has
+ * magazines of it. */
 static inline bool sizes_are_checked(void)
 {
-    return UNLIKELY(options.check == CHECK_FULL);
+    return UNLIKELY(options.check == CHECK_FULL || options.preset == PRESET_HARDENED);
 }
 
 /* Whether a block may have been asked for with this size and alignment (a power of two); reported

@@ -28,6 +28,7 @@ SIZES = (
 )  # fmt: skip
 SMALL = tuple(size for size in SIZES if size <= 20000)
 DEFAULT, FULL, WARN = {}, {"SNUG_CHECK": "full"}, {"SNUG_MISUSE": "warn"}
+HARDENED = {"SNUG_PRESET": "hardened"}
 
 # Whether the threads have used their caches before; and what the environment says.
 MODES = (("cold", DEFAULT), ("warm", DEFAULT), ("warm", FULL), ("cold", WARN), ("warm", WARN))
@@ -392,10 +393,11 @@ class WrittenTo(Case):
 
 
 class Sized(Case):
-    """What a program says of the size of a block that it frees is looked at in full checks only."""
+    """What a program says of the size of a block that it frees is looked at in full checks, and in
+    the hardened preset."""
 
     def test_right(self):
-        for mode in (DEFAULT, FULL):
+        for mode in (DEFAULT, FULL, HARDENED):
             result = self.misuse("cold", "sizes-stated-right", **mode)
             self.assertEqual((result.status, result.err), (0, ""), result)
 
@@ -410,6 +412,19 @@ class Sized(Case):
                 self.assertEqual(result.err, f"{expected}, not one of {stated}\n")
                 result = self.misuse("cold", "size-stated-wrong", size, stated)
                 self.assertEqual((result.status, result.err), (0, ""), result)
+
+    def test_wrong_in_the_hardened_preset(self):
+        for size, stated in ((0, 48), (64, 63), (64, 65), (1000, 100_000), (5000, 4999),
+                             (300_000, 5000), (300_000, 300_001)):  # fmt: skip
+            with self.subTest(size=size, stated=stated):
+                result = self.misuse("cold", "size-stated-wrong", size, stated, **HARDENED)
+                self.assertTrue(result.aborted, result)
+                bad = hex(address(result, "bad"))
+                self.assertRegex(
+                    result.err,
+                    rf"^snug: invalid (free|operator delete): {bad} is a {size}-byte object, "
+                    rf"not one of {stated}\n$",
+                )
 
 
 class Reports(Case):
