@@ -188,8 +188,8 @@ class PlantedFaults(unittest.TestCase):
 
     def test_unknown_layer_and_file_in_none(self):
         layers = (
-            "base platform options stats provider meta profile retention pageheap cell slab magazine heap "
-            "report api"
+            "base platform options stats provider meta profile retention pageheap cell slab magazine hardened "
+            "heap report api"
         )
         self.assert_faults(
             {"src/misc/misc.c": "", "src/snug.c": ""},
