@@ -88,6 +88,7 @@ void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
         return NULL;
     lock_acquire(&large->lock);
     struct hard_block *block = block_map(large, alignment, bytes);
+    large->refused = block == NULL;
     if (block != NULL) {
         uintptr_t first = (uintptr_t)block->zone.span.start;
         block_guard(large->provider, block);
@@ -152,6 +153,10 @@ static void block_wait(struct hard_large *large, struct hard_block *block)
     const struct provider *provider = large->provider;
     char *start = block->zone.span.start;
     size_t bytes = block_end(block) - (uintptr_t)start;
+    if (large->refused) {
+        block_end_it(large, block);
+        return;
+    }
     if (!hard_guard(provider, start, bytes) && !provider->purge(provider, start, bytes))
         __builtin_memset(start, 0, bytes);
     GAUGE_ADD(large->waiting_bytes, block->bytes);

@@ -32,6 +32,8 @@ struct hard_large {
     const struct provider *provider;
     void *owner;
     struct hard_block *blocks; /* in use */
+    bool refused; /* the provider had no memory when it was asked last: nothing waits, since others
+                     may need the addresses, as for a thread's stack */
     struct hard_block *waiting[LARGE_WAIT];
     unsigned waits;
     uint64_t random;
