@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 
-MOST_KIB = 120
+MOST_KIB = 170
 ROUNDS = 50
 
 
