@@ -4,6 +4,7 @@ use std::ffi::{c_char, CStr, CString, OsString};
 use std::io::{self, Read, Seek};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::{Mutex, PoisonError};
 
 use super::ffi;
 
@@ -92,7 +93,9 @@ pub fn complaints(variables: impl Iterator<Item = (OsString, OsString)>) -> io::
 
 /// The options are one variable of the library's code: it begins at the defaults each time.
 fn read(variables: impl Iterator<Item = (OsString, OsString)>, descriptor: i32) -> Vec<OptionRow> {
-    // SAFETY: one thread reads options, at the start of a command.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _reading = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: one thread at a time reads options, the one that holds the lock.
     unsafe { ffi::outside_options_reset() };
     let defaults = rows();
     let variable = |(name, value): (OsString, OsString)| {
