@@ -32,9 +32,11 @@ bool hard_visit(struct hardened *hardened, bool (*visit)(void *context, void *bl
         for (struct hard_zone *zone = hardened->bins[class].zones; zone != NULL; zone = zone->next)
             if (!visit_zone(zone, visit, context))
                 return false;
-    for (struct hard_block *block = hardened->large.blocks; block != NULL; block = block->next)
+    LIST_EACH(node, &hardened->large.blocks) {
+        const struct hard_block *block = CONTAINER_OF(node, struct hard_block, link);
         if (!visit(context, block->zone.span.start, block->requested))
             return false;
+    }
     return true;
 }
 
@@ -127,9 +129,11 @@ static const char *bin_check(const struct hard_bin *bin, struct misuse *misuse)
 static const char *large_check(struct hard_large *large, struct misuse *misuse)
 {
     lock_acquire(&large->lock);
-    for (const struct hard_block *block = large->blocks;
-         block != NULL && misuse->kind == MISUSE_NONE; block = block->next)
-        *misuse = hard_large_damage(block);
+    LIST_EACH(node, &large->blocks) {
+        *misuse = hard_large_damage(CONTAINER_OF(node, struct hard_block, link));
+        if (misuse->kind != MISUSE_NONE)
+            break;
+    }
     lock_release(&large->lock);
     return misuse->kind == MISUSE_NONE ? NULL
                                        : "a large hardened block was written to behind its end";

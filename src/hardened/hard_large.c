@@ -14,6 +14,7 @@ void hard_large_init(struct hard_large *large, const struct provider *provider, 
 {
     *large = (struct hard_large){.provider = provider, .owner = owner, .random = random | 1};
     lock_init(&large->lock, RANK_HARD_ZONE);
+    list_init(&large->blocks);
 }
 
 static struct hard_block *block_of(struct hard_zone *zone)
@@ -27,25 +28,6 @@ static uintptr_t block_end(const struct hard_block *block)
 }
 
 /* The lock must be held, here and below. */
-static void list_in(struct hard_large *large, struct hard_block *block)
-{
-    block->before = NULL;
-    block->next = large->blocks;
-    if (block->next != NULL)
-        block->next->before = block;
-    large->blocks = block;
-}
-
-static void list_out(struct hard_large *large, struct hard_block *block)
-{
-    if (block->before != NULL)
-        block->before->next = block->next;
-    else
-        large->blocks = block->next;
-    if (block->next != NULL)
-        block->next->before = block->before;
-}
-
 /* ---- Taking ---- */
 
 /* Guards from the mapping's start to the block, and from its end to that of the mapping. */
@@ -95,7 +77,7 @@ void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
         canary_put(first, first + bytes, block_end(block));
         page_map_set_entry((void *)first, (uintptr_t)&block->zone);
         page_map_fill_classes((void *)first, 1, PAGE_MAP_HARDENED);
-        list_in(large, block);
+        list_push(&large->blocks, &block->link);
         GAUGE_ADD(large->mapped, block->bytes);
         GAUGE_ADD(large->count, 1);
         GAUGE_ADD(large->requested, bytes);
@@ -178,7 +160,7 @@ struct misuse hard_large_free(struct hard_large *large, struct hard_zone *zone, 
     struct misuse misuse = free_misuse(block, address, size);
     if (misuse.kind == MISUSE_NONE) {
         block->live = false;
-        list_out(large, block);
+        list_remove(&block->link);
         GAUGE_ADD(large->count, -1);
         GAUGE_ADD(large->requested, -block->requested);
         block_wait(large, block);
@@ -193,9 +175,9 @@ void hard_large_drop(struct hard_large *large, bool all)
     while (large->waits != 0)
         block_end_it(large, large->waiting[--large->waits]);
     GAUGE_SET(large->waiting_bytes, 0);
-    while (all && large->blocks != NULL) {
-        struct hard_block *block = large->blocks;
-        list_out(large, block);
+    while (all && !list_empty(&large->blocks)) {
+        struct hard_block *block = CONTAINER_OF(large->blocks.next, struct hard_block, link);
+        list_remove(&block->link);
         block_end_it(large, block);
     }
     lock_release(&large->lock);

@@ -12,6 +12,7 @@
 #ifndef SNUG_HARDENED_HARD_LARGE_H
 #define SNUG_HARDENED_HARD_LARGE_H
 
+#include "base/list.h"
 #include "hardened/zone.h"
 #include "meta/misuse.h"
 
@@ -20,8 +21,8 @@ enum { LARGE_WAIT = 64 };
 
 struct hard_block {
     struct hard_zone zone; /* its span: without the guards */
-    struct hard_block *next, *before;
-    char *start; /* the mapping */
+    struct list link;      /* in hard_large.blocks */
+    char *start;           /* the mapping */
     size_t bytes;
     size_t requested;
     bool live;
@@ -31,7 +32,7 @@ struct hard_large {
     struct lock lock;
     const struct provider *provider;
     void *owner;
-    struct hard_block *blocks; /* in use */
+    struct list blocks; /* in use */
     bool refused; /* the provider had no memory when it was asked last: nothing waits, since others
                      may need the addresses, as for a thread's stack */
     struct hard_block *waiting[LARGE_WAIT];

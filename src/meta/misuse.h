@@ -72,12 +72,12 @@ void misuse_report(const char *call, const struct misuse *misuse);
 void misuse_follow(void);
 
 /* Called for every report, once it is said; NULL: nobody is. The layers above set it. */
-void misuse_set_listener(void (*listener)(const struct misuse_report *report));
+void misuse_set_listener(void (*told)(const struct misuse_report *report));
 
 /* Fills in the stacks of the block at an address, if they are known. Takes no lock that the thread
  * may hold, and waits for none that another could hold for long. */
-void misuse_set_source(void (*source)(uintptr_t address, struct misuse_stack *allocated,
-                                      struct misuse_stack *freed));
+void misuse_set_source(void (*known)(uintptr_t address, struct misuse_stack *allocated,
+                                     struct misuse_stack *freed));
 
 /* The word of a kind: "double-free". (misuse_text.c) */
 const char *misuse_name(enum misuse_kind kind);
