@@ -78,8 +78,18 @@ def unreachable(root):
     return [f"no way leads to {page.relative_to(root)}" for page in pages(root) if page.resolve() not in found]
 
 
+def misdrawn(root):
+    """Functions of the drawings in architecture.md that are not in the file beside them."""
+    text = (root / "docs/architecture.md").read_text(encoding="utf-8")
+    for name, file in re.findall(r"^[ │├└]+ (\w+) +(\w+/\w+\.[ch])  ", text, re.MULTILINE):
+        path = root / "src" / file
+        code = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not re.search(rf"^\w[^;\n=]*\b{name}\(", code, re.MULTILINE):
+            yield f"architecture.md: there is no {name} in {file}"
+
+
 def complaints(root):
-    return [*broken_links(root), *unknown_names(root), *unreachable(root)]
+    return [*broken_links(root), *unknown_names(root), *unreachable(root), *misdrawn(root)]
 
 
 class Docs(unittest.TestCase):
@@ -90,11 +100,13 @@ class Docs(unittest.TestCase):
         faults = {
             "docs/faq.md": ("[x](nowhere.md) [x](heaps.md#no-such-heading)", ["nowhere.md does", "no such heading"]),
             "docs/tuning.md": ("`SNUG_NONSENSE=1` snug_nonsense", ["option SNUG_NONSENSE", "no snug_nonsense"]),
+            "docs/architecture.md": ("\n  nobody   heap/alloc.c    ?\n", ["no nobody in heap/alloc.c"]),
             "docs/lonely.md": ("# Lonely", ["no way leads to docs/lonely.md"]),
         }
         with tempfile.TemporaryDirectory() as place:
             copy = pathlib.Path(place).resolve()
-            for name in [*(page.relative_to(ROOT) for page in pages(ROOT)), "src/options/options.def", "include/snug/snug.h"]:
+            code = ["src/options/options.def", "include/snug/snug.h", "src/heap/alloc.c"]
+            for name in [*(page.relative_to(ROOT) for page in pages(ROOT)), *code]:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, copy / name)
             for name, (text, _) in faults.items():
