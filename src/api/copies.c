@@ -1,9 +1,9 @@
 /*
  * Copies that are looked at before they are made. See copies.h.
  *
- * The functions here have the meaning of libc's of the same names, to which each goes on; those of
- * a program that was built with _FORTIFY_SOURCE know the end of what is written, and libc looks at
- * that.
+ * The functions here have the meaning of libc's of the same names, and go on to those or to others
+ * that do the same where the length is known; those of a program that was built with
+ * _FORTIFY_SOURCE know the end of what is written, and libc looks at that.
  */
 #include "api/copies.h"
 
@@ -116,45 +116,61 @@ static void checked_explicit_bzero(void *to, size_t bytes)
 
 /* ---- Texts ---- */
 
+/* Before a text is copied: how many bytes it has, its end with it. */
+static size_t check_copy(const char *call, const char *to, const char *from)
+{
+    size_t bytes = check_text(call, from, SIZE_MAX) + 1;
+    check(call, to, bytes);
+    return bytes;
+}
+
+/* Before at most so many bytes of a text are copied, and zeros behind them up to as many. */
+static void check_part(const char *call, const char *to, const char *from, size_t bytes)
+{
+    (void)check_text(call, from, bytes);
+    check(call, to, bytes);
+}
+
+/* Before at most so many bytes of a text are appended: how many they are. */
+static size_t check_append(const char *call, const char *to, const char *from, size_t most)
+{
+    size_t before = check_text(call, to, SIZE_MAX);
+    size_t bytes = check_text(call, from, most);
+    check(call, to, before + bytes + 1);
+    return bytes;
+}
+
 static char *checked_strcpy(char *to, const char *from)
 {
-    check("strcpy", to, check_text("strcpy", from, SIZE_MAX) + 1);
-    return strcpy(to, from);
+    return memcpy(to, from, check_copy("strcpy", to, from));
 }
 
 static char *checked_stpcpy(char *to, const char *from)
 {
-    size_t length = check_text("stpcpy", from, SIZE_MAX);
-    check("stpcpy", to, length + 1);
-    return (char *)memcpy(to, from, length + 1) + length;
+    size_t bytes = check_copy("stpcpy", to, from);
+    return (char *)memcpy(to, from, bytes) + bytes - 1;
 }
 
 static char *checked_strncpy(char *to, const char *from, size_t bytes)
 {
-    (void)check_text("strncpy", from, bytes);
-    check("strncpy", to, bytes);
+    check_part("strncpy", to, from, bytes);
     return strncpy(to, from, bytes);
 }
 
 static char *checked_stpncpy(char *to, const char *from, size_t bytes)
 {
-    (void)check_text("stpncpy", from, bytes);
-    check("stpncpy", to, bytes);
+    check_part("stpncpy", to, from, bytes);
     return stpncpy(to, from, bytes);
 }
 
 static char *checked_strcat(char *to, const char *from)
 {
-    size_t before = check_text("strcat", to, SIZE_MAX);
-    check("strcat", to, before + check_text("strcat", from, SIZE_MAX) + 1);
-    return strcat(to, from);
+    return strncat(to, from, check_append("strcat", to, from, SIZE_MAX));
 }
 
 static char *checked_strncat(char *to, const char *from, size_t bytes)
 {
-    size_t before = check_text("strncat", to, SIZE_MAX);
-    check("strncat", to, before + check_text("strncat", from, bytes) + 1);
-    return strncat(to, from, bytes);
+    return strncat(to, from, check_append("strncat", to, from, bytes));
 }
 
 /* ---- As _FORTIFY_SOURCE calls them ---- */
@@ -162,39 +178,36 @@ static char *checked_strncat(char *to, const char *from, size_t bytes)
 #if defined(__GLIBC__)
 
 /* Defines the checked form of a function of libc's whose first arguments are as those of NAME, and
- * whose last is the room that the compiler knows of. */
-#define FORTIFIED(type, name, parameters, arguments, checks) \
+ * whose last is the room that the compiler knows of: what is checked, and what it goes on to. */
+#define FORTIFIED(type, name, parameters, checks, call) \
     type __##name##_chk parameters; \
     static type checked_##name##_chk parameters \
     { \
         checks; \
-        return __##name##_chk arguments; \
+        return call; \
     }
 
 FORTIFIED(void *, memcpy, (void *to, const void *from, size_t bytes, size_t room),
-          (to, from, bytes, room), check_both("memcpy", to, from, bytes))
+          check_both("memcpy", to, from, bytes), __memcpy_chk(to, from, bytes, room))
 FORTIFIED(void *, memmove, (void *to, const void *from, size_t bytes, size_t room),
-          (to, from, bytes, room), check_both("memmove", to, from, bytes))
+          check_both("memmove", to, from, bytes), __memmove_chk(to, from, bytes, room))
 FORTIFIED(void *, mempcpy, (void *to, const void *from, size_t bytes, size_t room),
-          (to, from, bytes, room), check_both("mempcpy", to, from, bytes))
-FORTIFIED(void *, memset, (void *to, int byte, size_t bytes, size_t room), (to, byte, bytes, room),
-          check("memset", to, bytes))
-FORTIFIED(char *, strcpy, (char *to, const char *from, size_t room), (to, from, room),
-          check("strcpy", to, check_text("strcpy", from, SIZE_MAX) + 1))
-FORTIFIED(char *, stpcpy, (char *to, const char *from, size_t room), (to, from, room),
-          check("stpcpy", to, check_text("stpcpy", from, SIZE_MAX) + 1))
+          check_both("mempcpy", to, from, bytes), __mempcpy_chk(to, from, bytes, room))
+FORTIFIED(void *, memset, (void *to, int byte, size_t bytes, size_t room),
+          check("memset", to, bytes), __memset_chk(to, byte, bytes, room))
+FORTIFIED(char *, strcpy, (char *to, const char *from, size_t room),
+          size_t bytes = check_copy("strcpy", to, from), __memcpy_chk(to, from, bytes, room))
+FORTIFIED(char *, stpcpy, (char *to, const char *from, size_t room), check_copy("stpcpy", to, from),
+          __stpcpy_chk(to, from, room))
 FORTIFIED(char *, strncpy, (char *to, const char *from, size_t bytes, size_t room),
-          (to, from, bytes, room), (void)check_text("strncpy", from, bytes);
-          check("strncpy", to, bytes))
+          check_part("strncpy", to, from, bytes), __strncpy_chk(to, from, bytes, room))
 FORTIFIED(char *, stpncpy, (char *to, const char *from, size_t bytes, size_t room),
-          (to, from, bytes, room), (void)check_text("stpncpy", from, bytes);
-          check("stpncpy", to, bytes))
-FORTIFIED(char *, strcat, (char *to, const char *from, size_t room), (to, from, room),
-          size_t before = check_text("strcat", to, SIZE_MAX);
-          check("strcat", to, before + check_text("strcat", from, SIZE_MAX) + 1))
+          check_part("stpncpy", to, from, bytes), __stpncpy_chk(to, from, bytes, room))
 FORTIFIED(char *, strncat, (char *to, const char *from, size_t bytes, size_t room),
-          (to, from, bytes, room), size_t before = check_text("strncat", to, SIZE_MAX);
-          check("strncat", to, before + check_text("strncat", from, bytes) + 1))
+          bytes = check_append("strncat", to, from, bytes), __strncat_chk(to, from, bytes, room))
+FORTIFIED(char *, strcat, (char *to, const char *from, size_t room),
+          size_t bytes = check_append("strcat", to, from, SIZE_MAX),
+          __strncat_chk(to, from, bytes, room))
 
 #endif
 
