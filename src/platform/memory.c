@@ -36,13 +36,15 @@ static bool is_error(long result)
     return (unsigned long)result > -4096UL;
 }
 
-/* What a page has at least. A build with more than the system's is right there, too, and shows on
- * any machine what happens on one with larger pages. */
-#if !defined(SNUG_PAGE_BYTES)
-#define SNUG_PAGE_BYTES PAGE_BYTES
+/* Layout: what a page has at least. A build with more than the system's is right there, too, and
+ * shows on any machine what happens on one with larger pages. */
+#if defined(SNUG_PAGE_BYTES)
+enum { PAGE_LEAST = SNUG_PAGE_BYTES };
+#else
+enum { PAGE_LEAST = PAGE_BYTES };
 #endif
-enum { PAGES_ARE_LARGER = SNUG_PAGE_BYTES > PAGE_BYTES };
-_Static_assert(SNUG_PAGE_BYTES >= PAGE_BYTES && (SNUG_PAGE_BYTES & (SNUG_PAGE_BYTES - 1)) == 0,
+enum { PAGES_ARE_LARGER = PAGE_LEAST > PAGE_BYTES };
+_Static_assert(PAGE_LEAST >= PAGE_BYTES && (PAGE_LEAST & (PAGE_LEAST - 1)) == 0,
                "a power of two, 4 KiB or more");
 
 size_t os_kernel_page_size(void)
@@ -59,7 +61,7 @@ size_t os_kernel_page_size(void)
 
 size_t os_page_size(void)
 {
-    return size_max(os_kernel_page_size(), SNUG_PAGE_BYTES);
+    return size_max(os_kernel_page_size(), PAGE_LEAST);
 }
 
 /* Whether the kernel is this version or newer. */
