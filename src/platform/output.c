@@ -79,6 +79,15 @@ void text_pad(struct text *text, size_t column)
         text_add_bytes(text, " ", 1);
 }
 
+void text_align_right(struct text *text, size_t from, size_t width)
+{
+    size_t count = text->length - from;
+    size_t blanks = size_min(width - size_min(width, count), text->capacity - text->length);
+    memmove(text->buffer + from + blanks, text->buffer + from, count);
+    memset(text->buffer + from, ' ', blanks);
+    text->length += blanks;
+}
+
 /* ---- Whose descriptor 2 is ---- */
 
 enum {

@@ -23,6 +23,9 @@ void text_add_column(struct text *text, uint64_t number, unsigned width);
 void text_add_hex(struct text *text, uintptr_t number);
 void text_pad(struct text *text, size_t column);
 
+/* Moves what was added since the text had the length `from` to the right end of `width` columns. */
+void text_align_right(struct text *text, size_t from, size_t width);
+
 /* Notes what descriptor 2 is as the program gets it. */
 void os_errors_note(void);
 

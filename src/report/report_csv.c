@@ -50,7 +50,7 @@ static void add_sizes(struct writer *writer, const struct values_more *more)
 static void add_header(struct writer *writer)
 {
     text_add(writer_room(writer), "milliseconds,pid,reason");
-#define GAUGE(group, name, unit, description) add_name(writer, #name);
+#define GAUGE(group, name, unit, source, description) add_name(writer, #name);
 #include "report/gauges.def"
 #undef GAUGE
 #define COUNTER(name, description) add_name(writer, #name);
@@ -71,7 +71,7 @@ void csv_report(const struct values *values, bool header, struct writer *writer)
     text_add_decimal(writer_room(writer), values->milliseconds);
     add_number(writer, (uint64_t)values->process);
     add_name(writer, values->reason);
-#define GAUGE(group, name, unit, description) add_number(writer, values->name);
+#define GAUGE(group, name, unit, source, description) add_number(writer, values->name);
 #include "report/gauges.def"
 #undef GAUGE
 #define COUNTER(name, description) add_number(writer, values->counters.name);

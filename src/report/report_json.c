@@ -171,7 +171,7 @@ void json_report(const struct values *values, struct writer *writer)
     text_add(text, "\"");
     const char *last = "";
     const char *comma = "";
-#define GAUGE(group, name, unit, description) \
+#define GAUGE(group, name, unit, source, description) \
     comma = strcmp(last, #group) == 0 ? "," : ""; \
     open_group(writer, &last, #group); \
     add_member(writer, comma, #name, values->name);

@@ -213,7 +213,7 @@ static void add_heaps(struct writer *writer, const struct values_more *more)
 
 void metrics_report(const struct values *values, struct writer *writer)
 {
-#define GAUGE(group, name, unit, help) add_gauge(writer, #name, unit, help, values->name);
+#define GAUGE(group, name, unit, source, help) add_gauge(writer, #name, unit, help, values->name);
 #include "report/gauges.def"
 #undef GAUGE
 #define COUNTER(name, help) add_counter(writer, #name, help, values->counters.name);

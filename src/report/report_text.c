@@ -243,16 +243,12 @@ static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
     return count;
 }
 
-/* The number in its unit, to the right in 8 columns. */
+/* A number in its unit, in 8 columns. */
 static void text_pad_power(struct text *text, size_t size)
 {
-    char buffer[32];
-    struct text plain;
-    text_init(&plain, buffer, sizeof(buffer));
-    text_add_power(&plain, size, " ");
-    for (size_t used = plain.length; used < 8; used++)
-        text_add(text, " ");
-    text_add_bytes(text, buffer, plain.length);
+    size_t from = text->length;
+    text_add_power(text, size, " ");
+    text_align_right(text, from, 8);
 }
 
 /* What there was at the peak, or a bar of what there is. */
@@ -412,7 +408,8 @@ static void add_size(struct writer *writer, size_t up_to, uint64_t blocks, uint6
 static void add_detail(struct writer *writer, const struct values *values)
 {
     text_add(writer_room(writer), "all numbers\n");
-#define GAUGE(group, name, unit, description) add_detail_row(writer, description, values->name);
+#define GAUGE(group, name, unit, source, description) \
+    add_detail_row(writer, description, values->name);
 #include "report/gauges.def"
 #undef GAUGE
 #define COUNTER(name, description) add_detail_row(writer, description, values->counters.name);

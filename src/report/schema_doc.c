@@ -8,7 +8,7 @@
 static const struct member {
     const char *group, *name;
 } members[] = {
-#define GAUGE(group, name, unit, text) {#group, #name},
+#define GAUGE(group, name, unit, source, text) {#group, #name},
 #include "report/gauges.def"
 #undef GAUGE
 #define COUNTER(name, text) {"events", #name},
@@ -99,7 +99,7 @@ int main(void)
         "\"since the library was loaded\"},\n"
         "    \"reason\": {\"type\": \"string\", \"description\": \"exit, interval, bytes, signal, "
         "asked for, or the name of a fatal signal\"},\n");
-#define GAUGE(group, name, unit, text) \
+#define GAUGE(group, name, unit, source, text) \
     open_group(#group); \
     print_member(#name, #unit, text);
 #include "report/gauges.def"

@@ -66,7 +66,7 @@ struct values {
     int process;
     uint64_t milliseconds; /* since the library was loaded */
     const char *reason;    /* why they are read: "exit", "interval", ... */
-#define GAUGE(group, name, unit, text) uint64_t name;
+#define GAUGE(group, name, unit, source, text) uint64_t name;
 #include "report/gauges.def"
 #undef GAUGE
     struct counters counters;

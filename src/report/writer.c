@@ -49,13 +49,9 @@ static void add_size(struct text *text, uint64_t bytes, const char *tail)
 
 void text_add_size(struct text *text, uint64_t bytes)
 {
-    char buffer[32];
-    struct text plain;
-    text_init(&plain, buffer, sizeof(buffer));
-    add_size(&plain, bytes, "  ");
-    for (size_t used = plain.length; used < 10; used++)
-        text_add(text, " ");
-    text_add_bytes(text, buffer, plain.length);
+    size_t from = text->length;
+    add_size(text, bytes, "  ");
+    text_align_right(text, from, 10);
 }
 
 void text_add_size_short(struct text *text, uint64_t bytes)
@@ -74,20 +70,19 @@ void text_add_power(struct text *text, uint64_t bytes, const char *between)
     text_add(text, units[unit]);
 }
 
-void text_add_count(struct text *text, uint64_t number, unsigned width)
+void text_add_count(struct text *text, uint64_t number, size_t width)
 {
     char digits[32];
     struct text plain;
+    size_t from = text->length;
     text_init(&plain, digits, sizeof(digits));
     text_add_decimal(&plain, number);
-    size_t commas = (plain.length - 1) / 3;
-    for (size_t used = plain.length + commas; used < width; used++)
-        text_add(text, " ");
     for (size_t i = 0; i < plain.length; i++) {
         if (i != 0 && (plain.length - i) % 3 == 0)
             text_add(text, ",");
         text_add_bytes(text, &digits[i], 1);
     }
+    text_align_right(text, from, width);
 }
 
 void text_add_share(struct text *text, uint64_t part, uint64_t whole)

@@ -28,7 +28,7 @@ bool writer_end(struct writer *writer);
 /* "1.5 MiB" in 10 columns, or in as many as it takes, and a number with commas in `width`. */
 void text_add_size(struct text *text, uint64_t bytes);
 void text_add_size_short(struct text *text, uint64_t bytes);
-void text_add_count(struct text *text, uint64_t number, unsigned width);
+void text_add_count(struct text *text, uint64_t number, size_t width);
 
 /* A power of two in its unit: "512 KiB"; `between` stands between both. */
 void text_add_power(struct text *text, uint64_t bytes, const char *between);

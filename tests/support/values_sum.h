@@ -12,7 +12,7 @@
 static inline uint64_t values_sum(const struct values *values)
 {
     uint64_t sum = 0;
-#define GAUGE(group, name, unit, text) \
+#define GAUGE(group, name, unit, source, text) \
     if (strcmp(#group, "memory") == 0 && strcmp(#name, "mapped") != 0) \
         sum += values->name;
 #include "report/gauges.def"

@@ -297,7 +297,7 @@ TEST(the_detail_has_every_counter_and_class)
 #define COUNTER(name, description) assert_contains(text, "\n  " description " ");
 #include "stats/counters.def"
 #undef COUNTER
-#define GAUGE(group, name, unit, description) assert_contains(text, "\n  " description " ");
+#define GAUGE(group, name, unit, source, description) assert_contains(text, "\n  " description " ");
 #include "report/gauges.def"
 #undef GAUGE
     const char *at = strstr(text, "\nsmall objects by size\n");

@@ -114,7 +114,7 @@ bool outside_write(const struct values *values, const char *format, bool detail,
 bool outside_value(const struct values *values, const char *name, uint64_t *value)
 {
     *value = UNKNOWN;
-#define GAUGE(group, field, unit, text) \
+#define GAUGE(group, field, unit, source, text) \
     if (strcmp(name, #field) == 0) \
         *value = values->field;
 #include "report/gauges.def"
