@@ -13,9 +13,9 @@ use serde_json::Value;
 
 /// One row of each family, and all that is special in one.
 const ROWS: &str = "pairs/freed-at-once,pairs/producer-consumer,churn/64-one-page,random-mixed/257-768,\
-    same-thread/500/1,same-thread/500/2,separate-thread/500/2,larson/2,producer-consumer/2,cells/holes,many-threads/*,\
-    realloc-growth/*,aligned/*,big/*,sparse/*,fragmented/*,cold/*,bursts/2,overhead/16-1024,fragment/drift,\
-    peak-idle/*,latency/1";
+    calloc/16-256,sized-delete/*,realloc-small/1-256,large-pairs/128K*,same-thread/500/1,same-thread/500/2,\
+    separate-thread/500/2,larson/2,producer-consumer/2,cells/holes,many-threads/*,realloc-growth/*,aligned/*,big/*,\
+    sparse/*,fragmented/*,cold/*,bursts/2,overhead/16-1024,fragment/drift,peak-idle/*,latency/1";
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -53,7 +53,7 @@ fn workloads_run_on_every_allocator() -> Result<Completion, Failed> {
     let names: Vec<&str> =
         lab["allocators"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     let rows = lab["rows"].as_array().unwrap();
-    assert!(rows.len() >= 18 && names.len() >= 2, "{} rows, {names:?}", rows.len());
+    assert!(rows.len() >= 23 && names.len() >= 2, "{} rows, {names:?}", rows.len());
     for row in rows {
         for (name, series) in names.iter().zip(row["series"].as_array().unwrap()) {
             let (row, figures) = (row["row"]["name"].as_str().unwrap(), series["figures"].as_array().unwrap());

@@ -38,6 +38,8 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         pairs,
         churn,
         random_mixed,
+        calloc_mixed,
+        sized_delete,
         same_thread,
         separate_thread,
         bursts,
@@ -46,8 +48,10 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         cells,
         many_threads,
         realloc_growth,
+        realloc_small,
         aligned,
         big,
+        large_pairs,
         sparse,
         fragmented,
         cold,
@@ -129,6 +133,24 @@ fn random_mixed(scale: &Scale) -> Vec<Entry> {
     let lengths = [("100k", 100_000), ("1m", 1_000_000), ("10m", 10_000_000)];
     let lengths = &lengths[..scale.pick(2, 3)];
     sizes.iter().map(make).chain(lengths.iter().map(of_256)).collect()
+}
+
+fn calloc_mixed(scale: &Scale) -> Vec<Entry> {
+    let make = |low: &str, high: &str, operations: u64| {
+        let about = format!("400 blocks of {low}..{high} B from calloc, any replaced by another and written in full");
+        countable(&format!("calloc/{low}-{high}"), &about, "calloc_mixed", &[low, high], operations)
+    };
+    vec![
+        make("16", "256", scale.pick(1_000_000, 3_000_000)),
+        make("16", "1024", scale.pick(1_000_000, 3_000_000)),
+        make("1", "30000", scale.pick(50_000, 100_000)),
+    ]
+}
+
+fn sized_delete(scale: &Scale) -> Vec<Entry> {
+    let about = "400 blocks of 16..1,024 B from operator new, any deleted with its size and replaced (C++)";
+    let operations = scale.pick(1_000_000, 3_000_000);
+    vec![countable("sized-delete/16-1024", about, "sized_delete", &["16", "1024"], operations)]
 }
 
 /// The two ranges of sizes of the workloads of many threads, and how many times fewer blocks of the second are taken.
@@ -222,6 +244,15 @@ fn realloc_growth(scale: &Scale) -> Vec<Entry> {
     rows.into_iter().take(wanted).collect()
 }
 
+fn realloc_small(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick(1_000_000, 3_000_000);
+    let make = |low: &str, high: &str| {
+        let about = format!("1,000 blocks, any resized to {low}..{high} B: strings and lists of an interpreter");
+        countable(&format!("realloc-small/{low}-{high}"), &about, "realloc_small", &[low, high], operations)
+    };
+    vec![make("50", "64"), make("1", "256"), make("8", "1024")]
+}
+
 fn aligned(scale: &Scale) -> Vec<Entry> {
     let operations = scale.pick("300000", "1000000");
     let about = "1,000 blocks of 16..4,096 B with alignments of 32 to 4,096, any replaced by another";
@@ -232,6 +263,21 @@ fn big(scale: &Scale) -> Vec<Entry> {
     let (args, name) = scale.pick((["20", "4", "1", "16"], "big/1-16M"), (["40", "4", "1", "64"], "big/1-64M"));
     let about = "blocks of some MiB, each page of them written: pictures, matrices, files";
     vec![entry(name, about, 1, "big", &args)]
+}
+
+fn large_pairs(scale: &Scale) -> Vec<Entry> {
+    let make = |name: &str, about: &str, low: &str, high: &str, operations: u64| {
+        let about = format!("{about}, freed before the next, one byte of it written");
+        countable(&format!("large-pairs/{name}"), &about, "large_pairs", &[low, high], operations)
+    };
+    let (often, seldom) = scale.pick((100_000, 5_000), (300_000, 20_000));
+    vec![
+        make("128K", "a block of 131,072 B", "131072", "131072", often),
+        make("1M", "a block of 1 MiB", "1048576", "1048576", often),
+        make("8M", "a block of 8 MiB", "8388608", "8388608", seldom),
+        make("64M", "a block of 64 MiB", "67108864", "67108864", seldom),
+        make("128K-64M", "a block of 131,072 B to 64 MiB", "131072", "67108864", seldom),
+    ]
 }
 
 fn sparse(scale: &Scale) -> Vec<Entry> {
