@@ -160,10 +160,7 @@ int snug_heap_trim(snug_heap *heap)
 
 int snug_heap_check(snug_heap *heap)
 {
-    const char *wrong = heap_check_of(heap_in(heap));
-    if (wrong != NULL)
-        report_damage(wrong);
-    return wrong != NULL;
+    return report_damage(heap_check_of(heap_in(heap)));
 }
 
 int snug_heap_get_statistics(snug_heap *heap, struct snug_heap_statistics *statistics)

@@ -73,10 +73,7 @@ void snug_malloc_stats(void)
 
 int snug_check(void)
 {
-    const char *wrong = heap_check();
-    if (wrong != NULL)
-        report_damage(wrong);
-    return wrong != NULL;
+    return report_damage(heap_check());
 }
 
 const char *snug_version(void)

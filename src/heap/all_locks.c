@@ -54,26 +54,17 @@ static void each_of_stage(unsigned stage, void (*act)(struct lock *lock))
     }
 }
 
-static void all_held(bool held)
-{
-    if (!held) {
-        lock_fork_end();
-        return;
-    }
-    lock_fork_begin();
-}
-
 void all_locks_take(void)
 {
     lock_rank_allow_many(true);
     for (unsigned stage = 0; stage < STAGES; stage++)
         each_of_stage(stage, lock_acquire);
-    all_held(true);
+    lock_fork_begin();
 }
 
 void all_locks_release(void (*release)(struct lock *lock))
 {
-    all_held(false);
+    lock_fork_end();
     for (unsigned stage = STAGES; stage-- > 0;)
         each_of_stage(stage, release);
     lock_rank_allow_many(false);
@@ -106,7 +97,7 @@ bool all_locks_try(void)
     for (; stage < STAGES && missed == NULL; stage++)
         each_of_stage(stage, try_one);
     if (missed == NULL) {
-        all_held(true);
+        lock_fork_begin();
         return true;
     }
     each_of_stage(--stage, undo_one);

@@ -255,38 +255,39 @@ const char *heap_check_of(struct heap *heap)
     return wrong != NULL ? wrong : check_shared(heap);
 }
 
-static bool check_next(struct heap *heap, void *wrong)
+struct checking {
+    const char *(*check)(struct heap *heap);
+    const char *wrong;
+};
+
+static bool check_next(struct heap *heap, void *context)
 {
-    *(const char **)wrong = heap_check_of(heap);
-    return *(const char **)wrong != NULL;
+    struct checking *checking = context;
+    checking->wrong = checking->check(heap);
+    return checking->wrong != NULL;
+}
+
+static const char *check_all(const char *(*check)(struct heap *heap))
+{
+    struct checking checking = {check, NULL};
+    check_begin();
+    if (!check_next(&heap_default, &checking)) {
+        checking.wrong = guard_check();
+        if (checking.wrong == NULL)
+            heaps_find(check_next, &checking);
+    }
+    return checking.wrong;
 }
 
 const char *heap_check(void)
 {
     heap_init();
-    const char *wrong = heap_check_of(&heap_default);
-    if (wrong == NULL)
-        wrong = guard_check();
-    if (wrong == NULL)
-        heaps_find(check_next, &wrong);
-    return wrong;
-}
-
-static bool check_next_shared(struct heap *heap, void *wrong)
-{
-    *(const char **)wrong = check_shared(heap);
-    return *(const char **)wrong != NULL;
+    return check_all(heap_check_of);
 }
 
 const char *heap_check_shared(void)
 {
-    check_begin();
-    const char *wrong = check_shared(&heap_default);
-    if (wrong == NULL)
-        wrong = guard_check();
-    if (wrong == NULL)
-        heaps_find(check_next_shared, &wrong);
-    return wrong;
+    return check_all(check_shared);
 }
 
 /* ---- Fork ---- */

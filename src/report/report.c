@@ -227,10 +227,12 @@ void report_keep_stream(void)
         keep_stream(stream);
 }
 
-void report_damage(const char *wrong)
+bool report_damage(const char *wrong)
 {
     char buffer[256];
     struct text text;
+    if (wrong == NULL)
+        return false;
     text_init(&text, buffer, sizeof(buffer));
     text_add(&text, "snug: the heap is damaged: ");
     text_add(&text, wrong);
@@ -240,15 +242,13 @@ void report_damage(const char *wrong)
     }
     text_add(&text, "\n");
     text_write(&text, 2);
+    return true;
 }
 
 void report_check(void)
 {
-    const char *wrong = heap_check();
-    if (wrong == NULL)
-        return;
-    report_damage(wrong);
-    misuse_follow();
+    if (report_damage(heap_check()))
+        misuse_follow();
 }
 
 AT_START bool report_is_wanted(void)

@@ -31,8 +31,9 @@ bool report_print(const char *reason);
 /* The same for a process that ends: waits for the other thread, but not for ever. */
 void report_print_last(const char *reason);
 
-/* Writes what heap_check has found as one line on stderr. */
-void report_damage(const char *wrong);
+/* Writes what heap_check has found as one line on stderr. False: that was NULL, and nothing is
+ * wrong. */
+bool report_damage(const char *wrong);
 
 /* Walks the heap, and reports the first thing that is wrong; SNUG_MISUSE says what follows. Takes
  * locks. */
