@@ -109,10 +109,8 @@ struct magazine *arenas_get_full(struct arenas *arenas, size_t class)
 bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
 {
     size_t total = 0, idle = 0;
-    for (unsigned i = 0; i < arenas->count; i++) {
-        const struct arena_class *at = arena_class_if_used(arenas, i, class);
-        if (at == NULL)
-            continue;
+    const struct arena_class *at;
+    for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;) {
         total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
         idle += bin_free_objects(&at->bin);
     }
@@ -138,11 +136,9 @@ static size_t depot_most(size_t class, unsigned log)
 
 void arenas_empty_depots(struct arenas *arenas, size_t class)
 {
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct arena_class *at = arena_class_if_used(arenas, i, class);
-        if (at != NULL)
-            depot_flush(&at->depot, SIZE_MAX);
-    }
+    struct arena_class *at;
+    for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;)
+        depot_flush(&at->depot, SIZE_MAX);
 }
 
 bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine)
@@ -195,9 +191,9 @@ static size_t alloc_from_others(struct arenas *arenas, const struct arena_class 
     size_t class = here->bin.class;
     size_t slab_bytes = class_slab_pages(arenas->page_heap->compact, class) << PAGE_SHIFT;
     size_t spare = all ? 0 : slab_bytes / class_bytes(class);
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct arena_class *other = arena_class_if_used(arenas, i, class);
-        if (other == NULL || other == here || bin_free_objects(&other->bin) <= spare)
+    struct arena_class *other;
+    for (unsigned i = 0; (other = arena_class_next(arenas, &i, class)) != NULL;) {
+        if (other == here || bin_free_objects(&other->bin) <= spare)
             continue;
         size_t taken = bin_alloc(&other->bin, objects, count, false);
         if (taken != 0)
@@ -289,12 +285,11 @@ size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, si
 uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class)
 {
     uintptr_t object = 0;
+    struct arena_class *at;
     for (; class < CLASS_COUNT; class++)
-        for (unsigned i = 0; i < arenas->count; i++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at != NULL && bin_alloc(&at->bin, &object, 1, false) != 0)
+        for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;)
+            if (bin_alloc(&at->bin, &object, 1, false) != 0)
                 return object;
-        }
     return 0;
 }
 
@@ -306,13 +301,11 @@ static void *alloc_cell_from_others(struct arenas *arenas, const struct cells *h
                                     size_t *dirty)
 {
     void *block = NULL;
-    for (unsigned i = 0; i < arenas->count && block == NULL; i++) {
-        struct cells *other = arena_cells_if_used(arenas, i);
+    struct cells *other;
+    for (unsigned i = 0; block == NULL && (other = arena_cells_next(arenas, &i)) != NULL;)
         /* relaxed: a hint */
-        if (other != NULL && other != here &&
-            __atomic_load_n(&other->free_units, __ATOMIC_RELAXED) > spare)
+        if (other != here && __atomic_load_n(&other->free_units, __ATOMIC_RELAXED) > spare)
             block = cells_alloc(other, bytes, alignment, false, misuse, dirty);
-    }
     return block;
 }
 
@@ -346,10 +339,8 @@ void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
 struct cells_use arenas_cells_use(const struct arenas *arenas)
 {
     struct cells_use use = {0, 0};
-    for (unsigned i = 0; i < arenas->count; i++) {
-        const struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells == NULL)
-            continue;
+    const struct cells *cells;
+    for (unsigned i = 0; (cells = arena_cells_next(arenas, &i)) != NULL;) {
         use.total += __atomic_load_n(&cells->span_count, __ATOMIC_RELAXED) * CELL_SPAN_BYTES;
         use.used += cells_used_bytes(cells);
     }
@@ -360,30 +351,25 @@ struct cells_use arenas_cells_use(const struct arenas *arenas)
 
 void arenas_tick(struct arenas *arenas)
 {
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells != NULL)
-            cells_tick(cells);
+    struct cells *cells;
+    for (unsigned i = 0; (cells = arena_cells_next(arenas, &i)) != NULL;)
+        cells_tick(cells);
+    for (unsigned i = 0; i < arenas->count; i++)
         if (arena_at(arenas, i) != NULL)
             depots_tick(arena_at(arenas, i));
-    }
 }
 
 size_t arenas_trim(struct arenas *arenas)
 {
     size_t purged = 0;
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells != NULL)
-            purged += cells_purge(cells, true);
-    }
+    struct cells *cells;
+    for (unsigned i = 0; (cells = arena_cells_next(arenas, &i)) != NULL;)
+        purged += cells_purge(cells, true);
     for (size_t class = 1; class < CLASS_COUNT; class++) {
+        struct arena_class *at;
         arenas_empty_depots(arenas, class);
-        for (unsigned i = 0; i < arenas->count; i++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at != NULL)
-                bin_trim(&at->bin);
-        }
+        for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;)
+            bin_trim(&at->bin);
     }
     return purged;
 }
@@ -391,55 +377,45 @@ size_t arenas_trim(struct arenas *arenas)
 const char *arenas_check(struct arenas *arenas)
 {
     const char *wrong = NULL;
-    for (unsigned i = 0; i < arenas->count && wrong == NULL; i++)
-        for (size_t class = 1; class < CLASS_COUNT && wrong == NULL; class++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at != NULL)
-                wrong = bin_check(&at->bin);
-            if (at != NULL && wrong == NULL)
+    struct arena_class *at;
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        for (unsigned i = 0; wrong == NULL && (at = arena_class_next(arenas, &i, class)) != NULL;) {
+            wrong = bin_check(&at->bin);
+            if (wrong == NULL)
                 wrong = depot_check(&at->depot, arenas->page_heap, class);
         }
-    for (unsigned i = 0; i < arenas->count && wrong == NULL; i++) {
-        struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells != NULL)
-            wrong = cells_check(cells);
-    }
+    struct cells *cells;
+    for (unsigned i = 0; wrong == NULL && (cells = arena_cells_next(arenas, &i)) != NULL;)
+        wrong = cells_check(cells);
     return wrong;
 }
 
 void arenas_clear(struct arenas *arenas)
 {
-    for (unsigned i = 0; i < arenas->count; i++) {
-        for (size_t class = 1; class < CLASS_COUNT; class++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at == NULL)
-                continue;
+    struct arena_class *at;
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;) {
             depot_clear(&at->depot);
             bin_clear(&at->bin);
         }
-        struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells != NULL)
-            cells_clear(cells);
-    }
+    struct cells *cells;
+    for (unsigned i = 0; (cells = arena_cells_next(arenas, &i)) != NULL;)
+        cells_clear(cells);
 }
 
 static void each_class_lock(struct arenas *arenas, bool bins, void (*act)(struct lock *lock))
 {
-    for (unsigned i = 0; i < arenas->count; i++)
-        for (size_t class = 1; class < CLASS_COUNT; class++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at != NULL)
-                act(bins ? &at->bin.lock : &at->depot.lock);
-        }
+    struct arena_class *at;
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;)
+            act(bins ? &at->bin.lock : &at->depot.lock);
 }
 
 void arenas_each_lock_of(struct arenas *arenas, enum lock_rank rank, void (*act)(struct lock *lock))
 {
     if (rank == RANK_DEPOT || rank == RANK_BIN)
         each_class_lock(arenas, rank == RANK_BIN, act);
-    for (unsigned i = 0; rank == RANK_CELLS && i < arenas->count; i++) {
-        struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells != NULL)
-            act(&cells->lock);
-    }
+    struct cells *cells;
+    for (unsigned i = 0; rank == RANK_CELLS && (cells = arena_cells_next(arenas, &i)) != NULL;)
+        act(&cells->lock);
 }

@@ -90,6 +90,26 @@ static inline struct cells *arena_cells_if_used(const struct arenas *arenas, uns
                                                                               : &arena->cells;
 }
 
+/* The class in the first arena from `*index` on in which it is in use, and `*index` is the next
+ * arena; NULL: there is no more. */
+static inline struct arena_class *arena_class_next(const struct arenas *arenas, unsigned *index,
+                                                   size_t class)
+{
+    struct arena_class *at = NULL;
+    while (at == NULL && *index < arenas->count)
+        at = arena_class_if_used(arenas, (*index)++, class);
+    return at;
+}
+
+/* The same of cells. */
+static inline struct cells *arena_cells_next(const struct arenas *arenas, unsigned *index)
+{
+    struct cells *cells = NULL;
+    while (cells == NULL && *index < arenas->count)
+        cells = arena_cells_if_used(arenas, (*index)++);
+    return cells;
+}
+
 /* Takes up to `count` objects of a class: from the arena of the processor, from others that can
  * spare some, or from fresh memory, in this order. 0: there is no memory. */
 size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count);

@@ -44,17 +44,14 @@ enum { INSPECT_MOST = 128 };
 void arenas_inspect(struct arenas *arenas)
 {
     struct misuse misuse;
-    for (unsigned i = 0; i < arenas->count; i++) {
-        for (size_t class = 1; class < CLASS_COUNT; class++) {
-            struct arena_class *at = arena_class_if_used(arenas, i, class);
-            if (at == NULL)
-                continue;
+    struct arena_class *at;
+    struct cells *cells;
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;) {
             bin_inspect(&at->bin, INSPECT_MOST, &misuse);
             misuse_report("exit", &misuse);
         }
-        struct cells *cells = arena_cells_if_used(arenas, i);
-        if (cells == NULL)
-            continue;
+    for (unsigned i = 0; (cells = arena_cells_next(arenas, &i)) != NULL;) {
         cells_inspect(cells, INSPECT_MOST, &misuse);
         misuse_report("exit", &misuse);
     }
