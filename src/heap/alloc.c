@@ -253,11 +253,6 @@ void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap)
     return LIKELY(heap->record == NULL) ? object : heap_look_at_limit(heap, object);
 }
 
-void *heap_alloc_in(struct heap *heap, size_t bytes)
-{
-    return heap_alloc_with(bytes, heap_cache_if_any(heap), heap);
-}
-
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     size_t dirty;

@@ -26,10 +26,9 @@ extern INTERNAL struct heap heap_default;
  *
  * Each looks once whether something is asked for (stats/event.h), on the way in. */
 
-/* A block of `bytes` of a heap, or NULL. */
-void *heap_alloc_in(struct heap *heap, size_t bytes);
-
-/* The same with the thread's cache of that heap, looked up before; it may be `cache_none`. */
+/* A block of `bytes` of a heap, or NULL. `cache`: the thread's of that heap; it may be
+ * `cache_none`.
+ */
 void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap);
 
 /* The same of what is mostly no small object. */
@@ -41,19 +40,7 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes);
 /* The same, at a multiple of `alignment`, a power of two. */
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes);
 
-/* Frees a block, whose page has this class byte, of heap `only`, or of any heap if that is NULL. A
- * pointer that is no such block is reported as misuse. */
-void heap_free_of(struct heap *only, void *block, size_t byte);
-
-/* The same of any heap, for a block of which the page map knows nothing. */
-void heap_free_unmapped(void *block);
-
-/* The same for malloc's heap, for a block of any heap, and of one. Freeing NULL does nothing. */
-static inline void *heap_alloc(size_t bytes)
-{
-    return heap_alloc_in(&heap_default, bytes);
-}
-
+/* The same for malloc's heap. */
 static inline void *heap_alloc_zero(size_t bytes)
 {
     return heap_alloc_zero_in(&heap_default, bytes);
@@ -64,15 +51,12 @@ static inline void *heap_alloc_aligned(size_t alignment, size_t bytes)
     return heap_alloc_aligned_in(&heap_default, alignment, bytes);
 }
 
-static inline void heap_free(void *block)
-{
-    heap_free_of(NULL, block, page_map_class((uintptr_t)block));
-}
+/* Frees a block, whose page has this class byte, of heap `only`, or of any heap if that is NULL. A
+ * pointer that is no such block is reported as misuse; freeing NULL does nothing. */
+void heap_free_of(struct heap *only, void *block, size_t byte);
 
-static inline void heap_free_in(struct heap *heap, void *block)
-{
-    heap_free_of(heap, block, page_map_class((uintptr_t)block));
-}
+/* The same of any heap, for a block of which the page map knows nothing. */
+void heap_free_unmapped(void *block);
 
 /* ---- Hardened heaps (alloc_hardened.c) ---- */
 

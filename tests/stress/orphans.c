@@ -20,6 +20,7 @@
 #include "base/common.h"
 #include "heap/totals.h"
 #include "heap/user_heaps.h"
+#include "heap_calls.h"
 #include "snug/snug.h"
 #include "team.h"
 

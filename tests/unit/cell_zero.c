@@ -6,6 +6,7 @@
 #include "heap/user_heaps.h" /* before names of ours that parameters in it have too */
 
 #include "cell_support.h"
+#include "heap_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #include "page_heap_support.h"
 
 #include "heap/totals.h"
+#include "heap_calls.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #define SNUG_TESTS_UNIT_HEAP_SUPPORT_H
 
 #include "heap/totals.h"
+#include "heap_calls.h"
 #include "support.h"
 
 /* Fails unless heap_check is content. */
