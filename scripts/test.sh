@@ -16,9 +16,12 @@ test_wants=(
     gdb                                          # the script for gdb
     man-db groff mandoc zsh fish                 # the manual and the completions
     dpkg-dev debhelper fakeroot lintian          # the packages
+    ruby nginx-light 'postgresql-15|postgresql-17' # the recipes
+    systemd python3-yaml
 )
-# What only the long form takes: to unpack the source of glibc, to run on the library, and bare systems.
-test_full_wants=(xz-utils stress-ng debootstrap)
+# What only the long form takes: to unpack the source of glibc, to run on the library, and bare systems,
+# images, and other packagers' tools.
+test_full_wants=(xz-utils stress-ng debootstrap buildah golang-go)
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
 
 # Installs the real programs that are run on snug, and what else single tests need. What cannot be
