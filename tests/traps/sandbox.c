@@ -17,31 +17,26 @@
  * "helper" if that thread has statistics to write.
  */
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "filter.h"
+#include "load.h"
 
 enum { THREADS = 3, BLOCKS = 20000 };
 
-/* Each list ends with END: 0 is a call. */
-enum { END = -1 };
-
 static const int for_malloc[] = {SYS_mmap,  SYS_munmap, SYS_brk,        SYS_futex, SYS_read,
-                                 SYS_write, SYS_exit,   SYS_exit_group, END};
+                                 SYS_write, SYS_exit,   SYS_exit_group, CALLS_END};
 
 /* What SNUG_PURGE_THREAD=1 needs besides: giving pages back, and what libc does when a thread ends;
  * and what it does when one starts. Its first thread also has a signal's handler set. */
-static const int for_helper[] = {SYS_madvise, SYS_rt_sigprocmask, END};
+static const int for_helper[] = {SYS_madvise, SYS_rt_sigprocmask, CALLS_END};
 static const int for_its_start[] = {SYS_mprotect, SYS_clone, SYS_set_robust_list,
 #if defined(SYS_clone3)
                                     SYS_clone3,
@@ -49,90 +44,17 @@ static const int for_its_start[] = {SYS_mprotect, SYS_clone, SYS_set_robust_list
 #if defined(SYS_rseq)
                                     SYS_rseq,
 #endif
-                                    END};
-static const int for_nothing[] = {END};
+                                    CALLS_END};
+static const int for_nothing[] = {CALLS_END};
 
-enum { FILTER_MOST = 100 };
-
-static void add(struct sock_fprog *filter, struct sock_filter statement)
+static void install_filter(unsigned otherwise, const int *also, const int *and_also)
 {
-    CHECK(filter->len < FILTER_MOST);
-    filter->filter[filter->len++] = statement;
-}
-
-static void allow(struct sock_fprog *filter, const int *calls)
-{
-    for (; *calls != END; calls++) {
-        add(filter,
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)*calls, 0, 1));
-        add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    }
-}
-
-static void install_filter(unsigned int otherwise, const int *also, const int *and_also)
-{
-    struct sock_filter program[FILTER_MOST];
-    struct sock_fprog filter = {0, program};
-    add(&filter,
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
-    allow(&filter, for_malloc);
-    allow(&filter, also);
-    allow(&filter, and_also);
-    add(&filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise));
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        test_skip("no_new_privs is not to be had");
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0)
-        test_skip("seccomp filters are not to be had");
-}
-
-static size_t size_of(size_t i, uint64_t *random)
-{
-    if (i % 1000 == 0)
-        return 1000000 + random_next(random) % 8000000;
-    if (i % 50 == 0)
-        return 10000 + random_next(random) % 200000;
-    return 1 + random_next(random) % 2000;
-}
-
-struct block {
-    void *start;
-    size_t size;
-};
-
-/* Grows by some 200 MB in all kinds of sizes, and frees all of it, in another order. */
-static void grow_and_shrink(struct block *blocks, uint64_t seed)
-{
-    uint64_t random = seed;
-    for (size_t i = 0; i < BLOCKS; i++) {
-        blocks[i].size = size_of(i, &random);
-        errno = 4242;
-        blocks[i].start = opaque(malloc(blocks[i].size));
-        CHECK_MSG(blocks[i].start != NULL, "block %zu of %zu bytes", i, blocks[i].size);
-        CHECK_MSG(errno == 4242, "malloc set errno to %d", errno);
-        pattern_fill(blocks[i].start, blocks[i].size, i);
-    }
-    for (size_t i = 0; i < BLOCKS; i++) {
-        struct block *block = &blocks[i * 7919 % BLOCKS];
-        size_t index = i * 7919 % BLOCKS;
-        CHECK(pattern_holds(block->start, block->size, block->size, index));
-        errno = 4242;
-        free(block->start);
-        CHECK_MSG(errno == 4242, "free set errno to %d", errno);
-    }
-}
-
-static void resize_large_blocks(void)
-{
-    size_t size = 1 << 20;
-    void *block = opaque(malloc(size));
-    pattern_fill(block, size, 1);
-    for (size_t next = 2 * size; next < (size_t)100 << 20; next *= 2) {
-        block = opaque(realloc(block, next));
-        CHECK(block != NULL && pattern_holds(block, size, size, 1));
-    }
-    block = opaque(realloc(block, size));
-    CHECK(block != NULL && pattern_holds(block, size, size, 1));
-    free(block);
+    struct filter filter = {.length = 0};
+    filter_calls(&filter, for_malloc, SECCOMP_RET_ALLOW);
+    filter_calls(&filter, also, SECCOMP_RET_ALLOW);
+    filter_calls(&filter, and_also, SECCOMP_RET_ALLOW);
+    filter_answer(&filter, otherwise);
+    filter_install(&filter, SECCOMP_FILTER_FLAG_TSYNC);
 }
 
 static pthread_barrier_t filtered;
@@ -144,7 +66,7 @@ static void *thread_main(void *argument)
     pthread_barrier_wait(&filtered); /* the filter is there */
     size_t i = (uintptr_t)argument;
     for (int round = 0; round < 2; round++)
-        grow_and_shrink(all_blocks[i], i + 100);
+        load_by_malloc(all_blocks[i], BLOCKS, i + 100);
     pthread_barrier_wait(&filtered); /* all are done */
     pthread_barrier_wait(&filtered); /* never: a thread's end would take other calls */
     return NULL;
@@ -160,12 +82,12 @@ static void grow_in_sandbox(bool kill)
     install_filter(kill ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM, for_nothing,
                    for_nothing);
     pthread_barrier_wait(&filtered);
-    grow_and_shrink(all_blocks[THREADS], 7);
+    load_by_malloc(all_blocks[THREADS], BLOCKS, 7);
     if (!kill) {
-        resize_large_blocks();
+        load_by_realloc();
         (void)malloc_trim(0);
     }
-    grow_and_shrink(all_blocks[THREADS], 8);
+    load_by_malloc(all_blocks[THREADS], BLOCKS, 8);
     pthread_barrier_wait(&filtered);
 }
 

@@ -16,20 +16,16 @@
  */
 #include <dlfcn.h>
 #include <link.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <malloc.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "filter.h"
+#include "load.h"
 
 /* ---- The document ---------------------------------------------------------------------------- */
 
@@ -149,58 +145,37 @@ static int find_text(struct dl_phdr_info *info, size_t size, void *argument)
     return 0;
 }
 
-enum { FILTER_MOST = 160 };
-static struct sock_filter program[FILTER_MOST];
-static unsigned short program_length;
-
-static void add(struct sock_filter statement)
-{
-    CHECK(program_length < FILTER_MOST);
-    program[program_length++] = statement;
-}
-
-static void add_load(size_t offset)
-{
-    add((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offset));
-}
+static struct filter filter;
 
 static void add_jump(unsigned short how, uintptr_t with, unsigned char yes, unsigned char no)
 {
-    add((struct sock_filter)BPF_JUMP(BPF_JMP | how | BPF_K, (unsigned)with, yes, no));
+    filter_add(&filter,
+               (struct sock_filter)BPF_JUMP(BPF_JMP | how | BPF_K, (unsigned)with, yes, no));
 }
 
-static void add_answer(unsigned answer)
+/* Lets what is in a list of the document pass. */
+static void allow_known(const bool *list)
 {
-    add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
-}
-
-static void allow(int number)
-{
-    add_jump(BPF_JEQ, (uintptr_t)number, 0, 1);
-    add_answer(SECCOMP_RET_ALLOW);
+    for (size_t i = 0; i < KNOWN; i++)
+        if (list[i])
+            filter_calls(&filter, (const int[]){known[i].number, CALLS_END}, SECCOMP_RET_ALLOW);
 }
 
 static void write_filter(void)
 {
+    static const int of_program[] = {SYS_write, SYS_exit_group, SYS_wait4, CALLS_END};
     size_t where = offsetof(struct seccomp_data, instruction_pointer), high = 4;
-    add_load(offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < KNOWN; i++)
-        if (by_library[i])
-            allow(known[i].number);
-    add_load(where + high); /* the library's own code goes no further */
+    allow_known(by_library);
+    filter_load(&filter, where + high); /* the library's own code goes no further */
     add_jump(BPF_JEQ, text_start >> 32, 0, 4);
-    add_load(where);
+    filter_load(&filter, where);
     add_jump(BPF_JGE, text_start & UINT32_MAX, 0, 2);
     add_jump(BPF_JGE, text_end & UINT32_MAX, 1, 0);
-    add_answer(SECCOMP_RET_TRAP);
-    add_load(offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < KNOWN; i++)
-        if (by_libc[i])
-            allow(known[i].number);
-    static const int of_program[] = {SYS_write, SYS_exit_group, SYS_wait4};
-    for (size_t i = 0; i < sizeof of_program / sizeof *of_program; i++)
-        allow(of_program[i]);
-    add_answer(SECCOMP_RET_TRAP);
+    filter_answer(&filter, SECCOMP_RET_TRAP);
+    filter_load(&filter, offsetof(struct seccomp_data, nr));
+    allow_known(by_libc);
+    filter_calls(&filter, of_program, SECCOMP_RET_ALLOW);
+    filter_answer(&filter, SECCOMP_RET_TRAP);
 }
 
 static void say_call(int number, siginfo_t *info, void *context)
@@ -227,80 +202,7 @@ static void install_filter(void)
     if (text_start >> 32 != text_end >> 32)
         test_skip("the library's code lies across a border of 4 GiB");
     write_filter();
-    struct sock_fprog filter = {program_length, program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        test_skip("no_new_privs is not to be had");
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) != 0)
-        test_skip("seccomp filters are not to be had");
-}
-
-/* ---- The load -------------------------------------------------------------------------------- */
-
-enum { BLOCKS = 1500, ROUNDS = 2, THREADS = 2 };
-
-static size_t size_of(size_t i, uint64_t *random)
-{
-    if (i % 500 == 0)
-        return 1000000 + random_next(random) % 8000000;
-    if (i % 20 == 0)
-        return 10000 + random_next(random) % 200000;
-    return 1 + random_next(random) % 2000;
-}
-
-static void *take(size_t i, size_t size)
-{
-    if (i % 3 == 0)
-        return opaque(aligned_alloc(64, (size + 63) / 64 * 64));
-    return i % 4 == 0 ? opaque(calloc(size, 1)) : opaque(malloc(size));
-}
-
-static void resize_large_block(void)
-{
-    size_t size = 1 << 20;
-    char *block = opaque(malloc(size));
-    for (size_t next = 2 * size; next < (size_t)16 << 20; next *= 2) {
-        CHECK((block = opaque(realloc(block, next))) != NULL);
-        block[next - 1] = 1;
-    }
-    CHECK((block = opaque(realloc(block, size))) != NULL);
-    free(block);
-}
-
-static void *work(void *argument)
-{
-    uint64_t random = (uintptr_t)argument + 1;
-    struct block {
-        unsigned char *start;
-        size_t size;
-    } *blocks = opaque(calloc(BLOCKS, sizeof *blocks));
-    CHECK(blocks != NULL);
-    for (size_t round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < BLOCKS; i++) {
-            struct block *block = &blocks[(i * 7919 + round) % BLOCKS];
-            CHECK(block->start == NULL || block->start[block->size - 1] == 7);
-            free(block->start);
-            block->size = size_of(i, &random);
-            block->start = take(i, block->size);
-            CHECK(block->start != NULL);
-            memset(block->start, 7, block->size);
-        }
-        resize_large_block();
-        (void)malloc_trim(0);
-    }
-    for (size_t i = 0; i < BLOCKS; i++)
-        free(blocks[i].start);
-    free(blocks);
-    return NULL;
-}
-
-static void work_in_threads(void)
-{
-    pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, work, (void *)(i + 1)) == 0);
-    work(NULL);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    filter_install(&filter, 0);
 }
 
 static void work_in_child(void)
@@ -308,7 +210,7 @@ static void work_in_child(void)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        work(NULL);
+        load_mixed(NULL);
         _exit(0);
     }
     int status = 0;
@@ -333,10 +235,10 @@ int main(int argc, char **argv)
     free(opaque(malloc(100)));
     install_filter();
     if (libc_too) {
-        work_in_threads();
+        load_in_threads();
         work_in_child();
     } else {
-        work(NULL);
+        load_mixed(NULL);
     }
     check_heap();
     _exit(0);

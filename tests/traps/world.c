@@ -2,78 +2,29 @@
  * world.c - what stands around a program is not as usual, and malloc works as ever.
  *
  *   world chroot    the root is an empty directory, without /proc
+ *
  *   world closed    descriptors 0, 1 and 2 are closed, and files of the program's get their
- * numbers: nothing of snug's is written there. To be run with SNUG_MISUSE=warn world refused
- * madvise, munmap and mprotect fail with ENOMEM: blocks are right, frees keep errno, and what there
- * is to say about guards is said once
+ *                   numbers: nothing of snug's is written there. To be run with SNUG_MISUSE=warn
+ *
+ *   world refused   madvise, munmap and mprotect fail with ENOMEM: blocks are right, frees keep
+ *                   errno, and what there is to say about guards is said once
  *
  * Faults it finds: a malloc that knows no SNUG_MISUSE=warn ends `closed` by a signal; with "more"
  * behind `refused`, mmap fails as well.
  */
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
-
-/* ---- A load ---------------------------------------------------------------------------------- */
-
-enum { BLOCKS = 1000, ROUNDS = 2, THREADS = 2 };
-
-static size_t size_of(size_t i, uint64_t *random)
-{
-    if (i % 200 == 0)
-        return 200000 + random_next(random) % 2000000;
-    return i % 20 == 0 ? 10000 + random_next(random) % 100000 : 1 + random_next(random) % 2000;
-}
-
-static void *work(void *argument)
-{
-    static __thread struct {
-        void *start;
-        size_t size;
-    } blocks[BLOCKS];
-    uint64_t random = (uintptr_t)argument + 1;
-    for (size_t round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < BLOCKS; i++) {
-            blocks[i].size = size_of(i, &random);
-            blocks[i].start =
-                opaque(i % 2 == 0 ? calloc(blocks[i].size, 1) : malloc(blocks[i].size));
-            CHECK(blocks[i].start != NULL);
-            CHECK(i % 2 != 0 || all_zero(blocks[i].start, blocks[i].size));
-            pattern_fill(blocks[i].start, blocks[i].size, i);
-        }
-        for (size_t i = 0; i < BLOCKS; i++) {
-            CHECK(pattern_holds(blocks[i].start, blocks[i].size, blocks[i].size, i));
-            errno = 4242;
-            free(blocks[i].start);
-            CHECK_MSG(errno == 4242, "free set errno to %d", errno);
-        }
-        (void)malloc_trim(0);
-    }
-    return NULL;
-}
-
-static void work_in_threads(void)
-{
-    pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, work, (void *)(i + 1)) == 0);
-    work(NULL);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
-    check_heap();
-}
+#include "filter.h"
+#include "load.h"
 
 static pid_t fork_now(void)
 {
@@ -90,10 +41,12 @@ static void work_in_root(const char *root)
     if (chroot(root) != 0 && (unshare(CLONE_NEWUSER) != 0 || chroot(root) != 0))
         _exit(TEST_SKIPPED);
     CHECK(chdir("/") == 0 && access("/proc", F_OK) != 0);
-    work_in_threads();
+    load_in_threads();
+    check_heap();
     pid_t child = fork_now();
     if (child == 0) {
-        work_in_threads();
+        load_in_threads();
+        check_heap();
         _exit(0);
     }
     check_child(child, "of a process in an empty root");
@@ -199,28 +152,18 @@ static void closed(char *program)
 
 /* ---- Calls that fail ------------------------------------------------------------------------- */
 
-static void refuse(const int *calls, size_t count)
+static void refuse(const int *calls)
 {
-    struct sock_filter program[32] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-    unsigned short length = 1;
-    for (size_t i = 0; i < count; i++) {
-        program[length++] =
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
-        program[length++] =
-            (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM);
-    }
-    program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog filter = {length, program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0)
-        test_skip("seccomp filters are not to be had");
+    struct filter filter = {.length = 0};
+    filter_calls(&filter, calls, SECCOMP_RET_ERRNO | ENOMEM);
+    filter_answer(&filter, SECCOMP_RET_ALLOW);
+    filter_install(&filter, SECCOMP_FILTER_FLAG_TSYNC);
 }
 
 static void *wait_and_work(void *barrier)
 {
     pthread_barrier_wait(barrier);
-    work(barrier);
+    load_mixed(barrier);
     pthread_barrier_wait(barrier);
     return NULL;
 }
@@ -228,21 +171,22 @@ static void *wait_and_work(void *barrier)
 /* Threads are started first, since libc needs mprotect for their stacks. */
 static void work_refused(bool more)
 {
-    static const int calls[] = {SYS_madvise,
-                                SYS_munmap,
-                                SYS_mprotect,
+    const int calls[] = {SYS_madvise,
+                         SYS_munmap,
+                         SYS_mprotect,
 #if defined(SYS_process_madvise)
-                                SYS_process_madvise,
+                         SYS_process_madvise,
 #endif
-                                SYS_mmap,
-                                SYS_brk};
+                         more ? SYS_mmap : CALLS_END,
+                         SYS_brk,
+                         CALLS_END};
     pthread_barrier_t barrier;
     pthread_t thread;
     CHECK(pthread_barrier_init(&barrier, NULL, 2) == 0);
     CHECK(pthread_create(&thread, NULL, wait_and_work, &barrier) == 0);
-    refuse(calls, sizeof calls / sizeof *calls - (more ? 0 : 2));
+    refuse(calls);
     pthread_barrier_wait(&barrier);
-    work(NULL);
+    load_mixed(NULL);
     pthread_barrier_wait(&barrier);
     check_heap();
 }
