@@ -31,14 +31,6 @@ static const size_t impossible[] = {
 };
 enum { IMPOSSIBLE = sizeof impossible / sizeof *impossible };
 
-#define CHECK_REFUSED(call, size) \
-    do { \
-        errno = 0; \
-        void *refused = opaque(call); \
-        CHECK_MSG(refused == NULL, "%s, size %zu", #call, (size_t)(size)); \
-        CHECK_MSG(errno == ENOMEM, "%s, size %zu, errno %d", #call, (size_t)(size), errno); \
-    } while (0)
-
 /* A refusal must not have taken anything with it. */
 static void still_works(void)
 {

@@ -41,6 +41,15 @@ __attribute__((noreturn, format(printf, 3, 4))) void check_failed(const char *fi
             check_failed(__FILE__, __LINE__, "failed: " #condition ": " __VA_ARGS__); \
     } while (0)
 
+/* A call for more than there can be returns NULL, and sets errno. */
+#define CHECK_REFUSED(call, size) \
+    do { \
+        errno = 0; \
+        void *refused = opaque(call); \
+        CHECK_MSG(refused == NULL, "%s, size %zu", #call, (size_t)(size)); \
+        CHECK_MSG(errno == ENOMEM, "%s, size %zu, errno %d", #call, (size_t)(size), errno); \
+    } while (0)
+
 /* To be called first in main: a watchdog of `seconds` (10 times as long in a full run), and, if
  * SNUG_TEST_EXPECT is set, a check that snug really is this program's malloc. */
 void test_begin(unsigned seconds);

@@ -41,14 +41,6 @@ static void need_heuristic(void)
         test_skip("this machine has 4 TiB and more");
 }
 
-#define CHECK_REFUSED(call, size) \
-    do { \
-        errno = 0; \
-        void *refused = opaque(call); \
-        CHECK_MSG(refused == NULL, "%s, size %zu", #call, (size_t)(size)); \
-        CHECK_MSG(errno == ENOMEM, "%s, size %zu, errno %d", #call, (size_t)(size), errno); \
-    } while (0)
-
 /* `block` has 1 GiB. */
 static void refuse(size_t size, char *block)
 {
