@@ -13,10 +13,6 @@
 /* Layout: a block for each multiple of the guaranteed alignment, and words of bits for them. */
 enum { EMPTY_BLOCKS = (int)(EMPTY_BYTES / MIN_ALIGN), EMPTY_WORDS = EMPTY_BLOCKS / 64 };
 
-/* Times: a request looks for a clear bit in another word; it finds one in the first if there are
- * many. */
-enum { EMPTY_TRIES = 8 };
-
 /* Layout: no address, instead of a range that cannot be had. */
 #define NO_RANGE ((char *)1)
 
@@ -49,9 +45,11 @@ void *empty_alloc(void)
         start = (uintptr_t)range_new();
     if (UNLIKELY(start == (uintptr_t)NO_RANGE))
         return NULL;
-    for (unsigned i = 0; i < EMPTY_TRIES; i++) {
-        /* relaxed: where to begin; each request takes from another word */
-        size_t word = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % EMPTY_WORDS;
+    /* relaxed: where to begin; each request takes from another word, so that the first has a clear
+     * bit unless there are many blocks */
+    size_t first = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < EMPTY_WORDS; i++) {
+        size_t word = (first + i) % EMPTY_WORDS;
         uint64_t bits = __atomic_load_n(&live[word], __ATOMIC_RELAXED);
         while (bits != UINT64_MAX) {
             uint64_t bit = ~bits & (bits + 1);
