@@ -22,7 +22,7 @@ struct backoff {
     uint32_t waited; /* how many did after the last try that did not pay; 0: it paid */
 };
 
-/* There is an occasion: whether to use it. */
+/* Whether to use the occasion that there is. */
 static inline bool backoff_try(struct backoff *backoff)
 {
     /* relaxed, here and below: hints, of whichever thread was last */
@@ -32,7 +32,7 @@ static inline bool backoff_try(struct backoff *backoff)
     return wait == 0;
 }
 
-/* It was used, and that paid, or not. */
+/* Notes that an occasion was used, and whether that paid. */
 static inline void backoff_note(struct backoff *backoff, bool paid)
 {
     size_t waited = __atomic_load_n(&backoff->waited, __ATOMIC_RELAXED);

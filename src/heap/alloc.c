@@ -130,7 +130,7 @@ static ALWAYS_INLINE void *alloc_once(struct heap *heap, struct cache *cache, si
     return alloc_small(heap, cache, bytes);
 }
 
-/* There was nothing. */
+/* The same once there was no memory, after each step that gives some back. */
 static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t alignment,
                               size_t bytes, size_t *dirty)
 {
@@ -445,7 +445,7 @@ static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byt
     }
 }
 
-/* Mostly it is a large block of malloc's heap. */
+/* What is freed is mostly a large block of malloc's heap. */
 void heap_free_unmapped(void *block)
 {
     struct profile_block sample;

@@ -75,7 +75,7 @@ static uint64_t *word_of(uintptr_t address, uint64_t *bit)
     return &live[index / 64];
 }
 
-/* Of an address at which no block begins, or began. */
+/* What is wrong with an address in the range at which no block begins. */
 static COLD struct misuse misuse_of(uintptr_t address, bool is_live)
 {
     struct misuse misuse = {.kind = MISUSE_DOUBLE_FREE, .address = address};

@@ -85,7 +85,7 @@ static struct heap_cache *cache_take(struct heap *heap)
     return cache;
 }
 
-/* Of a cache that is empty. */
+/* Puts an empty cache with those that are not in use. */
 static void cache_drop(struct heap_cache *cache)
 {
     cache->heap = NULL;
@@ -93,7 +93,7 @@ static void cache_drop(struct heap_cache *cache)
     list_push(&unused, &cache->link);
 }
 
-/* The same, of a thread that is counted. */
+/* The same where its thread was counted. */
 static void cache_drop_counted(struct heap_cache *cache)
 {
     __atomic_fetch_sub(&cache->heap->arenas.threads, 1, __ATOMIC_RELAXED);

@@ -35,9 +35,9 @@ static inline struct cache *heap_cache_if_any(const struct heap *heap)
     return heap == &heap_default ? thread_self.cache : heap_cache_fast(heap);
 }
 
-/* For a thread that has no cache of a heap: makes one once the thread has allocated a little, so a
- * thread that hardly does costs nothing; until then, and after its end, it is `cache_none`. Makes
- * malloc's heap ready as well. */
+/* Makes a cache of a heap for a thread that has none, once it has allocated a little, so a thread
+ * that hardly does costs nothing; until then, and after its end, it is `cache_none`. Makes malloc's
+ * heap ready as well. */
 struct cache *heap_cache_new(struct heap *heap);
 
 /* The cache that the calling thread has of a heap, or if it is none, gets. */

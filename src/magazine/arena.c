@@ -105,7 +105,7 @@ struct magazine *arenas_get_full(struct arenas *arenas, size_t class)
     return magazine;
 }
 
-/* Where less than a class's part of the base is at stake nothing is called sparse. */
+/* A class is not sparse where less than its part of the base is at stake. */
 bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
 {
     size_t total = 0, idle = 0;
@@ -250,7 +250,7 @@ static void stock_depot(struct arena_class *at, size_t count)
     }
 }
 
-/* From new slabs; before that from what absent threads have left. */
+/* Objects of new slabs, or before that of what absent threads have left. */
 static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
                                    struct arena_class *here, uintptr_t *objects, size_t count)
 {
@@ -295,7 +295,7 @@ uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class)
 
 /* ---- Cells ---- */
 
-/* From cells of other arenas that have more than `spare` units free. */
+/* A cell of another arena that has more than `spare` units free. */
 static void *alloc_cell_from_others(struct arenas *arenas, const struct cells *here, size_t bytes,
                                     size_t alignment, size_t spare, struct misuse *misuse,
                                     size_t *dirty)
@@ -309,7 +309,7 @@ static void *alloc_cell_from_others(struct arenas *arenas, const struct cells *h
     return block;
 }
 
-/* Without a new span. */
+/* A cell for which no new span is made. */
 static void *alloc_free_cell(struct arenas *arenas, struct cells *here, size_t bytes,
                              size_t alignment, struct misuse *misuse, size_t *dirty)
 {

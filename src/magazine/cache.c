@@ -216,7 +216,7 @@ static NOINLINE void *refill_from_loaded(struct cache *cache, size_t class)
     return cache_refill(cache, class);
 }
 
-/* With an object that is outside of the magazines, or NULL. */
+/* Refills from the depot or the slabs. Returns an object, or NULL: there is no memory. */
 static NOINLINE void *refill_from_outside(struct cache *cache, size_t class)
 {
     struct magazine *empty = loaded_at_end(cache, class);

@@ -57,7 +57,7 @@ void meta_init(struct meta *meta, void *start, size_t bytes)
     lock_init(&meta->lock, RANK_META);
 }
 
-/* With room for a block of `least` bytes. */
+/* Takes a new chunk, with room for a block of `least` bytes. */
 static bool chunk_new(struct meta *meta, size_t least)
 {
     if (!meta->grows)

@@ -137,7 +137,7 @@ static bool node_new(uintptr_t address)
     return true;
 }
 
-/* There must be a spare one. */
+/* Puts a spare chunk, which there must be, where an address is looked for. */
 static void chunk_new(uintptr_t address)
 {
     uintptr_t *chunk = *spare_chunks.next++;

@@ -29,13 +29,14 @@ struct huge_price {
 /* Whether the price of small pages should be measured first. */
 bool huge_price_is_stale(const struct huge_price *price);
 
-/* `pages` small pages were made present in so many nanoseconds. */
+/* Notes that `pages` small pages were made present in so many nanoseconds. */
 void huge_price_note_small(struct huge_price *price, size_t pages, uint64_t elapsed);
 
-/* There is an occasion to buy one: whether to do it. */
+/* Whether to use an occasion to buy a huge page. */
 bool huge_price_try(struct huge_price *price);
 
-/* One, in which `pages` pages lie, was bought in so many nanoseconds. True: that was cheap. */
+/* Notes that a huge page, in which `pages` pages lie, was bought in so many nanoseconds. True: that
+ * was cheap. */
 bool huge_price_note_huge(struct huge_price *price, size_t pages, uint64_t elapsed);
 
 #endif

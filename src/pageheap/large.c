@@ -304,7 +304,8 @@ static const struct freed_block *freed_around(const struct freed_blocks *freed, 
     return NULL;
 }
 
-/* Of an address in free memory, which is `run`, or NULL if it is no longer in the heap. */
+/* What is wrong with an address in free memory: in `run`, or if that is NULL no longer in the heap.
+ */
 static struct misuse freed_misuse(const struct page_heap *page_heap, const struct span *run,
                                   uintptr_t address)
 {

@@ -28,10 +28,10 @@ struct large_table {
 /* Makes sure that one more block finds room. False: no memory for a larger table. */
 bool large_table_reserve(struct large_table *table, struct meta *meta);
 
-/* There must be room: large_table_reserve said so, or a block was taken out. */
+/* Adds a block, for which there must be room: large_table_reserve said so, or one was taken out. */
 void large_table_add(struct large_table *table, struct span *span);
 
-/* The span must be there. */
+/* Takes out a block, which must be there. */
 void large_table_remove(struct large_table *table, const struct span *span);
 
 /* Forgets all blocks. */

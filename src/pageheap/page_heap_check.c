@@ -6,7 +6,7 @@
 #include "pageheap/page_heap.h"
 #include "platform/check.h"
 
-/* That what leads to a span in use does. */
+/* Checks that a span in use is found by its address. */
 static const char *span_check(const struct span *span)
 {
     const struct page_heap *page_heap = span->segment->page_heap;
@@ -73,7 +73,7 @@ static const char *cache_check(const struct segment_cache *cache)
     return wrong;
 }
 
-/* That those in the list are there, and no others. `pages` are those found in the segments. */
+/* Checks that the blocks freed last are those in the list. `pages`: as the segments have them. */
 static const char *recent_check(const struct recent *recent, size_t pages)
 {
     size_t sum = 0;
@@ -89,7 +89,7 @@ static const char *recent_check(const struct recent *recent, size_t pages)
     return sum == recent->pages && sum == pages ? NULL : "the pages of recent blocks are wrong";
 }
 
-/* That the rows of large blocks are all there is of them. `bytes`: of those in the segments. */
+/* Checks that the rows of large blocks add up. `bytes`: of those in the segments. */
 static const char *sizes_check(const struct page_heap *page_heap, size_t bytes)
 {
     size_t huge = 0, rows = 0;

@@ -61,7 +61,8 @@ static size_t whole_part(const struct span *run, size_t bytes, char **start)
     return *start < end ? (size_t)(end - *start) >> PAGE_SHIFT : 0;
 }
 
-/* Of huge pages, and of those of the system, which may be larger than ours. */
+/* The part of a run that is whole huge pages, and whole pages of the system, which may be larger
+ * than ours. */
 static size_t huge_part(const struct span *run, char **start)
 {
     return whole_part(run, OS_HUGE_PAGE, start);

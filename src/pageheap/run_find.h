@@ -9,10 +9,12 @@
 
 #include "pageheap/run.h"
 
+/* A run with room for so many pages, of memory that is kept if there is such; none: there is no
+ * memory. */
 struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignment);
 
-/* Only one that memory is paid for already: a dirty one, or one in the cache, or one with a dirty
- * part. */
+/* The same of memory that is kept alone: a dirty run, one in the cache, or one with a dirty part.
+ */
 struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t alignment);
 
 #endif

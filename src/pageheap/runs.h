@@ -36,8 +36,8 @@ void runs_remove(struct runs *runs, struct span *run);
 /* A run in which `pages` pages fit at a multiple of `alignment` bytes; NULL if none is found. */
 struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment);
 
-/* Of the runs of about `most` pages and less, but at least `least`, a long one that `suits`, which
- * is told `most`, or any if that is NULL; NULL if none is found soon. */
+/* A long run of about `most` pages or less, and at least `least`, that `suits`, which is told
+ * `most`, or any if that is NULL; NULL if none is found soon. */
 typedef bool run_predicate(const struct span *run, size_t most);
 struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
                             run_predicate *suits);

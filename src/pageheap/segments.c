@@ -181,7 +181,7 @@ bool segments_drop_cached(struct page_heap *page_heap, struct segment *segment)
     return false;
 }
 
-/* For a request of so many pages. */
+/* Puts a segment from the cache into use, for a request of so many pages. */
 static bool reuse(struct page_heap *page_heap, struct segment *segment, size_t pages)
 {
     if (segment == NULL)

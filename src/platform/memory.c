@@ -19,7 +19,7 @@ static uint32_t version_of(unsigned major, unsigned minor)
     return (major << 16 | minor) + 1;
 }
 
-/* That of a release like "6.12.3-amd64". */
+/* The version of a release like "6.12.3-amd64". */
 static uint32_t kernel_version(const char *release)
 {
     unsigned number[2] = {0, 0};

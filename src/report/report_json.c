@@ -91,7 +91,7 @@ static void add_medium(struct writer *writer, const struct values_more *more)
     text_add(writer_room(writer), more->medium_known ? "]" : "");
 }
 
-/* Of the last row the bound is not known. */
+/* The rows that have blocks; the last is without a bound. */
 static void add_large(struct writer *writer, const char *name, const struct large_sizes *large)
 {
     const char *before = "{";

@@ -27,7 +27,7 @@ static inline size_t medium_row_to(size_t row)
     return KIB << row;
 }
 
-/* Of a class: slabs of which at most a quarter is in use, and bytes that are free in them. */
+/* The slabs of a class of which at most a quarter is in use, and bytes that are free in them. */
 struct sparse_slabs {
     uint64_t slabs;
     uint64_t bytes;

@@ -62,8 +62,8 @@ void retention_missed(struct retention *retention, size_t units, uint64_t now)
     retention->low = SIZE_MAX;
 }
 
-/* It is as long for what is wanted and in use right now: a peak that is half way up must not look
- * as if the other half were not needed. */
+/* How long an epoch is: as long for what is wanted and in use right now, since a peak that is half
+ * way up must not look as if the other half were not needed. */
 static uint64_t epoch_length(const struct retention *retention, size_t kept, size_t base)
 {
     uint64_t length = window(retention, size_max(kept > base ? kept - base : 0, retention->wanted));

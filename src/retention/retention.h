@@ -69,10 +69,10 @@ static inline void retention_init(struct retention *retention, uint64_t price)
 /* How many idle units may be kept; SIZE_MAX if all. */
 size_t retention_bound(const struct retention *retention, size_t base, size_t in_use);
 
-/* So many units were released. */
+/* Notes that so many units were released. */
 void retention_released(struct retention *retention, size_t units, uint64_t now);
 
-/* So many new units were taken, where kept ones would have served. */
+/* Notes that so many new units were taken, where kept ones would have served. */
 void retention_missed(struct retention *retention, size_t units, uint64_t now);
 
 /* To be called after every change of what is kept or in use. */

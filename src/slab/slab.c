@@ -155,7 +155,7 @@ static bool slab_is_fresh(const struct slab *slab)
     return slab->free_count + slab->fresh == slab->capacity;
 }
 
-/* Of objects that are taken: handed out before; never; never, in a slab that was all zero. */
+/* How objects come that a bin hands out: used before; never; never, in a slab that was all zero. */
 enum taken_as { TAKEN_USED, TAKEN_FRESH, TAKEN_ZERO };
 
 /* Reports those whose first word is not zero although nobody was ever given them: the program wrote

@@ -37,7 +37,7 @@ struct slab {
     uint16_t free_count;  /* == bits set + capacity - fresh */
     uint64_t free_bits[]; /* slab_words; one bit per object below fresh: it is here, free */
 };
-/* And over the whole process, for each slab:
+/* Each slab, over the whole process:
  * free_count + objects in magazines and depots + live objects == capacity. */
 
 struct bin {
