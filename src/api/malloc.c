@@ -15,8 +15,9 @@ static NOINLINE void free_far(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     size_t class = page_map_far_class(address);
-    if (!cache_push_of(thread_self.cache, address, class))
-        free_slow(block, class);
+    struct cache *cache = thread_self.cache;
+    if (!cache_push_of(cache, address, class))
+        free_slow(block, class, cache);
 }
 
 /* ---- malloc and free ---- */
@@ -34,8 +35,9 @@ HOT void snug_free(void *block)
         return;
     }
     size_t class = page_map_home_class(address);
-    if (UNLIKELY(!cache_push_of(thread_self.cache, address, class)))
-        free_slow(block, class);
+    struct cache *cache = thread_self.cache;
+    if (UNLIKELY(!cache_push_of(cache, address, class)))
+        free_slow(block, class, cache);
 }
 
 /* Frees a block whose size is stated, if a magazine takes it, as in snug_free. */
@@ -118,7 +120,7 @@ static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
     if (UNLIKELY(moved == NULL))
         return realloc_slow(block, size);
     if (UNLIKELY(!cache_push_of(cache, address, class)))
-        free_slow(block, class);
+        free_slow(block, class, cache);
     return moved;
 }
 

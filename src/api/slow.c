@@ -33,12 +33,29 @@ static NOINLINE void *malloc_long(size_t size, struct cache *cache, struct heap 
     return object != NULL ? object : heap_alloc_above(size, cache, heap);
 }
 
-NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap)
+/* A cell of the quick lists; NULL if they have none. */
+static ALWAYS_INLINE void *pop_cell(size_t size, struct cache *cache)
 {
-    if (UNLIKELY(!size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes)))
-        return malloc_long(size, cache, heap);
-    void *cell = cache_pop_cell(cache, size);
-    return LIKELY(cell != NULL) ? cell : heap_alloc_with(size, cache, heap);
+    bool medium = size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes);
+    return LIKELY(medium) ? cache_pop_cell(cache, size) : NULL;
+}
+
+/* What they do not have, or what is none. */
+static NOINLINE void *malloc_missed(size_t size)
+{
+    return malloc_long(size, thread_self.cache, &heap_default);
+}
+
+NOINLINE void *malloc_above(size_t size, struct cache *cache)
+{
+    void *cell = pop_cell(size, cache);
+    return LIKELY(cell != NULL) ? cell : malloc_missed(size);
+}
+
+NOINLINE void *malloc_above_in(size_t size, struct cache *cache, struct heap *heap)
+{
+    void *cell = pop_cell(size, cache);
+    return LIKELY(cell != NULL) ? cell : malloc_long(size, cache, heap);
 }
 
 NOINLINE void free_of(void *block, size_t class, struct heap *only)
@@ -49,10 +66,10 @@ NOINLINE void free_of(void *block, size_t class, struct heap *only)
         heap_free_of(only, block, class);
 }
 
-NOINLINE void free_slow(void *block, size_t class)
+NOINLINE void free_slow(void *block, size_t class, struct cache *cache)
 {
     if (LIKELY(class == PAGE_MAP_CELL)) { /* a magazine is full less often than a cell is freed */
-        if (UNLIKELY(!cache_push_cell(thread_self.cache, (uintptr_t)block)))
+        if (UNLIKELY(!cache_push_cell(cache, (uintptr_t)block)))
             free_of(block, PAGE_MAP_CELL, NULL);
     } else if (class == 0) {
         heap_free_unmapped(block);

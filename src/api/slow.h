@@ -10,21 +10,24 @@
 #include "heap/user_heaps.h"
 
 /* A block above the small sizes, or of any size while a profile is taken: a cell, mostly from the
- * quick lists of `cache`, which is the thread's of that heap. Sets errno. */
-NOINLINE void *malloc_above(size_t size, struct cache *cache, struct heap *heap);
+ * quick lists of `cache`, which is the thread's of that heap; malloc_above is for malloc's. Sets
+ * errno. */
+NOINLINE void *malloc_above(size_t size, struct cache *cache);
+NOINLINE void *malloc_above_in(size_t size, struct cache *cache, struct heap *heap);
 
 /* A block of a heap; `cache` as above. */
 static ALWAYS_INLINE void *malloc_of(struct heap *heap, struct cache *cache, size_t size)
 {
     if (UNLIKELY(!size_is_below(size, &page_map.small_sizes)))
-        return malloc_above(size, cache, heap);
+        return heap == &heap_default ? malloc_above(size, cache)
+                                     : malloc_above_in(size, cache, heap);
     void *object = cache_pop(cache, class_of_size(size));
     return LIKELY(object != NULL) ? object : heap_alloc_with(size, cache, heap);
 }
 
 /* Frees what a magazine did not take: cells, other heaps' blocks, and what is not of the class of
- * its page or finds no room. */
-NOINLINE void free_slow(void *block, size_t class);
+ * its page or finds no room. `cache` is the thread's of malloc's heap. */
+NOINLINE void free_slow(void *block, size_t class, struct cache *cache);
 
 /* The same of a block that must be of heap `only`, unless that is NULL, and not by the quick lists
  * of malloc's heap. */

@@ -25,6 +25,9 @@
 /* A large variable, of which a small program touches few pages. The linker puts these behind all
  * others, so that those share one page. */
 #define BULKY __attribute__((section(".bss.bulky")))
+/* Hides from the compiler how a value came about, so that it does not keep the parts in registers
+ * to compute something from them that the value itself tells. */
+#define OPAQUE(value) __asm__("" : "+r"(value))
 /* Begins with a cache line. The fast paths were up to a tenth slower where they happened not to. */
 #define HOT __attribute__((aligned(64)))
 

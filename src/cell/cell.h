@@ -70,6 +70,8 @@ struct cell {
     uint32_t check; /* cell_check_value() of the above but prev_free */
 };
 
+_Static_assert(sizeof(struct cell) == CELL_HEADER, "see cell_of");
+
 struct free_links;
 
 struct cells {
@@ -168,7 +170,7 @@ static inline size_t cells_kept_pages(const struct cells *cells)
 
 static inline struct cell *cell_of(uintptr_t block)
 {
-    return (struct cell *)(block - CELL_HEADER);
+    return (struct cell *)block - 1;
 }
 
 static inline size_t cell_bytes(uintptr_t block)
@@ -188,31 +190,32 @@ static inline uint64_t *cell_link(const struct cell *cell)
     return (uint64_t *)((uintptr_t)cell + CELL_HEADER);
 }
 
-/* Layout: the address of a block and, in the upper 16 bits, where addresses have none, its units.
- */
-enum { CELL_WORD_SHIFT = 48 };
+/* Layout: the address of a block is that far up in a word, over 16 bits for its units. */
+enum { CELL_WORD_SHIFT = 16 };
+
+/* A cell in one word: its block, and 2^16 less its units. With them it is a number that does not
+ * depend on the size, cell_place(). */
+static inline uint64_t cell_place(const struct cell *cell)
+{
+    return ((uint64_t)(uintptr_t)cell + CELL_HEADER + 1) << CELL_WORD_SHIFT;
+}
 
 static inline uint64_t cell_word(const struct cell *cell, size_t units)
 {
-    return (uint64_t)units << CELL_WORD_SHIFT | ((uintptr_t)cell + CELL_HEADER);
+    return cell_place(cell) - units;
 }
 
-/* What a check value is made of, besides the state. */
-static inline uint64_t cell_mix(const struct cell *cell, size_t units)
+/* The check value of a cell_word() in a state. */
+static inline uint32_t cell_hash(uint64_t word, enum cell_state state)
 {
-    return cell_word(cell, units) ^ page_map.key;
-}
-
-static inline uint32_t cell_hash(uint64_t mix, enum cell_state state)
-{
-    return (uint32_t)((mix * 0x9e3779b97f4a7c15u) >> 32) ^ state ^ CELL_LIVE;
+    return (uint32_t)((word * page_map.key) >> 32) ^ state ^ CELL_LIVE;
 }
 
 /* The check value that a cell should have. That of a waiting cell is that of a live one: so neither
  * malloc nor free has one to make. */
 static inline uint32_t cell_check_value(const struct cell *cell, size_t units, uint8_t state)
 {
-    return cell_hash(cell_mix(cell, units), state == CELL_CACHED ? CELL_LIVE : state);
+    return cell_hash(cell_word(cell, units), state == CELL_CACHED ? CELL_LIVE : state);
 }
 
 static inline bool cell_is_sound(const struct cell *cell)

@@ -97,12 +97,13 @@ static void list_give(uint64_t entry)
         if (!page_map_covers(block) || !quick_entry_is_sound(entry))
             return;
         const struct cell *cell = cell_of(block);
+        uint64_t next = quick_next(entry);
         bool waits =
-            cell->state == CELL_CACHED && cell_is_sound(cell) && quick_cell_is_sound(entry);
+            cell->state == CELL_CACHED && cell_is_sound(cell) && quick_cell_is_sound(entry, next);
         /* The first may be on its way out, marked but still in the list. */
         if (!waits && !first)
             return;
-        entry = *cell_link(cell) ^ page_map.key;
+        entry = next;
         if (waits)
             cells_free(&block, 1);
     }

@@ -14,19 +14,14 @@ enum { OF_ONE_LIST = 8 };
 
 const struct quick quick_none = {.room = UINT32_MAX};
 
-static uint64_t entry_next(uint64_t entry)
-{
-    return *(const uint64_t *)quick_block(entry) ^ page_map.key;
-}
-
 /* Adds up what waits in a list. Where a link was overwritten it ends, and the result is the entry
  * there; otherwise 0. */
 static uint64_t list_walk(const struct quick *quick, size_t list, size_t *bytes, size_t *count)
 {
-    for (uint64_t entry = quick->list[list]; entry != 0; entry = entry_next(entry)) {
+    for (uint64_t entry = quick->list[list]; entry != 0; entry = quick_next(entry)) {
         *bytes += quick_units(entry) * CELL_UNIT;
         ++*count;
-        if (!quick_entry_is_sound(entry_next(entry)))
+        if (!quick_entry_is_sound(quick_next(entry)))
             return entry;
     }
     return 0;
@@ -130,19 +125,19 @@ const char *quick_check(const struct quick *quick)
         while (entry != 0) {
             uintptr_t block = quick_block(entry);
             const struct cell *cell = cell_of(block);
-            if (!quick_entry_is_sound(entry_next(entry)))
+            if (!quick_entry_is_sound(quick_next(entry)))
                 return check_found(cell + 1, "a medium block was written to when it was free");
             if (!cell_is_sound(cell))
                 return check_found(cell + 1, "a cell's header is damaged");
             if (cell->state != CELL_CACHED || cell->units != quick_units(entry))
                 return check_found(cell + 1, "a cell in a quick list is of another state or size");
-            if (!quick_cell_is_sound(entry))
+            if (!quick_cell_is_sound(entry, quick_next(entry)))
                 return check_found(cell + 1, "a medium block was written to when it was free");
             if (quick_list_of(cell->units) != list)
                 return check_found(cell + 1, "a cell is in the quick list of another size");
             bytes += cell->units * CELL_UNIT;
             count++;
-            entry = entry_next(entry);
+            entry = quick_next(entry);
         }
     }
     return bytes == quick_bytes(quick) && count == room_count(quick->room)

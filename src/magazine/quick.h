@@ -74,12 +74,12 @@ extern INTERNAL const struct quick quick_none;
 /* An entry, of the table and in a cell, is the cell_word() of a cell; 0 is the end. */
 static ALWAYS_INLINE uintptr_t quick_block(uint64_t entry)
 {
-    return entry & (((uint64_t)1 << CELL_WORD_SHIFT) - 1);
+    return entry >> CELL_WORD_SHIFT;
 }
 
 static ALWAYS_INLINE size_t quick_units(uint64_t entry)
 {
-    return entry >> CELL_WORD_SHIFT;
+    return (uint16_t)-entry;
 }
 
 /* The word of room for `bytes` more when `count` cells wait, and what it says. */
@@ -123,8 +123,9 @@ static ALWAYS_INLINE uint64_t quick_find(const struct quick *quick, size_t own, 
     uint64_t filled; /* little-endian, as all machines: the own list is the lowest byte */
     _Static_assert(sizeof(filled) == QUICK_WINDOW, "the window is a word");
     memcpy(&filled, &quick->filled[own], sizeof(filled));
-    uint64_t too_small = quick_units(quick->list[own]) < units;
-    return filled & ~too_small;
+    /* Compared as an entry has them, in which no cell at all is a large one. */
+    bool too_small = (uint16_t)quick->list[own] > (uint16_t)-units;
+    return filled - too_small;
 }
 
 static ALWAYS_INLINE size_t quick_first(uint64_t found)
@@ -138,20 +139,25 @@ static ALWAYS_INLINE bool quick_entry_is_sound(uint64_t entry)
     return entry == 0 || (block % CELL_UNIT == 0 && page_map_is_cell(block));
 }
 
-/* What stands behind the link of a cell that waits. One comparison tells whether the link, the
- * check value, or the seal itself was overwritten. */
-static ALWAYS_INLINE uint64_t quick_seal(uint64_t entry, uint64_t link, uint32_t check)
+/* The entry behind one, as its link says. */
+static ALWAYS_INLINE uint64_t quick_next(uint64_t entry)
 {
-    return page_map.key + entry + link + check;
+    return *cell_link(cell_of(quick_block(entry))) ^ page_map.key;
 }
 
-/* Whether the cell of an entry is as it was when it was freed. Its state is free's to look at. */
-static ALWAYS_INLINE bool quick_cell_is_sound(uint64_t entry)
+/* What stands behind the link of a cell that waits. One comparison tells whether the link was
+ * overwritten, and with it `next`, the header's units or check value, or the seal itself. */
+static ALWAYS_INLINE uint64_t quick_seal(uint64_t place, uint64_t next, uint32_t check)
+{
+    return place + next + check;
+}
+
+/* Whether the cell of an entry, with `next` behind it, is as it was when it was freed. Its state is
+ * free's to look at. */
+static ALWAYS_INLINE bool quick_cell_is_sound(uint64_t entry, uint64_t next)
 {
     const struct cell *cell = cell_of(quick_block(entry));
-    const uint64_t *words = cell_link(cell);
-    return LIKELY(cell->units == quick_units(entry)) &&
-           LIKELY(words[1] == quick_seal(entry, words[0], cell->check));
+    return LIKELY(cell_link(cell)[1] == quick_seal(entry + cell->units, next, cell->check));
 }
 
 /* Puts a live cell in front of its list, where it waits. False, and nothing is changed: it is not a
@@ -160,20 +166,21 @@ static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
 {
     struct cell *cell = cell_of(block);
     size_t units = cell->units; /* no more than a guess until it is checked */
-    int64_t room = quick->room - room_for(units);
-    if (UNLIKELY(room < 0))
-        return false;
     uint32_t check = cell->check;
-    uint64_t entry = cell_word(cell, units), key = page_map.key, *words = cell_link(cell);
-    if (UNLIKELY(cell->state != CELL_LIVE || check != cell_hash(entry ^ key, CELL_LIVE)))
+    uint64_t entry = cell_word(cell, units), *words = cell_link(cell);
+    if (UNLIKELY(cell->state != CELL_LIVE || check != cell_hash(entry, CELL_LIVE)))
         return false;
     size_t list = quick_list_of(units);
     if (UNLIKELY(list >= QUICK_LISTS))
         return false;
-    uint64_t link = quick->list[list] ^ key;
-    uint64_t seal = quick_seal(entry, link, check);
-    words[0] = link;
-    words[1] = seal;
+    int64_t room = quick->room - room_for(units);
+    if (UNLIKELY(room < 0))
+        return false;
+    uint64_t next = quick->list[list];
+    words[1] = quick_seal(cell_place(cell), next, check);
+    __atomic_signal_fence(__ATOMIC_ACQUIRE); /* for the compiler: loads the key again, where it has
+                                                used up all registers */
+    words[0] = next ^ page_map.key;
     cell_mark(cell, CELL_CACHED);
     __atomic_signal_fence(__ATOMIC_RELEASE); /* as in cache_set_top */
     quick->list[list] = entry;
@@ -188,12 +195,13 @@ static ALWAYS_INLINE bool quick_alloc(struct quick *quick, size_t list, enum cel
 {
     uint64_t entry = quick->list[list];
     struct cell *cell = cell_of(quick_block(entry));
-    if (UNLIKELY(!quick_cell_is_sound(entry)))
+    uint64_t next = quick_next(entry);
+    OPAQUE(next);
+    if (UNLIKELY(!quick_cell_is_sound(entry, next)))
         return false;
-    uint64_t next = *cell_link(cell) ^ page_map.key;
     quick->list[list] = next;
     quick->filled[list] = next != 0;
-    GAUGE_SET(quick->room, quick->room + room_for(quick_units(entry)));
+    GAUGE_SET(quick->room, quick->room + room_for(cell->units));
     cell_mark(cell, state);
     return true;
 }
