@@ -6,6 +6,7 @@ peer_packages=(
     'libmimalloc3|libmimalloc2.0'
     'libtcmalloc-minimal4t64|libtcmalloc-minimal4'
     libtbbmalloc2
+    'libclang-rt-19-dev|libclang-rt-14-dev' # scudo
 )
 peer_wheel=cmeel-mimalloc # mimalloc 3 from PyPI
 bench_needs=(g++:g++)     # for a workload in C++
@@ -67,9 +68,26 @@ link_crate() {
         say "built $library"
 }
 
+# Leaves build/peers/libpeer_scudo.so, the newest of LLVM's that is installed, and its version beside it.
+link_scudo() {
+    local library=$build/peers/libpeer_scudo.so runtime
+    runtime=$(printf '%s\n' /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.scudo_standalone-"$(uname -m)".so |
+        sort -V | tail -n 1)
+    if [[ ! -e $runtime ]]; then
+        say "could not find scudo"
+        return 1
+    fi
+    mkdir -p "$build/peers"
+    ln -sf "$runtime" "$library"
+    runtime=${runtime#/usr/lib/llvm-*/lib/clang/}
+    echo "LLVM ${runtime%%/*}" >"$library.version"
+    say "found scudo of LLVM ${runtime%%/*}"
+}
+
 cmd_bench() {
     if [[ ${1-} == --install-peers ]]; then
         want_packages "${peer_packages[@]}"
+        link_scudo
         install_wheel
         install_crates
         return

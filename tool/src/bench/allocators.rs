@@ -38,7 +38,10 @@ pub const SYSTEM: &str = "system";
 pub const SNUG: &str = "snug";
 
 /// The values of SNUG_PRESET that are measured beside the default.
-const PRESETS: [&str; 2] = ["lean", "fast"];
+const PRESETS: [&str; 3] = ["lean", "fast", "hardened"];
+
+/// Those that look for misuse are beside each other what others are beside each other: measured if they are named.
+const HARDENED: [&str; 2] = ["snug-hardened", "scudo"];
 
 /// Which allocators are wanted; part of the arguments of every command that measures.
 #[derive(Debug, Clone, Default, Args)]
@@ -59,7 +62,7 @@ struct Known {
     install: &'static str,
 }
 
-const KNOWN: [Known; 7] = [
+const KNOWN: [Known; 8] = [
     Known { name: "jemalloc", file: "libjemalloc.so.2", install: "apt-get install libjemalloc2" },
     Known { name: "mimalloc2", file: "libmimalloc.so.2", install: "apt-get install libmimalloc2.0" },
     Known { name: "mimalloc3", file: "libmimalloc.so.3", install: "./dev bench --install-peers" },
@@ -67,6 +70,7 @@ const KNOWN: [Known; 7] = [
     Known { name: "tbbmalloc", file: "libtbbmalloc_proxy.so.2", install: "apt-get install libtbbmalloc2" },
     Known { name: "snmalloc", file: "libpeer_snmalloc.so", install: "./dev bench --install-peers" },
     Known { name: "rpmalloc", file: "libpeer_rpmalloc.so", install: "./dev bench --install-peers" },
+    Known { name: "scudo", file: "libpeer_scudo.so", install: "./dev bench --install-peers" },
 ];
 
 /// Whether it is one of those that are measured when they happen to be installed.
@@ -128,7 +132,7 @@ impl Wanted<'_> {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.0.is_none_or(|names| names.iter().any(|wanted| wanted == name))
+        self.0.map_or(!HARDENED.contains(&name), |names| names.iter().any(|wanted| wanted == name))
     }
 }
 
@@ -273,7 +277,12 @@ mod tests {
     #[test]
     fn wanted_peers() {
         let names = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
-        assert!(Wanted::new(None).unwrap().has("jemalloc"));
+        let all = Wanted::new(None).unwrap();
+        assert!(all.has("jemalloc") && all.has("snug-lean"));
+        for hardened in HARDENED {
+            assert!(!all.has(hardened), "{hardened} was not asked for");
+            assert!(Wanted::new(Some(&names(&[hardened]))).unwrap().has(hardened));
+        }
         let some = names(&["jemalloc", "snug-lean"]);
         let wanted = Wanted::new(Some(&some)).unwrap();
         assert!(wanted.has("jemalloc") && wanted.has("snug-lean") && !wanted.has("tcmalloc"));
