@@ -27,8 +27,8 @@ static ALWAYS_INLINE void *pop_counted(size_t size, struct cache *cache, const s
 /* A function of its own: it needs registers, and the way of cells has none to spare. */
 static NOINLINE void *malloc_long(size_t size, struct cache *cache, struct heap *heap)
 {
-    if (size <= SMALL_MOST && heap->hardened != NULL)
-        return heap_alloc_hardened(heap, MIN_ALIGN, size);
+    if (heap->hardened != NULL)
+        return heap_malloc_hardened(size, heap);
     void *object = pop_counted(size, cache, heap);
     return object != NULL ? object : heap_alloc_above(size, cache, heap);
 }
@@ -71,6 +71,8 @@ NOINLINE void free_slow(void *block, size_t class, struct cache *cache)
     if (LIKELY(class == PAGE_MAP_CELL)) { /* a magazine is full less often than a cell is freed */
         if (UNLIKELY(!cache_push_cell(cache, (uintptr_t)block)))
             free_of(block, PAGE_MAP_CELL, NULL);
+    } else if (class == PAGE_MAP_HARDENED) {
+        heap_free_plain_hardened(block);
     } else if (class == 0) {
         heap_free_unmapped(block);
     } else if (class < CLASS_COUNT) {

@@ -10,16 +10,20 @@
 #include "hardened/dice.h"
 #include "meta/page_map.h"
 
-/* Slabs: so many whole ones of a class stay as they are, for what comes next. */
-enum { EMPTY_LEAST = 2 };
+/* Bytes: whole slabs of a class stay as they are, for what comes next, up to so many; at least two.
+ */
+enum { WHOLE_BYTES = 64 * 1024 };
 
 /* One part in: of a class's slabs, if that is more. */
 enum { EMPTY_SHARE = 8 };
 
 void hard_bin_init(struct hard_bin *bin, size_t class, uint64_t random)
 {
-    *bin =
-        (struct hard_bin){.class = (uint32_t)class, .zone_bytes = ZONE_FIRST, .random = random | 1};
+    *bin = (struct hard_bin){
+        .class = (uint32_t)class,
+        .zone_bytes = ZONE_FIRST,
+        .empty_least = (uint32_t)size_max(2, WHOLE_BYTES / hard_classes[class].slab_bytes),
+        .random = random | 1};
     lock_init(&bin->lock, RANK_HARD_BIN);
     list_init(&bin->open);
 }
@@ -62,43 +66,56 @@ static struct hard_slab *bin_open_slab(struct hard_bin *bin, struct hard_zones *
     return slab;
 }
 
-/* A random object of a slab that has some. */
-static size_t slab_take(struct hard_bin *bin, struct hard_slab *slab)
+/* Takes up to `count` objects of a slab that has some, from a random one on. */
+static size_t slab_take(struct hard_bin *bin, struct hard_slab *slab, struct hard_entry *entries,
+                        size_t count)
 {
+    const struct hard_class *row = &hard_classes[bin->class];
+    size_t words = slab->zone->words, taken = 0;
+    size_t number = dice_below(&bin->random, row->per_slab);
+    uint16_t *states = &slab->zone->states[(size_t)slab->number * row->per_slab];
     uint64_t *bits = slab_bits(slab);
-    uint32_t per_slab = hard_classes[bin->class].per_slab;
-    size_t words = slab->zone->words, number = dice_below(&bin->random, per_slab);
-    number = bitmap_next(bits, words, number);
-    if (number >= per_slab)
-        number = bitmap_next(bits, words, 0);
-    if (slab_is_whole(slab) && slab->purged == false)
+    uintptr_t start = slab_start(slab);
+    if (slab_is_whole(slab) && !slab->purged)
         bin->empty--;
     slab->purged = false;
-    bitmap_clear(bits, number);
-    if (--slab->free == 0)
+    count = size_min(count, slab->free);
+    for (; taken < count; taken++) {
+        number = bitmap_next(bits, words, number);
+        if (number >= row->per_slab)
+            number = bitmap_next(bits, words, 0);
+        bitmap_clear(bits, number);
+        entries[taken] = hard_entry_of(start + number * row->bytes, bin->class, &states[number]);
+    }
+    slab->free = (uint16_t)(slab->free - count);
+    if (slab->free == 0)
         list_remove(&slab->link);
-    return number;
+    return count;
+}
+
+static void entries_shuffle(uint64_t *random, struct hard_entry *entries, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct hard_entry *other = &entries[dice_below(random, (uint32_t)i + 1)], entry = *other;
+        *other = entries[i];
+        entries[i] = entry;
+    }
 }
 
 size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_entry *entries,
                      size_t count)
 {
-    const struct hard_class *row = &hard_classes[bin->class];
     size_t taken = 0;
     lock_acquire(&bin->lock);
-    for (; taken < count; taken++) {
+    do {
         /* Memory that is new is opened for the first only. */
-        if (taken != 0 && list_empty(&bin->open))
-            break;
         struct hard_slab *slab = bin_open_slab(bin, zones);
         if (slab == NULL)
             break;
-        size_t number = slab_take(bin, slab);
-        entries[taken] =
-            hard_entry_of(slab_start(slab) + number * row->bytes, bin->class,
-                          &slab->zone->states[(size_t)slab->number * row->per_slab + number]);
-    }
+        taken += slab_take(bin, slab, &entries[taken], count - taken);
+    } while (taken < count && !list_empty(&bin->open));
     GAUGE_ADD(bin->in_slabs, -taken);
+    entries_shuffle(&bin->random, entries, taken);
     lock_release(&bin->lock);
     return taken;
 }
@@ -131,25 +148,40 @@ static void slab_put_last(struct hard_bin *bin, struct hard_slab *slab)
     list_push(bin->open.prev, &slab->link);
 }
 
-uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
-                       const struct hard_entry *entry)
+/* Returns as hard_bin_put; the slab is whole now. */
+static uintptr_t slab_keep(struct hard_bin *bin, const struct hard_zones *zones,
+                           struct hard_slab *slab)
 {
-    const struct hard_class *row = &hard_classes[bin->class];
-    uintptr_t object = entry_object(entry), written = 0;
-    lock_acquire(&bin->lock);
-    struct hard_zone *zone = (struct hard_zone *)page_map_entry(object);
-    size_t id = zone_id(zone, entry->state);
-    struct hard_slab *slab = &zone->slabs[id / row->per_slab];
-    bitmap_set(slab_bits(slab), id % row->per_slab);
-    GAUGE_ADD(bin->in_slabs, 1);
+    size_t slabs = bin->total / hard_classes[bin->class].per_slab;
+    slab_put_last(bin, slab);
+    if (++bin->empty <= size_max(bin->empty_least, slabs / EMPTY_SHARE))
+        return 0;
+    return slab_purge(bin, zones, slab);
+}
+
+static uintptr_t object_put(struct hard_bin *bin, const struct hard_zones *zones,
+                            const struct hard_entry *entry)
+{
+    uintptr_t object = entry_object(entry);
+    const struct hard_zone *zone = (const struct hard_zone *)page_map_entry_fast(object);
+    struct hard_place place = zone_place(zone, object);
+    struct hard_slab *slab = &zone->slabs[place.slab];
+    bitmap_set(slab_bits(slab), place.number);
     if (slab->free++ == 0)
         list_push(&bin->open, &slab->link);
-    if (slab_is_whole(slab)) {
-        slab_put_last(bin, slab);
-        size_t slabs = bin->total / row->per_slab;
-        if (++bin->empty > size_max(EMPTY_LEAST, slabs / EMPTY_SHARE))
-            written = slab_purge(bin, zones, slab);
+    return slab_is_whole(slab) ? slab_keep(bin, zones, slab) : 0;
+}
+
+uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
+                       const struct hard_entry *entries, size_t count)
+{
+    uintptr_t written = 0;
+    lock_acquire(&bin->lock);
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t found = object_put(bin, zones, &entries[i]);
+        written = found != 0 ? found : written;
     }
+    GAUGE_ADD(bin->in_slabs, count);
     lock_release(&bin->lock);
     return written;
 }

@@ -1,9 +1,10 @@
 /*
  * Bins: the free objects of one hardened class that are in their slabs.
  *
- * Objects leave in random order: of the first slab that has some, a random one. They come back
- * through a quarantine only (wait.h). An empty slab is purged if more is free than HARD_DIRTY and a
- * share of what is out; what was written to one meanwhile is looked for before that.
+ * Objects leave in random order: of the first slab that has some, those from a random one on, and
+ * in an order that is shuffled. They come back through a quarantine only (wait.h). An empty slab is
+ * purged if more is free than HARD_DIRTY and a share of what is out; what was written to one
+ * meanwhile is looked for before that.
  *
  * Cost: O(1) for each object, but for the search of a bit in a slab of up to 256. Thread-safe;
  * takes RANK_HARD_BIN, and those of zone.h inside.
@@ -44,10 +45,11 @@ struct hard_bin {
     uint32_t class;
     struct list open; /* slabs with objects in them */
     struct hard_zone *zones;
-    size_t zone_bytes; /* of the next zone */
-    size_t total;      /* objects of open slabs */
-    size_t in_slabs;   /* of them, in their slabs */
-    size_t empty;      /* slabs that are whole, and not purged */
+    size_t zone_bytes;    /* of the next zone */
+    size_t total;         /* objects of open slabs */
+    size_t in_slabs;      /* of them, in their slabs */
+    size_t empty;         /* slabs that are whole, and not purged */
+    uint32_t empty_least; /* slabs: so many of those stay at least */
     uint64_t random;
 };
 
@@ -57,10 +59,10 @@ void hard_bin_init(struct hard_bin *bin, size_t class, uint64_t random);
 size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_entry *entries,
                      size_t count);
 
-/* Puts an object back that is not in use. Returns 0, or the address of one that was written to, in
- * a slab that was to be purged and is not then. */
+/* Puts objects back that are not in use. Returns 0, or the address of one that was written to, in a
+ * slab that was to be purged and is not then. */
 uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
-                       const struct hard_entry *entry);
+                       const struct hard_entry *entries, size_t count);
 
 /* Purges all slabs that are whole. Returns the bytes. */
 size_t hard_bin_trim(struct hard_bin *bin, const struct hard_zones *zones);

@@ -8,7 +8,9 @@
  * system or from the last free; so pages that the program does not touch stay untouched.
  *
  * The pattern stands at its place by the address modulo 8, so that it is written and compared in
- * aligned words, the first of which is masked. Cost: two words for most small objects.
+ * aligned words, the first of which is masked. Most blocks leave no more than 16 bytes of their
+ * object: then it is all in the last two words, which are written and compared as one
+ * (canary_put_short).
  *
  * Reads and writes are of the caller's own block, of one that nobody else has meanwhile, or of the
  * canary alone of a block that nobody can free or resize meanwhile (canary_is_sound_beside).
@@ -21,16 +23,21 @@
 /* Bytes: an overflow that leaves out so many and writes zeros further behind is not seen. */
 enum { CANARY_BYTES = 32 };
 
-extern INTERNAL uint64_t canary_secret;
+/* Of the process; see canary_of. */
+extern INTERNAL struct canary_secret {
+    uint64_t mask;
+    uint64_t factor; /* odd */
+} canary_secret;
 
 /* Words of the program's memory, read as they are. */
 typedef uint64_t canary_word __attribute__((may_alias));
 typedef uint64_t canary_pair __attribute__((may_alias, vector_size(16), aligned(8)));
 
+/* The upper bytes of a product depend on most of its factors' bits, so they stand in front. */
 static ALWAYS_INLINE uint64_t canary_of(uintptr_t object)
 {
-    uint64_t mixed = (object ^ canary_secret) * 0x9e3779b97f4a7c15u;
-    return (mixed ^ mixed >> 32) | 0x0101010101010101u;
+    uint64_t mixed = (object ^ canary_secret.mask) * canary_secret.factor;
+    return __builtin_bswap64(mixed) | 0x0101010101010101u;
 }
 
 /* The bytes of the word around `at` from there on. */
@@ -68,6 +75,96 @@ static ALWAYS_INLINE bool word_is_zero(uintptr_t at)
 {
     return *(const canary_word *)at == 0;
 }
+
+/* ---- Canaries of 16 bytes at most, in objects that begin and end at multiples of MIN_ALIGN ----
+ */
+
+/* Bytes: of such a canary. */
+enum { CANARY_SHORT = 16 };
+
+/* So many zero bytes, and as many of ones: from byte n on it is the mask of the last n of them. */
+extern INTERNAL const unsigned char canary_window[2 * CANARY_SHORT];
+
+typedef uint64_t canary_mask_pair __attribute__((may_alias, vector_size(16), aligned(1)));
+typedef uint64_t object_pair __attribute__((may_alias, vector_size(16)));
+
+/* The last `bytes` bytes of a canary's two words. */
+static ALWAYS_INLINE object_pair canary_last(size_t bytes)
+{
+    return *(const canary_mask_pair *)(canary_window + bytes);
+}
+
+static ALWAYS_INLINE bool pair_is_zero(object_pair pair)
+{
+    return (pair[0] | pair[1]) == 0;
+}
+
+static ALWAYS_INLINE object_pair *pair_at(uintptr_t address)
+{
+    return (object_pair *)address;
+}
+
+/* The pattern twice. */
+static ALWAYS_INLINE object_pair canary_pair_of(uintptr_t object)
+{
+    uint64_t pattern = canary_of(object);
+    return (object_pair){pattern, pattern};
+}
+
+/* As canary_put for an object of which the program did not ask for the last `bytes` bytes. */
+static ALWAYS_INLINE void canary_put_short(uintptr_t object, uintptr_t end, size_t bytes)
+{
+    *pair_at(end - CANARY_SHORT) = canary_pair_of(object) & canary_last(bytes);
+}
+
+/* The bits of such a canary that are wrong. */
+static ALWAYS_INLINE object_pair canary_short_damage(uintptr_t object, uintptr_t end, size_t bytes)
+{
+    return (*pair_at(end - CANARY_SHORT) ^ canary_pair_of(object)) & canary_last(bytes);
+}
+
+/* Bytes: what most small objects have at least is cleared, and looked at, in steps of so many, the
+ * last of which covers again some of the one before. */
+enum { OBJECT_STEP = 64 };
+
+static ALWAYS_INLINE object_pair step_of(uintptr_t at)
+{
+    return *pair_at(at) | *pair_at(at + 16) | *pair_at(at + 32) | *pair_at(at + 48);
+}
+
+/* Whether a whole object is zero. */
+static ALWAYS_INLINE bool object_is_zero(uintptr_t at, size_t bytes)
+{
+    uintptr_t end = at + bytes;
+    if (bytes < OBJECT_STEP)
+        return pair_is_zero(*pair_at(at) | *pair_at(at + (bytes & 32) / 2) | *pair_at(end - 16));
+    object_pair found = step_of(end - OBJECT_STEP);
+    for (; at < end - OBJECT_STEP; at += OBJECT_STEP)
+        found |= step_of(at);
+    return pair_is_zero(found);
+}
+
+static ALWAYS_INLINE void step_clear(uintptr_t at)
+{
+    object_pair zero = {0, 0};
+    *pair_at(at) = *pair_at(at + 16) = *pair_at(at + 32) = *pair_at(at + 48) = zero;
+}
+
+/* Clears a whole object. */
+static ALWAYS_INLINE void object_clear(uintptr_t at, size_t bytes)
+{
+    object_pair zero = {0, 0};
+    uintptr_t end = at + bytes;
+    if (bytes < OBJECT_STEP) {
+        *pair_at(at) = *pair_at(at + (bytes & 32) / 2) = *pair_at(end - 16) = zero;
+        return;
+    }
+    for (; at < end - OBJECT_STEP; at += OBJECT_STEP)
+        step_clear(at);
+    step_clear(end - OBJECT_STEP);
+}
+
+/* ---- Any ---- */
 
 /* Whether all words from `at` to `end`, both multiples of 8, are zero. Four pairs at a time, which
  * processors read by one instruction each. */

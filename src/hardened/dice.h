@@ -10,14 +10,19 @@
 
 #include "base/common.h"
 
-static ALWAYS_INLINE uint32_t dice_next(uint64_t *state)
+static ALWAYS_INLINE uint64_t dice_word(uint64_t *state)
 {
     uint64_t x = *state;
     x ^= x >> 12;
     x ^= x << 25;
     x ^= x >> 27;
     *state = x;
-    return (uint32_t)((x * 0x2545f4914f6cdd1du) >> 32);
+    return x * 0x2545f4914f6cdd1du;
+}
+
+static ALWAYS_INLINE uint32_t dice_next(uint64_t *state)
+{
+    return (uint32_t)(dice_word(state) >> 32);
 }
 
 /* A number below `count`, which is not 0. */

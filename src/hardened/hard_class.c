@@ -11,8 +11,8 @@ enum { MAGAZINE_BYTES = 8192 };
 /* Bytes: larger objects go to their bin, where a lock is little beside clearing them. */
 enum { MAGAZINE_OBJECT = 4096 };
 
-/* Objects: with its header, such a magazine fills 512 bytes of metadata. */
-enum { MAGAZINE_MOST = 30 };
+/* Objects: with its header, such a magazine fills a kilobyte of metadata. */
+enum { MAGAZINE_MOST = 62 };
 
 static size_t bytes_of(size_t class)
 {

@@ -52,6 +52,7 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
         char *first = (char *)align_up((uintptr_t)start + page, size_max(alignment, page));
         *block =
             (struct hard_block){.start = start, .bytes = mapped, .requested = bytes, .live = true};
+        block->zone.row = &hard_classes[0];
         block->zone.span = (struct span){.start = first,
                                          .owner = large->owner,
                                          .pages = (uint32_t)(whole >> PAGE_SHIFT),

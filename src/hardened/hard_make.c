@@ -6,7 +6,24 @@
 #include "meta/meta.h"
 #include "platform/thread.h"
 
-uint64_t canary_secret;
+struct canary_secret canary_secret;
+
+const unsigned char canary_window[2 * CANARY_SHORT] = {[CANARY_SHORT] = 255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255,
+                                                       255};
 
 bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count)
 {
@@ -24,9 +41,9 @@ bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count)
 static void common_init(void)
 {
     lock_acquire(&meta_system.lock);
-    if (canary_secret == 0) {
+    if (canary_secret.factor == 0) {
         hard_classes_init();
-        canary_secret = os_random() | 1;
+        canary_secret = (struct canary_secret){.mask = os_random(), .factor = os_random() | 1};
     }
     lock_release(&meta_system.lock);
 }
@@ -51,7 +68,7 @@ bool hardened_init(struct hardened *hardened, const struct hard_settings *settin
     struct hard_entry *ring = hardened->wait.ring; /* of a heap that had this memory before */
     if (ring == NULL)
         return hard_wait_init(&hardened->wait, settings->wait_bytes, settings->wait_count);
-    hardened->wait.first = hardened->wait.count = 0;
+    hardened->wait.first = hardened->wait.count = hardened->wait.settled = 0;
     hardened->wait.bytes = 0;
     return true;
 }

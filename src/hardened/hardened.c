@@ -36,10 +36,7 @@ static COLD struct misuse place_misuse(const struct hard_zone *zone, struct hard
     return misuse;
 }
 
-/* Whether nothing was written before an object: what is there is the end of another, its canary or
- * zeros, or of a slab. Only while no other thread could use that one at this moment; otherwise it
- * is found when that is freed or handed out, or by a check. */
-static bool front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object)
+bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object)
 {
     const struct hard_class *row = &hard_classes[zone->class];
     if (place.number == 0) {
@@ -71,6 +68,9 @@ static size_t take_objects(struct hardened *hardened, size_t class, struct hard_
     return hard_bin_take(bin, &hardened->zones, entries, count);
 }
 
+/* What a thread has of each class at first: empty and full. */
+static struct hard_magazine magazine_none;
+
 static struct hard_magazine *magazine_new(struct hard_cache *cache, size_t class)
 {
     size_t most = hard_classes[class].magazine;
@@ -85,12 +85,19 @@ static struct hard_magazine *magazine_new(struct hard_cache *cache, size_t class
     return magazine;
 }
 
+/* A thread's magazine of a class; NULL: it has none. */
+static struct hard_magazine *magazine_of(struct hard_cache *cache, size_t class)
+{
+    if (cache == NULL)
+        return NULL;
+    struct hard_magazine *magazine = cache->magazines[class];
+    return magazine != &magazine_none ? magazine : magazine_new(cache, class);
+}
+
 static NOINLINE bool entry_take(struct hardened *hardened, struct hard_cache *cache, size_t class,
                                 struct hard_entry *entry)
 {
-    struct hard_magazine *magazine = cache != NULL ? cache->magazines[class] : NULL;
-    if (magazine == NULL && cache != NULL)
-        magazine = magazine_new(cache, class);
+    struct hard_magazine *magazine = magazine_of(cache, class);
     if (magazine == NULL)
         return take_objects(hardened, class, entry, 1) != 0;
     size_t taken = take_objects(hardened, class, magazine->entries, (magazine->most + 1) / 2);
@@ -102,11 +109,11 @@ static NOINLINE bool entry_take(struct hardened *hardened, struct hard_cache *ca
     return true;
 }
 
-static ALWAYS_INLINE bool entry_pop(struct hardened *hardened, struct hard_cache *cache,
-                                    size_t class, struct hard_entry *entry)
+static bool entry_pop(struct hardened *hardened, struct hard_cache *cache, size_t class,
+                      struct hard_entry *entry)
 {
-    struct hard_magazine *magazine = LIKELY(cache != NULL) ? cache->magazines[class] : NULL;
-    if (UNLIKELY(magazine == NULL || magazine->count == 0))
+    struct hard_magazine *magazine = cache != NULL ? cache->magazines[class] : NULL;
+    if (magazine == NULL || magazine->count == 0)
         return entry_take(hardened, cache, class, entry);
     uint32_t last = magazine->count - 1;
     *entry = magazine->entries[last];
@@ -119,9 +126,8 @@ static ALWAYS_INLINE bool entry_pop(struct hardened *hardened, struct hard_cache
  * that would touch it. */
 static ALWAYS_INLINE bool entry_is_sound(const struct hard_entry *entry, size_t bytes)
 {
-    uintptr_t object = entry_object(entry);
     return (bytes > PAGE_BYTES && state_of(entry->state) == STATE_NEW) ||
-           words_are_zero(object, object + bytes);
+           object_is_zero(entry_object(entry), bytes);
 }
 
 void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t alignment,
@@ -179,79 +185,101 @@ static ALWAYS_INLINE bool state_claim(struct hard_bin *bin, uint16_t *state, uin
     return true;
 }
 
-static void entry_to_bin(struct hardened *hardened, const struct hard_entry *entry)
+/* Puts objects of one class back into their bin; of what was written to, nothing is done but said.
+ */
+static void entries_to_bin(struct hardened *hardened, struct hard_entry *entries, size_t count)
 {
-    size_t class = entry_hard_class(entry);
-    if (UNLIKELY(!entry_is_sound(entry, hard_classes[class].bytes))) {
-        hard_report_written(entry_object(entry), class); /* as in hard_alloc */
-        return;
+    size_t class = entry_hard_class(entries), sound = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (UNLIKELY(!entry_is_sound(&entries[i], hard_classes[class].bytes)))
+            hard_report_written(entry_object(&entries[i]), class); /* as in hard_alloc */
+        else
+            entries[sound++] = entries[i];
     }
-    uintptr_t written = hard_bin_put(&hardened->bins[class], &hardened->zones, entry);
+    uintptr_t written = hard_bin_put(&hardened->bins[class], &hardened->zones, entries, sound);
     if (UNLIKELY(written != 0))
         hard_report_written(written, class);
 }
 
-/* Half of a full magazine goes to the bin. */
+static void entry_to_bin(struct hardened *hardened, struct hard_entry entry)
+{
+    entries_to_bin(hardened, &entry, 1);
+}
+
+/* What is more than `keep` in a magazine goes to the bin. */
 static NOINLINE void magazine_flush(struct hardened *hardened, struct hard_magazine *magazine,
                                     size_t keep)
 {
-    while (magazine->count > keep) {
-        struct hard_entry entry = magazine->entries[magazine->count - 1];
-        GAUGE_SET(magazine->count, magazine->count - 1);
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        entry_to_bin(hardened, &entry);
-    }
+    uint32_t count = magazine->count;
+    if (count <= keep)
+        return;
+    GAUGE_SET(magazine->count, (uint32_t)keep);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    entries_to_bin(hardened, &magazine->entries[keep], count - keep);
 }
 
 static ALWAYS_INLINE void entry_push(struct hardened *hardened, struct hard_cache *cache,
                                      const struct hard_entry *entry)
 {
     struct hard_magazine *magazine = cache->magazines[entry_hard_class(entry)];
-    if (UNLIKELY(magazine == NULL)) {
-        magazine = magazine_new(cache, entry_hard_class(entry));
+    if (UNLIKELY(magazine->count == magazine->most)) {
+        magazine = magazine_of(cache, entry_hard_class(entry));
         if (magazine == NULL) {
-            entry_to_bin(hardened, entry);
+            entry_to_bin(hardened, *entry);
             return;
         }
+        if (magazine->count == magazine->most)
+            magazine_flush(hardened, magazine, magazine->most / 2);
     }
-    if (UNLIKELY(magazine->count == magazine->most))
-        magazine_flush(hardened, magazine, magazine->most / 2);
     magazine->entries[magazine->count] = *entry;
     __atomic_signal_fence(__ATOMIC_RELEASE);
     GAUGE_SET(magazine->count, magazine->count + 1);
 }
 
-/* Into the quarantine of all threads; what is too much leaves it. */
-static NOINLINE void wait_shared(struct hardened *hardened, struct hard_entry entry)
+NOINLINE void hard_cache_turn(struct hard_cache *cache)
 {
-    struct hard_wait *wait = &hardened->wait;
-    bool over = true;
-    lock_acquire(&hardened->wait_lock);
-    wait_put(wait, entry, hard_classes[entry_hard_class(&entry)].bytes);
-    while (over) {
-        over = wait_is_over(wait);
-        if (over)
-            entry = wait_get(wait);
-        lock_release(&hardened->wait_lock);
-        if (!over)
-            return;
-        entry_to_bin(hardened, &entry);
-        lock_acquire(&hardened->wait_lock);
+    struct hard_wait *wait = &cache->wait;
+    uint32_t count = wait->count, count_most = (uint32_t)wait_stays(wait->count_most);
+    size_t bytes = wait->bytes, bytes_most = wait_stays(wait->bytes_most);
+    while (count > count_most || (bytes > bytes_most && count > 1)) {
+        struct hard_entry oldest = wait_get(wait, count--);
+        bytes -= hard_classes[entry_hard_class(&oldest)].bytes;
+        entry_push(cache->home, cache, &oldest);
     }
+    GAUGE_SET(wait->bytes, bytes);
+    wait_settle(wait);
 }
 
-static ALWAYS_INLINE void entry_wait(struct hardened *hardened, struct hard_cache *cache,
-                                     const struct hard_class *row, struct hard_entry entry)
+/* Objects: that leave the quarantine of all threads while its lock is held once. */
+enum { SHARED_TURN = 32 };
+
+/* Into the quarantine of all threads; if it is the turn of the oldest, they leave it. */
+static void wait_shared(struct hardened *hardened, struct hard_entry entry, size_t bytes)
 {
-    if (UNLIKELY(cache == NULL || row->magazine == 0)) {
-        wait_shared(hardened, entry);
-        return;
+    struct hard_wait *wait = &hardened->wait;
+    struct hard_entry oldest[SHARED_TURN];
+    size_t count = SHARED_TURN;
+    lock_acquire(&hardened->wait_lock);
+    bool turn = wait_put(wait, entry, bytes);
+    while (turn && count == SHARED_TURN) {
+        for (count = 0; count < SHARED_TURN && wait_is_over(wait); count++)
+            oldest[count] = wait_take(wait);
+        wait_settle(wait);
+        lock_release(&hardened->wait_lock);
+        for (size_t i = 0; i < count; i++)
+            entry_to_bin(hardened, oldest[i]);
+        lock_acquire(&hardened->wait_lock);
     }
-    wait_put(&cache->wait, entry, row->bytes);
-    while (wait_is_over(&cache->wait)) {
-        struct hard_entry oldest = wait_get(&cache->wait);
-        entry_push(hardened, cache, &oldest);
-    }
+    lock_release(&hardened->wait_lock);
+}
+
+static void entry_wait(struct hardened *hardened, struct hard_cache *cache,
+                       const struct hard_class *row, struct hard_entry entry)
+{
+    if (cache == NULL || row->magazine == 0)
+        wait_shared(hardened, entry, row->bytes);
+    else if (wait_put(&cache->wait, entry, row->bytes))
+        hard_cache_turn(cache);
 }
 
 /* Frees that are refused; always false. */
@@ -297,7 +325,7 @@ bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_
         return refuse_place(zone, address, misuse);
     if (UNLIKELY(!canary_is_sound(address, behind, end)))
         return refuse(MISUSE_OVERFLOW, address, bytes, 0, misuse);
-    if (LIKELY(lock_is_alone()) && UNLIKELY(!front_is_sound(zone, place, address)))
+    if (LIKELY(lock_is_alone()) && UNLIKELY(!hard_front_is_sound(zone, place, address)))
         return refuse(MISUSE_UNDERFLOW, address, bytes, 0, misuse);
     memset((void *)address, 0, canary_end(behind, end) - address);
     entry_wait(hardened, cache, row, hard_entry_of(address, zone->class, state));
@@ -361,6 +389,8 @@ static struct hard_cache *cache_make(struct hardened *hardened)
     if (cache == NULL)
         return NULL;
     memset(cache, 0, sizeof(*cache));
+    for (size_t class = 0; class < HARD_CLASSES; class++)
+        cache->magazines[class] = &magazine_none;
     if (!hard_wait_init(&cache->wait, 0, hardened->wait.count_most)) {
         meta_free(cache, sizeof(*cache));
         return NULL;
@@ -390,12 +420,11 @@ struct hard_cache *hard_cache_new(struct hardened *hardened)
 void hard_cache_flush(struct hard_cache *cache)
 {
     while (cache->wait.count != 0) {
-        struct hard_entry oldest = wait_get(&cache->wait);
-        entry_to_bin(cache->home, &oldest);
+        struct hard_entry oldest = wait_take(&cache->wait);
+        entry_to_bin(cache->home, oldest);
     }
     for (size_t class = 1; class < HARD_CLASSES; class++)
-        if (cache->magazines[class] != NULL)
-            magazine_flush(cache->home, cache->magazines[class], 0);
+        magazine_flush(cache->home, cache->magazines[class], 0);
 }
 
 void hard_cache_free(struct hard_cache *cache)
@@ -425,15 +454,15 @@ void hard_forked(struct hardened *hardened, struct hard_cache *own)
 static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
 {
     struct hard_wait *wait = &cache->wait;
-    for (uint32_t i = 0; i < wait->count; i++) {
-        struct hard_entry *entry = wait_at(wait, i);
-        hard_bin_adopt(&hardened->bins[entry_hard_class(entry)], entry);
+    while (wait->count != 0) {
+        struct hard_entry entry = wait_take(wait);
+        hard_bin_adopt(&hardened->bins[entry_hard_class(&entry)], &entry);
     }
     for (size_t class = 1; class < HARD_CLASSES; class++) {
         struct hard_magazine *magazine = cache->magazines[class];
-        for (uint32_t i = 0; magazine != NULL && i < magazine->count; i++)
+        for (uint32_t i = 0; i < magazine->count; i++)
             hard_bin_adopt(&hardened->bins[class], &magazine->entries[i]);
-        if (magazine != NULL)
+        if (magazine->count != 0)
             GAUGE_SET(magazine->count, 0);
     }
     GAUGE_SET(wait->count, 0);
@@ -462,10 +491,10 @@ size_t hard_trim(struct hardened *hardened)
         lock_acquire(&hardened->wait_lock);
         more = hardened->wait.count != 0;
         if (more)
-            entry = wait_get(&hardened->wait);
+            entry = wait_take(&hardened->wait);
         lock_release(&hardened->wait_lock);
         if (more)
-            entry_to_bin(hardened, &entry);
+            entry_to_bin(hardened, entry);
     }
     hard_large_drop(&hardened->large, false);
     size_t purged = 0;

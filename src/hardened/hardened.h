@@ -37,7 +37,7 @@ struct hard_magazine {
 
 /* A thread's own. */
 struct hard_cache {
-    struct hard_magazine *magazines[HARD_CLASSES]; /* NULL: none yet */
+    struct hard_magazine *magazines[HARD_CLASSES];
     struct hard_wait wait;
     struct hardened *home;
     struct hard_cache *next; /* of all, for the statistics; they are never anything else */
@@ -81,6 +81,11 @@ void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t ali
 bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_zone *zone,
                uintptr_t address, size_t size, struct misuse *misuse);
 
+/* Whether nothing was written before an object: what is there is the end of another, its canary or
+ * zeros, or of a slab. Only while no other thread could use that one at this moment; otherwise it
+ * is found when that is freed or handed out, or by a check. */
+bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object);
+
 /* The bytes that the program asked for; or what is wrong with the address. */
 struct misuse hard_usable(uintptr_t address, size_t *bytes);
 
@@ -98,6 +103,9 @@ struct hard_cache *hard_cache_new(struct hardened *hardened);
 /* Gives back all that is in it. */
 void hard_cache_flush(struct hard_cache *cache);
 void hard_cache_free(struct hard_cache *cache);
+
+/* Moves the oldest of what waits in it to where it can be handed out again. */
+void hard_cache_turn(struct hard_cache *cache);
 
 /* ---- The whole ---- */
 

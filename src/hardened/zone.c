@@ -173,7 +173,8 @@ static struct hard_zone *zone_describe(size_t class, size_t slabs)
     if (at == NULL)
         return NULL;
     struct hard_zone *zone = (struct hard_zone *)at;
-    *zone = (struct hard_zone){.class = (uint32_t)class,
+    *zone = (struct hard_zone){.row = row,
+                               .class = (uint32_t)class,
                                .slabs_count = (uint32_t)slabs,
                                .metas = (uint32_t)bytes,
                                .words = (uint32_t)words};

@@ -54,12 +54,13 @@ struct hard_slab {
  * the page map lead to it. `span` says no more than where it lies and in which heap. */
 struct hard_zone {
     struct span span;
+    const struct hard_class *row; /* its class's */
+    uint16_t *states;
     uint32_t class;
     uint32_t slabs_count;
     uint32_t opened; /* slabs that are no more closed */
     uint32_t metas;  /* bytes of all this, as meta_alloc or meta_map gave it */
     uint32_t words;  /* of bits, for each slab */
-    uint16_t *states;
     uint64_t *bits;
     struct hard_slab *slabs;
     struct hard_zone *next; /* of its bin */
@@ -116,7 +117,7 @@ struct hard_place {
 
 static ALWAYS_INLINE struct hard_place zone_place(const struct hard_zone *zone, uintptr_t address)
 {
-    const struct hard_class *row = &hard_classes[zone->class];
+    const struct hard_class *row = zone->row;
     size_t offset = address - (uintptr_t)zone->span.start;
     uint32_t slab = hard_divide(offset, row->by_slab);
     size_t rest = offset - (size_t)slab * row->slab_bytes;
@@ -135,7 +136,7 @@ static ALWAYS_INLINE uint16_t state_of(const uint16_t *state)
 /* Whether that is the beginning of an object, in use or not. */
 static ALWAYS_INLINE bool place_is_object(const struct hard_zone *zone, struct hard_place place)
 {
-    return place.inside == 0 && place.number < hard_classes[zone->class].per_slab &&
+    return place.inside == 0 && place.number < zone->row->per_slab &&
            place.slab < zone->slabs_count;
 }
 

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "hardened/hard_fast.h"
 #include "heap/empty.h"
 #include "heap/harden.h"
 #include "heap/reclaim.h"
@@ -49,7 +50,7 @@ static COLD void *alloc_again(struct heap *heap, size_t alignment, size_t bytes)
     return NULL;
 }
 
-void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes)
+static NOINLINE void *alloc_long(struct heap *heap, size_t alignment, size_t bytes)
 {
     heap_poll(heap);
     if (UNLIKELY(bytes == 0 && heap == &heap_default && alignment <= MIN_ALIGN)) {
@@ -68,13 +69,34 @@ void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes)
     return block;
 }
 
+void *heap_malloc_hardened(size_t bytes, struct heap *heap)
+{
+    struct hard_cache *cache = hard_cache_self;
+    if (UNLIKELY(bytes - 1 >= HARD_FAST_MOST - 1))
+        return alloc_long(heap, MIN_ALIGN, bytes);
+    if (UNLIKELY(cache == NULL))
+        return alloc_long(heap, MIN_ALIGN, bytes);
+    if (UNLIKELY(cache->home != heap->hardened))
+        return alloc_long(heap, MIN_ALIGN, bytes);
+    if (UNLIKELY((watchers() & WATCH_PROFILE) != 0))
+        return alloc_long(heap, MIN_ALIGN, bytes);
+    void *block = hard_pop(cache, bytes);
+    return LIKELY(block != NULL) ? block : alloc_long(heap, MIN_ALIGN, bytes);
+}
+
+void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes)
+{
+    return alignment <= MIN_ALIGN ? heap_malloc_hardened(bytes, heap)
+                                  : alloc_long(heap, alignment, bytes);
+}
+
 static COLD bool free_elsewhere(const void *block, struct misuse *misuse)
 {
     *misuse = (struct misuse){.kind = MISUSE_OTHER_HEAP, .address = (uintptr_t)block};
     return false;
 }
 
-void heap_free_hardened(struct heap *only, void *block, size_t bytes)
+static NOINLINE void free_long(struct heap *only, void *block, size_t bytes)
 {
     struct hard_zone *zone = (struct hard_zone *)page_map_entry_fast((uintptr_t)block);
     struct heap *heap = heap_of_page_heap((struct page_heap *)zone->span.owner);
@@ -93,4 +115,43 @@ void heap_free_hardened(struct heap *only, void *block, size_t bytes)
     if (UNLIKELY(!freed))
         misuse_report("free", &misuse);
     errno = error;
+}
+
+static NOINLINE void turn(struct hard_cache *cache)
+{
+    int error = errno; /* as in free_long */
+    heap_poll(&heap_default);
+    hard_cache_turn(cache);
+    errno = error;
+}
+
+/* Whether that was all. */
+static ALWAYS_INLINE bool free_fast(void *block, size_t bytes)
+{
+    struct hard_cache *cache = hard_cache_self;
+    const struct hard_zone *zone = (const struct hard_zone *)page_map_home_entry((uintptr_t)block);
+    if (UNLIKELY(zone == NULL))
+        return false;
+    if (UNLIKELY(cache == NULL))
+        return false;
+    if (UNLIKELY(zone->span.owner != &heap_default.page_heap))
+        return false;
+    if (UNLIKELY(profile_has_blocks()))
+        return false;
+    enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, bytes);
+    if (UNLIKELY(pushed == HARD_PUSHED_TURN))
+        turn(cache);
+    return LIKELY(pushed != HARD_NOT_PUSHED);
+}
+
+void heap_free_hardened(struct heap *only, void *block, size_t bytes)
+{
+    if (only != NULL || !free_fast(block, bytes))
+        free_long(only, block, bytes);
+}
+
+void heap_free_plain_hardened(void *block)
+{
+    if (UNLIKELY(!free_fast(block, SIZE_MAX)))
+        free_long(NULL, block, SIZE_MAX);
 }

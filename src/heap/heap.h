@@ -63,9 +63,15 @@ void heap_free_unmapped(void *block);
 /* A block of a hardened heap, all zero, or NULL. */
 void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes);
 
+/* The same at a multiple of MIN_ALIGN. */
+void *heap_malloc_hardened(size_t bytes, struct heap *heap);
+
 /* Frees a hardened block of heap `only`, or of any if that is NULL. `bytes`: how many the program
  * says that it has; SIZE_MAX: it does not say. */
 void heap_free_hardened(struct heap *only, void *block, size_t bytes);
+
+/* The same of any heap, if the program says nothing. */
+void heap_free_plain_hardened(void *block);
 
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.
  * (resize.c) */

@@ -1,0 +1,265 @@
+/*
+ * Tests of what nearly every call in a hardened heap does (hard_fast.h): each promise once more,
+ * for a thread with a cache, in sizes from 1 byte to the last that goes this way.
+ */
+#include "heap_support.h"
+
+#include <string.h>
+
+#include "hardened/hard_fast.h"
+#include "heap/harden.h"
+#include "heap/user_heaps.h"
+#include "options/options.h"
+
+static const size_t sizes[] = {1, 15, 16, 24, 47, 64, 100, 200, 555, 1000, 1022};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+static struct heap *heap;
+static struct hard_cache *cache;
+
+static int make_heap(void **state)
+{
+    (void)state;
+    struct heap_settings settings = {.name = "hardened", .hardened = true};
+    options.misuse = MISUSE_WARN;
+    heap = heap_create(&settings);
+    cache = heap == NULL ? NULL : hard_cache_new(heap->hardened);
+    return cache == NULL ? -1 : 0;
+}
+
+static int end_heap(void **state)
+{
+    (void)state;
+    hard_cache_free(cache);
+    heap_destroy(heap);
+    options.misuse = MISUSE_ABORT;
+    return 0;
+}
+
+/* A block, the fast way if it can be. */
+static char *take(size_t bytes)
+{
+    char *block = hard_pop(cache, bytes);
+    if (block == NULL)
+        block = hard_alloc(heap->hardened, cache, MIN_ALIGN, bytes);
+    assert_non_null(block);
+    return block;
+}
+
+static struct hard_zone *zone_of(const char *block)
+{
+    return (struct hard_zone *)page_map_entry((uintptr_t)block);
+}
+
+static bool is_first(const char *block)
+{
+    return zone_place(zone_of(block), (uintptr_t)block).number == 0;
+}
+
+/* One that is not the first of its slab, nor is the one behind it, and whose neighbours are in use.
+ */
+static char *take_amid(size_t bytes)
+{
+    size_t step = bytes / MIN_ALIGN * MIN_ALIGN + MIN_ALIGN;
+    for (;;) {
+        char *blocks[64];
+        for (int i = 0; i < 64; i++)
+            blocks[i] = take(bytes);
+        for (int i = 0; i < 64; i++)
+            for (int j = 0; j < 64; j++)
+                if (blocks[j] == blocks[i] - step && !is_first(blocks[i]))
+                    return blocks[i];
+    }
+}
+
+static enum hard_pushed push(char *block, size_t size)
+{
+    enum hard_pushed pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size);
+    if (pushed == HARD_PUSHED_TURN)
+        hard_cache_turn(cache);
+    return pushed;
+}
+
+/* Frees, the fast way if it can be. */
+static void give(char *block)
+{
+    struct misuse misuse;
+    if (push(block, SIZE_MAX) == HARD_NOT_PUSHED)
+        assert_true(
+            hard_free(heap->hardened, cache, zone_of(block), (uintptr_t)block, SIZE_MAX, &misuse));
+}
+
+/* That the fast way leaves it alone, and the long one says what it is. */
+static void assert_refused(char *block, size_t size, enum misuse_kind kind)
+{
+    struct misuse misuse;
+    assert_int_equal(push(block, size), HARD_NOT_PUSHED);
+    assert_false(hard_free(heap->hardened, cache, zone_of(block), (uintptr_t)block, size, &misuse));
+    assert_int_equal(misuse.kind, kind);
+}
+
+static void test_goes_the_fast_way(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        give(take_amid(sizes[i]));
+        size_t fast = 0;
+        for (int turn = 0; turn < 1000; turn++) {
+            char *block = hard_pop(cache, sizes[i]);
+            fast += block != NULL;
+            block = block != NULL ? block : take(sizes[i]);
+            memset(block, 0xff, sizes[i]);
+            if (push(block, SIZE_MAX) == HARD_NOT_PUSHED)
+                assert_true(is_first(block)), give(block);
+        }
+        assert_in_range(fast, 800, 1000);
+    }
+}
+
+static void test_overflow(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++)
+        for (int value = 0; value < 2; value++) {
+            char *block = take_amid(sizes[i]);
+            block[sizes[i]] = (char)(value * 'x'); /* zero, too */
+            assert_refused(block, SIZE_MAX, MISUSE_OVERFLOW);
+        }
+}
+
+static void test_last_byte_of_the_object(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block = take_amid(sizes[i]);
+        block[(sizes[i] / MIN_ALIGN + 1) * MIN_ALIGN - 1] = 0;
+        assert_refused(block, SIZE_MAX, MISUSE_OVERFLOW);
+    }
+}
+
+static void test_underflow(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block = take_amid(sizes[i]);
+        block[-1] = 0;
+        assert_refused(block, SIZE_MAX, MISUSE_UNDERFLOW);
+    }
+}
+
+static void test_wrong_frees(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block = take_amid(sizes[i]);
+        assert_refused(block + 1, SIZE_MAX, MISUSE_INSIDE);
+        assert_refused(block, sizes[i] + 1, MISUSE_SIZE);
+        assert_int_not_equal(push(block, sizes[i]), HARD_NOT_PUSHED);
+        assert_refused(block, SIZE_MAX, MISUSE_DOUBLE_FREE);
+    }
+}
+
+static void test_freed_blocks_are_zero(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *block = take_amid(sizes[i]);
+        memset(block, 'x', sizes[i]);
+        assert_int_not_equal(push(block, SIZE_MAX), HARD_NOT_PUSHED);
+        for (size_t at = 0; at < (sizes[i] / MIN_ALIGN + 1) * MIN_ALIGN; at++)
+            assert_int_equal(block[at], 0);
+    }
+}
+
+/* Each byte of an object, in turn, when it is in a magazine: it is not handed out. */
+static void test_written_after_free(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++)
+        for (size_t at = 0; at <= sizes[i]; at += sizes[i] / 13 + 1) {
+            give(take(sizes[i]));
+            struct hard_magazine *magazine = cache->magazines[sizes[i] / MIN_ALIGN + 1];
+            if (magazine->count == 0)
+                continue;
+            char *object = (char *)entry_object(&magazine->entries[magazine->count - 1]);
+            object[at] = 1;
+            assert_null(hard_pop(cache, sizes[i]));
+            stderr_capture();
+            assert_ptr_not_equal(take(sizes[i]), object);
+            assert_non_null(strstr(stderr_restore(), "snug: use after free"));
+            object[at] = 0; /* it is before another */
+        }
+}
+
+/* An address comes back when about half of what may wait has gone, and what waits is bounded. */
+static void test_addresses_wait(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *first = take(sizes[i]);
+        give(first);
+        size_t in_bytes = cache->wait.bytes_most / (sizes[i] + 2 * MIN_ALIGN);
+        size_t wait = size_min(options.quarantine_count, in_bytes) / 2;
+        for (size_t turn = 0; turn < wait * 3 / 4; turn++) {
+            char *block = take(sizes[i]);
+            assert_ptr_not_equal(block, first);
+            give(block);
+            assert_true(cache->wait.count <= options.quarantine_count);
+            assert_true(cache->wait.bytes <= cache->wait.bytes_most);
+        }
+    }
+    assert_true(cache->wait.count >= options.quarantine_count / 2 ||
+                cache->wait.bytes >= cache->wait.bytes_most / 2);
+}
+
+/* When an address comes back is random: that of one is seldom that of another. */
+static void test_waits_differ(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 64, MOST = 4096 };
+    size_t same = 0, last = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        char *first = take(24);
+        give(first);
+        size_t frees = 0;
+        for (char *block = NULL; block != first && frees < MOST; frees++) {
+            block = take(24);
+            give(block);
+        }
+        same += frees == last;
+        last = frees;
+    }
+    assert_in_range(same, 0, ROUNDS / 8);
+}
+
+static void test_order_is_random(void **state)
+{
+    (void)state;
+    enum { COUNT = 120 };
+    char *last = take(24);
+    int up = 0;
+    for (int i = 0; i < COUNT; i++) {
+        char *block = take(24);
+        up += block == last + 32;
+        last = block;
+    }
+    assert_in_range(up, 0, COUNT / 4);
+}
+
+int main(void)
+{
+#define ON_HEAP(name) cmocka_unit_test_setup_teardown(name, make_heap, end_heap)
+    const struct CMUnitTest tests[] = {
+        ON_HEAP(test_goes_the_fast_way),
+        ON_HEAP(test_overflow),
+        ON_HEAP(test_last_byte_of_the_object),
+        ON_HEAP(test_underflow),
+        ON_HEAP(test_wrong_frees),
+        ON_HEAP(test_freed_blocks_are_zero),
+        ON_HEAP(test_written_after_free),
+        ON_HEAP(test_addresses_wait),
+        ON_HEAP(test_waits_differ),
+        ON_HEAP(test_order_is_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
