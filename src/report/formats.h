@@ -21,7 +21,7 @@ bool format_write(unsigned format, const struct values *values, bool detail, boo
 
 /* The heaps of the program's own as a JSON array; a quotation mark in it is `quote`, since CSV has
  * the same array as a field. */
-void json_heaps(const struct values_more *more, const char *quote, struct writer *writer);
+void json_heaps(const struct heap_rows *heaps, const char *quote, struct writer *writer);
 
 /* One for each form. */
 void text_report(const struct values *values, bool detail, struct writer *writer);

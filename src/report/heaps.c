@@ -105,38 +105,44 @@ static bool row_is_like(const struct heap_row *a, const struct heap_row *b)
 }
 
 /* The row of such heaps, a new one if there is none. */
-static struct heap_row *row_find(struct values_more *more, const struct heap_row *like)
+static struct heap_row *row_find(struct heap_rows *rows, const struct heap_row *like)
 {
-    for (size_t i = 0; i < more->heap_rows; i++)
-        if (row_is_like(&more->heaps[i], like))
-            return &more->heaps[i];
-    struct heap_row *last = &more->heaps[HEAP_ROWS - 1];
-    if (more->heap_rows == HEAP_ROWS) {
+    for (size_t i = 0; i < rows->count; i++)
+        if (row_is_like(&rows->rows[i], like))
+            return &rows->rows[i];
+    struct heap_row *last = &rows->rows[HEAP_ROWS - 1];
+    if (rows->count == HEAP_ROWS) {
         strcpy(last->name, "(others)");
         last->provider = HEAP_MIXED;
         last->quota = 0;
         return last;
     }
-    struct heap_row *row = &more->heaps[more->heap_rows++];
+    struct heap_row *row = &rows->rows[rows->count++];
+    *row = (struct heap_row){.provider = like->provider, .quota = like->quota};
     memcpy(row->name, like->name, sizeof(row->name));
-    row->provider = like->provider;
-    row->quota = like->quota;
     return row;
 }
 
-static void add_heap(struct values *values, const struct heap_row *one)
+void heap_rows_add(struct heap_rows *rows, struct peek *peek, const struct heap_record *record)
 {
-    struct heap_row *row = row_find(values->more, one);
+    struct heap_row one = row_of(peek, record);
+    if (peek != NULL && peek->failed)
+        return;
+    struct heap_row *row = row_find(rows, &one);
     row->heaps++;
-    row->blocks += one->blocks;
-    row->live += one->live;
-    row->mapped += one->mapped;
-    if (row->peak < one->peak)
-        row->peak = one->peak;
-    values->heaps++;
-    values->heaps_blocks += one->blocks;
-    values->heaps_live += one->live;
-    values->heaps_mapped += one->mapped;
+    row->blocks += one.blocks;
+    row->live += one.live;
+    row->mapped += one.mapped;
+    if (row->peak < one.peak)
+        row->peak = one.peak;
+}
+
+void heap_rows_make_readable(struct heap_rows *rows)
+{
+    if (rows->count > HEAP_ROWS)
+        rows->count = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        make_readable(rows->rows[i].name);
 }
 
 /* What cannot be told of a heap that is in use at the moment counts as not its. */
@@ -163,10 +169,9 @@ static bool walk_heaps(struct values *values, struct peek *peek, const struct an
         if (node == NULL || steps-- == 0)
             return false;
         const struct heap_record *record = CONTAINER_OF(node, struct heap_record, link);
-        struct heap_row one = row_of(peek, record);
+        heap_rows_add(&values->more->heaps, peek, record);
         if (peek != NULL && peek->failed)
             return false;
-        add_heap(values, &one);
         add_resident(values, peek, &record->heap, pagemap);
         node = PEEK(peek, node->next);
     }
@@ -190,4 +195,10 @@ void values_read_heaps(struct values *values, struct peek *peek, const struct an
         os_close(pagemap);
     if (peek == NULL)
         lock_release(&heaps_lock);
+    for (size_t i = 0; i < more->heaps.count; i++) {
+        values->heaps += more->heaps.rows[i].heaps;
+        values->heaps_blocks += more->heaps.rows[i].blocks;
+        values->heaps_live += more->heaps.rows[i].live;
+        values->heaps_mapped += more->heaps.rows[i].mapped;
+    }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "heap/totals.h"
+#include "heap/user_heaps.h"
 #include "pageheap/pages_in_use.h"
 #include "platform/output.h"
 #include "platform/thread.h"
@@ -13,9 +14,14 @@
 /* One part in: of what was in use at the last copy, so much more makes the next. */
 enum { GROWTH_SHARE = 16 };
 
-/* Pages: with less growth than that, and than so much for each thread, a copy would cost as much as
- * the page faults that made it worth taking. */
-enum { GROWTH_LEAST = 256, GROWTH_OF_THREAD = 32 };
+/* Pages: with less growth than that, and than so much for each thread and each heap, a copy would
+ * cost as much as the page faults that made it worth taking. */
+enum { GROWTH_LEAST = 256, GROWTH_OF_THREAD = 32, GROWTH_OF_HEAP = 8 };
+
+/* Headers of medium blocks, and spans: looked at in a copy. Most are in no cache and take 0.1 us;
+ * the faults of the least growth take eight times as long. And headers: of one span there are
+ * looked at that many at least, since blocks of one size lie side by side. */
+enum { LOOKS = 512, LOOKS_OF_SPAN = 8 };
 
 struct peak peak_kept;
 
@@ -34,9 +40,59 @@ static void set(uint64_t *word, uint64_t value)
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-static void copy(struct peak *peak, size_t pages)
+static void set_all(void *words, const void *values, size_t bytes)
 {
-    static struct class_totals classes[CLASS_COUNT]; /* too much for the stacks of some threads */
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+        set((uint64_t *)words + i, ((const uint64_t *)values)[i]);
+}
+
+/* Of many blocks only so many of each span that the looks suffice; they stand for all. */
+static void copy_medium(struct peak *peak, const struct heap_totals *totals)
+{
+    struct lock *lock = &heap_default.page_heap.lock;
+    size_t spans = totals->cells / CELL_SPAN_BYTES + 1;
+    struct medium_walk walk = {.looks = LOOKS,
+                               .each = size_max(LOOKS / spans, LOOKS_OF_SPAN),
+                               .every = 1 + spans * LOOKS_OF_SPAN / LOOKS};
+    uint64_t blocks = 0, bytes = 0;
+    lock_acquire(lock);
+    medium_walk(&walk, NULL, &heap_default, totals->segments + totals->huge);
+    lock_release(lock);
+    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+        blocks += walk.rows[i].blocks;
+        bytes += walk.rows[i].bytes;
+    }
+    set(&peak->medium_seen, blocks);
+    for (size_t i = 0; i < MEDIUM_ROWS && blocks != 0; i++) {
+        double of_blocks = (double)totals->cells_count / (double)blocks;
+        double of_bytes = (double)totals->cells_live / (double)bytes;
+        set(&peak->rows[i].blocks, (uint64_t)((double)walk.rows[i].blocks * of_blocks + 0.5));
+        set(&peak->rows[i].bytes, (uint64_t)((double)walk.rows[i].bytes * of_bytes + 0.5));
+    }
+}
+
+/* Returns how many heaps there are. */
+static size_t copy_heaps(struct peak *peak)
+{
+    static struct heap_rows rows; /* too much for the stacks of some threads, as below */
+    size_t heaps = 0;
+    rows.count = 0;
+    bool at_rest = lock_try(&heaps_lock);
+    set(&peak->heaps_known, at_rest);
+    if (at_rest) {
+        for (struct list *node = heaps_all.next; node != &heaps_all; node = node->next, heaps++)
+            heap_rows_add(&rows, NULL, CONTAINER_OF(node, struct heap_record, link));
+        lock_release(&heaps_lock);
+    }
+    set(&peak->by_name.count, rows.count);
+    set_all(peak->by_name.rows, rows.rows, rows.count * sizeof(rows.rows[0]));
+    return heaps;
+}
+
+/* Returns the pages of growth that it waits for because of threads and heaps. */
+static size_t copy(struct peak *peak, size_t pages)
+{
+    static struct class_totals classes[CLASS_COUNT];
     struct heap_totals totals = heap_totals_of(NULL, &heap_default, classes);
     set(&peak->pages, pages);
     set(&peak->milliseconds, (os_clock() - events.started) / 1000000);
@@ -49,10 +105,9 @@ static void copy(struct peak *peak, size_t pages)
     set(&peak->blocks_medium, totals.cells_count);
     for (size_t class = 1; class < CLASS_COUNT; class++)
         set(&peak->classes[class], classes[class].live);
-    for (size_t row = 0; row < LARGE_ROWS; row++) {
-        set(&peak->sizes.blocks[row], totals.sizes.blocks[row]);
-        set(&peak->sizes.bytes[row], totals.sizes.bytes[row]);
-    }
+    set_all(&peak->sizes, &totals.sizes, sizeof(totals.sizes));
+    copy_medium(peak, &totals);
+    return peak->threads * GROWTH_OF_THREAD + copy_heaps(peak) * GROWTH_OF_HEAP;
 }
 
 void peak_keep(void)
@@ -65,10 +120,9 @@ void peak_keep(void)
     /* Odd while the words change. Who finds the same even number before and after has read one
      * copy: each word is written with release, and read with acquire. */
     __atomic_store_n(&peak->sequence, peak->sequence | 1, __ATOMIC_RELAXED);
-    copy(peak, pages);
+    size_t least = GROWTH_LEAST + copy(peak, pages);
     __atomic_store_n(&peak->sequence, (peak->sequence | 1) + 1, __ATOMIC_RELEASE);
-    size_t growth =
-        size_max(pages / GROWTH_SHARE, GROWTH_LEAST + (size_t)peak->threads * GROWTH_OF_THREAD);
+    size_t growth = size_max(pages / GROWTH_SHARE, least);
     __atomic_store_n(&pages_in_use.wanted, pages + growth, __ATOMIC_RELAXED);
 }
 
@@ -86,5 +140,6 @@ bool peak_read(struct peek *peek, const struct peak *from, struct peak *to)
 {
     _Static_assert(sizeof(struct peak) % sizeof(uint64_t) == 0, "words");
     read_words(peek, from, to);
+    heap_rows_make_readable(&to->by_name);
     return to->sequence != 0 && to->sequence % 2 == 0 && PEEK(peek, from->sequence) == to->sequence;
 }

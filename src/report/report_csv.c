@@ -81,7 +81,7 @@ void csv_report(const struct values *values, bool header, struct writer *writer)
     text_add(writer_room(writer), ",");
     if (values->more->heaps_known) {
         text_add(writer_room(writer), "\"");
-        json_heaps(values->more, "\"\"", writer);
+        json_heaps(&values->more->heaps, "\"\"", writer);
         text_add(writer_room(writer), "\"");
     }
     text_add(writer_room(writer), "\n");

@@ -81,14 +81,14 @@ static void add_row(struct writer *writer, const char *before, uint64_t up_to, u
     text_add(writer_room(writer), "}");
 }
 
-static void add_medium(struct writer *writer, const struct values_more *more)
+static void add_medium(struct writer *writer, const char *name, const struct medium_row *rows,
+                       bool known)
 {
-    text_add(writer_room(writer), ",\"medium\":");
-    text_add(writer_room(writer), more->medium_known ? "[" : "null");
-    for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
-        add_row(writer, i == 0 ? "{" : ",{", medium_row_to(i), more->medium[i].blocks,
-                more->medium[i].bytes);
-    text_add(writer_room(writer), more->medium_known ? "]" : "");
+    text_add(writer_room(writer), name);
+    text_add(writer_room(writer), known ? "[" : "null");
+    for (size_t i = 0; i < MEDIUM_ROWS && known; i++)
+        add_row(writer, i == 0 ? "{" : ",{", medium_row_to(i), rows[i].blocks, rows[i].bytes);
+    text_add(writer_room(writer), known ? "]" : "");
 }
 
 /* The rows that have blocks; the last is without a bound. */
@@ -149,14 +149,24 @@ static void add_heap(struct writer *writer, const struct heap_row *row, const ch
     text_add(text, "}");
 }
 
-void json_heaps(const struct values_more *more, const char *quote, struct writer *writer)
+void json_heaps(const struct heap_rows *heaps, const char *quote, struct writer *writer)
 {
     text_add(writer_room(writer), "[");
-    for (size_t i = 0; i < more->heap_rows; i++) {
+    for (size_t i = 0; i < heaps->count; i++) {
         text_add(writer_room(writer), i == 0 ? "" : ",");
-        add_heap(writer, &more->heaps[i], quote);
+        add_heap(writer, &heaps->rows[i], quote);
     }
     text_add(writer_room(writer), "]");
+}
+
+static void add_heaps(struct writer *writer, const char *name, const struct heap_rows *heaps,
+                      bool known)
+{
+    text_add(writer_room(writer), name);
+    if (known)
+        json_heaps(heaps, "\"", writer);
+    else
+        text_add(writer_room(writer), "null");
 }
 
 void json_report(const struct values *values, struct writer *writer)
@@ -185,16 +195,16 @@ void json_report(const struct values *values, struct writer *writer)
 #undef COUNTER
     text_add(writer_room(writer), "}");
     add_classes(writer, values);
-    add_medium(writer, values->more);
-    add_large(writer, ",\"large\":[", &values->more->large);
+    const struct values_more *more = values->more;
+    const struct peak *peak = &more->peak;
+    add_medium(writer, ",\"medium\":", more->medium, more->medium_known);
+    add_medium(writer, ",\"medium_at_peak\":", peak->rows, peak_has_medium(peak));
+    add_large(writer, ",\"large\":[", &more->large);
     if (has_peak(values))
-        add_large(writer, ",\"large_at_peak\":[", &values->more->peak.sizes);
+        add_large(writer, ",\"large_at_peak\":[", &peak->sizes);
     else
         text_add(writer_room(writer), ",\"large_at_peak\":null");
-    text_add(writer_room(writer), ",\"heaps\":");
-    if (values->more->heaps_known)
-        json_heaps(values->more, "\"", writer);
-    else
-        text_add(writer_room(writer), "null");
+    add_heaps(writer, ",\"heaps\":", &more->heaps, more->heaps_known);
+    add_heaps(writer, ",\"heaps_at_peak\":", &peak->by_name, peak->heaps_known != 0);
     text_add(writer_room(writer), "}\n");
 }

@@ -133,6 +133,11 @@ static void add_peak(struct writer *writer, const struct peak *peak)
         if (peak->sizes.blocks[i] != 0)
             add_labelled(writer, "large_peak_bytes", "up_to", large_row_to(i),
                          peak->sizes.bytes[i]);
+    if (!peak_has_medium(peak))
+        return;
+    add_family(writer, "medium_peak", BYTES, "gauge", "in medium blocks at the highest point");
+    for (size_t i = 0; i < MEDIUM_ROWS; i++)
+        add_labelled(writer, "medium_peak_bytes", "up_to", medium_row_to(i), peak->rows[i].bytes);
 }
 
 static void add_medium(struct writer *writer, const struct values_more *more)
@@ -180,6 +185,14 @@ static void add_heap(struct writer *writer, const char *name, const struct heap_
 }
 
 /* The quota is a label, too, since heaps may differ in nothing else. */
+static void add_heaps_at_peak(struct writer *writer, const struct heap_rows *heaps)
+{
+    add_family(writer, "heap_at_peak", BYTES, "gauge",
+               "in use in heaps of that name at the highest point of all");
+    for (size_t i = 0; i < heaps->count; i++)
+        add_heap(writer, "heap_at_peak_bytes", &heaps->rows[i], heaps->rows[i].live);
+}
+
 static void add_heaps(struct writer *writer, const struct values_more *more)
 {
     static const struct {
@@ -201,12 +214,16 @@ static void add_heaps(struct writer *writer, const struct values_more *more)
          offsetof(struct heap_row, quota)},
     };
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-        add_family(writer, families[i].family, families[i].unit, "gauge", families[i].help);
-        for (size_t j = 0; j < more->heap_rows; j++) {
-            const struct heap_row *row = &more->heaps[j];
+        bool described = false;
+        for (size_t j = 0; j < more->heaps.count; j++) {
+            const struct heap_row *row = &more->heaps.rows[j];
             uint64_t number = *(const uint64_t *)((const char *)row + families[i].offset);
-            if (families[i].offset != offsetof(struct heap_row, quota) || row->quota != 0)
-                add_heap(writer, families[i].sample, row, number);
+            if (families[i].offset == offsetof(struct heap_row, quota) && row->quota == 0)
+                continue;
+            if (!described)
+                add_family(writer, families[i].family, families[i].unit, "gauge", families[i].help);
+            described = true;
+            add_heap(writer, families[i].sample, row, number);
         }
     }
 }
@@ -229,5 +246,7 @@ void metrics_report(const struct values *values, struct writer *writer)
         add_peak(writer, &values->more->peak);
     if (values->more->heaps_known)
         add_heaps(writer, values->more);
+    if (values->more->peak.by_name.count != 0)
+        add_heaps_at_peak(writer, &values->more->peak.by_name);
     text_add(writer_room(writer), "# EOF\n");
 }

@@ -91,7 +91,7 @@ static void add_memory(struct writer *writer, const struct values *values)
     text_add(text, "\n");
     add_bar(writer, parts);
     for (unsigned i = 0; i < PARTS; i++)
-        if (i != HEAPS || values->more->heap_rows != 0)
+        if (i != HEAPS || values->more->heaps.count != 0)
             add_part(writer, &parts[i], values);
 }
 
@@ -115,7 +115,7 @@ static void add_process(struct writer *writer, const struct values *values)
         text_add(text, "   unknown");
     else
         text_add_size(text, values->resident);
-    if (values->more->heap_rows == 0) {
+    if (values->more->heaps.count == 0) {
         add_known(text, "  snug's ", values->resident_snug);
         add_known(text, ", other ", values->resident_other);
     } else {
@@ -180,7 +180,7 @@ struct row {
     size_t size;      /* of it, or up to which the blocks are; 0: the name says it */
     uint64_t blocks;
     uint64_t bytes;
-    uint64_t blocks_at_peak; /* UNKNOWN of medium blocks by size */
+    uint64_t blocks_at_peak; /* UNKNOWN of medium blocks if none of them was seen */
     uint64_t bytes_at_peak;
 };
 
@@ -210,12 +210,14 @@ static void insert_medium(const struct values *values, struct row rows[ROWS], un
 {
     const struct values_more *more = values->more;
     const struct peak *peak = &more->peak;
+    bool by_size = peak_has_medium(peak);
     for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
         row_insert(rows, count,
                    (struct row){"to", medium_row_to(i), more->medium[i].blocks,
-                                more->medium[i].bytes, UNKNOWN, UNKNOWN});
-    /* By size nobody knows them at the peak: what there was then is a row of its own. */
-    if (!more->medium_known || peak->medium > values->live_cells)
+                                more->medium[i].bytes, by_size ? peak->rows[i].blocks : UNKNOWN,
+                                by_size ? peak->rows[i].bytes : UNKNOWN});
+    /* What was not seen by size at the peak is a row of its own. */
+    if (!more->medium_known || (!by_size && peak->medium > values->live_cells))
         row_insert(rows, count,
                    (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells,
                                 peak->blocks_medium, peak->medium});
@@ -295,7 +297,7 @@ enum { HEAP_LINES = 3 };
  */
 static unsigned heap_lines(const struct values_more *more, bool all)
 {
-    unsigned rows = (unsigned)size_min(more->heap_rows, all ? HEAP_ROWS : HEAPS_SHOWN);
+    unsigned rows = (unsigned)size_min(more->heaps.count, all ? HEAP_ROWS : HEAPS_SHOWN);
     return rows == 0 ? 0 : rows + HEAP_LINES;
 }
 
@@ -304,7 +306,7 @@ static void add_sizes(struct writer *writer, const struct values *values)
     struct row rows[ROWS];
     unsigned count = largest_rows(values, rows), heaps = heap_lines(values->more, false);
     bool peak = values->more->peak.sequence != 0;
-    unsigned shown = peak ? ROWS - 1 : ROWS;
+    unsigned shown = ROWS - peak - (values->more->peak.by_name.count != 0);
     text_add(writer_room(writer), "in use by size        blocks      bytes");
     text_add(writer_room(writer), peak ? "    at the peak: blocks      bytes\n" : "\n");
     for (unsigned i = 0; i < count && i + heaps < shown; i++)
@@ -355,11 +357,12 @@ static void add_heaps(struct writer *writer, const struct values_more *more, boo
              "  heaps    in use    mapped most of 1     quota  memory    name\n");
     for (unsigned line = HEAP_LINES; line < lines; line++) {
         size_t most = HEAP_ROWS;
-        for (size_t i = 0; i < more->heap_rows; i++)
-            if (!done[i] && (most == HEAP_ROWS || more->heaps[i].mapped > more->heaps[most].mapped))
+        for (size_t i = 0; i < more->heaps.count; i++)
+            if (!done[i] &&
+                (most == HEAP_ROWS || more->heaps.rows[i].mapped > more->heaps.rows[most].mapped))
                 most = i;
         done[most] = true;
-        add_heap(writer, &more->heaps[most], all);
+        add_heap(writer, &more->heaps.rows[most], all);
     }
 }
 
@@ -438,6 +441,28 @@ static void add_seconds(struct text *text, uint64_t milliseconds)
     text_add_decimal(text, milliseconds / 100 % 10);
 }
 
+enum { NAMES_AT_PEAK = 2, NAME_AT_PEAK = 16 };
+
+/* The heaps of the program's own that had most at the highest point, in a line. */
+static void add_heaps_at_peak(struct writer *writer, const struct heap_rows *heaps)
+{
+    const struct heap_row *last = NULL;
+    if (heaps->count == 0)
+        return;
+    text_add(writer_room(writer), "  its heaps then:");
+    for (unsigned shown = 0; shown < size_min(heaps->count, NAMES_AT_PEAK); shown++) {
+        const struct heap_row *most = NULL;
+        for (size_t i = 0; i < heaps->count; i++)
+            if (&heaps->rows[i] != last && (most == NULL || heaps->rows[i].live > most->live))
+                most = &heaps->rows[i];
+        text_add(writer_room(writer), shown == 0 ? " " : ", ");
+        add_name(writer_room(writer), most->name[0] == 0 ? "(no name)" : most->name, NAME_AT_PEAK);
+        add_known(writer_room(writer), " ", most->live);
+        last = most;
+    }
+    text_add(writer_room(writer), heaps->count > NAMES_AT_PEAK ? ", and others\n" : "\n");
+}
+
 /* What was live at the highest point, before all that is now. */
 static void add_peak(struct writer *writer, const struct values *values)
 {
@@ -452,6 +477,7 @@ static void add_peak(struct writer *writer, const struct values *values)
     text_add(text, ", of ");
     text_add_count(text, peak->threads, 0);
     text_add(text, peak->threads == 1 ? " thread\n" : " threads\n");
+    add_heaps_at_peak(writer, &peak->by_name);
 }
 
 void text_report(const struct values *values, bool detail, struct writer *writer)

@@ -64,12 +64,11 @@ static void print_sizes(const char *name, const char *description)
            name, description);
 }
 
-static void print_heaps(void)
+static void print_heaps(const char *name, const char *description)
 {
     static const char *const numbers[] = {"heaps", "blocks", "live", "mapped", "peak"};
-    printf(",\n    \"heaps\": {\n"
-           "      \"description\": \"heaps of the program's own; those of one name, provider and "
-           "quota are a row, and peak is that of the one that had most; null: not known\",\n"
+    printf(",\n    \"%s\": {\n"
+           "      \"description\": \"%s\",\n"
            "      \"type\": [\"array\", \"null\"], \"items\": {\n"
            "        \"type\": \"object\", \"additionalProperties\": false,\n"
            "        \"required\": [\"name\", \"provider\", \"heaps\", \"blocks\", \"live\", "
@@ -77,7 +76,8 @@ static void print_heaps(void)
            "        \"properties\": {\n"
            "          \"name\": {\"type\": \"string\"},\n"
            "          \"provider\": {\"enum\": [\"system\", \"prealloc\", \"file\", \"buffer\", "
-           "\"functions\", \"several\"]},\n");
+           "\"functions\", \"several\"]},\n",
+           name, description);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         printf("          \"%s\": {\"type\": \"integer\", \"minimum\": 0},\n", numbers[i]);
     printf("          \"quota\": {\"type\": [\"integer\", \"null\"], \"minimum\": 1, "
@@ -127,15 +127,21 @@ int main(void)
            "        }\n      }\n    },\n");
     print_sizes("medium", "medium blocks in use by doublings of their size; null: not walked");
     printf(",\n");
+    print_sizes("medium_at_peak", "the same at the highest point, of many an estimate from some of "
+                                  "them; null: nothing was kept");
+    printf(",\n");
     print_sizes("large", "large and huge blocks in use by doublings of what was asked for; rows of "
                          "none are left out, and null is no bound");
     printf(",\n");
     print_sizes("large_at_peak", "the same at the highest point; null: nothing was kept");
-    print_heaps();
+    print_heaps("heaps", "heaps of the program's own; those of one name, provider and quota are a "
+                         "row, and peak is that of the one that had most; null: not known");
+    print_heaps("heaps_at_peak", "the same at the highest point; null: not known");
     printf("\n  },\n"
            "  \"required\": [\"schema\", \"pid\", \"milliseconds\", \"reason\", \"memory\", "
            "\"requested\", \"blocks\", \"process\", \"peaks\", \"other\", \"system\", \"locks\", "
            "\"events\", "
-           "\"classes\", \"medium\", \"large\", \"large_at_peak\", \"heaps\"]\n}\n");
+           "\"classes\", \"medium\", \"medium_at_peak\", \"large\", \"large_at_peak\", "
+           "\"heaps\", \"heaps_at_peak\"]\n}\n");
     return 0;
 }

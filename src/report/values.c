@@ -75,8 +75,11 @@ static void walk_heap(struct values *values, struct peek *peek, const struct anc
     if (PEEK(peek, heap->page_heap.meta) == NULL || (peek == NULL && !lock_try(lock)))
         return;
     values_read_resident(values, peek, heap, process);
-    if (medium)
-        values_read_medium(values, peek, anchor);
+    struct medium_walk walk = {.looks = SIZE_MAX, .each = SIZE_MAX, .every = 1};
+    if (medium && medium_walk(&walk, peek, heap, values->mapped)) {
+        memcpy(values->more->medium, walk.rows, sizeof(walk.rows));
+        values->more->medium_known = true;
+    }
     if (peek == NULL)
         lock_release(lock);
 }

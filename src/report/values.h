@@ -14,39 +14,11 @@
 
 #define UNKNOWN UINT64_MAX
 
-/* Medium blocks in use by doublings of their size: up to 1 KiB, 2 KiB, ... 128 KiB. */
-enum { MEDIUM_ROWS = 8 };
-
-struct medium_row {
-    uint64_t blocks;
-    uint64_t bytes;
-};
-
-static inline size_t medium_row_to(size_t row)
-{
-    return KIB << row;
-}
-
-/* The slabs of a class of which at most a quarter is in use, and bytes that are free in them. */
+/* Of a class: slabs of which at most a quarter is in use, and bytes that are free in them. */
 struct sparse_slabs {
     uint64_t slabs;
     uint64_t bytes;
 };
-
-/* Heaps of the program's own that have the same name, provider and quota. */
-struct heap_row {
-    char name[HEAP_NAME_MOST]; /* UTF-8 without control characters */
-    uint64_t provider;         /* enum provider_kind; HEAP_MIXED: of several */
-    uint64_t heaps;
-    uint64_t blocks;
-    uint64_t live;
-    uint64_t mapped;
-    uint64_t peak;  /* the most that one of them had */
-    uint64_t quota; /* of each, or the size of its buffer; 0: none */
-};
-
-/* Rows: of heaps with more names than that, the rest is in the last row. */
-enum { HEAP_ROWS = 16, HEAP_MIXED = KIND_BUFFER + 1 };
 
 /* What makes a whole report. Apart from the rest, so that who wants a few numbers, in a signal
  * handler on its small stack, has no room for it. */
@@ -54,8 +26,7 @@ struct values_more {
     struct medium_row medium[MEDIUM_ROWS];
     struct large_sizes large;
     struct peak peak; /* all zero: nothing was kept */
-    struct heap_row heaps[HEAP_ROWS];
-    size_t heap_rows;
+    struct heap_rows heaps;
     struct sparse_slabs sparse[CLASS_COUNT];
     bool medium_known; /* the spans of medium blocks were walked */
     bool heaps_known;  /* the list of heaps was at rest */
@@ -100,9 +71,5 @@ void values_read_heaps(struct values *values, struct peek *peek, const struct an
 
 /* What a provider is called. */
 const char *provider_name(uint64_t kind);
-
-/* Fills in the medium blocks by size (medium.c), unless they cannot be walked; there is room for
- * more. As above. */
-void values_read_medium(struct values *values, struct peek *peek, const struct anchor *anchor);
 
 #endif

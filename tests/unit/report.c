@@ -214,6 +214,61 @@ TEST(the_highest_point_is_kept)
     assert_true(values.live + 64 * MIB < values.peak_live);
 }
 
+/* A row of heaps by name; NULL: there is none. */
+static const struct heap_row *heap_at_peak(const struct peak *peak, const char *name)
+{
+    for (size_t i = 0; i < peak->by_name.count; i++)
+        if (strcmp(peak->by_name.rows[i].name, name) == 0)
+            return &peak->by_name.rows[i];
+    return NULL;
+}
+
+TEST(the_peak_has_medium_blocks_by_size_and_heaps_by_name)
+{
+    enum { FEW = 20, MANY = 4000 };
+    static char *small[MANY], *larger[MANY];
+    struct heap_settings settings = {.name = "at the peak"};
+    struct peak before, few, many;
+    struct heap *heap = heap_create(&settings);
+    assert_non_null(heap_alloc_with(3 * MIB, (struct cache *)&cache_none, heap));
+    heap_trim(0);
+    pages_in_use.wanted = 0;
+    peak_taken(&before);
+    for (size_t i = 0; i < FEW; i++)
+        larger[i] = block_get(100000);
+    pages_in_use.wanted = 0;
+    peak_taken(&few);
+    assert_true(peak_has_medium(&few));
+    assert_int_equal(few.rows[7].blocks - before.rows[7].blocks, FEW);
+    assert_true(few.heaps_known);
+    assert_non_null(heap_at_peak(&few, "at the peak"));
+    assert_true(heap_at_peak(&few, "at the peak")->live >= 3 * MIB);
+    /* Of many only some were seen; all together they are as many as there are. */
+    for (size_t i = 0; i < MANY; i++) {
+        small[i] = block_get(3000);
+        larger[i] = i < FEW ? larger[i] : block_get(12000);
+    }
+    heap_destroy(heap);
+    pages_in_use.wanted = 0;
+    peak_taken(&many);
+    uint64_t blocks = 0, bytes = 0;
+    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+        blocks += many.rows[i].blocks;
+        bytes += many.rows[i].bytes;
+    }
+    assert_true(many.medium_seen != 0);
+    assert_in_range(blocks, many.blocks_medium - MEDIUM_ROWS, many.blocks_medium + MEDIUM_ROWS);
+    assert_in_range(bytes, many.medium - MEDIUM_ROWS, many.medium + MEDIUM_ROWS);
+    assert_in_range(many.rows[2].blocks, MANY / 2, MANY * 2);
+    assert_in_range(many.rows[4].blocks, MANY / 2, MANY * 2);
+    assert_null(heap_at_peak(&many, "at the peak"));
+    for (size_t i = 0; i < MANY; i++) {
+        heap_free(small[i]);
+        heap_free(larger[i]);
+    }
+    heap_trim(0);
+}
+
 /* A block that waits is not live: nobody looks before it is taken again. */
 TEST(what_waits_makes_no_peak)
 {
@@ -592,6 +647,7 @@ int main(void)
         ROW(the_highest_point_is_kept),
         ROW(what_waits_makes_no_peak),
         ROW(a_copy_that_is_being_written_is_not_read),
+        ROW(the_peak_has_medium_blocks_by_size_and_heaps_by_name),
         ROW(other_heaps_count_for_the_peak),
         ROW(what_is_resident_is_reconciled),
         ROW(from_outside_the_numbers_are_the_same),

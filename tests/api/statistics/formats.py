@@ -184,6 +184,11 @@ class Heaps(Case):
         parts = process["resident_snug"] + process["resident_heaps"] + process["resident_other"]
         self.assertEqual(parts, process["resident"])
         self.assertLess(process["resident_other"], 20 * MIB)
+        # At the peak the first of the two had 30 MiB. It is copied when a sixteenth more is in use.
+        then = {row["name"]: row for row in found["heaps_at_peak"]}
+        self.assertEqual(set(then) - {row["name"] for row in found["heaps"]}, set())
+        self.assertTrue(36 * MIB <= then["request"]["live"] <= 39 * MIB, then)
+        self.assertEqual((then["request"]["heaps"], then["request"]["quota"]), (2, 64 * MIB))
 
     def test_csv_has_the_same_as_a_field(self):
         file = self.place / "s.csv"
@@ -198,6 +203,7 @@ class Heaps(Case):
         self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
         self.assertRegex(text, r"\n +2 +18\.[0-9] MiB +[0-9.]+ MiB +3[0-9]\.[0-9] MiB +64\.0 MiB  system +request\n")
         self.assertRegex(text, r"\n  h in heaps of its own +[0-9.]+ MiB  in use [0-9.]+ MiB\n")
+        self.assertRegex(text, r"\n  its heaps then: request 3[678]\.[0-9] MiB, \(no name\) [0-9.]+ MiB")
         self.assertRegex(text, r"\n  in malloc's heap [0-9.]+ KiB, in others [0-9.]+ MiB, not snug's [0-9.]+ MiB\n")
         text = self.leave(SNUG_STATS="stderr", SNUG_STATS_DETAIL="1").err
         self.assertRegex(text, r"\n +1 .* system +thirty-characters-and-then-ä-\?\n")
@@ -219,6 +225,7 @@ class HeapsInMetrics(OpenMetrics):
         self.assertEqual(of("snug_heap_heaps")["request"].value, 2)
         self.assertEqual(of("snug_heap_blocks")["request"].value, 18)
         self.assertGreaterEqual(of("snug_heap_peak_bytes")["request"].value, 30 * MIB)
+        self.assertGreaterEqual(of("snug_heap_at_peak_bytes")["request"].value, 36 * MIB)
         self.assertNotIn("", of("snug_heap_quota_bytes"))
 
     test_is_read_by_prometheus = None

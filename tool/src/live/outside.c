@@ -173,9 +173,9 @@ bool outside_large(const struct values *values, size_t row, uint64_t *to, uint64
 bool outside_heap(const struct values *values, size_t index, const char **name,
                   const char **provider, uint64_t numbers[6])
 {
-    if (index >= values->more->heap_rows)
+    if (index >= values->more->heaps.count)
         return false;
-    const struct heap_row *row = &values->more->heaps[index];
+    const struct heap_row *row = &values->more->heaps.rows[index];
     *name = row->name;
     *provider = provider_name(row->provider);
     numbers[0] = row->heaps;
