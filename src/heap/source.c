@@ -13,16 +13,9 @@ static struct file_provider file;
 
 static const struct provider *source_prealloc(const struct provider *fallback)
 {
-    if (!provider_prealloc_init(&prealloc, options.provider_size, fallback)) {
-        char buffer[128];
-        struct text text;
-        text_init(&text, buffer, sizeof(buffer));
-        text_add(&text, "snug: the system does not have ");
-        text_add_decimal(&text, options.provider_size >> 20);
-        text_add(&text, " MiB to be taken ahead");
-        text_add(&text, fallback != NULL ? "; taking what is needed\n" : "\n");
-        text_write(&text, 2);
-    }
+    if (!provider_prealloc_init(&prealloc, options.provider_size, fallback))
+        os_print(2, "snug: the system does not have %zu MiB to be taken ahead%s\n",
+                 options.provider_size >> 20, fallback != NULL ? "; taking what is needed" : "");
     return &prealloc.provider;
 }
 

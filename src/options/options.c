@@ -184,11 +184,9 @@ static bool parse_set(const char *at, const char *choices, unsigned *set)
 
 static void text_add_number(struct text *text, const struct option_row *row, size_t number)
 {
-    if (row->kind != KIND_FACTOR) {
-        text_add_decimal(text, number);
+    text_add_decimal(text, row->kind == KIND_FACTOR ? number / 1000 : number);
+    if (row->kind != KIND_FACTOR)
         return;
-    }
-    text_add_decimal(text, number / 1000);
     text_add(text, ".");
     for (size_t unit = 100, rest = number % 1000; unit == 100 || rest != 0; unit /= 10) {
         text_add_decimal(text, rest / unit);
@@ -206,8 +204,7 @@ static void text_add_range(struct text *text, const struct option_row *row)
         return;
     }
     if (row->kind == KIND_LIMIT) {
-        text_add(text, "a size in bytes or ");
-        text_add(text, row->choices);
+        text_print(text, "a size in bytes or %s", row->choices);
         return;
     }
     text_add(text, row->kind == KIND_SIZE    ? "a size in bytes from "
@@ -297,11 +294,7 @@ static void report_value(int descriptor, const struct option_row *row, const cha
     char buffer[LINE_MOST];
     struct text text;
     text_init(&text, buffer, sizeof(buffer) - 1);
-    text_add(&text, "snug: SNUG_");
-    text_add(&text, row->name);
-    text_add(&text, "=");
-    text_add_bytes(&text, value, size_min(strlen(value), 200));
-    text_add(&text, " is not ");
+    text_print(&text, "snug: SNUG_%s=%.*s is not ", row->name, 200, value);
     text_add_range(&text, row);
     text_add(&text, "; using ");
     text_add_value(&text, row);
@@ -340,15 +333,8 @@ static void report_name(int descriptor, const char *name, size_t length)
             nearest = &table[i];
         }
     }
-    char buffer[LINE_MOST];
-    struct text text;
-    text_init(&text, buffer, sizeof(buffer) - 1);
-    text_add(&text, "snug: SNUG_");
-    text_add_bytes(&text, name, size_min(length, 200));
-    text_add(&text, " is not an option; did you mean SNUG_");
-    text_add(&text, nearest->name);
-    text_add(&text, "?\n");
-    text_write(&text, descriptor);
+    os_print(descriptor, "snug: SNUG_%.*s is not an option; did you mean SNUG_%s?\n",
+             (int)size_min(length, 200), name, nearest->name);
 }
 
 static void option_read(const char *variable, int descriptor)

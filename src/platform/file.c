@@ -49,12 +49,9 @@ static long file_open_numbered(const char *stem, const char *separator)
         struct text name;
         text_init(&name, buffer, sizeof(buffer) - 1);
         text_add(&name, stem);
-        if (*separator != 0 || number != 0) {
-            text_add(&name, *separator != 0 ? separator : ".");
-            text_add_decimal(&name, (uint64_t)os_process_id());
-            text_add(&name, ".");
-            text_add_decimal(&name, number);
-        }
+        if (*separator != 0 || number != 0)
+            text_print(&name, "%s%zu.%zu", *separator != 0 ? separator : ".",
+                       (size_t)os_process_id(), (size_t)number);
         if (name.length + 1 >= name.capacity)
             return -ENAMETOOLONG;
         buffer[name.length] = 0;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,9 @@
 #include <time.h>
 
 #include "platform/syscall.h"
+
+/* Bytes: of a line that os_print writes; callers cut what may be longer, so that its end stays. */
+enum { LINE_MOST = 1024 };
 
 void text_init(struct text *text, char *buffer, size_t capacity)
 {
@@ -86,6 +90,58 @@ void text_align_right(struct text *text, size_t from, size_t width)
     memmove(text->buffer + from + blanks, text->buffer + from, count);
     memset(text->buffer + from, ' ', blanks);
     text->length += blanks;
+}
+
+static void print(struct text *text, const char *format, va_list arguments)
+{
+    for (;;) {
+        size_t plain = strcspn(format, "%"), width = 0, most = SIZE_MAX;
+        text_add_bytes(text, format, plain);
+        format += plain;
+        if (*format++ == 0)
+            return;
+        size_t from = text->length;
+        for (; *format >= '0' && *format <= '9'; format++)
+            width = 10 * width + (size_t)(*format - '0');
+        if (*format == '.') {
+            most = (size_t)va_arg(arguments, int);
+            format += 2;
+        }
+        if (*format == 's') {
+            const char *string = va_arg(arguments, const char *);
+            text_add_bytes(text, string, strnlen(string, most));
+        } else if (*format == 'z') {
+            text_add_decimal(text, va_arg(arguments, size_t));
+            format++;
+        } else if (*format == '#') {
+            text_add_hex(text, va_arg(arguments, size_t));
+            format += 2;
+        } else {
+            text_add_bytes(text, "%", 1);
+        }
+        format++;
+        text_align_right(text, from, width);
+    }
+}
+
+void text_print(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print(text, format, arguments);
+    va_end(arguments);
+}
+
+void os_print(int descriptor, const char *format, ...)
+{
+    char buffer[LINE_MOST];
+    struct text text;
+    va_list arguments;
+    text_init(&text, buffer, sizeof(buffer));
+    va_start(arguments, format);
+    print(&text, format, arguments);
+    va_end(arguments);
+    text_write(&text, descriptor);
 }
 
 /* ---- Whose descriptor 2 is ---- */

@@ -26,6 +26,12 @@ void text_pad(struct text *text, size_t column);
 /* Moves what was added since the text had the length `from` to the right end of `width` columns. */
 void text_align_right(struct text *text, size_t from, size_t width);
 
+/* Adds as printf does, which knows more: %s, %.*s, %zu, %#zx and %%, and a width, as in %8zu. */
+__attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
+
+/* Writes a line, which is at most 1,024 bytes long, as text_print adds it. */
+__attribute__((format(printf, 2, 3))) void os_print(int descriptor, const char *format, ...);
+
 /* Notes what descriptor 2 is as the program gets it. */
 void os_errors_note(void);
 

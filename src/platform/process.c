@@ -17,13 +17,10 @@ static int proc_open(int process, const char *name)
     char path[64];
     struct text text;
     text_init(&text, path, sizeof(path) - 1);
-    text_add(&text, "/proc/");
     if (process == 0)
-        text_add(&text, "self");
+        text_print(&text, "/proc/self/%s", name);
     else
-        text_add_decimal(&text, (uint64_t)process);
-    text_add(&text, "/");
-    text_add(&text, name);
+        text_print(&text, "/proc/%zu/%s", (size_t)process, name);
     path[text.length] = 0;
     return (int)syscall6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 }

@@ -41,10 +41,7 @@ static size_t read_limit(const char *root, const char *middle, const char *path,
     char name[OS_PATH_MOST], content[32];
     struct text text;
     text_init(&text, name, sizeof(name) - 1);
-    text_add(&text, root);
-    text_add(&text, middle);
-    text_add_bytes(&text, path, length);
-    text_add(&text, file);
+    text_print(&text, "%s%s%.*s%s", root, middle, (int)length, path, file);
     name[text.length] = 0;
     return os_file_read(name, content, sizeof(content)) < 0 ? SIZE_MAX : parse_limit(content);
 }

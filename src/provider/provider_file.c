@@ -28,18 +28,9 @@ static void report_failure(struct file_provider *file, size_t bytes, int error)
     file->reported = true;
     const struct file_settings *settings = &file->settings;
     const char *path = settings->path != NULL ? settings->path : settings->directory;
-    char buffer[512];
-    struct text text;
-    text_init(&text, buffer, sizeof(buffer));
-    text_add(&text, "snug: no file of ");
-    text_add_decimal(&text, bytes >> 20);
-    text_add(&text, " MiB for the heap ");
-    text_add(&text, settings->path != NULL ? "by the name " : "in ");
-    text_add_bytes(&text, path, size_min(strlen(path), 300));
-    text_add(&text, ": ");
-    text_add(&text, os_error_text(error));
-    text_add(&text, file->pool.fallback != NULL ? "; using memory\n" : "\n");
-    text_write(&text, 2);
+    os_print(2, "snug: no file of %zu MiB for the heap %s%.*s: %s%s\n", bytes >> 20,
+             settings->path != NULL ? "by the name " : "in ", 300, path, os_error_text(error),
+             file->pool.fallback != NULL ? "; using memory" : "");
 }
 
 /* Adds a file as an extent. Returns 0 or -errno. */

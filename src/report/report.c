@@ -88,20 +88,11 @@ static int find_stream(int stream)
 /* Says once in a process that a place cannot be written, and why, if that is known. */
 static void report_failure(const char *path, int error)
 {
-    char buffer[1024];
-    struct text text;
     if (printer.failed)
         return;
     printer.failed = true;
-    text_init(&text, buffer, sizeof(buffer) - 1);
-    text_add(&text, "snug: the statistics could not be written to ");
-    text_add_bytes(&text, path, size_min(strlen(path), 900));
-    if (error < 0) {
-        text_add(&text, ": ");
-        text_add(&text, os_error_text(-error));
-    }
-    text_add(&text, "\n");
-    text_write(&text, 2);
+    os_print(2, "snug: the statistics could not be written to %.*s%s%s\n", 900, path,
+             error < 0 ? ": " : "", error < 0 ? os_error_text(-error) : "");
 }
 
 static unsigned format_in_force(void)
@@ -229,19 +220,12 @@ void report_keep_stream(void)
 
 bool report_damage(const char *wrong)
 {
-    char buffer[256];
-    struct text text;
     if (wrong == NULL)
         return false;
-    text_init(&text, buffer, sizeof(buffer));
-    text_add(&text, "snug: the heap is damaged: ");
-    text_add(&text, wrong);
-    if (check_place() != 0) {
-        text_add(&text, ", at ");
-        text_add_hex(&text, check_place());
-    }
-    text_add(&text, "\n");
-    text_write(&text, 2);
+    if (check_place() == 0)
+        os_print(2, "snug: the heap is damaged: %s\n", wrong);
+    else
+        os_print(2, "snug: the heap is damaged: %s, at %#zx\n", wrong, check_place());
     return true;
 }
 

@@ -7,9 +7,7 @@
 
 static void add_name(struct writer *writer, const char *name)
 {
-    struct text *text = writer_room(writer);
-    text_add(text, ",");
-    text_add(text, name);
+    text_print(writer_room(writer), ",%s", name);
 }
 
 static void add_number(struct writer *writer, uint64_t number)

@@ -18,10 +18,7 @@ static void add_number(struct text *text, uint64_t number)
 static void add_member(struct writer *writer, const char *before, const char *name, uint64_t number)
 {
     struct text *text = writer_room(writer);
-    text_add(text, before);
-    text_add(text, "\"");
-    text_add(text, name);
-    text_add(text, "\":");
+    text_print(text, "%s\"%s\":", before, name);
     add_number(text, number);
 }
 
@@ -30,10 +27,7 @@ static void open_group(struct writer *writer, const char **last, const char *gro
 {
     if (strcmp(*last, group) == 0)
         return;
-    struct text *text = writer_room(writer);
-    text_add(text, **last == 0 ? ",\"" : "},\"");
-    text_add(text, group);
-    text_add(text, "\":{");
+    text_print(writer_room(writer), "%s\"%s\":{", **last == 0 ? "," : "},", group);
     *last = group;
 }
 
@@ -105,16 +99,6 @@ static void add_large(struct writer *writer, const char *name, const struct larg
     text_add(writer_room(writer), "]");
 }
 
-static void add_quoted(struct text *text, const char *quote, const char *before, const char *name,
-                       const char *after)
-{
-    text_add(text, before);
-    text_add(text, quote);
-    text_add(text, name);
-    text_add(text, quote);
-    text_add(text, after);
-}
-
 /* A name has no control characters (heaps.c); what means something to JSON or CSV goes as a number.
  */
 static void add_name(struct text *text, const char *name)
@@ -135,15 +119,13 @@ static void add_heap(struct writer *writer, const struct heap_row *row, const ch
                    {"live", row->live},   {"mapped", row->mapped},
                    {"peak", row->peak},   {"quota", row->quota == 0 ? UNKNOWN : row->quota}};
     struct text *text = writer_room(writer);
-    add_quoted(text, quote, "{", "name", ":");
-    text_add(text, quote);
+    text_print(text, "{%sname%s:%s", quote, quote, quote);
     add_name(text, row->name);
-    text_add(text, quote);
-    add_quoted(text, quote, ",", "provider", ":");
-    add_quoted(text, quote, "", provider_name(row->provider), "");
+    text_print(text, "%s,%sprovider%s:%s%s%s", quote, quote, quote, quote,
+               provider_name(row->provider), quote);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         text = writer_room(writer);
-        add_quoted(text, quote, ",", members[i].name, ":");
+        text_print(text, ",%s%s%s:", quote, members[i].name, quote);
         add_number(text, members[i].number);
     }
     text_add(text, "}");
@@ -171,14 +153,10 @@ static void add_heaps(struct writer *writer, const char *name, const struct heap
 
 void json_report(const struct values *values, struct writer *writer)
 {
-    struct text *text = writer_room(writer);
-    text_add(text, "{\"schema\":\"snug-statistics-1\",\"pid\":");
-    text_add_decimal(text, (uint64_t)values->process);
-    text_add(text, ",\"milliseconds\":");
-    text_add_decimal(text, values->milliseconds);
-    text_add(text, ",\"reason\":\"");
-    text_add(text, values->reason);
-    text_add(text, "\"");
+    text_print(
+        writer_room(writer),
+        "{\"schema\":\"snug-statistics-1\",\"pid\":%zu,\"milliseconds\":%zu,\"reason\":\"%s\"",
+        (size_t)values->process, values->milliseconds, values->reason);
     const char *last = "";
     const char *comma = "";
 #define GAUGE(group, name, unit, source, description) \

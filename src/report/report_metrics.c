@@ -18,13 +18,11 @@ static void add_family(struct writer *writer, const char *name, enum unit unit, 
     for (unsigned i = 0; i < 3; i++) {
         if (i == 1 && unit != BYTES)
             continue;
-        struct text *text = writer_room(writer);
-        text_add(text, starts[i]);
-        text_add(text, "snug_");
-        text_add(text, name);
-        text_add(text, unit == BYTES ? "_bytes " : " ");
-        text_add(text, i == 0 ? type : i == 1 ? "bytes" : help);
-        text_add(text, "\n");
+        text_print(writer_room(writer), "%ssnug_%s%s%s\n", starts[i], name,
+                   unit == BYTES ? "_bytes " : " ",
+                   i == 0   ? type
+                   : i == 1 ? "bytes"
+                            : help);
     }
 }
 
@@ -39,12 +37,7 @@ static void add_counter(struct writer *writer, const char *name, const char *hel
     text_add_bytes(&text, name, bytes ? length - 6 : length);
     family[text.length] = 0;
     add_family(writer, family, bytes ? BYTES : COUNT, "counter", help);
-    struct text *line = writer_room(writer);
-    text_add(line, "snug_");
-    text_add(line, name);
-    text_add(line, "_total ");
-    text_add_decimal(line, number);
-    text_add(line, "\n");
+    text_print(writer_room(writer), "snug_%s_total %zu\n", name, number);
 }
 
 static void add_gauge(struct writer *writer, const char *name, enum unit unit, const char *help,
@@ -57,12 +50,8 @@ static void add_gauge(struct writer *writer, const char *name, enum unit unit, c
         return;
     }
     add_family(writer, name, unit, "gauge", help);
-    struct text *text = writer_room(writer);
-    text_add(text, "snug_");
-    text_add(text, name);
-    text_add(text, unit == BYTES ? "_bytes " : " ");
-    text_add_decimal(text, number);
-    text_add(text, "\n");
+    text_print(writer_room(writer), "snug_%s%s%zu\n", name, unit == BYTES ? "_bytes " : " ",
+               number);
 }
 
 /* NAME{LABEL="VALUE"} NUMBER; a value of UNKNOWN is without bound. */
@@ -70,30 +59,16 @@ static void add_labelled(struct writer *writer, const char *name, const char *la
                          uint64_t number)
 {
     struct text *text = writer_room(writer);
-    text_add(text, "snug_");
-    text_add(text, name);
-    text_add(text, "{");
-    text_add(text, label);
-    text_add(text, "=\"");
     if (value == UNKNOWN)
-        text_add(text, "+Inf");
+        text_print(text, "snug_%s{%s=\"+Inf\"} %zu\n", name, label, number);
     else
-        text_add_decimal(text, value);
-    text_add(text, "\"} ");
-    text_add_decimal(text, number);
-    text_add(text, "\n");
+        text_print(text, "snug_%s{%s=\"%zu\"} %zu\n", name, label, value, number);
 }
 
 static void add_class(struct writer *writer, size_t class, const char *state, size_t objects)
 {
-    struct text *text = writer_room(writer);
-    text_add(text, "snug_class_objects{size=\"");
-    text_add_decimal(text, class_bytes(class));
-    text_add(text, "\",state=\"");
-    text_add(text, state);
-    text_add(text, "\"} ");
-    text_add_decimal(text, objects);
-    text_add(text, "\n");
+    text_print(writer_room(writer), "snug_class_objects{size=\"%zu\",state=\"%s\"} %zu\n",
+               class_bytes(class), state, objects);
 }
 
 static void add_classes(struct writer *writer, const struct values *values)
@@ -167,21 +142,15 @@ static void add_heap(struct writer *writer, const char *name, const struct heap_
                      uint64_t number)
 {
     struct text *text = writer_room(writer);
-    text_add(text, "snug_");
-    text_add(text, name);
-    text_add(text, "{heap=\"");
+    text_print(text, "snug_%s{heap=\"", name);
     for (const char *at = row->name; *at != 0; at++) {
         text_add(text, *at == '"' || *at == '\\' ? "\\" : "");
         text_add_bytes(text, at, 1);
     }
-    text_add(text, "\",provider=\"");
-    text_add(text, provider_name(row->provider));
-    text_add(text, "\",quota=\"");
+    text_print(text, "\",provider=\"%s\",quota=\"", provider_name(row->provider));
     if (row->quota != 0)
         text_add_decimal(text, row->quota);
-    text_add(text, "\"} ");
-    text_add_decimal(text, number);
-    text_add(text, "\n");
+    text_print(text, "\"} %zu\n", number);
 }
 
 /* The quota is a label, too, since heaps may differ in nothing else. */

@@ -60,21 +60,13 @@ static void add_bar(struct writer *writer, const struct part parts[PARTS])
 static void add_part(struct writer *writer, const struct part *part, const struct values *values)
 {
     struct text *text = writer_room(writer);
-    text_add(text, "  ");
-    text_add_bytes(text, &part->mark, 1);
-    text_add(text, " ");
-    text_add(text, part->name);
+    text_print(text, "  %.*s %s", 1, &part->mark, part->name);
     text_pad(text, LABEL);
     text_add_size(text, part->bytes);
-    if (part->mark == '#') {
-        text_add(text, "  for about ");
-        text_add_size_short(text, values->requested);
-        text_add(text, " that were asked for");
-    }
-    if (part->mark == 'h') {
-        text_add(text, "  in use ");
-        text_add_size_short(text, values->heaps_live);
-    }
+    if (part->mark == '#')
+        text_print(text, "  for about %s that were asked for", size_short(values->requested).text);
+    if (part->mark == 'h')
+        text_print(text, "  in use %s", size_short(values->heaps_live).text);
     text_add(text, "\n");
 }
 
@@ -86,9 +78,8 @@ static void add_memory(struct writer *writer, const struct values *values)
     text_add(text, "mapped by snug");
     text_pad(text, LABEL);
     text_add_size(text, values->mapped + parts[HEAPS].bytes);
-    text_add(text, "  of it without memory ");
-    text_add_size_short(text, values->free_clean + values->metadata - parts[METADATA].bytes);
-    text_add(text, "\n");
+    text_print(text, "  of it without memory %s\n",
+               size_short(values->free_clean + values->metadata - parts[METADATA].bytes).text);
     add_bar(writer, parts);
     for (unsigned i = 0; i < PARTS; i++)
         if (i != HEAPS || values->more->heaps.count != 0)
@@ -97,13 +88,10 @@ static void add_memory(struct writer *writer, const struct values *values)
 
 /* ---- The process ---- */
 
-static void add_known(struct text *text, const char *before, uint64_t bytes)
+/* A size, or that it is not known. */
+static struct shown known(uint64_t bytes)
 {
-    text_add(text, before);
-    if (bytes == UNKNOWN)
-        text_add(text, "unknown");
-    else
-        text_add_size_short(text, bytes);
+    return bytes == UNKNOWN ? (struct shown){"unknown"} : size_short(bytes);
 }
 
 static void add_process(struct writer *writer, const struct values *values)
@@ -115,35 +103,19 @@ static void add_process(struct writer *writer, const struct values *values)
         text_add(text, "   unknown");
     else
         text_add_size(text, values->resident);
-    if (values->more->heaps.count == 0) {
-        add_known(text, "  snug's ", values->resident_snug);
-        add_known(text, ", other ", values->resident_other);
-    } else {
-        add_known(text, "\n  in malloc's heap ", values->resident_snug);
-        add_known(text, ", in others ", values->resident_heaps);
-        add_known(text, ", not snug's ", values->resident_other);
-    }
-    text_add(text, "\n");
-    if (values->resident_excess != UNKNOWN && values->resident_excess != 0) {
-        text_add(text, "  in free pages, by huge pages ");
-        text_add_size_short(text, values->resident_excess);
-        text_add(text, "\n");
-    }
-    text = writer_room(writer);
-    text_add(text, "peaks: segments ");
-    text_add_size_short(text, values->mapped_peak);
-    add_known(text, ", pages in use ", values->used_peak);
-    add_known(text, ", resident ", values->resident_peak);
-    text_add(text, "\n");
-}
-
-static void add_call(struct text *text, const char *name, uint64_t calls, uint64_t bytes)
-{
-    text_add(text, name);
-    text_add_count(text, calls, 0);
-    text_add(text, " (");
-    text_add_size_short(text, bytes);
-    text_add(text, ")");
+    if (values->more->heaps.count == 0)
+        text_print(text, "  snug's %s, other %s\n", known(values->resident_snug).text,
+                   known(values->resident_other).text);
+    else
+        text_print(text, "\n  in malloc's heap %s, in others %s, not snug's %s\n",
+                   known(values->resident_snug).text, known(values->resident_heaps).text,
+                   known(values->resident_other).text);
+    if (values->resident_excess != UNKNOWN && values->resident_excess != 0)
+        text_print(text, "  in free pages, by huge pages %s\n",
+                   size_short(values->resident_excess).text);
+    text_print(writer_room(writer), "peaks: segments %s, pages in use %s, resident %s\n",
+               size_short(values->mapped_peak).text, known(values->used_peak).text,
+               known(values->resident_peak).text);
 }
 
 static void add_events(struct writer *writer, const struct values *values)
@@ -152,25 +124,20 @@ static void add_events(struct writer *writer, const struct values *values)
     uint64_t waits = values->waits_arenas + values->waits_depots + values->waits_bins +
                      values->waits_cells + values->waits_spans + values->waits_meta;
     struct text *text = writer_room(writer);
-    add_call(text, "system calls: mmap ", values->mmap_calls, values->mmap_bytes);
-    add_call(text, ", munmap ", values->munmap_calls, values->munmap_bytes);
-    text_add(text, ",\n              ");
-    add_call(text, "madvise ", values->madvise_calls, values->madvise_bytes);
-    add_call(text, ", mremap ", values->mremap_calls, values->mremap_bytes);
-    text_add(text, "\nwaits for locks ");
-    text_add_count(text, waits, 0);
-    if (values->minor_faults != UNKNOWN) {
-        text_add(text, "; page faults ");
-        text_add_count(text, values->minor_faults + values->major_faults, 0);
-    }
-    text = writer_room(writer);
-    text_add(text, "\nhits: magazines at least ");
-    text_add_share(text, c->refill_objects - c->refills, c->refill_objects);
-    text_add(text, ", depots ");
-    text_add_share(text, c->refills_depot, c->refills - c->refills_spare);
-    text_add(text, ", segment cache ");
-    text_add_share(text, c->segments_reused, c->segments_reused + c->map_calls);
-    text_add(text, "\n");
+    text_print(text, "system calls: mmap %s (%s), munmap %s (%s),\n",
+               count_long(values->mmap_calls).text, size_short(values->mmap_bytes).text,
+               count_long(values->munmap_calls).text, size_short(values->munmap_bytes).text);
+    text_print(text, "              madvise %s (%s), mremap %s (%s)\n",
+               count_long(values->madvise_calls).text, size_short(values->madvise_bytes).text,
+               count_long(values->mremap_calls).text, size_short(values->mremap_bytes).text);
+    text_print(text, "waits for locks %s", count_long(waits).text);
+    if (values->minor_faults != UNKNOWN)
+        text_print(text, "; page faults %s",
+                   count_long(values->minor_faults + values->major_faults).text);
+    text_print(writer_room(writer), "\nhits: magazines at least %s, depots %s, segment cache %s\n",
+               share(c->refill_objects - c->refills, c->refill_objects).text,
+               share(c->refills_depot, c->refills - c->refills_spare).text,
+               share(c->segments_reused, c->segments_reused + c->map_calls).text);
 }
 
 /* ---- By size ---- */
@@ -371,8 +338,7 @@ static void add_heaps(struct writer *writer, const struct values_more *more, boo
 static void add_detail_row(struct writer *writer, const char *name, uint64_t number)
 {
     struct text *text = writer_room(writer);
-    text_add(text, "  ");
-    text_add(text, name);
+    text_print(text, "  %s", name);
     text_pad(text, 56);
     if (number == UNKNOWN)
         text_add(text, "           unknown");
@@ -436,9 +402,7 @@ static void add_detail(struct writer *writer, const struct values *values)
 
 static void add_seconds(struct text *text, uint64_t milliseconds)
 {
-    text_add_decimal(text, milliseconds / 1000);
-    text_add(text, ".");
-    text_add_decimal(text, milliseconds / 100 % 10);
+    text_print(text, "%zu.%zu s", milliseconds / 1000, milliseconds / 100 % 10);
 }
 
 enum { NAMES_AT_PEAK = 2, NAME_AT_PEAK = 16 };
@@ -457,7 +421,7 @@ static void add_heaps_at_peak(struct writer *writer, const struct heap_rows *hea
                 most = &heaps->rows[i];
         text_add(writer_room(writer), shown == 0 ? " " : ", ");
         add_name(writer_room(writer), most->name[0] == 0 ? "(no name)" : most->name, NAME_AT_PEAK);
-        add_known(writer_room(writer), " ", most->live);
+        text_print(writer_room(writer), " %s", known(most->live).text);
         last = most;
     }
     text_add(writer_room(writer), heaps->count > NAMES_AT_PEAK ? ", and others\n" : "\n");
@@ -470,26 +434,20 @@ static void add_peak(struct writer *writer, const struct values *values)
     struct text *text = writer_room(writer);
     text_add(text, "at the peak, after ");
     add_seconds(text, peak->milliseconds);
-    text_add(text, " s: in use ");
-    text_add_size_short(text, values->peak_live);
+    text_print(text, ": in use %s", size_short(values->peak_live).text);
     if (peak->heaps != 0)
-        add_known(text, ", heaps ", peak->heaps);
-    text_add(text, ", of ");
-    text_add_count(text, peak->threads, 0);
-    text_add(text, peak->threads == 1 ? " thread\n" : " threads\n");
+        text_print(text, ", heaps %s", known(peak->heaps).text);
+    text_print(text, ", of %s thread%s\n", count_long(peak->threads).text,
+               peak->threads == 1 ? "" : "s");
     add_heaps_at_peak(writer, &peak->by_name);
 }
 
 void text_report(const struct values *values, bool detail, struct writer *writer)
 {
     struct text *text = writer_room(writer);
-    text_add(text, "snug: statistics of process ");
-    text_add_decimal(text, (uint64_t)values->process);
-    text_add(text, " after ");
+    text_print(text, "snug: statistics of process %zu after ", (size_t)values->process);
     add_seconds(text, values->milliseconds);
-    text_add(text, " s (");
-    text_add(text, values->reason);
-    text_add(text, ")\n");
+    text_print(text, " (%s)\n", values->reason);
     if (values->more->peak.sequence != 0)
         add_peak(writer, values);
     add_memory(writer, values);

@@ -54,9 +54,41 @@ void text_add_size(struct text *text, uint64_t bytes)
     text_align_right(text, from, 10);
 }
 
-void text_add_size_short(struct text *text, uint64_t bytes)
+/* Text for a struct shown. */
+static struct text shown_text(struct shown *shown)
 {
-    add_size(text, bytes, "");
+    struct text text;
+    *shown = (struct shown){{0}};
+    text_init(&text, shown->text, sizeof(shown->text) - 1);
+    return text;
+}
+
+struct shown size_short(uint64_t bytes)
+{
+    struct shown shown;
+    struct text text = shown_text(&shown);
+    add_size(&text, bytes, "");
+    return shown;
+}
+
+struct shown count_long(uint64_t number)
+{
+    struct shown shown;
+    struct text text = shown_text(&shown);
+    text_add_count(&text, number, 0);
+    return shown;
+}
+
+struct shown share(uint64_t part, uint64_t whole)
+{
+    struct shown shown;
+    struct text text = shown_text(&shown);
+    uint64_t tenths = whole == 0 ? 0 : (uint64_t)((double)part * 1000 / (double)whole + 0.5);
+    if (whole == 0)
+        text_add(&text, "-");
+    else
+        text_print(&text, "%zu.%zu %%", tenths / 10, tenths % 10);
+    return shown;
 }
 
 void text_add_power(struct text *text, uint64_t bytes, const char *between)
@@ -83,17 +115,4 @@ void text_add_count(struct text *text, uint64_t number, size_t width)
         text_add_bytes(text, &digits[i], 1);
     }
     text_align_right(text, from, width);
-}
-
-void text_add_share(struct text *text, uint64_t part, uint64_t whole)
-{
-    if (whole == 0) {
-        text_add(text, "-");
-        return;
-    }
-    uint64_t tenths = (uint64_t)((double)part * 1000 / (double)whole + 0.5);
-    text_add_decimal(text, tenths / 10);
-    text_add(text, ".");
-    text_add_decimal(text, tenths % 10);
-    text_add(text, " %");
 }

@@ -25,15 +25,21 @@ struct text *writer_room(struct writer *writer);
 /* Writes what is left. False: something could not be written. */
 bool writer_end(struct writer *writer);
 
-/* "1.5 MiB" in 10 columns, or in as many as it takes, and a number with commas in `width`. */
+/* "1.5 MiB" in 10 columns or more, and a number with commas in `width`. */
 void text_add_size(struct text *text, uint64_t bytes);
-void text_add_size_short(struct text *text, uint64_t bytes);
 void text_add_count(struct text *text, uint64_t number, size_t width);
+
+/* What text_print is given for a size, a number with commas, and a part of a whole: "1.5 MiB",
+ * "1,234", "12.5 %" or, if the whole is 0, "-". */
+struct shown {
+    char text[32];
+};
+
+struct shown size_short(uint64_t bytes);
+struct shown count_long(uint64_t number);
+struct shown share(uint64_t part, uint64_t whole);
 
 /* A power of two in its unit: "512 KiB"; `between` stands between both. */
 void text_add_power(struct text *text, uint64_t bytes, const char *between);
-
-/* "12.5 %" of `whole`; "-" if that is 0. */
-void text_add_share(struct text *text, uint64_t part, uint64_t whole);
 
 #endif

@@ -63,6 +63,25 @@ TEST(numbers_are_written_as_printf_writes_them)
     assert_text(&text, "184467440737095516150xffffffffffffffff");
 }
 
+TEST(a_format_is_printed_as_printf_prints_it)
+{
+    char buffer[256], expected[256];
+    for (size_t number = 0; number < 100000; number = 3 * number + 1) {
+        struct text text;
+        text_init(&text, buffer, sizeof(buffer));
+#define FORMAT \
+    "%s|%8s|%.*s|%zu|%12zu|%#zx|%20s|%%|%3s.", "", "right", 3, "cut off", number, number, \
+        number + 1, "more than that is fine", "abcdef"
+        text_print(&text, FORMAT);
+        snprintf(expected, sizeof(expected), FORMAT);
+        assert_text(&text, expected);
+    }
+    int file = text_file();
+    os_print(file, "%.*s and %zu\n", 100, "one", (size_t)2);
+    assert_string_equal(text_written(file), "one and 2\n");
+    os_close(file);
+}
+
 TEST(what_does_not_fit_is_cut)
 {
     for (size_t capacity = 0; capacity < 40; capacity++) {
@@ -297,6 +316,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW(pieces_follow_each_other),
         ROW(numbers_are_written_as_printf_writes_them),
+        ROW(a_format_is_printed_as_printf_prints_it),
         ROW(what_does_not_fit_is_cut),
         ROW(padding_counts_from_the_line),
         ROW(a_text_is_written),
