@@ -7,8 +7,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "platform/syscall.h"
-#include "platform/thread.h"
+#include "platform/signal.h"
 
 static void (*act_fault)(uintptr_t address, const void *context);
 
@@ -16,35 +15,23 @@ static void (*act_fault)(uintptr_t address, const void *context);
 static struct sigaction known[FAULT_HANDLERS];
 static unsigned known_count;
 
-static void send_again(int number)
-{
-    syscall3(SYS_tgkill, syscall1(SYS_getpid, 0), os_thread_id(), number);
-}
-
 /* The signal ends the process. One that an instruction caused comes again when that is tried again,
  * with all that a core dump says about it; any other when this handler returns. */
 static void die_by(int number, const siginfo_t *info)
 {
-    struct sigaction standard;
-    memset(&standard, 0, sizeof(standard));
-    standard.sa_handler = SIG_DFL;
-    sigaction(number, &standard, NULL);
+    os_signal_default(number);
     if (info->si_code <= 0)
-        send_again(number);
+        os_signal_send(number);
 }
 
 static void pass_on(const struct sigaction *theirs, int number, siginfo_t *info, void *context)
 {
-    struct sigaction standard;
     if ((theirs->sa_flags & SA_SIGINFO) == 0 && theirs->sa_handler == SIG_DFL) {
         die_by(number, info);
         return;
     }
-    if (theirs->sa_flags & (int)SA_RESETHAND) {
-        memset(&standard, 0, sizeof(standard));
-        standard.sa_handler = SIG_DFL;
-        sigaction(number, &standard, NULL);
-    }
+    if (theirs->sa_flags & (int)SA_RESETHAND)
+        os_signal_default(number);
     if (theirs->sa_flags & SA_SIGINFO)
         theirs->sa_sigaction(number, info, context);
     else

@@ -110,7 +110,7 @@ void *os_file_map(int descriptor, void *at, size_t bytes)
     OS_COUNT(mmap, bytes);
     long result = syscall6(SYS_mmap, (long)at, (long)bytes, PROT_READ | PROT_WRITE,
                            MAP_SHARED | (at != NULL ? MAP_FIXED : 0), descriptor, 0);
-    return (unsigned long)result > -4096UL ? NULL : (void *)result;
+    return is_error(result) ? NULL : (void *)result;
 }
 
 bool os_file_write(int descriptor, const char *bytes, size_t count, size_t place)

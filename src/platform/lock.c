@@ -13,9 +13,6 @@
  * sleep for what takes 100 ns; on one processor spinning is pure loss, so there it is 0. */
 enum { SPINS = 60 };
 
-/* From the kernel's interface, whose headers not every libc brings along: futex(2). */
-enum { FUTEX_WAIT_PRIVATE = 0 | 128, FUTEX_WAKE_PRIVATE = 1 | 128 };
-
 uint64_t lock_waits[RANK_COUNT];
 uint32_t lock_forking;
 /* The thread that forks, by what stays the same in the child: its number is another one there. */

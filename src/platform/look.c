@@ -57,10 +57,6 @@ const char *os_program_name(void)
     return name == NULL ? "program" : name;
 }
 
-/* Layout: of the system call, whose header is not there for every libc: wait, within the process.
- */
-enum { FUTEX_WAIT_PRIVATE = 0 | 128 };
-
 bool os_is_readable(uintptr_t address)
 {
     const struct timespec none = {0, 0};

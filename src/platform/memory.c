@@ -31,11 +31,6 @@ static uint32_t kernel_version(const char *release)
     return version_of(number[0], number[1]);
 }
 
-static bool is_error(long result)
-{
-    return (unsigned long)result > -4096UL;
-}
-
 /* Layout: what a page has at least. A build with more than the system's is right there, too, and
  * shows on any machine what happens on one with larger pages. */
 #if defined(SNUG_PAGE_BYTES)

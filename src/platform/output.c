@@ -165,7 +165,7 @@ static bool leads_to_data(int descriptor)
     enum { LEAST = 1 }; /* a byte stands for a page */
     struct stat status;
     long start = syscall6(SYS_mmap, 0, LEAST, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (start < 0 && start > -4096)
+    if (is_error(start))
         return false;
     syscall3(SYS_munmap, start, LEAST, 0);
     return (syscall3(SYS_fcntl, descriptor, F_GETFL, 0) & O_APPEND) == 0 &&

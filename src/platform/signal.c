@@ -55,22 +55,32 @@ static bool is_fatal(int number)
     }
 }
 
+void os_signal_default(int number)
+{
+    struct sigaction standard;
+    memset(&standard, 0, sizeof(standard));
+    standard.sa_handler = SIG_DFL;
+    sigaction(number, &standard, NULL);
+}
+
+void os_signal_send(int number)
+{
+    syscall3(SYS_tgkill, syscall1(SYS_getpid, 0), os_thread_id(), number);
+}
+
 static void on_fatal(int number, siginfo_t *info, void *context)
 {
     int error = errno;
     (void)context;
-    struct sigaction standard;
-    memset(&standard, 0, sizeof(standard));
-    standard.sa_handler = SIG_DFL;
     act_fatal(name_of(number));
-    sigaction(number, &standard, NULL);
+    os_signal_default(number);
     /* One that an instruction caused comes again when that is tried again, with all that a core
      * dump says about it. Any other is sent again; it waits until this handler returns. */
     bool by_instruction = info->si_code > 0 && info->si_code != SI_KERNEL &&
                           (number == SIGSEGV || number == SIGBUS || number == SIGILL ||
                            number == SIGFPE || number == SIGTRAP);
     if (!by_instruction)
-        syscall3(SYS_tgkill, syscall1(SYS_getpid, 0), os_thread_id(), number);
+        os_signal_send(number);
     errno = error;
 }
 

@@ -16,6 +16,12 @@ void os_catch_fatal(void (*act)(const char *signal), bool interrupt);
 /* Has `act` called for SIGUSR2, whatever the program did about it before. */
 void os_catch_request(void (*act)(void));
 
+/* Leaves a signal to its default, which mostly ends the process. */
+void os_signal_default(int number);
+
+/* Sends the calling thread a signal. */
+void os_signal_send(int number);
+
 /* Between the two the calling thread gets no signals, and a write that fails leaves no SIGPIPE
  * behind. os_signals_release wants what os_signals_hold has filled in. */
 struct os_signals {

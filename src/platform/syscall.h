@@ -65,4 +65,13 @@ static inline long syscall1(long number, long a)
     return syscall6(number, a, 0, 0, 0, 0, 0);
 }
 
+/* Whether a result is -errno. */
+static inline bool is_error(long result)
+{
+    return (unsigned long)result > -4096UL;
+}
+
+/* From the kernel's interface, whose headers not every libc brings along: futex(2). */
+enum { FUTEX_WAIT_PRIVATE = 0 | 128, FUTEX_WAKE_PRIVATE = 1 | 128 };
+
 #endif

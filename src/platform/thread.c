@@ -140,8 +140,7 @@ bool os_thread_start(void *(*run)(void *argument), void *argument)
 /* futex sleeps too, and sandboxes allow it, since every lock needs it. */
 void os_sleep(uint64_t nanoseconds)
 {
-    enum { FUTEX_WAIT_PRIVATE = 0 | 128 }; /* futex(2) */
-    static const uint32_t word = 0;        /* no thread ever wakes another by it */
+    static const uint32_t word = 0; /* no thread ever wakes another by it */
     const struct timespec left = {(time_t)(nanoseconds / 1000000000),
                                   (long)(nanoseconds % 1000000000)};
     syscall6(SYS_futex, (long)&word, FUTEX_WAIT_PRIVATE, 0, (long)&left, 0, 0);
