@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "magazine/cache_magazines.h"
-#include "meta/meta.h"
 #include "platform/check.h"
 #include "stats/stats.h"
 
@@ -43,19 +42,6 @@ __thread struct thread thread_self = {.cache = (struct cache *)&cache_none,
 
 /* ---- Magazines of a cache ---- */
 
-struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t *count)
-{
-    uintptr_t *top = cache->top[class];
-    *count = 0;
-    if (top == NO_MAGAZINE)
-        return NULL;
-    while (!is_end_mark(*top)) {
-        top++;
-        ++*count;
-    }
-    return magazine_of_end(top);
-}
-
 /* The largest magazine of a class: about 16 KiB of objects. */
 static unsigned magazine_log_most(size_t class)
 {
@@ -72,14 +58,6 @@ static struct magazine *cache_magazine_new(struct cache *cache, size_t class, un
     if (magazine != NULL)
         cache_hold(cache, bytes);
     return magazine;
-}
-
-static void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine)
-{
-    if (magazine == NULL)
-        return;
-    cache_unhold(cache, cache_magazine_bytes(class, magazine->log));
-    magazine_free(magazine);
 }
 
 /* An empty magazine in place of one as large that left, for which the thread counts on; NULL, and
@@ -427,126 +405,4 @@ void object_free(uintptr_t address)
     if (!span_home((const struct span *)page_map_entry(address))->untouched)
         *object_key_word(address) = object_key(address);
     slabs_free(&address, 1, "free");
-}
-
-/* ---- The whole cache ---- */
-
-void cache_init(struct cache *cache, struct arenas *arenas)
-{
-    memcpy(cache->top, cache_none.top, sizeof(cache->top));
-    memset(cache->shape, 0, sizeof(cache->shape));
-    cache->arenas = arenas;
-    cache->held_bytes = 0;
-    cache->next = NULL;
-    cache->generation = cache_generation;
-    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
-    COUNT(thread_caches, 1);
-}
-
-static struct cache *cache_make(struct arenas *arenas)
-{
-    struct cache *cache = meta_alloc(sizeof(*cache));
-    if (cache == NULL)
-        return NULL;
-    cache->quick = cache_none.quick;
-    cache_init(cache, arenas);
-    cache->next = arenas->caches;
-    /* release: who finds the cache finds it whole */
-    __atomic_store_n(&arenas->caches, cache, __ATOMIC_RELEASE);
-    return cache;
-}
-
-/* Another thread's, whose end was its last use; all its magazines are gone. */
-static struct cache *cache_reuse(struct arenas *arenas)
-{
-    struct cache *cache = arenas->idle_caches;
-    arenas->idle_caches = cache->waits;
-    cache->held_bytes = 0;
-    cache->generation = cache_generation;
-    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
-    COUNT(thread_caches, 1);
-    return cache;
-}
-
-struct cache *cache_new(struct arenas *arenas)
-{
-    lock_acquire(&arenas->lock);
-    struct cache *cache = arenas->idle_caches != NULL ? cache_reuse(arenas) : cache_make(arenas);
-    lock_release(&arenas->lock);
-    return cache;
-}
-
-void cache_clear(struct cache *cache)
-{
-    for (size_t class = 1; class < CACHE_CLASSES; class++) {
-        size_t count;
-        struct magazine *loaded = loaded_anywhere(cache, class, &count);
-        if (loaded == NULL)
-            continue;
-        cache_load(cache, class, NULL, NO_MAGAZINE);
-        cache_magazine_free(cache, class, loaded->link);
-        cache_magazine_free(cache, class, loaded);
-    }
-    cache_clear_cells(cache);
-}
-
-static void class_flush(struct cache *cache, size_t class)
-{
-    size_t count;
-    struct magazine *loaded = loaded_anywhere(cache, class, &count);
-    if (loaded == NULL)
-        return;
-    struct magazine *spare = loaded->link;
-    uintptr_t *top = cache->top[class];
-    /* First out of the thread's hands, then back: what is said about a wrong pointer may run a
-     * signal handler that allocates. */
-    cache_load(cache, class, NULL, NO_MAGAZINE);
-    slabs_free(top, count, "free");
-    if (spare != NULL)
-        slabs_free(magazine_begin(spare), spare->count, "free");
-    cache_magazine_free(cache, class, loaded);
-    cache_magazine_free(cache, class, spare);
-}
-
-void cache_flush(struct cache *cache)
-{
-    for (size_t class = 1; class < CLASS_COUNT; class++)
-        class_flush(cache, class);
-    cache_flush_cells(cache);
-}
-
-static const char *class_check(const struct cache *cache, size_t class)
-{
-    size_t count;
-    const struct page_heap *page_heap = cache->arenas->page_heap;
-    struct magazine *loaded = loaded_anywhere(cache, class, &count);
-    if (loaded == NULL)
-        return NULL;
-    const char *wrong = objects_check(page_heap, class, cache->top[class], count);
-    struct magazine *spare = loaded->link;
-    if (wrong == NULL && spare != NULL)
-        wrong = objects_check(page_heap, class, magazine_begin(spare), spare->count);
-    return wrong;
-}
-
-const char *cache_check(const struct cache *cache)
-{
-    if (!cache_exists(cache))
-        return NULL;
-    const char *wrong = NULL;
-    for (size_t class = 1; class < CLASS_COUNT && wrong == NULL; class++)
-        wrong = class_check(cache, class);
-    return wrong != NULL ? wrong : quick_check(cache->quick);
-}
-
-void cache_free(struct cache *cache)
-{
-    struct arenas *arenas = cache->arenas;
-    cache_flush(cache);
-    __atomic_fetch_sub(&arenas->threads, 1, __ATOMIC_RELAXED);
-    lock_acquire(&arenas->lock);
-    cache->generation = 0;
-    cache->waits = arenas->idle_caches;
-    arenas->idle_caches = cache;
-    lock_release(&arenas->lock);
 }

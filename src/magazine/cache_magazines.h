@@ -1,6 +1,6 @@
 /*
- * What the parts of a cache share: cache.c, for small objects, and cache_cells.c. Not for other
- * layers.
+ * What the parts of a cache share: cache.c, for small objects, cache_cells.c, and cache_whole.c.
+ * Not for other layers.
  */
 #ifndef SNUG_MAGAZINE_CACHE_MAGAZINES_H
 #define SNUG_MAGAZINE_CACHE_MAGAZINES_H
@@ -76,6 +76,15 @@ static inline void cache_unhold(struct cache *cache, size_t bytes)
 {
     cache->held_bytes -= bytes;
     __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/* Frees a magazine that is out of the cache; NULL: none. */
+static inline void cache_magazine_free(struct cache *cache, size_t class, struct magazine *magazine)
+{
+    if (magazine == NULL)
+        return;
+    cache_unhold(cache, cache_magazine_bytes(class, magazine->log));
+    magazine_free(magazine);
 }
 
 /* What all threads together may hold. */
