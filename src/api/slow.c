@@ -12,25 +12,25 @@
 /* While requests are looked at: what a magazine has, for one that is like any other; otherwise
  * NULL, and the request is still to be counted. Requests from outside, to end it, are looked for
  * here too. */
-static ALWAYS_INLINE void *pop_counted(size_t size, struct cache *cache, const struct heap *heap)
+static ALWAYS_INLINE void *pop_counted(size_t size, const struct heap *heap)
 {
     uint32_t who = watchers();
     if (size > SMALL_MOST || heap != &heap_default || who == 0 || events_requested() ||
         !watch_counts_plain(who, size))
         return NULL;
-    void *object = cache_pop(cache, class_of_size(size));
+    void *object = cache_pop(thread_self.cache, class_of_size(size));
     if (UNLIKELY(object == NULL))
         watch_uncounts(who, size);
     return object;
 }
 
 /* A function of its own: it needs registers, and the way of cells has none to spare. */
-static NOINLINE void *malloc_long(size_t size, struct cache *cache, struct heap *heap)
+static NOINLINE void *malloc_long(size_t size, struct heap *heap)
 {
     if (heap->hardened != NULL)
         return heap_malloc_hardened(size, heap);
-    void *object = pop_counted(size, cache, heap);
-    return object != NULL ? object : heap_alloc_above(size, cache, heap);
+    void *object = pop_counted(size, heap);
+    return object != NULL ? object : heap_alloc_above(size, heap);
 }
 
 /* A cell of the quick lists; NULL if they have none. */
@@ -43,7 +43,7 @@ static ALWAYS_INLINE void *pop_cell(size_t size, struct cache *cache)
 /* What they do not have, or what is none. */
 static NOINLINE void *malloc_missed(size_t size)
 {
-    return malloc_long(size, thread_self.cache, &heap_default);
+    return malloc_long(size, &heap_default);
 }
 
 NOINLINE void *malloc_above(size_t size, struct cache *cache)
@@ -55,7 +55,7 @@ NOINLINE void *malloc_above(size_t size, struct cache *cache)
 NOINLINE void *malloc_above_in(size_t size, struct cache *cache, struct heap *heap)
 {
     void *cell = pop_cell(size, cache);
-    return LIKELY(cell != NULL) ? cell : malloc_long(size, cache, heap);
+    return LIKELY(cell != NULL) ? cell : malloc_long(size, heap);
 }
 
 NOINLINE void free_of(void *block, size_t class, struct heap *only)

@@ -147,13 +147,19 @@ static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t ali
     return block;
 }
 
+/* What is to be done with a block that was taken, where its heap may have a limit. */
+static ALWAYS_INLINE void *look_at_limit(struct heap *heap, void *block)
+{
+    return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
+}
+
 static ALWAYS_INLINE void *take(struct heap *heap, struct cache *cache, size_t alignment,
                                 size_t bytes, size_t *dirty)
 {
     void *block = alloc_once(heap, cache, alignment, bytes, dirty);
     if (UNLIKELY(block == NULL))
         return alloc_again(heap, cache, alignment, bytes, dirty);
-    return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
+    return look_at_limit(heap, block);
 }
 
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
@@ -222,23 +228,27 @@ static ALWAYS_INLINE void *take_or_sample(struct heap *heap, struct cache *cache
 }
 
 /* The way in, here and twice below. */
-static NOINLINE void *alloc_polled(struct heap *heap, struct cache *cache, size_t bytes)
+static NOINLINE void *alloc_polled(struct heap *heap, size_t bytes)
 {
     size_t dirty;
     if (UNLIKELY(heap->hardened != NULL))
         return heap_alloc_hardened(heap, MIN_ALIGN, bytes);
     heap_poll(heap);
-    return take_or_sample(heap, heap_cache_or_new(heap, cache), MIN_ALIGN, bytes, &dirty);
+    return take_or_sample(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
 }
 
-void *heap_alloc_above(size_t bytes, struct cache *cache, struct heap *heap)
+/* A large block that was freed last, where there is nothing else to do; NULL if there is none. */
+static ALWAYS_INLINE void *take_recent(struct heap *heap, size_t alignment, size_t bytes)
 {
-    if (bytes > CELL_MOST && LIKELY(!events_wait() && !watch_is_on())) {
-        void *block = large_alloc_recent(&heap->page_heap, bytes, PAGE_BYTES);
-        if (LIKELY(block != NULL))
-            return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
-    }
-    return alloc_polled(heap, cache, bytes);
+    if (UNLIKELY(events_wait() || watch_is_on()))
+        return NULL;
+    return large_alloc_recent(&heap->page_heap, bytes, alignment);
+}
+
+void *heap_alloc_above(size_t bytes, struct heap *heap)
+{
+    void *block = bytes > CELL_MOST ? take_recent(heap, PAGE_BYTES, bytes) : NULL;
+    return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(heap, bytes);
 }
 
 /* The same for what is small, where there is a cache and nothing else to do. */
@@ -246,11 +256,11 @@ void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap)
 {
     bool small = size_is_below(bytes, &page_map.small_sizes); /* none is in a profile */
     if (UNLIKELY(!small || events_wait() || !cache_exists(cache)))
-        return heap_alloc_above(bytes, cache, heap);
+        return heap_alloc_above(bytes, heap);
     void *object = alloc_small(heap, cache, bytes);
     if (UNLIKELY(object == NULL))
-        return alloc_polled(heap, cache, bytes);
-    return LIKELY(heap->record == NULL) ? object : heap_look_at_limit(heap, object);
+        return alloc_polled(heap, bytes);
+    return look_at_limit(heap, object);
 }
 
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
@@ -269,11 +279,19 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     return block;
 }
 
-void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
+/* A function of its own, for its registers. */
+static NOINLINE void *alloc_aligned_polled(struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t dirty;
     heap_poll(heap);
     return take_or_sample(heap, heap_cache(heap), alignment, bytes, &dirty);
+}
+
+void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
+{
+    void *block = alignment >= PAGE_BYTES ? take_recent(heap, alignment, bytes) : NULL;
+    return LIKELY(block != NULL) ? look_at_limit(heap, block)
+                                 : alloc_aligned_polled(heap, alignment, bytes);
 }
 
 /* ---- What a pointer is ---- */

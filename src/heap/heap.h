@@ -26,13 +26,11 @@ extern INTERNAL struct heap heap_default;
  *
  * Each looks once whether something is asked for (stats/event.h), on the way in. */
 
-/* A block of `bytes` of a heap, or NULL. `cache`: the thread's of that heap; it may be
- * `cache_none`.
- */
-void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap);
+/* A block of `bytes` of a heap that is mostly no small object, or NULL. */
+void *heap_alloc_above(size_t bytes, struct heap *heap);
 
-/* The same of what is mostly no small object. */
-void *heap_alloc_above(size_t bytes, struct cache *cache, struct heap *heap);
+/* The same of any size. `cache`: the thread's of that heap; it may be `cache_none`. */
+void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap);
 
 /* The same, all zero. */
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes);
