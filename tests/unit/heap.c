@@ -89,6 +89,26 @@ TEST(every_alignment_is_had_for_every_size)
     with_and_without_cache(take_every_alignment);
 }
 
+TEST(what_was_freed_last_serves_only_what_it_is_aligned_for)
+{
+    enum { COUNT = 8, BYTES = 3 * PAGE_BYTES }; /* as many as may wait */
+    char *blocks[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        blocks[i] = heap_alloc_aligned(PAGE_BYTES, BYTES);
+    for (size_t i = 0; i < COUNT; i++)
+        heap_free(blocks[i]);
+    assert_ptr_equal(heap_alloc_aligned(PAGE_BYTES, BYTES), blocks[COUNT - 1]);
+    heap_free(blocks[COUNT - 1]);
+    for (size_t i = 0; i < COUNT; i++) {
+        events.any = 0; /* or the short way is not taken */
+        blocks[i] = heap_alloc_aligned(64 * KIB, BYTES);
+        assert_int_equal((uintptr_t)blocks[i] % (64 * KIB), 0);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        heap_free(blocks[i]);
+    assert_heap_sound();
+}
+
 TEST(impossible_requests_are_refused_at_once)
 {
     static const size_t sizes[] = {MAX_REQUEST + 1, PTRDIFF_MAX, SIZE_MAX - 4096, SIZE_MAX};
@@ -418,6 +438,7 @@ int main(void)
         ROW(every_size_is_had),
         ROW(blocks_do_not_overlap),
         ROW(every_alignment_is_had_for_every_size),
+        ROW(what_was_freed_last_serves_only_what_it_is_aligned_for),
         ROW(impossible_requests_are_refused_at_once),
         ROW(zeroed_blocks_are_zero),
         ROW(resizing_keeps_the_contents),
