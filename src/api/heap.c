@@ -79,7 +79,11 @@ void snug_heap_destroy(snug_heap *heap)
 
 void *snug_heap_malloc(snug_heap *heap, size_t size)
 {
-    return malloc_of(heap_in(heap), heap_cache_fast(heap_in(heap)), size);
+    struct cache *cache = heap_cache_fast(heap_in(heap));
+    if (UNLIKELY(!size_is_below(size, &page_map.small_sizes)))
+        return malloc_above_in(heap_in(heap), cache, size);
+    void *object = cache_pop(cache, class_of_size(size));
+    return LIKELY(object != NULL) ? object : heap_alloc_with(size, cache, heap_in(heap));
 }
 
 void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)

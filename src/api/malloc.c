@@ -6,6 +6,7 @@
  */
 #include "api/sized.h"
 #include "api/slow.h"
+#include "magazine/counted.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
 #include "stats/event.h"
@@ -24,7 +25,11 @@ static NOINLINE void free_far(void *block)
 
 HOT void *snug_malloc(size_t size)
 {
-    return malloc_of(&heap_default, thread_self.cache, size);
+    struct cache *cache = thread_self.cache;
+    if (UNLIKELY(!size_is_below(size, &page_map.small_sizes)))
+        return malloc_above(size, cache);
+    void *object = cache_pop(cache, class_of_size(size));
+    return LIKELY(object != NULL) ? object : heap_alloc_with(size, cache, &heap_default);
 }
 
 HOT void snug_free(void *block)
@@ -110,6 +115,19 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
     return or_no_memory(heap_resize(block, size));
 }
 
+/* As the next, while requests are looked at, and all that is left. */
+static NOINLINE void *realloc_counted(void *block, size_t class, size_t size)
+{
+    struct cache *cache = thread_self.cache;
+    uintptr_t address = (uintptr_t)block;
+    void *moved = cache_pop_copy_counted(cache, address, class_size(class), size);
+    if (UNLIKELY(moved == NULL))
+        return realloc_slow(block, size);
+    if (UNLIKELY(!cache_push_of(cache, address, class)))
+        free_slow(block, class, cache);
+    return moved;
+}
+
 /* An object that a magazine has instead of the small one of this class at `block`; NULL: nothing
  * was done. */
 static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
@@ -118,7 +136,7 @@ static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
     uintptr_t address = (uintptr_t)block;
     void *moved = cache_pop_copy(cache, address, class_size(class), size);
     if (UNLIKELY(moved == NULL))
-        return realloc_slow(block, size);
+        return realloc_counted(block, class, size);
     if (UNLIKELY(!cache_push_of(cache, address, class)))
         free_slow(block, class, cache);
     return moved;

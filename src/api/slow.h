@@ -9,21 +9,12 @@
 
 #include "heap/user_heaps.h"
 
-/* A block above the small sizes, or of any size while a profile is taken: a cell, mostly from the
- * quick lists of `cache`, which is the thread's of that heap; malloc_above is for malloc's. Sets
- * errno. */
+/* A block above the small sizes, or of any size while requests are looked at: a cell, mostly from
+ * the quick lists of `cache`, which is the thread's. Sets errno. */
 NOINLINE void *malloc_above(size_t size, struct cache *cache);
-NOINLINE void *malloc_above_in(size_t size, struct cache *cache, struct heap *heap);
 
-/* A block of a heap; `cache` as above. */
-static ALWAYS_INLINE void *malloc_of(struct heap *heap, struct cache *cache, size_t size)
-{
-    if (UNLIKELY(!size_is_below(size, &page_map.small_sizes)))
-        return heap == &heap_default ? malloc_above(size, cache)
-                                     : malloc_above_in(size, cache, heap);
-    void *object = cache_pop(cache, class_of_size(size));
-    return LIKELY(object != NULL) ? object : heap_alloc_with(size, cache, heap);
-}
+/* The same of another heap, of which `cache` is the thread's. */
+NOINLINE void *malloc_above_in(struct heap *heap, struct cache *cache, size_t size);
 
 /* Frees what a magazine did not take: cells, other heaps' blocks, and what is not of the class of
  * its page or finds no room. `cache` is the thread's of malloc's heap. */

@@ -19,6 +19,7 @@
 #include "heap/reclaim.h"
 #include "heap/tick.h"
 #include "heap/user_heaps.h"
+#include "magazine/counted.h"
 #include "pageheap/block_zero.h"
 #include "stats/stats.h"
 
@@ -162,14 +163,20 @@ static ALWAYS_INLINE void *take(struct heap *heap, struct cache *cache, size_t a
     return look_at_limit(heap, block);
 }
 
-void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                  size_t *dirty)
+static ALWAYS_INLINE void *take_plain(struct heap *heap, struct cache *cache, size_t alignment,
+                                      size_t bytes, size_t *dirty)
 {
     if (UNLIKELY(heap->hardened != NULL)) {
         *dirty = 0;
         return heap_alloc_hardened(heap, alignment, bytes);
     }
     return take(heap, cache, alignment, bytes, dirty);
+}
+
+void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                  size_t *dirty)
+{
+    return take_plain(heap, cache, alignment, bytes, dirty);
 }
 
 /* ---- While requests are looked at ---- */
@@ -194,31 +201,39 @@ void *sample_alloc(struct cache *cache, size_t alignment, size_t bytes, size_t *
 /* A block that is looked at; NULL: it is like any other. */
 static void *take_watched(struct cache *cache, size_t alignment, size_t bytes, size_t *dirty)
 {
-    uint32_t who = watchers();
-    if ((who & WATCH_PROFILE) != 0 && profile_counts(bytes))
+    uint32_t who = watch_counts(bytes);
+    if ((who & WATCH_PROFILE) != 0)
         return sample_alloc(cache, alignment, bytes, dirty);
-    void *block =
-        (who & WATCH_GUARDS) != 0 && guard_counts() ? guard_alloc(bytes, alignment) : NULL;
+    void *block = (who & WATCH_GUARDS) != 0 ? guard_alloc(bytes, alignment) : NULL;
     if (block != NULL)
         *dirty = 0;
     return block;
+}
+
+static ALWAYS_INLINE void *pop_counted(struct heap *heap, struct cache *cache, size_t alignment,
+                                       size_t bytes)
+{
+    size_t class = class_of_aligned(alignment, bytes);
+    bool counts = class != 0 && heap == &heap_default;
+    return LIKELY(counts) ? cache_pop_counted(cache, class, bytes) : NULL;
 }
 
 /* If the request is not looked at, what the fast path would have done. */
 static NOINLINE void *take_counted(struct heap *heap, struct cache *cache, size_t alignment,
                                    size_t bytes, size_t *dirty)
 {
+    size_t class = class_of_aligned(alignment, bytes);
     void *block = NULL;
     *dirty = SIZE_MAX;
     if (heap == &heap_default)
         block = take_watched(cache, alignment, bytes, dirty);
-    if (block == NULL && alignment <= MIN_ALIGN && bytes <= SMALL_MOST)
-        block = cache_pop(cache, class_of_size(bytes));
+    if (block == NULL && class != 0)
+        block = cache_pop(cache, class);
     return block != NULL ? block : take(heap, cache, alignment, bytes, dirty);
 }
 
-static ALWAYS_INLINE void *take_or_sample(struct heap *heap, struct cache *cache, size_t alignment,
-                                          size_t bytes, size_t *dirty)
+static void *take_or_sample(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                            size_t *dirty)
 {
     if (UNLIKELY(heap->hardened != NULL))
         return block_alloc(heap, cache, alignment, bytes, dirty);
@@ -263,11 +278,8 @@ void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap)
     return look_at_limit(heap, object);
 }
 
-void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
+static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, size_t dirty)
 {
-    size_t dirty;
-    heap_poll(heap);
-    void *block = take_or_sample(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
     if (block == NULL || dirty == 0)
         return block;
     /* Of what was in use not long ago most is in the processor's caches, and soon written. */
@@ -279,16 +291,50 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     return block;
 }
 
+/* While requests are looked at: what the fast path would have done, here and below. */
+static NOINLINE void *alloc_zero_watched(struct heap *heap, size_t bytes)
+{
+    size_t dirty;
+    void *object = pop_counted(heap, heap_cache_if_any(heap), MIN_ALIGN, bytes);
+    if (LIKELY(object != NULL))
+        return bytes_clear(object, align_up(bytes, MIN_ALIGN));
+    heap_poll(heap);
+    void *block = take_or_sample(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
+    return zero(heap, block, bytes, dirty);
+}
+
+void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
+{
+    size_t dirty;
+    if (watch_is_on())
+        return alloc_zero_watched(heap, bytes);
+    heap_poll(heap);
+    void *block = take_plain(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
+    return zero(heap, block, bytes, dirty);
+}
+
+static NOINLINE void *alloc_aligned_watched(struct heap *heap, size_t alignment, size_t bytes)
+{
+    size_t dirty;
+    void *object = pop_counted(heap, heap_cache_if_any(heap), alignment, bytes);
+    if (LIKELY(object != NULL))
+        return object;
+    heap_poll(heap);
+    return take_or_sample(heap, heap_cache(heap), alignment, bytes, &dirty);
+}
+
 /* A function of its own, for its registers. */
 static NOINLINE void *alloc_aligned_polled(struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t dirty;
     heap_poll(heap);
-    return take_or_sample(heap, heap_cache(heap), alignment, bytes, &dirty);
+    return take_plain(heap, heap_cache(heap), alignment, bytes, &dirty);
 }
 
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
+    if (watch_is_on())
+        return alloc_aligned_watched(heap, alignment, bytes);
     void *block = alignment >= PAGE_BYTES ? take_recent(heap, alignment, bytes) : NULL;
     return LIKELY(block != NULL) ? look_at_limit(heap, block)
                                  : alloc_aligned_polled(heap, alignment, bytes);

@@ -110,9 +110,10 @@ const char *heap_check_shared(void);
  * (init.c) */
 void heap_init(void);
 
-/* Whether magazines and quick lists serve requests; if not, each request of every thread goes
- * through alloc.c from the next on. Frees go as ever. */
-void heap_serve_fast(bool fast);
+/* How requests are served, of every thread from the next on: by magazines and quick lists; by
+ * these, but counted (magazine/counted.h); each by alloc.c. Frees go as ever. */
+enum heap_way { HEAP_FAST, HEAP_COUNTED, HEAP_LONG };
+void heap_serve(enum heap_way way);
 
 /* Whether malloc's heap is made. */
 bool heap_is_made(void);

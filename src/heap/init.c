@@ -41,13 +41,13 @@ static void make(void)
 {
     heap_read_options(os_environment());
     size_classes_init();
-    heap_serve_fast(true);
+    heap_serve(HEAP_FAST);
     /* Bits 62 and 63 make the key of any address no address, no small number and no text. */
     page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
     page_heap_init(&heap_default.page_heap, heap_source());
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
     if (options.preset == PRESET_HARDENED && heap_harden(&heap_default))
-        heap_serve_fast(false);
+        heap_serve(HEAP_LONG);
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
     /* release: who sees the heap ready sees it whole */
@@ -85,12 +85,14 @@ AT_START void heap_when_made(void (*act)(void))
         act();
 }
 
-void heap_serve_fast(bool fast)
+void heap_serve(enum heap_way way)
 {
-    fast = fast && heap_default.hardened == NULL;
+    bool hardened = heap_default.hardened != NULL;
+    bool fast = way == HEAP_FAST && !hardened, counted = way == HEAP_COUNTED && !hardened;
     /* relaxed: a thread that sees it late goes the other way for a moment, which is right too */
     __atomic_store_n(&page_map.small_sizes, fast ? SMALL_MOST + 1 : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.cell_sizes, fast ? CELL_MOST - SMALL_MOST : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&page_map.counted_sizes, counted ? CELL_MOST + 1 : 0, __ATOMIC_RELAXED);
 }
 
 struct lock *heap_init_lock(void)

@@ -88,10 +88,10 @@ enum becoming { PLAIN, SAMPLE, GUARDED };
 /* What a block of malloc's is to be. */
 static enum becoming count(size_t bytes)
 {
-    uint32_t who = watchers();
-    if ((who & WATCH_PROFILE) != 0 && profile_counts(bytes))
+    uint32_t who = watch_is_on() ? watch_counts(bytes) : 0;
+    if ((who & WATCH_PROFILE) != 0)
         return SAMPLE;
-    return (who & WATCH_GUARDS) != 0 && guard_counts() ? GUARDED : PLAIN;
+    return (who & WATCH_GUARDS) != 0 ? GUARDED : PLAIN;
 }
 
 /* To a block in malloc's heap, in that of samples or among the guarded ones. */

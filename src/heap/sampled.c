@@ -25,27 +25,34 @@ static bool make_heap(void)
     return true;
 }
 
+static void serve(void)
+{
+    heap_serve(watch_is_on() ? HEAP_COUNTED : HEAP_FAST);
+}
+
 bool sampled_begin(void)
 {
     if (__atomic_load_n(&heap_samples, __ATOMIC_ACQUIRE) == NULL && !make_heap()) {
-        heap_serve_fast(!watch_is_on()); /* somebody outside may have stopped it */
+        serve(); /* somebody outside may have stopped it */
         return false;
     }
-    profile_begin(options.profile_bytes, os_random());
-    heap_serve_fast(false);
+    profile_prepare(options.profile_bytes, os_random());
+    profile_begin();
+    heap_serve(HEAP_COUNTED);
     return true;
 }
 
 void sampled_end(void)
 {
     profile_end();
-    heap_serve_fast(!watch_is_on());
+    serve();
 }
 
 void sampled_begin_guards(void)
 {
+    profile_prepare(options.profile_bytes, os_random());
     if (guard_begin(options.guard_every, options.guard_blocks, os_random()))
-        heap_serve_fast(false);
+        heap_serve(HEAP_COUNTED);
 }
 
 void sampled_obey_request(void)

@@ -26,10 +26,10 @@ static void begin(void)
     os_fork_init(heap_fork_before, heap_fork_in_parent, heap_fork_in_child);
     os_fork_libc_first();
     os_thread_exit_init(heap_thread_end);
-    if (options.profile != 0)
-        sampled_begin();
     if (options.guard != 0)
         sampled_begin_guards();
+    if (options.profile != 0)
+        sampled_begin();
 }
 
 AT_START void heap_start(char **environment)

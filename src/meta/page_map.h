@@ -69,9 +69,10 @@ struct page_map {
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
     /* How many sizes, from 0 on, magazines may serve, and how many more behind them quick lists:
-     * what the layers above say, or 0 while every request is to go the long way (profile.h). Here
-     * because malloc reads the key beside them; see size_is_below. */
-    size_t small_sizes, cell_sizes;
+     * what the layers above say, or 0 while every request is counted (profile.h). Then the third
+     * says how many sizes both may serve once that is done; if it is 0 as well every request goes
+     * the long way. Here because malloc reads the key beside them; see size_is_below. */
+    size_t small_sizes, cell_sizes, counted_sizes;
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs all of
      * these and one base address then serves for them. */
     uint32_t reciprocal[PAGE_MAP_CLASSES];

@@ -20,9 +20,7 @@
 /* Layout: of a byte beside a block: no text, no small number, no part of an address. */
 enum { PATTERN = 0xd7 };
 
-struct guard guard = {.lock = LOCK_INIT(RANK_PROFILE)};
-
-__thread struct sampler guard_self __attribute__((tls_model("initial-exec")));
+struct guard guard = {.lock = LOCK_INIT(RANK_PROFILE), .rate = {SAMPLER_MEAN_MOST}};
 
 /* ---- Under the lock, and without signals ---- */
 
@@ -316,16 +314,9 @@ bool guard_begin(size_t every, size_t most, uint64_t seed)
     guard.fresh = guard.slots;
     guard.most = (uint32_t)most;
     guard.random = seed;
-    guard.parts = sampler_rate_of(every).parts;
+    guard.rate = sampler_rate_of(every);
     profile_watch(WATCH_GUARDS, true);
     return true;
-}
-
-bool guard_counts(void)
-{
-    if (LIKELY(!sampler_count(&guard_self, guard.parts, 1)))
-        return false;
-    return sampler_take(&guard_self, guard.parts, 1, draw);
 }
 
 static const char *check(void)

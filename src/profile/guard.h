@@ -54,7 +54,7 @@ struct guard_block {
 };
 
 struct guard {
-    uint64_t parts; /* of a gap that an allocation is, see sampler.h */
+    struct sampler_rate rate; /* requests, until it begins as many as there can be */
     uint64_t random;
     struct lock lock;
     uintptr_t start, bytes; /* of all slots and guards; 0 until there are some */
@@ -69,24 +69,9 @@ struct guard {
 
 extern INTERNAL struct guard guard;
 
-/* Begins; `most` blocks at a time, one of `every` allocations. False: no memory. It does not end.
- */
+/* Begins, before a request is counted; `most` blocks at a time, one of `every` allocations. False:
+ * no memory. It does not end. */
 bool guard_begin(size_t every, size_t most, uint64_t seed);
-
-extern __thread struct sampler guard_self __attribute__((tls_model("initial-exec")));
-
-/* As the functions of the same names in profile.h. */
-static inline bool guard_counts_plain(void)
-{
-    return !sampler_count(&guard_self, guard.parts, 1);
-}
-
-static inline void guard_uncounts(void)
-{
-    guard_self.left += guard.parts;
-}
-
-bool guard_counts(void);
 
 /* A guarded block, all zero. NULL: it does not fit, or there are too many. */
 void *guard_alloc(size_t bytes, size_t alignment);

@@ -14,7 +14,6 @@ uint32_t profile_watchers;
 
 struct profile profile = {.lock = LOCK_INIT(RANK_PROFILE)};
 
-OF_THREAD struct sampler sampler_self;
 static OF_THREAD bool busy_self; /* the thread is between enter and leave */
 
 static bool enter(void)
@@ -34,7 +33,7 @@ static void leave(void)
     busy_self = false;
 }
 
-static uint64_t draw(void)
+uint64_t profile_draw(void)
 {
     return sampler_mix(&profile.random);
 }
@@ -87,7 +86,6 @@ NOINLINE uint32_t profile_stack_here(void)
     uint32_t number = 0;
     bool entered = enter();
     if (entered) {
-        profile.stacks.nodes.entry_bytes = sizeof(struct stack_node);
         number = stacks_put(&profile.stacks, &scratch->stack);
         scratch_put(scratch);
         leave();
@@ -95,33 +93,29 @@ NOINLINE uint32_t profile_stack_here(void)
     return number;
 }
 
-void profile_begin(size_t mean, uint64_t seed)
+void profile_prepare(size_t mean, uint64_t seed)
 {
     if (!enter())
         return;
-    if (profile.rate.parts == 0) {
+    if (profile.rate.mean == 0) {
         profile.rate = sampler_rate_of(mean);
         profile.random = seed;
         profile.blocks.entry_bytes = sizeof(struct profile_block);
         stacks_init(&profile.stacks);
     }
+    leave();
+}
+
+void profile_begin(void)
+{
     __atomic_store_n(&profile.on, true, __ATOMIC_RELAXED); /* for who looks from outside */
     profile_watch(WATCH_PROFILE, true);
-    leave();
 }
 
 void profile_end(void)
 {
     __atomic_store_n(&profile.on, false, __ATOMIC_RELAXED);
     profile_watch(WATCH_PROFILE, false);
-}
-
-bool profile_counts(size_t size)
-{
-    uint64_t parts = profile.rate.parts;
-    if (LIKELY(!sampler_count(&sampler_self, parts, size)))
-        return false;
-    return sampler_take(&sampler_self, parts, size, draw);
 }
 
 static void count_lost(void)

@@ -6,10 +6,10 @@
  *     table, index   the memory of all this              profile       these together
  *
  * The idea: while a profile is taken, malloc's fast path serves nobody: the largest size that it
- * serves is a number in memory (page_map.small_sizes), which is 0 then. So the slow path sees each
- * request of every thread, from the next one on, and off costs nothing. What is a sample is placed
- * where its free is a slow one as well (heap/sampled.c), and stands in a table here by its address
- * until then.
+ * serves is a number in memory (page_map.small_sizes), which is 0 then. So a second path, that
+ * counts (magazine/counted.h), sees each request of every thread, from the next one on, and off
+ * costs nothing. What is a sample is placed where its free is a slow one as well (heap/sampled.c),
+ * and stands in a table here by its address until then.
  *
  * Everything that was found stays in tables that are read without a lock: by the tool, from
  * outside, at any time, also in the last moment of the process.
@@ -38,8 +38,8 @@ struct profile_block {
 
 struct profile {
     bool on;
-    struct sampler_rate rate;
-    uint64_t random; /* a counter, of which each draw mixes its own bits */
+    struct sampler_rate rate; /* its mean is 0 until it is prepared */
+    uint64_t random;          /* a counter, of which each draw mixes its own bits */
     struct lock lock;
     struct stacks stacks;
     struct table sites;
@@ -66,30 +66,18 @@ void profile_watch(enum profile_watcher who, bool on);
  * the thread is taking one already, and a signal came in between. No lock may be held. */
 uint32_t profile_stack_here(void);
 
-/* Begins, or goes on. `mean` bytes between two marks; 0 or 1: each allocation. What a first call
- * has set stays. `seed`: what the draws come from. */
-void profile_begin(size_t mean, uint64_t seed);
+/* What gaps are drawn from: `mean` bytes between two marks, 0 or 1: each allocation; and a seed.
+ * What a first call has set stays. To be called before requests are counted. */
+void profile_prepare(size_t mean, uint64_t seed);
+
+/* Begins, or goes on. */
+void profile_begin(void);
 
 /* No more samples. Blocks that are samples stay so until they are freed. */
 void profile_end(void);
 
-extern __thread struct sampler sampler_self __attribute__((tls_model("initial-exec")));
-
-/* Counts an allocation of `size` bytes if it is no sample; if it may be one, nothing is done. */
-static inline bool profile_counts_plain(size_t size)
-{
-    return !sampler_count(&sampler_self, profile.rate.parts, size);
-}
-
-/* Takes that back. */
-static inline void profile_uncounts(size_t size)
-{
-    sampler_self.left += profile.rate.parts * (size + (size == 0));
-}
-
-/* Counts an allocation of `size` bytes, of the calling thread. True: it is a sample, and
- * profile_put is to be called with its block. */
-bool profile_counts(size_t size);
+/* Bits for a gap. */
+uint64_t profile_draw(void);
 
 /* Puts a block that is a sample into the profile, with the stack that the calling thread has. */
 void profile_put(const void *block, size_t size);

@@ -4,9 +4,6 @@
  */
 #include "profile/sampler.h"
 
-/* Layout: parts of a byte when every allocation is a sample; gaps are shorter. */
-#define ALL_PARTS ((uint64_t)1 << 62)
-
 /* Layout: terms of the two series below, enough for what a double can hold. */
 enum { LOG_TERMS = 16, EXP_TERMS = 24 };
 
@@ -14,11 +11,8 @@ static const double ln_2 = 0.69314718055994530942;
 
 struct sampler_rate sampler_rate_of(size_t mean)
 {
-    if (mean <= 1)
-        return (struct sampler_rate){ALL_PARTS, 0};
-    uint64_t parts = SAMPLER_UNIT / mean;
-    parts += parts == 0;
-    return (struct sampler_rate){parts, (double)SAMPLER_UNIT / (double)parts}; /* what is counted */
+    uint64_t at_most = mean > SAMPLER_MEAN_MOST ? SAMPLER_MEAN_MOST : mean;
+    return (struct sampler_rate){at_most + (at_most == 0)};
 }
 
 /* -ln(x / 2^64), by ln m = 2 atanh((m - 1) / (m + 1)) for the first bits m of x, in [1, 2). */
@@ -34,10 +28,11 @@ static double minus_log(uint64_t x)
     return (lead + 1) * ln_2 - 2 * sum;
 }
 
-uint64_t sampler_gap(uint64_t random)
+uint64_t sampler_gap(const struct sampler_rate *rate, uint64_t random)
 {
-    double gap = minus_log(random | 1) * (double)SAMPLER_UNIT;
-    return gap < 1 ? 1 : (uint64_t)gap;
+    if (rate->mean == 1)
+        return 1;
+    return (uint64_t)(minus_log(random | 1) * (double)rate->mean) + 1;
 }
 
 /* 1 - exp(-x) for x in [0, 1), by the series itself: nothing is lost where x is small. */
@@ -67,17 +62,18 @@ static double chance(double x)
 
 double sampler_weight(const struct sampler_rate *rate, size_t size)
 {
-    return rate->mean == 0 ? 1 : 1 / chance((double)(size + (size == 0)) / rate->mean);
+    return rate->mean == 1 ? 1 : 1 / chance((double)(size + (size == 0)) / (double)rate->mean);
 }
 
-bool sampler_take(struct sampler *sampler, uint64_t parts, size_t size, uint64_t (*random)(void))
+bool sampler_take(struct sampler *sampler, const struct sampler_rate *rate, size_t size,
+                  uint64_t (*random)(void))
 {
     bool drawn = sampler->left != 0;
-    sampler->left = sampler_gap(random());
+    sampler->left = sampler_gap(rate, random());
     if (drawn)
         return true;
-    if (!sampler_count(sampler, parts, size))
+    if (!sampler_count(sampler, size))
         return false;
-    sampler->left = sampler_gap(random());
+    sampler->left = sampler_gap(rate, random());
     return true;
 }

@@ -3,9 +3,10 @@
  * chance, and an allocation with a marked byte in it is a sample.
  *
  * The idea: the gaps between marks are exponential, so a thread draws one and counts it down by
- * what it asks for. That is one multiplication and one comparison for each allocation; nobody else
- * has to know. Gaps have no memory: what is left of one is as good after a pause, in another
- * session, or at another rate, so they are counted in means, not in bytes.
+ * what it asks for. That is one subtraction and its flags for each allocation; nobody else has to
+ * know. Gaps have no memory: what is left of one is as good after a pause or in another session.
+ * They are whole bytes, and nothing is lost by that: a mark lies in a byte, so what counts of a gap
+ * is in which.
  *
  * An allocation of `size` bytes is a sample with the chance p = 1 - exp(-size / mean), so each
  * stands for 1 / p of its kind. That is unbiased, whatever the sizes are; the variance of the
@@ -20,21 +21,22 @@
 
 #include "base/common.h"
 
-/* Layout: gaps are counted in so many parts of the mean. */
-#define SAMPLER_UNIT ((uint64_t)1 << 40)
+/* Bytes: no mean is longer, as a gap of 64 ln 2 of them has to be a number. With it nothing is
+ * ever marked: a program would have to ask for an exabyte. */
+#define SAMPLER_MEAN_MOST ((uint64_t)1 << 57)
 
 /* Of a thread. */
 struct sampler {
-    uint64_t left; /* of the gap, in parts of the mean; 0: none was drawn yet */
+    uint64_t left; /* the mark is in so many bytes the last; 0: no gap was drawn yet */
 };
 
-/* Of all threads. */
+/* Of all threads: bytes from mark to mark, 1 up to SAMPLER_MEAN_MOST; 1: each allocation is a
+ * sample. */
 struct sampler_rate {
-    uint64_t parts; /* of the mean that a byte is; so many that no gap is as long: every byte is */
-    double mean;    /* bytes; 0: every allocation is a sample */
+    uint64_t mean;
 };
 
-/* `mean` of 0 or 1: every allocation is a sample. */
+/* `mean` of 0 stands for 1. */
 struct sampler_rate sampler_rate_of(size_t mean);
 
 /* 64 bits that look random, from a counter of any start. Source: G. Steele, D. Lea, C. Flood, "Fast
@@ -48,25 +50,24 @@ static inline uint64_t sampler_mix(uint64_t *counter)
     return z ^ z >> 31;
 }
 
-/* A gap, never 0, from 64 random bits. */
-uint64_t sampler_gap(uint64_t random);
+/* A gap, from 64 random bits: at least 1, the byte with the mark being the last. */
+uint64_t sampler_gap(const struct sampler_rate *rate, uint64_t random);
 
 /* What a sample of `size` bytes stands for: 1 / p. */
 double sampler_weight(const struct sampler_rate *rate, size_t size);
 
-/* Counts an allocation. True: its gap has ended. A new one must be drawn then; and it is a sample
- * unless there was no gap yet, see sampler_take. */
-static inline bool sampler_count(struct sampler *sampler, uint64_t parts, size_t size)
+/* Counts an allocation of `size` bytes, not 0. True: its gap has ended, and nothing is done. A new
+ * one must be drawn then; and it is a sample unless there was no gap yet, see sampler_take. */
+static ALWAYS_INLINE bool sampler_count(struct sampler *sampler, size_t size)
 {
-    uint64_t step;
-    bool over = __builtin_mul_overflow(parts, size + (size == 0), &step);
-    if (UNLIKELY(over || step >= sampler->left))
+    if (UNLIKELY(sampler->left <= size))
         return true;
-    sampler->left -= step;
+    sampler->left -= size;
     return false;
 }
 
 /* After sampler_count said so: whether the allocation is a sample. Calls `random` for bits. */
-bool sampler_take(struct sampler *sampler, uint64_t parts, size_t size, uint64_t (*random)(void));
+bool sampler_take(struct sampler *sampler, const struct sampler_rate *rate, size_t size,
+                  uint64_t (*random)(void));
 
 #endif

@@ -193,7 +193,7 @@ TEST(requests_from_outside)
 {
     options.profile_bytes = 1;
     events.wanted.profile = PROFILE_ON;
-    heap_serve_fast(false); /* as the tool does it */
+    heap_serve(HEAP_LONG); /* as the tool does it */
     snug_free(snug_malloc(64));
     assert_true(profile.on);
     assert_int_equal(events.wanted.profile, PROFILE_NOTHING);

@@ -70,7 +70,7 @@ bool outside_profile(outside_reader read, void *context, const struct anchor *an
     if (!read(context, (uintptr_t)anchor->profile, copy, sizeof(*copy)))
         return false;
     *totals = (struct outside_totals){copy->totals.live_bytes, copy->totals.peak_bytes, copy->lost,
-                                      copy->on, copy->rate.mean};
+                                      copy->on, (double)copy->rate.mean};
     return true;
 }
 
