@@ -115,17 +115,22 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
     return or_no_memory(heap_resize(block, size));
 }
 
+/* Frees the object at `block`, which was copied. */
+static ALWAYS_INLINE void *moved_from(struct cache *cache, void *block, size_t class, void *moved)
+{
+    if (UNLIKELY(!cache_push_of(cache, (uintptr_t)block, class)))
+        free_slow(block, class, cache);
+    return moved;
+}
+
 /* As the next, while requests are looked at, and all that is left. */
 static NOINLINE void *realloc_counted(void *block, size_t class, size_t size)
 {
     struct cache *cache = thread_self.cache;
     uintptr_t address = (uintptr_t)block;
     void *moved = cache_pop_copy_counted(cache, address, class_size(class), size);
-    if (UNLIKELY(moved == NULL))
-        return realloc_slow(block, size);
-    if (UNLIKELY(!cache_push_of(cache, address, class)))
-        free_slow(block, class, cache);
-    return moved;
+    return LIKELY(moved != NULL) ? moved_from(cache, block, class, moved)
+                                 : realloc_slow(block, size);
 }
 
 /* An object that a magazine has instead of the small one of this class at `block`; NULL: nothing
@@ -135,11 +140,8 @@ static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
     struct cache *cache = thread_self.cache;
     uintptr_t address = (uintptr_t)block;
     void *moved = cache_pop_copy(cache, address, class_size(class), size);
-    if (UNLIKELY(moved == NULL))
-        return realloc_counted(block, class, size);
-    if (UNLIKELY(!cache_push_of(cache, address, class)))
-        free_slow(block, class, cache);
-    return moved;
+    return LIKELY(moved != NULL) ? moved_from(cache, block, class, moved)
+                                 : realloc_counted(block, class, size);
 }
 
 HOT void *snug_realloc(void *block, size_t size)
