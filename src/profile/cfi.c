@@ -57,8 +57,7 @@ static uintptr_t take_pointer(const uint8_t **at, uint8_t form)
     }
 }
 
-/* The entry of the function that may be around `pc`; NULL if there is none. */
-static const uint8_t *entry_find(const uint8_t *header, uintptr_t pc)
+const uint8_t *cfi_entry(const uint8_t *header, uintptr_t pc)
 {
     uint8_t version = header[0], frame_form = header[1], count_form = header[2];
     if (version != 1 || count_form != FORM_U4 || header[3] != (FROM_TABLE | FORM_S4))
@@ -325,12 +324,10 @@ static bool run_program(struct run *run, const uint8_t *at, const uint8_t *end, 
     return true;
 }
 
-bool cfi_find(const uint8_t *header, uintptr_t pc, struct cfi_row *row)
+bool cfi_row_of(const uint8_t *entry, uintptr_t pc, struct cfi_row *row)
 {
     struct common common;
-    const uint8_t *at = entry_find(header, pc);
-    if (at == NULL)
-        return false;
+    const uint8_t *at = entry;
     uint64_t length = cfi_take(&at, 4);
     const uint8_t *end = at + length, *field = at;
     uint64_t back = cfi_take(&at, 4);

@@ -10,8 +10,9 @@
  * The tables belong to code that is on the stack, so they are mapped, and are read directly. No
  * lock, no memory, no call of another library. What is not understood has no row.
  *
- * Cost: a binary search, and some 20 steps of that program: about 150 ns where it is cached.
- * Source: DWARF 5, 6.4 (Call Frame Information); Linux Standard Base 5.0, 10.6 (Exception Frames).
+ * Cost: a binary search, and some 20 steps of that program: about 150 ns where it is cached. A row
+ * that was worked out before is kept (rows.h). Source: DWARF 5, 6.4 (Call Frame Information); Linux
+ * Standard Base 5.0, 10.6 (Exception Frames).
  */
 #ifndef SNUG_PROFILE_CFI_H
 #define SNUG_PROFILE_CFI_H
@@ -47,8 +48,13 @@ struct cfi_row {
     struct cfi_rule rules[CFI_REGISTERS];
 };
 
-/* The row for code at `pc` in an object with this .eh_frame_hdr. False: there is none. */
-bool cfi_find(const uint8_t *header, uintptr_t pc, struct cfi_row *row);
+/* The entry of the function that may be around `pc`, in an object with this .eh_frame_hdr; NULL if
+ * there is none. It begins with its length, four bytes, and behind these with how far before that
+ * field the entry is that it shares with others. */
+const uint8_t *cfi_entry(const uint8_t *header, uintptr_t pc);
+
+/* The row for code at `pc` by that entry. False: there is none. */
+bool cfi_row_of(const uint8_t *entry, uintptr_t pc, struct cfi_row *row);
 
 /* Reads a word of memory; false: it is not there. */
 typedef bool (*cfi_read)(void *context, uintptr_t address, uintptr_t *value);

@@ -49,7 +49,7 @@ void profile_watch(enum profile_watcher who, bool on)
 
 /* ---- Taking stacks ---- */
 
-/* A place for a stack while it is taken: 5 KiB, which the thread's own need not have left. As many
+/* A place for a stack while it is taken: 20 KiB, which the thread's own need not have left. As many
  * as threads were at it at the same time; they stay. */
 struct scratch {
     struct unwind_stack stack;

@@ -112,14 +112,36 @@ static bool step_by_frame_pointer(struct cursor *cursor)
     return true;
 }
 
-static bool step(struct cursor *cursor, const struct unwind_stack *stack, uint32_t object,
-                 uintptr_t code)
+/* As step_by_row. */
+static bool step_by_kept(struct cursor *cursor, const struct kept_row *row)
+{
+    uintptr_t cfa = cursor->registers[row->cfa_register] + (uintptr_t)(intptr_t)row->cfa_offset;
+    if (cfa <= cursor->registers[CFI_RSP])
+        return false;
+    for (unsigned i = 0; i < KEPT_SAVED; i++)
+        if (row->saved[i] != 0 && !read_word(cursor, cfa - row->saved[i] * sizeof(uintptr_t),
+                                             &cursor->registers[kept_registers[i]]))
+            return false;
+    cursor->registers[CFI_RSP] = cfa;
+    cursor->exact = false;
+    return true;
+}
+
+static bool step(struct cursor *cursor, struct unwind_stack *stack, uint32_t object, uintptr_t code)
 {
     struct cfi_row row;
     const uint8_t *header = object == 0 ? NULL : stack->objects[object - 1].unwinding;
-    if (header != NULL && cfi_find(header, code, &row))
-        return step_by_row(cursor, &row);
-    return step_by_frame_pointer(cursor);
+    const uint8_t *entry = header == NULL ? NULL : cfi_entry(header, code);
+    if (entry == NULL)
+        return step_by_frame_pointer(cursor);
+    uint64_t key = rows_key(entry, code);
+    struct kept_row *kept = rows_place(&stack->kept, key);
+    if (LIKELY(key != 0 && kept->key == key))
+        return step_by_kept(cursor, kept);
+    if (!cfi_row_of(entry, code, &row))
+        return step_by_frame_pointer(cursor);
+    rows_keep(kept, key, &row);
+    return step_by_row(cursor, &row);
 }
 
 /* `library`: of which frames at the beginning are left out; 0: of none. */

@@ -83,6 +83,26 @@ TEST(callers_are_found)
     assert_true(stack.frames[2].code - object->start < object->end - object->start);
 }
 
+/* The second by rows that the first left (profile/rows.h). */
+TEST(again_is_the_same)
+{
+    static struct unwind_frame frames[UNWIND_MOST];
+    unsigned count = 0;
+    memset(&stack.kept, 0, sizeof(stack.kept));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_dive(100);
+        if (i == 0) {
+            count = stack.count;
+            memcpy(frames, stack.frames, count * sizeof(*frames));
+        }
+    }
+    assert_int_equal(stack.count, count);
+    unsigned others = 0; /* this function's, if the compiler made two calls of the one above */
+    for (unsigned i = 0; i < count; i++)
+        others += stack.frames[i].code != frames[i].code;
+    assert_true(others <= 1);
+}
+
 TEST(deeper_stacks_are_cut)
 {
     dive(5000);
@@ -322,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ROW(callers_are_found),
+        ROW(again_is_the_same),
         ROW(deeper_stacks_are_cut),
         ROW(frames_of_unknown_size),
         ROW(from_a_signal_handler),
