@@ -9,14 +9,14 @@
  * all are find room; a hash that two share makes a wrong row, which cannot lead to a trap any more
  * than another can, and is one in 2^64.
  *
- * Cost: some 60 instructions for a key; 24 bytes a row.
+ * Cost: some 230 instructions for a key; 24 bytes a row.
  */
 #ifndef SNUG_PROFILE_ROWS_H
 #define SNUG_PROFILE_ROWS_H
 
 #include "profile/cfi.h"
 
-/* Rows (table): a power of two; a program that allocates in a thousand ways passes through fewer
+/* Slots (table): a power of two; a program that allocates in a thousand ways passes through fewer
  * calls than that, as stacks share most of them. */
 enum { KEPT_ROWS = 512 };
 
