@@ -38,6 +38,7 @@ bool sampled_begin(void)
     }
     profile_prepare(options.profile_bytes, os_random());
     profile_begin();
+    misuse_set_source(profile_tell);
     heap_serve(HEAP_COUNTED);
     return true;
 }

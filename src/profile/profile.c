@@ -224,8 +224,41 @@ bool profile_take(const void *block, struct profile_block *sample)
     if (!enter())
         return false;
     bool found = block_remove((uintptr_t)block, sample);
+    if (found)
+        profile.freed[profile.freed_next++ % PROFILE_FREED] =
+            (struct profile_freed){(uintptr_t)block, sample->site};
     leave();
     return found;
+}
+
+/* The site of a block that is a sample, or was one; 0: it is not known. The lock is held. */
+static uint32_t site_at_address(uintptr_t address)
+{
+    const uint32_t *place = block_find(address);
+    if (place != NULL && *place != 0)
+        return ((const struct profile_block *)index_at(&profile.blocks, *place))->site;
+    for (uint32_t i = 1; i <= PROFILE_FREED; i++) {
+        const struct profile_freed *freed =
+            &profile.freed[(profile.freed_next - i) % PROFILE_FREED];
+        if (freed->address == address)
+            return freed->site;
+    }
+    return 0;
+}
+
+void profile_tell(uintptr_t address, struct misuse_stack *allocated, struct misuse_stack *freed)
+{
+    (void)freed; /* nobody was asked when it was freed */
+    if (!enter())
+        return;
+    uint32_t site = site_at_address(address);
+    uint32_t number = site == 0 ? 0 : site_at(site)->stack;
+    while (number != 0 && allocated->count < MISUSE_FRAMES_MOST) {
+        const struct stack_node *node = stacks_node(&profile.stacks, number);
+        allocated->frames[allocated->count++] = node->call.key;
+        number = node->call.salt;
+    }
+    leave();
 }
 
 void profile_put_back(const void *block, const struct profile_block *sample)

@@ -20,6 +20,7 @@
 #ifndef SNUG_PROFILE_PROFILE_H
 #define SNUG_PROFILE_PROFILE_H
 
+#include "meta/misuse.h"
 #include "platform/lock.h"
 #include "profile/sampler.h"
 #include "profile/sites.h"
@@ -36,6 +37,14 @@ struct profile_block {
     uint32_t site;
 };
 
+/* Blocks (table): samples that were freed last, whose stacks are told if they are misused then. */
+enum { PROFILE_FREED = 64 };
+
+struct profile_freed {
+    uint64_t address;
+    uint32_t site;
+};
+
 struct profile {
     bool on;
     struct sampler_rate rate; /* its mean is 0 until it is prepared */
@@ -48,7 +57,9 @@ struct profile {
     uint32_t free_block;     /* entries of blocks that can be used again */
     uint64_t live;           /* blocks in `blocks`; read without the lock */
     struct scratch *scratch; /* where stacks are taken, those that nobody is at */
-    uint64_t lost;           /* samples for which there was no room, or that could not be taken */
+    struct profile_freed freed[PROFILE_FREED];
+    uint32_t freed_next;
+    uint64_t lost; /* samples for which there was no room, or that could not be taken */
 };
 
 extern struct profile profile;
@@ -88,6 +99,10 @@ bool profile_take(const void *block, struct profile_block *sample);
 
 /* Puts one back, as it was: it could not be resized. */
 void profile_put_back(const void *block, const struct profile_block *sample);
+
+/* Fills in where the block at an address was allocated, if it is a sample, or was one of those that
+ * were freed last: what a report of misuse asks (meta/misuse.h). */
+void profile_tell(uintptr_t address, struct misuse_stack *allocated, struct misuse_stack *freed);
 
 /* Whether there is any. */
 static inline bool profile_has_blocks(void)

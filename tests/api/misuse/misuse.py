@@ -446,6 +446,21 @@ class Reports(Case):
         self.assert_message(result, double_free)
         self.assertNotIn("after", result.out)
 
+    def test_stacks_of_a_sample(self):
+        sampled = {"SNUG_PROFILE": "1", "SNUG_PROFILE_BYTES": "1"}
+        for size in (64, 5000, 300_000):
+            with self.subTest(size=size):
+                result = self.misuse("cold", "twice", size, **sampled)
+                self.assertTrue(result.aborted, result)
+                first, *stacks = result.err.splitlines()
+                self.assertRegex(first, "^snug: .* free: 0x")
+                self.assertEqual(len(stacks), 1, result)
+                self.assertRegex(stacks[0], "^snug: allocated at( 0x[0-9a-f]+){3,}$")
+                told = self.misuse("cold", "twice", size, SNUG_MISUSE_FORMAT="json", **sampled)
+                self.assertGreaterEqual(len(json.loads(told.err)["allocated"]), 3)
+                plain = self.misuse("cold", "twice", size)
+                self.assertEqual(plain.err.count("\n"), 1, plain)
+
     def test_a_handler_that_returns(self):
         for size in (64, 5000, 300_000):
             for mode, ends in ((DEFAULT, -signal.SIGABRT), (WARN, 0)):
