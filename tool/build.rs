@@ -21,7 +21,8 @@ fn main() {
 }
 
 /// The library's own code for reading statistics and writing them, which the tool uses on other processes.
-const SHARED: [&str; 20] = [
+const SHARED: [&str; 21] = [
+    "hardened/hard_totals.c",
     "heap/totals.c",
     "magazine/arena_totals.c",
     "magazine/cache_totals.c",

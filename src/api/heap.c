@@ -177,10 +177,11 @@ int snug_heap_get_statistics(snug_heap *heap, struct snug_heap_statistics *stati
     bool buffered = record->quota.under == &provider_none;
     struct snug_heap_statistics filled = {
         .size = size,
-        .taken = totals.segments + totals.huge,
+        .taken = totals.segments + totals.huge + totals.hardened.mapped,
         .peak = buffered ? totals.segments : record->quota.peak,
         .quota = record->quota.limit == SIZE_MAX ? 0 : record->quota.limit,
-        .used = totals.small_live + totals.cells_live + totals.large + totals.huge,
+        .used = totals.small_live + totals.cells_live + totals.large + totals.huge +
+                totals.hardened.live,
         .fixed = record->fixed_bytes,
     };
     filled.free = filled.taken > filled.used ? filled.taken - filled.used : 0;

@@ -43,16 +43,18 @@ struct snug_mallinfo snug_mallinfo2(void)
     struct heap_totals totals = heap_totals();
     size_t cells_idle = totals.cells_free + totals.cells_cached;
     size_t small_idle = totals.small_free + totals.small_depots + totals.small_cached;
-    size_t idle = small_idle + cells_idle + totals.dirty + totals.clean;
-    idle = size_min(idle, totals.segments);
+    size_t arena = totals.segments + totals.hardened.mapped;
+    size_t idle = small_idle + cells_idle + totals.dirty + totals.clean + totals.hardened.mapped -
+                  totals.hardened.live;
+    idle = size_min(idle, arena);
     return (struct snug_mallinfo){
-        .arena = totals.segments,
+        .arena = arena,
         .ordblks = totals.free_runs + (cells_idle != 0),
         .smblks = totals.small_free_count,
         .hblks = totals.huge_count,
         .hblkhd = totals.huge,
         .fsmblks = size_min(small_idle, idle),
-        .uordblks = totals.segments - idle,
+        .uordblks = arena - idle,
         .fordblks = idle,
         .keepcost = size_min(totals.dirty, idle),
     };

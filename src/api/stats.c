@@ -22,13 +22,15 @@ int snug_stats_get(struct snug_stats *stats, size_t size)
         .mapped = values.mapped,
         .live = values.live,
         .waste = values.waste,
-        .cached = values.cached_small + values.cached_cells + values.depots,
-        .free = values.free_slabs + values.free_cells + values.free_clean,
+        .cached = values.cached_small + values.cached_cells + values.depots +
+                  values.hardened_waiting + values.hardened_cached,
+        .free = values.free_slabs + values.free_cells + values.free_clean + values.hardened_free +
+                values.hardened_rest,
         .purge_pending = values.purge_pending,
         .metadata = values.metadata,
         .requested = values.requested,
-        .blocks =
-            values.blocks_small + values.blocks_medium + values.blocks_large + values.blocks_huge,
+        .blocks = values.blocks_small + values.blocks_medium + values.blocks_large +
+                  values.blocks_huge + values.blocks_hardened,
         .mapped_peak = values.mapped_peak,
         .resident = known(values.resident),
         .resident_peak = known(values.resident_peak),

@@ -14,17 +14,6 @@ enum { MAGAZINE_OBJECT = 4096 };
 /* Objects: with its header, such a magazine fills a kilobyte of metadata. */
 enum { MAGAZINE_MOST = 62 };
 
-static size_t bytes_of(size_t class)
-{
-    if (class <= HARD_FINE)
-        return class * MIN_ALIGN;
-    if (class > HARD_FINE + HARD_STEPS)
-        return (class - HARD_FINE - HARD_STEPS + 4) * PAGE_BYTES;
-    size_t number = class - HARD_FINE - 1, step = number % (1 << HARD_STEP_LOG);
-    size_t base = KIB << (number >> HARD_STEP_LOG);
-    return base + (step + 1) * (base >> HARD_STEP_LOG);
-}
-
 /* Few pages, so that objects in random order do not touch many at once; and enough that what is
  * left over at the end of a slab is little. */
 static size_t slab_bytes_of(size_t bytes)
@@ -44,7 +33,7 @@ void hard_classes_init(void)
 {
     for (size_t class = 1; class < HARD_CLASSES; class++) {
         struct hard_class *row = &hard_classes[class];
-        size_t bytes = bytes_of(class), slab = slab_bytes_of(bytes);
+        size_t bytes = hard_class_bytes(class), slab = slab_bytes_of(bytes);
         row->bytes = (uint32_t)bytes;
         row->slab_bytes = (uint32_t)slab;
         row->per_slab = (uint32_t)(slab / bytes);

@@ -45,6 +45,18 @@ static ALWAYS_INLINE uint32_t hard_divide(size_t offset, uint64_t reciprocal)
     return (uint32_t)((offset * reciprocal) >> 44);
 }
 
+/* Bytes of an object of a class; as in the table, for who reads another process. */
+static inline size_t hard_class_bytes(size_t class)
+{
+    if (class <= HARD_FINE)
+        return class * MIN_ALIGN;
+    if (class > HARD_FINE + HARD_STEPS)
+        return (class - HARD_FINE - HARD_STEPS + 4) * PAGE_BYTES;
+    size_t number = class - HARD_FINE - 1, step = number % (1 << HARD_STEP_LOG);
+    size_t base = KIB << (number >> HARD_STEP_LOG);
+    return base + (step + 1) * (base >> HARD_STEP_LOG);
+}
+
 /* The class of objects of at least `bytes`, from 1 to HARD_MOST. */
 static ALWAYS_INLINE size_t hard_class_of(size_t bytes)
 {

@@ -120,15 +120,17 @@ const char *hard_check(struct hardened *hardened, struct misuse *misuse);
 bool hard_visit(struct hardened *hardened, bool (*visit)(void *context, void *block, size_t bytes),
                 void *context);
 
-/* Bytes; but for `live_count`. */
+/* Bytes, but for `live_count`; mapped == live + waiting + cached + free + rest. */
 struct hard_totals {
     size_t mapped;
     size_t live, live_count; /* objects and large blocks, whole */
-    size_t waiting;          /* in quarantines */
+    size_t waiting;          /* in quarantines, but for large blocks, which have no memory there */
     size_t cached;           /* in magazines */
     size_t free;             /* of opened slabs, in them */
+    size_t rest;             /* never used, guards, ends of slabs, large blocks that wait */
 };
 
+/* (hard_totals.c) */
 struct hard_totals hard_totals_of(struct peek *peek, const struct hardened *hardened);
 
 /* Every lock of one rank; for fork. */

@@ -142,6 +142,9 @@ struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
     add_cells(peek, heap, &totals);
     add_large(peek, &heap->page_heap, &totals);
     add_spans(peek, &heap->page_heap, &totals);
+    const struct hardened *hardened = PEEK(peek, heap->hardened);
+    if (hardened != NULL)
+        totals.hardened = hard_totals_of(peek, hardened);
     const struct meta *meta = PEEK(peek, heap->page_heap.meta);
     if (meta == NULL)
         return totals; /* it was never used */

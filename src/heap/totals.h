@@ -5,6 +5,7 @@
 #ifndef SNUG_HEAP_TOTALS_H
 #define SNUG_HEAP_TOTALS_H
 
+#include "hardened/hardened.h"
 #include "heap/heap.h"
 #include "meta/meta.h"
 
@@ -44,6 +45,9 @@ struct heap_totals {
     size_t huge_count;
     size_t huge_requested;
     size_t free_runs; /* of pages, how many */
+
+    struct hard_totals
+        hardened; /* of a hardened heap: all it has; its `mapped` is not in segments */
 
     size_t meta_used; /* descriptors, magazines, and the page map's entries of the segments */
     size_t meta_mapped;

@@ -85,10 +85,11 @@ static struct heap_row row_of(struct peek *peek, const struct heap_record *recor
     struct heap_totals totals = heap_totals_of(peek, &record->heap, NULL);
     read_name(peek, record, row.name);
     row.provider = PEEK(peek, PEEK(peek, record->quota.under)->kind);
-    row.mapped = totals.segments + totals.huge;
-    row.live = totals.small_live + totals.cells_live + totals.large + totals.huge;
-    row.blocks =
-        totals.small_live_count + totals.cells_count + totals.large_count + totals.huge_count;
+    row.mapped = totals.segments + totals.huge + totals.hardened.mapped;
+    row.live =
+        totals.small_live + totals.cells_live + totals.large + totals.huge + totals.hardened.live;
+    row.blocks = totals.small_live_count + totals.cells_count + totals.large_count +
+                 totals.huge_count + totals.hardened.live_count;
     row.peak = PEEK(peek, record->quota.peak);
     size_t limit = PEEK(peek, record->quota.limit);
     row.quota = limit == SIZE_MAX ? 0 : limit;

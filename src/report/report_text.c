@@ -15,7 +15,7 @@ struct part {
     uint64_t bytes;
 };
 
-enum { PARTS = 7, METADATA = 5, HEAPS = 6 };
+enum { PARTS = 8, METADATA = 5, QUARANTINE = 6, HEAPS = 7 };
 
 /* Heaps of the program's own, as far as they are known. */
 static uint64_t heaps_mapped(const struct values *values)
@@ -28,13 +28,15 @@ static void parts_of(const struct values *values, struct part parts[PARTS])
     parts[0] = (struct part){"in use", '#', values->live};
     parts[1] = (struct part){"waste inside", '+', values->waste};
     parts[2] = (struct part){"waiting for threads", '=',
-                             values->cached_small + values->cached_cells + values->depots};
-    parts[3] =
-        (struct part){"free in slabs and spans", '-', values->free_slabs + values->free_cells};
+                             values->cached_small + values->cached_cells + values->depots +
+                                 values->hardened_cached};
+    parts[3] = (struct part){"free in slabs and spans", '-',
+                             values->free_slabs + values->free_cells + values->hardened_free};
     parts[4] = (struct part){"free pages, to be purged", '~', values->purge_pending};
     parts[5] = (struct part){"metadata in use", 'm',
                              values->metadata_used < values->metadata ? values->metadata_used
                                                                       : values->metadata};
+    parts[QUARANTINE] = (struct part){"in quarantine", 'q', values->hardened_waiting};
     parts[HEAPS] = (struct part){"in heaps of its own", 'h', heaps_mapped(values)};
 }
 
@@ -79,10 +81,13 @@ static void add_memory(struct writer *writer, const struct values *values)
     text_pad(text, LABEL);
     text_add_size(text, values->mapped + parts[HEAPS].bytes);
     text_print(text, "  of it without memory %s\n",
-               size_short(values->free_clean + values->metadata - parts[METADATA].bytes).text);
+               size_short(values->free_clean + values->hardened_rest + values->metadata -
+                          parts[METADATA].bytes)
+                   .text);
     add_bar(writer, parts);
     for (unsigned i = 0; i < PARTS; i++)
-        if (i != HEAPS || values->more->heaps.count != 0)
+        if ((i != HEAPS || values->more->heaps.count != 0) &&
+            (i != QUARANTINE || parts[i].bytes != 0))
             add_part(writer, &parts[i], values);
 }
 
@@ -203,6 +208,9 @@ static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
                                 more->large.blocks[i], more->large.bytes[i], peak->sizes.blocks[i],
                                 peak->sizes.bytes[i]});
     }
+    row_insert(rows, &count,
+               (struct row){"hardened", 0, values->blocks_hardened, values->live_hardened, UNKNOWN,
+                            UNKNOWN});
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t live = values->classes[class].live, bytes = class_bytes(class);
         row_insert(rows, &count,

@@ -8,8 +8,9 @@
 static void write_totals(FILE *stream, const struct heap_totals *totals)
 {
     size_t small = totals->small_free + totals->small_depots + totals->small_cached;
-    size_t rest = totals->dirty + totals->clean + totals->cells_free + totals->cells_cached;
-    size_t mapped = totals->segments + totals->huge;
+    size_t rest = totals->dirty + totals->clean + totals->cells_free + totals->cells_cached +
+                  totals->hardened.mapped - totals->hardened.live;
+    size_t mapped = totals->segments + totals->huge + totals->hardened.mapped;
     fprintf(stream,
             "<total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n"
             "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"

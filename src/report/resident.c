@@ -6,6 +6,7 @@
  * is; a walk that leads astray, because it changes meanwhile, ends after as many steps as there are
  * ranges, and all stays unknown.
  */
+#include "hardened/hardened.h"
 #include "meta/meta.h"
 #include "platform/output.h"
 #include "platform/process.h"
@@ -90,6 +91,34 @@ static void walk_meta(struct walk *walk, const struct meta *meta)
                    PEEK(walk->peek, meta->ranges[i].bytes));
 }
 
+/* The list of large blocks is walked under its lock, as page runs are: see values.c. */
+static void walk_large(struct walk *walk, struct hard_large *large)
+{
+    if (walk->peek == NULL && !lock_try(&large->lock))
+        return;
+    for (const struct list *node = &large->blocks;
+         (node = walk_next(walk, &large->blocks, node)) != NULL;) {
+        const struct hard_block *block = CONTAINER_OF(node, struct hard_block, link);
+        walk_range(walk, (uintptr_t)PEEK(walk->peek, block->start), PEEK(walk->peek, block->bytes));
+    }
+    if (walk->peek == NULL)
+        lock_release(&large->lock);
+}
+
+/* What a hardened heap has, if it is one. Its realms stay as long as it does. */
+static void walk_hardened(struct walk *walk, const struct heap *heap)
+{
+    struct hardened *hardened = PEEK(walk->peek, heap->hardened);
+    if (hardened == NULL)
+        return;
+    const struct hard_realm *realm = PEEK(walk->peek, hardened->zones.realms);
+    for (; realm != NULL && !walk->failed; realm = PEEK(walk->peek, realm->next)) {
+        walk_range(walk, (uintptr_t)PEEK(walk->peek, realm->start), PEEK(walk->peek, realm->bytes));
+        walk->failed |= walk->steps-- == 0;
+    }
+    walk_large(walk, &hardened->large);
+}
+
 /* Resident bytes of what should have none. */
 static uint64_t walk_clean(struct walk *walk, const struct page_heap *page_heap)
 {
@@ -109,6 +138,7 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
     walk_segments(walk, &page_heap->segments);
     walk_segments(walk, &page_heap->cache.list);
     walk_huge(walk, page_heap);
+    walk_hardened(walk, heap);
     walk_meta(walk, PEEK(walk->peek, page_heap->meta));
     uint64_t excess = walk_clean(walk, page_heap);
     if (walk->failed || values->resident == UNKNOWN)
@@ -131,6 +161,7 @@ bool heap_read_resident(struct peek *peek, const struct heap *heap, int pagemap,
     walk_segments(&walk, &page_heap->segments);
     walk_segments(&walk, &page_heap->cache.list);
     walk_huge(&walk, page_heap);
+    walk_hardened(&walk, heap);
     *bytes = walk.resident;
     return !walk.failed;
 }

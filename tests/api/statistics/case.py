@@ -21,8 +21,9 @@ from blackbox import run  # noqa: E402
 
 ARGUMENTS: list[str] = []  # LIBRARY PROGRAM ...
 PARTS = (
-    "live_small live_cells live_large live_huge waste cached_small cached_cells depots free_slabs "
-    "free_cells purge_pending free_clean metadata"
+    "live_small live_cells live_large live_huge live_hardened waste cached_small cached_cells depots "
+    "free_slabs free_cells purge_pending free_clean hardened_waiting hardened_cached hardened_free "
+    "hardened_rest metadata"
 ).split()
 
 

@@ -39,6 +39,19 @@ class Json(Case):
         self.assertEqual(process["resident_snug"] + process["resident_other"], process["resident"])
         self.assertGreater(process["resident_snug"], 3000001)
 
+    def test_a_hardened_heap_adds_up(self):
+        (found,) = self.read("return", SNUG_PRESET="hardened")
+        memory = found["memory"]
+        self.assertEqual(sum(memory[part] for part in PARTS), memory["mapped"])
+        self.assertGreaterEqual(memory["live_hardened"], 3000001)
+        self.assertGreater(memory["live_hardened"] + memory["hardened_rest"], 4 << 20)
+        self.assertGreater(memory["hardened_waiting"] + memory["hardened_free"], 0)
+        self.assertGreater(found["blocks"]["blocks_hardened"], 0)
+        self.assertEqual(found["requested"]["live"], memory["live_hardened"])
+        process = found["process"]
+        self.assertEqual(process["resident_snug"] + process["resident_other"], process["resident"])
+        self.assertGreater(process["resident_snug"], 3000001)
+
     def test_the_schema_names_every_member_and_no_other(self):
         (found,) = self.read("return")
         described = self.schema()["properties"]

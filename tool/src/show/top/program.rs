@@ -242,6 +242,7 @@ impl Screen {
             }
             None => found.push(("to 128 KiB".into(), self.get("blocks_medium"), self.get("live_cells"))),
         }
+        found.push(("hardened".into(), self.get("blocks_hardened"), self.get("live_hardened")));
         let classes = self.now.values.classes();
         found.extend(
             classes
