@@ -10,20 +10,14 @@
 #include "hardened/dice.h"
 #include "meta/page_map.h"
 
-/* Bytes: whole slabs of a class stay as they are, for what comes next, up to so many; at least two.
- */
-enum { WHOLE_BYTES = 64 * 1024 };
-
-/* One part in: of a class's slabs, if that is more. */
-enum { EMPTY_SHARE = 8 };
+/* One part in: of a heap's addresses, whole slabs stay as they are up to that, for what comes next,
+ * if it is more than SNUG_DIRTY says. */
+enum { WHOLE_SHARE = 8 };
 
 void hard_bin_init(struct hard_bin *bin, size_t class, uint64_t random)
 {
-    *bin = (struct hard_bin){
-        .class = (uint32_t)class,
-        .zone_bytes = ZONE_FIRST,
-        .empty_least = (uint32_t)size_max(2, WHOLE_BYTES / hard_classes[class].slab_bytes),
-        .random = random | 1};
+    *bin =
+        (struct hard_bin){.class = (uint32_t)class, .zone_bytes = ZONE_FIRST, .random = random | 1};
     lock_init(&bin->lock, RANK_HARD_BIN);
     list_init(&bin->open);
 }
@@ -66,9 +60,15 @@ static struct hard_slab *bin_open_slab(struct hard_bin *bin, struct hard_zones *
     return slab;
 }
 
+/* A whole slab that was not purged is in use, or purged, from now on. */
+static void slab_is_no_more_dirty(struct hard_zones *zones, const struct hard_slab *slab)
+{
+    gauge_change(&zones->whole, -(size_t)slab->zone->row->slab_bytes);
+}
+
 /* Takes up to `count` objects of a slab that has some, from a random one on. */
-static size_t slab_take(struct hard_bin *bin, struct hard_slab *slab, struct hard_entry *entries,
-                        size_t count)
+static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab,
+                        struct hard_entry *entries, size_t count)
 {
     const struct hard_class *row = &hard_classes[bin->class];
     size_t words = slab->zone->words, taken = 0;
@@ -77,7 +77,7 @@ static size_t slab_take(struct hard_bin *bin, struct hard_slab *slab, struct har
     uint64_t *bits = slab_bits(slab);
     uintptr_t start = slab_start(slab);
     if (slab_is_whole(slab) && !slab->purged)
-        bin->empty--;
+        slab_is_no_more_dirty(zones, slab);
     slab->purged = false;
     count = size_min(count, slab->free);
     for (; taken < count; taken++) {
@@ -112,7 +112,7 @@ size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard
         struct hard_slab *slab = bin_open_slab(bin, zones);
         if (slab == NULL)
             break;
-        taken += slab_take(bin, slab, &entries[taken], count - taken);
+        taken += slab_take(bin, zones, slab, &entries[taken], count - taken);
     } while (taken < count && !list_empty(&bin->open));
     GAUGE_ADD(bin->in_slabs, -taken);
     entries_shuffle(&bin->random, entries, taken);
@@ -123,8 +123,7 @@ size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard
 /* ---- Back ---- */
 
 /* Purges a whole slab. Returns what was written to in it, or 0. */
-static uintptr_t slab_purge(struct hard_bin *bin, const struct hard_zones *zones,
-                            struct hard_slab *slab)
+static uintptr_t slab_purge(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab)
 {
     const struct hard_class *row = &hard_classes[bin->class];
     uintptr_t start = slab_start(slab);
@@ -134,7 +133,7 @@ static uintptr_t slab_purge(struct hard_bin *bin, const struct hard_zones *zones
         if (states[i] != STATE_NEW && !words_are_zero(object, object + row->bytes))
             return object;
     }
-    bin->empty--;
+    slab_is_no_more_dirty(zones, slab);
     slab->purged = true;
     if (zones->provider->purge(zones->provider, (void *)start, row->slab_bytes))
         memset(states, 0, row->per_slab * sizeof(*states)); /* STATE_NEW */
@@ -149,17 +148,19 @@ static void slab_put_last(struct hard_bin *bin, struct hard_slab *slab)
 }
 
 /* Returns as hard_bin_put; the slab is whole now. */
-static uintptr_t slab_keep(struct hard_bin *bin, const struct hard_zones *zones,
-                           struct hard_slab *slab)
+static uintptr_t slab_keep(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab)
 {
-    size_t slabs = bin->total / hard_classes[bin->class].per_slab;
     slab_put_last(bin, slab);
-    if (++bin->empty <= size_max(bin->empty_least, slabs / EMPTY_SHARE))
+    gauge_change(&zones->whole, slab->zone->row->slab_bytes);
+    /* relaxed, both: what is a little late is purged later */
+    size_t whole = __atomic_load_n(&zones->whole, __ATOMIC_RELAXED);
+    size_t mapped = __atomic_load_n(&zones->mapped, __ATOMIC_RELAXED);
+    if (whole <= size_max(zones->whole_most, mapped / WHOLE_SHARE))
         return 0;
     return slab_purge(bin, zones, slab);
 }
 
-static uintptr_t object_put(struct hard_bin *bin, const struct hard_zones *zones,
+static uintptr_t object_put(struct hard_bin *bin, struct hard_zones *zones,
                             const struct hard_entry *entry)
 {
     uintptr_t object = entry_object(entry);
@@ -172,7 +173,7 @@ static uintptr_t object_put(struct hard_bin *bin, const struct hard_zones *zones
     return slab_is_whole(slab) ? slab_keep(bin, zones, slab) : 0;
 }
 
-uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
+uintptr_t hard_bin_put(struct hard_bin *bin, struct hard_zones *zones,
                        const struct hard_entry *entries, size_t count)
 {
     uintptr_t written = 0;
@@ -186,7 +187,7 @@ uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
     return written;
 }
 
-size_t hard_bin_trim(struct hard_bin *bin, const struct hard_zones *zones)
+size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
 {
     size_t purged = 0;
     lock_acquire(&bin->lock);
@@ -201,7 +202,7 @@ size_t hard_bin_trim(struct hard_bin *bin, const struct hard_zones *zones)
 
 /* ---- In a child of fork ---- */
 
-void hard_bin_adopt(struct hard_bin *bin, const struct hard_entry *entry)
+void hard_bin_adopt(struct hard_bin *bin, struct hard_zones *zones, const struct hard_entry *entry)
 {
     const struct hard_class *row = &hard_classes[bin->class];
     uintptr_t object = entry_object(entry);
@@ -218,7 +219,8 @@ void hard_bin_adopt(struct hard_bin *bin, const struct hard_entry *entry)
         GAUGE_ADD(bin->in_slabs, 1);
         if (slab->free++ == 0)
             list_push(&bin->open, &slab->link);
-        bin->empty += slab_is_whole(slab);
+        if (slab_is_whole(slab))
+            gauge_change(&zones->whole, row->slab_bytes);
     }
     lock_release(&bin->lock);
 }

@@ -45,11 +45,9 @@ struct hard_bin {
     uint32_t class;
     struct list open; /* slabs with objects in them */
     struct hard_zone *zones;
-    size_t zone_bytes;    /* of the next zone */
-    size_t total;         /* objects of open slabs */
-    size_t in_slabs;      /* of them, in their slabs */
-    size_t empty;         /* slabs that are whole, and not purged */
-    uint32_t empty_least; /* slabs: so many of those stay at least */
+    size_t zone_bytes; /* of the next zone */
+    size_t total;      /* objects of open slabs */
+    size_t in_slabs;   /* of them, in their slabs */
     uint64_t random;
 };
 
@@ -61,15 +59,15 @@ size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard
 
 /* Puts objects back that are not in use. Returns 0, or the address of one that was written to, in a
  * slab that was to be purged and is not then. */
-uintptr_t hard_bin_put(struct hard_bin *bin, const struct hard_zones *zones,
+uintptr_t hard_bin_put(struct hard_bin *bin, struct hard_zones *zones,
                        const struct hard_entry *entries, size_t count);
 
 /* Purges all slabs that are whole. Returns the bytes. */
-size_t hard_bin_trim(struct hard_bin *bin, const struct hard_zones *zones);
+size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones);
 
 /* In a child of fork: puts back what the cache of a thread had that the child does not have,
  * cleared. Does nothing if the entry is not whole, or what it says of an object is not so any more:
  * that thread may have been in the middle of anything. */
-void hard_bin_adopt(struct hard_bin *bin, const struct hard_entry *entry);
+void hard_bin_adopt(struct hard_bin *bin, struct hard_zones *zones, const struct hard_entry *entry);
 
 #endif

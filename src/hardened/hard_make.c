@@ -55,6 +55,7 @@ bool hardened_init(struct hardened *hardened, const struct hard_settings *settin
     *zones = (struct hard_zones){.provider = settings->provider,
                                  .owner = settings->owner,
                                  .random = os_random() | 1,
+                                 .whole_most = settings->dirty,
                                  .guards = settings->guards};
     lock_init(&zones->lock, RANK_HARD_ZONE);
     hard_large_init(&hardened->large, settings->provider, settings->owner, os_random());

@@ -456,12 +456,12 @@ static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
     struct hard_wait *wait = &cache->wait;
     while (wait->count != 0) {
         struct hard_entry entry = wait_take(wait);
-        hard_bin_adopt(&hardened->bins[entry_hard_class(&entry)], &entry);
+        hard_bin_adopt(&hardened->bins[entry_hard_class(&entry)], &hardened->zones, &entry);
     }
     for (size_t class = 1; class < HARD_CLASSES; class++) {
         struct hard_magazine *magazine = cache->magazines[class];
         for (uint32_t i = 0; i < magazine->count; i++)
-            hard_bin_adopt(&hardened->bins[class], &magazine->entries[i]);
+            hard_bin_adopt(&hardened->bins[class], &hardened->zones, &magazine->entries[i]);
         if (magazine->count != 0)
             GAUGE_SET(magazine->count, 0);
     }

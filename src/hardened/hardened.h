@@ -62,6 +62,7 @@ struct hard_settings {
     void *owner; /* its page heap */
     size_t wait_bytes;
     size_t wait_count;
+    size_t dirty; /* bytes: of whole slabs that stay as they are */
     uint32_t guards;
 };
 

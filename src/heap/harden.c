@@ -36,6 +36,7 @@ static bool state_init(struct heap *heap, struct hardened *hardened)
                                      .owner = &heap->page_heap,
                                      .wait_bytes = options.quarantine,
                                      .wait_count = options.quarantine_count,
+                                     .dirty = options.dirty,
                                      .guards = (uint32_t)options.guards};
     return hardened_init(hardened, &settings);
 }

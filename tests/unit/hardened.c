@@ -235,6 +235,24 @@ static void test_guards(void **state)
     heap_clear(heap);
 }
 
+/* Slabs of which nothing is in use stay up to a bound of the heap, and are zero either way. */
+static void test_whole_slabs_go(void **state)
+{
+    (void)state;
+    enum { COUNT = 20000, BYTES = 1000 };
+    static char *blocks[COUNT];
+    const struct hard_zones *zones = &heap->hardened->zones;
+    for (int i = 0; i < COUNT; i++)
+        memset(blocks[i] = heap_alloc_in(heap, BYTES), 1, BYTES);
+    assert_int_equal(zones->whole, 0);
+    for (int i = 0; i < COUNT; i++)
+        heap_free(blocks[i]);
+    assert_in_range(zones->whole, options.dirty / 2, size_max(options.dirty, zones->mapped / 8));
+    heap_trim_of(heap, 0);
+    assert_int_equal(zones->whole, 0);
+    assert_null(heap_check_of(heap));
+}
+
 static void test_check_finds(void **state)
 {
     (void)state;
@@ -393,6 +411,7 @@ int main(void)
         ON_HEAP(test_order_is_random),
         ON_HEAP(test_classes_keep_their_addresses),
         ON_HEAP(test_guards),
+        ON_HEAP(test_whole_slabs_go),
         ON_HEAP(test_check_finds),
         ON_HEAP(test_resize),
         ON_HEAP(test_alignment),
