@@ -9,12 +9,10 @@ use super::memory::Memory;
 
 /// Calls that wait, and that the kernel goes on with after a stop by a tracer: it restarts them with what is left of
 /// their time (signal(7)).
-const GO_ON: [i64; 27] = [
-    libc::SYS_read,
+const GO_ON: [i64; 19] = [
     libc::SYS_readv,
     libc::SYS_pread64,
     libc::SYS_preadv,
-    libc::SYS_write,
     libc::SYS_writev,
     libc::SYS_poll,
     libc::SYS_ppoll,
@@ -30,20 +28,12 @@ const GO_ON: [i64; 27] = [
     libc::SYS_waitid,
     libc::SYS_flock,
     libc::SYS_fcntl,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_recvfrom,
-    libc::SYS_recvmsg,
-    libc::SYS_sendto,
-    libc::SYS_sendmsg,
     libc::SYS_restart_syscall,
 ];
 
 /// Calls that end with EINTR when their thread is stopped, and that can simply be made again: nothing has come of them.
 /// Their time, if they have one, begins anew.
-const MADE_AGAIN: [i64; 15] = [
-    libc::SYS_read,
-    libc::SYS_write,
+const MADE_AGAIN: [i64; 7] = [
     libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     441, // epoll_pwait2
@@ -51,6 +41,12 @@ const MADE_AGAIN: [i64; 15] = [
     libc::SYS_semop,
     libc::SYS_semtimedop,
     libc::SYS_io_getevents,
+];
+
+/// Calls that the kernel goes on with or ends with EINTR, by what they wait for.
+const EITHER: [i64; 8] = [
+    libc::SYS_read,
+    libc::SYS_write,
     libc::SYS_accept,
     libc::SYS_accept4,
     libc::SYS_recvfrom,
@@ -74,18 +70,19 @@ const RETURN_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
 pub fn is_asleep(process: i32, tid: i32) -> bool {
     let line = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).unwrap_or_default();
     let number = line.split(' ').next().and_then(|word| word.trim().parse().ok());
-    number.is_some_and(|number: i64| GO_ON.contains(&number) || MADE_AGAIN.contains(&number))
+    number.is_some_and(|number: i64| [&GO_ON[..], &MADE_AGAIN, &EITHER].iter().any(|calls| calls.contains(&number)))
 }
 
 /// Whether a stopped thread was interrupted in one of those calls, and is sure to go on with it. A result that the program
 /// would see is changed into the kernel's own: an EINTR that there would not have been.
 pub fn goes_on(registers: &mut libc::user_regs_struct) -> bool {
     let (number, result) = (registers.orig_rax as i64, registers.rax as i64);
-    if result == i64::from(-libc::EINTR) && MADE_AGAIN.contains(&number) {
+    let is_either = EITHER.contains(&number);
+    if result == i64::from(-libc::EINTR) && (is_either || MADE_AGAIN.contains(&number)) {
         registers.rax = RESTART_UNLESS_HANDLED as u64;
         return true;
     }
-    GO_ON.contains(&number) && (result == RESTART_BLOCK || RESTARTS.contains(&result))
+    (is_either || GO_ON.contains(&number)) && (result == RESTART_BLOCK || RESTARTS.contains(&result))
 }
 
 /// The registers of a thread that goes on with its call by itself, without the kernel: in the order of struct borrow.

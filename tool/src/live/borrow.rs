@@ -13,39 +13,11 @@ use anyhow::{anyhow, bail, Context, Result};
 use humantime::format_duration;
 
 use super::asleep::{by_itself, goes_on, is_asleep, Mappings};
+use super::lent::{Done, Outcome, What, NONE_LENT};
 use super::memory::Memory;
 use super::ptrace::{self, Waited};
 use super::{ffi, read, Buffer};
 use crate::output::shown;
-
-/// What can be asked for: enum outside_what of the library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    Trim = 0,
-    Check = 1,
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub enum Outcome {
-    Done(Done),
-    /// No thread sleeps, or one holds a lock of snug's: it may be otherwise in a moment.
-    NotNow(&'static str),
-    /// It is not to be had of this process, or not by this user.
-    Never(String),
-}
-
-#[derive(Debug)]
-pub struct Done {
-    /// The thread that did it, and how long it took.
-    pub thread: i32,
-    pub took: Duration,
-    /// How many threads were stopped, and of how many the magazines were emptied.
-    pub stopped: usize,
-    pub emptied: usize,
-    /// What a check found.
-    pub wrong: Option<String>,
-}
 
 /// How long a thread may take to stop: it only has to leave its call.
 const STOP_MOST: Duration = Duration::from_millis(100);
@@ -108,7 +80,7 @@ impl Caller {
 
     fn call(&self, what: What) -> Result<Outcome> {
         if self.places.entry == 0 {
-            return Ok(Outcome::Never("snug lends no threads on this processor".to_string()));
+            return Ok(Outcome::Never(NONE_LENT.to_string()));
         }
         if let Err(error) = ptrace::seize(self.process) {
             return Ok(Outcome::Never(self.not_traced(&error)));

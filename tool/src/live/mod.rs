@@ -7,14 +7,12 @@
 mod asleep;
 mod barred;
 #[cfg(target_arch = "x86_64")]
-pub mod borrow;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "borrow_none.rs"]
-pub mod borrow;
+mod borrow;
 mod explain;
 mod ffi;
 mod find;
 pub mod jit;
+pub mod lent;
 pub mod list;
 mod memory;
 pub mod options;
@@ -173,10 +171,16 @@ impl Program {
     }
 
     /// Has a thread that sleeps do something for the program, now, in that time at most.
-    pub fn call(&self, what: borrow::What, most: Duration) -> Result<borrow::Outcome> {
+    pub fn call(&self, what: lent::What, most: Duration) -> Result<lent::Outcome> {
         self.memory.refresh();
         self.check_is_the_same()?;
-        borrow::call(self.process, &self.anchor.0, what, most)
+        #[cfg(target_arch = "x86_64")]
+        return borrow::call(self.process, &self.anchor.0, what, most);
+        #[cfg(not(target_arch = "x86_64"))]
+        return {
+            let _ = (what, most);
+            Ok(lent::Outcome::Never(lent::NONE_LENT.to_string()))
+        };
     }
 
     /// Asks the program to give back its free memory.

@@ -10,11 +10,14 @@ use anyhow::{bail, Context, Result};
 use clap::Args;
 use indicatif::HumanBytes;
 
-use crate::live::borrow::{Done, Outcome, What};
+use crate::live::lent::{Done, Outcome, What};
 use crate::live::{Depth, Program};
 use crate::output::{self, counted};
 use crate::period::period;
 use crate::process_id::process_id;
+
+/// Where the words of a message are explained.
+const WORDS: &str = " (the words: snug man glossary)";
 
 /// The longest pause before it is tried again.
 const STEP: Duration = Duration::from_millis(10);
@@ -28,17 +31,24 @@ const STEP: Duration = Duration::from_millis(10);
 /// Exit status: 0 if it was done in time, 1 if not yet.
 #[derive(Debug, Args)]
 pub struct TrimArgs {
+    #[command(flatten)]
+    asked: AskedArgs,
+}
+
+/// Whom a thread is borrowed from, and for how long.
+#[derive(Debug, Args)]
+struct AskedArgs {
     /// The process
     #[arg(value_parser = process_id)]
-    pub pid: i32,
+    pid: i32,
 
     /// How long to try: 2, 0.5, 500ms
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = period)]
-    pub wait: Duration,
+    wait: Duration,
 
     /// How long a thread may be at it once it has begun; a walk through a hundred GiB of heap takes some seconds
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = period)]
-    pub work: Duration,
+    work: Duration,
 }
 
 /// Walk through a running program's heap, and say what is damaged
@@ -49,17 +59,8 @@ pub struct TrimArgs {
 /// Exit status: 0 if all is well, 1 if something is damaged, or it could not be looked at in time.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// The process
-    #[arg(value_parser = process_id)]
-    pub pid: i32,
-
-    /// How long to try: 2, 0.5, 500ms
-    #[arg(long, value_name = "TIME", default_value = "2", value_parser = period)]
-    pub wait: Duration,
-
-    /// How long a thread may be at it once it has begun; a walk through a hundred GiB of heap takes some seconds
-    #[arg(long, value_name = "TIME", default_value = "60", value_parser = period)]
-    pub work: Duration,
+    #[command(flatten)]
+    asked: AskedArgs,
 }
 
 /// How a trim was done.
@@ -70,7 +71,7 @@ pub enum Trimmed {
     NotYet(String),
 }
 
-pub fn run(args: &TrimArgs) -> Result<ExitCode> {
+pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let before = resident(args.pid)?;
     let done = trim(&program, args.wait, args.work)?;
@@ -78,7 +79,7 @@ pub fn run(args: &TrimArgs) -> Result<ExitCode> {
     let how = match done {
         Trimmed::NotYet(why) => {
             let later = "it will do it when a thread of it next needs more than its magazines have";
-            output::print(format!("process {} was asked, but {why}; {later}\n", args.pid).as_bytes())?;
+            output::print(format!("process {} was asked, but {why}; {later}{WORDS}\n", args.pid).as_bytes())?;
             return Ok(ExitCode::FAILURE);
         }
         Trimmed::By(done) => said(&done, &program),
@@ -136,12 +137,14 @@ fn said(done: &Done, program: &Program) -> String {
         }
     );
     match left {
-        0 => by,
-        left => format!("{by}\n{} stay in magazines of threads that work, or may be within snug", HumanBytes(left)),
+        0 => by + WORDS,
+        left => {
+            format!("{by}\n{} stay in magazines of threads that work, or may be within snug{WORDS}", HumanBytes(left))
+        }
     }
 }
 
-pub fn check(args: &CheckArgs) -> Result<ExitCode> {
+pub fn check(CheckArgs { asked: args }: &CheckArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let begun = Instant::now();
     loop {
@@ -153,7 +156,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode> {
             Outcome::Done(done) => {
                 let said = format!(
                     "process {}: its heap is as it should be; thread {} looked at it in {:.1} ms, and at the magazines \
-                     of {}\n",
+                     of {}{WORDS}\n",
                     args.pid,
                     done.thread,
                     done.took.as_secs_f64() * 1e3,
