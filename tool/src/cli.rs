@@ -4,12 +4,14 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::launch::RunArgs;
+use crate::output::shown;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::profile::ProfileArgs;
 use crate::refusal::OWN_FAILURE;
@@ -34,7 +36,8 @@ Exit status:
   127  the command was not found
    of  run, record and profile: otherwise that of the command, its signals included
 
-With NO_COLOR set, nothing is coloured. What is no terminal gets plain text of 80 columns.
+With NO_COLOR set, nothing is coloured. What is no terminal gets plain text of 80
+columns, or of as many as COLUMNS says.
 What slabs, magazines and depots are: snug man glossary.";
 
 /// Runs programs on the snug memory allocator, and measures what that changes.
@@ -94,14 +97,40 @@ pub fn parse(argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), u8> {
         true => OWN_FAILURE,
         false => 2,
     };
-    try_parse(argv).map_err(|error| {
-        let _ = error.print(); // there is nowhere left to report that printing failed
-        if error.use_stderr() {
-            own_failure
-        } else {
+    try_parse(argv).map_err(|error| match error.kind() {
+        _ if !error.use_stderr() => {
+            let _ = error.print(); // there is nowhere left to report that printing failed
             0
         }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            own_failure
+        }
+        _ => {
+            eprintln!("snug: {}", mistake(&error));
+            own_failure
+        }
     })
+}
+
+/// A mistake on the command line in one line, with where to read on. What clap says of it stands in several paragraphs,
+/// the last of which are the usage and the name of --help.
+fn mistake(error: &clap::Error) -> String {
+    let said = error.render().to_string();
+    let paragraphs = said.split("\n\n").filter(|part| !part.starts_with("Usage:") && !part.starts_with("For more"));
+    let lines: Vec<String> = paragraphs
+        .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|it| !it.is_empty())
+        .collect();
+    // The usage begins with the words of the command.
+    let usage = said.split("\n\n").find_map(|part| part.strip_prefix("Usage: ")).unwrap_or_default();
+    let is_name = |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase());
+    let command: Vec<&str> = usage.split_whitespace().take_while(is_name).take(2).collect();
+    let command = if command.is_empty() { "snug".to_string() } else { command.join(" ") };
+    let said = lines.join("; ");
+    let said = said.strip_prefix("error: ").unwrap_or(&said);
+    let said = said.replace("the following required arguments were not provided:", "this is missing:");
+    shown(&format!("{said}; see: {command} --help"))
 }
 
 /// The NAME=value words before the command are taken out and the rest is parsed again, so that options may stand
@@ -176,6 +205,29 @@ mod tests {
         for line in ["snug run", "snug run SNUG_A=1", "snug run --stats", "snug compare --runs 3 SNUG_A=1"] {
             let argv = line.split(' ').map(OsString::from).collect();
             assert!(try_parse(argv).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_one_line() {
+        let said = |line: &str| {
+            let argv = line.split(' ').map(OsString::from).collect();
+            mistake(&try_parse(argv).expect_err(line))
+        };
+        assert_eq!(
+            said("snug compare --rounds x true"),
+            "invalid value 'x' for '--rounds <N>': invalid digit found in string; see: snug compare --help"
+        );
+        assert_eq!(said("snug run"), "this is missing: <CMD>...; see: snug run --help");
+        for (line, part) in [
+            ("snug nonsense", "unrecognized subcommand 'nonsense'"),
+            ("snug compare --round 3 true", "a similar argument exists: '--rounds'"),
+            ("snug stats 1 --json --csv", "cannot be used with"),
+            ("snug replay --touch some x", "[possible values: all, pages, none]"),
+        ] {
+            let said = said(line);
+            assert!(said.contains(part) && said.contains("; see: snug") && !said.contains('\n'), "{said}");
+            assert!(said.ends_with(" --help") && !said.contains("Usage"), "{said}");
         }
     }
 

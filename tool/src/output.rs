@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use indicatif::ProgressDrawTarget;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal;
 use tempfile::NamedTempFile;
 
@@ -69,13 +69,26 @@ pub fn progress() -> ProgressDrawTarget {
     }
 }
 
+/// A bar of progress with the time left; `what` may have {pos} and {len}.
+pub fn bar(steps: u64, what: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{wide_bar}} {what}, {{eta}} left"));
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(Some(steps), progress()).with_style(style)
+}
+
 /// In a pipe, and on a terminal that does not say.
 pub const WIDTH: usize = 80;
 
-/// The columns of the terminal that the standard output is; None if it is none, or does not say.
+/// Columns that a text can have: fewer are no room for any table.
+const WIDTH_LEAST: usize = 40;
+
+/// The columns of the terminal that the standard output is, or else those that COLUMNS says, as for ps and ls.
 pub fn terminal_width() -> Option<usize> {
-    let size = io::stdout().is_terminal().then(|| terminal::size().ok()).flatten()?;
-    Some(usize::from(size.0)).filter(|&columns| columns > 0)
+    let size = io::stdout().is_terminal().then(|| terminal::size().ok()).flatten();
+    let said = || env::var("COLUMNS").ok()?.parse().ok();
+    size.map(|size| usize::from(size.0))
+        .filter(|&columns| columns > 0)
+        .or_else(|| said().filter(|&it| it >= WIDTH_LEAST))
 }
 
 /// Units, which stay on the line of their number.

@@ -73,7 +73,8 @@ fn statistics_in_all_formats_and_in_a_row() {
     // A file is replaced as a whole.
     let before = place.write("metrics.prom", "before", 0o640);
     let inode = |path: &std::path::Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
-    let first = inode(&before);
+    // As long as somebody has it open, its number is not given to another.
+    let (_open, first) = (fs::File::open(&before).unwrap(), inode(&before));
     assert_eq!(said(&["--openmetrics", "--output", "metrics.prom"]), "");
     assert!(fs::read_to_string(&before).unwrap().ends_with("# EOF\n") && inode(&before) != first);
 

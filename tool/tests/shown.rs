@@ -29,7 +29,9 @@ fn pages() -> Vec<PathBuf> {
 /// What a command prints, as it stands in the page.
 fn shown(place: &Place, words: &str, pid: &str) -> Vec<String> {
     let arguments: Vec<&str> = words.split(' ').map(|word| if word == "PID" { pid } else { word }).collect();
-    let output = place.output(&arguments);
+    // Other programs on snug have longer names and numbers: the table has room for them, too.
+    let columns = if words == "top --once" { "200" } else { "80" };
+    let output = place.snug(&arguments).env("COLUMNS", columns).output().unwrap();
     // What the program says itself is none of the page's business.
     let said = stdout(&output).replace("ready\n", "") + &stderr(&output);
     let said = said.replace(text(place.dir.path()), "/home/you");

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::{ensure, Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::bench::allocators::Allocator;
 use crate::bench::results::{Figures, Row, RowResult, Series};
@@ -89,9 +88,8 @@ pub fn run(
     });
     let said = subjects.iter().map(|_| vec![String::new(); allocators.len()]).collect();
     let mut results = Results { rows: rows.collect(), said, rounds: 0, ended_early: None };
-    let style = ProgressStyle::with_template("{wide_bar} run {pos} of {len}, {eta} left")?;
     let runs = subjects.len() * allocators.len() * (plan.rounds + plan.warmup) as usize;
-    let progress = ProgressBar::with_draw_target(Some(runs as u64), output::progress()).with_style(style);
+    let progress = output::bar(runs as u64, "run {pos} of {len}");
     let mut failed = vec![BTreeMap::<String, u32>::new(); subjects.len() * allocators.len()];
     'rounds: for round in 0..plan.warmup + plan.rounds {
         for (place, subject) in subjects.iter().enumerate() {

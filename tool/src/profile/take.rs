@@ -17,6 +17,7 @@ use crate::launch;
 use crate::live::list::name_of;
 use crate::live::profile::Raw;
 use crate::live::Program;
+use crate::output;
 use crate::settings::Setting;
 use crate::watch::{self, Children, Watched};
 
@@ -151,9 +152,13 @@ fn look_until(
         let follow = move || snapshots_of_process(pid, has_ended, before, wanted);
         let snapshots = wanted.is_any().then(|| scope.spawn(follow));
         let mut last = program.profile();
+        let time = end.saturating_duration_since(Instant::now());
+        let progress = output::bar(time.as_millis() as u64, &format!("looking at process {pid}"));
         let mut due = Instant::now() + LOOK;
         while Instant::now() < end && !over.load(Ordering::Relaxed) {
             sleep(STEP.min(end.saturating_duration_since(Instant::now())));
+            let left = end.saturating_duration_since(Instant::now());
+            progress.set_position((time - left.min(time)).as_millis() as u64);
             if Instant::now() >= due {
                 let begun = Instant::now();
                 match program.profile() {
@@ -164,6 +169,7 @@ fn look_until(
                 due = Instant::now() + LOOK.max(SHARE * begun.elapsed());
             }
         }
+        progress.finish_and_clear();
         let last = program.profile().or(last);
         has_ended.store(true, Ordering::Relaxed);
         (last, snapshots.and_then(|thread| thread.join().ok()).unwrap_or_default())

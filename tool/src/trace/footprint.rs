@@ -15,6 +15,7 @@ use super::footprint_report;
 use super::replay::{Program, Touch};
 use crate::bench::allocators::Allocator;
 use crate::bench::report::ReportArgs;
+use crate::output;
 
 const SAMPLES: u32 = 256;
 
@@ -61,10 +62,12 @@ pub fn run(
 ) -> Result<ExitCode> {
     ensure!(report.frontier.is_none(), "a footprint has no speed, which --frontier draws");
     let mut traces = Vec::new();
+    let progress = output::bar((programs.len() * allocators.len()) as u64, "replay {pos} of {len}");
     for program in programs {
         let on = |allocator: &Allocator| {
-            measure(replayer, program, allocator, touch)
-                .with_context(|| format!("{} on {}", program.name, allocator.name))
+            let measured = measure(replayer, program, allocator, touch);
+            progress.inc(1);
+            measured.with_context(|| format!("{} on {}", program.name, allocator.name))
         };
         traces.push(OfTrace {
             trace: program.name.clone(),
@@ -72,6 +75,7 @@ pub fn run(
             footprints: allocators.iter().map(on).collect::<Result<_>>()?,
         });
     }
+    progress.finish_and_clear();
     footprint_report::publish(&Footprints { allocators, traces }, report)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,9 +10,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure, Context, Result};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::format::{self, Header, Kind, BLOCK_HEADER, BLOCK_MAGIC, FILE_HEADER};
+use crate::output::{self, shown};
 
 const SEARCH_STEP: usize = 64 * 1024;
 
@@ -50,6 +52,8 @@ pub struct Trace {
     pub lost: u64,
     /// What is wrong, one line each; empty unless `whole`.
     pub faults: Vec<String>,
+    /// Bytes of events that were read.
+    progress: ProgressBar,
 }
 
 impl Trace {
@@ -81,6 +85,7 @@ impl Trace {
             processes: Vec::new(),
             lost: 0,
             faults: Vec::new(),
+            progress: ProgressBar::hidden(),
         };
         if start != format::file_header(version) {
             trace.fault("it is damaged at byte 12: its header does not agree with its checksum".into())?;
@@ -179,6 +184,7 @@ impl Trace {
             .read_exact_at(&mut stored, block.offset)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let contents = block.header.unpack(&stored);
+        self.progress.inc(block.header.length.into());
         if contents.is_none() {
             self.tolerate(block, "its contents do not agree with their checksum")?;
         }
@@ -212,6 +218,14 @@ impl Trace {
         }
         self.processes = found.into_values().collect();
         Ok(())
+    }
+
+    /// From now on, what is read of a process is shown as a bar, until that is finished.
+    pub fn show_progress(&mut self, process: u32, name: &str) -> ProgressBar {
+        let bytes = self.blocks_of(process).map(|block| u64::from(block.header.length)).sum();
+        // The name is a file's: braces would be the bar's.
+        self.progress = output::bar(bytes, &shown(name).replace(['{', '}'], "?"));
+        self.progress.clone()
     }
 
     pub fn blocks_of(&self, process: u32) -> impl Iterator<Item = Block> + '_ {

@@ -175,9 +175,11 @@ fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
 pub fn convert(trace: &mut Trace, path: &Path, process: Option<u32>, one_thread: bool, pace: Pace) -> Result<Program> {
     let process = trace.choose(process)?.number;
     let mut file = NamedTempFile::with_prefix("snug-replay-").context("cannot make a temporary file")?;
-    let converted = program::write(trace, process, one_thread, pace, file.as_file_mut())
-        .with_context(|| path.display().to_string())?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let progress = trace.show_progress(process, &format!("reading {name}"));
+    let converted = program::write(trace, process, one_thread, pace, file.as_file_mut());
+    progress.finish_and_clear();
+    let converted = converted.with_context(|| path.display().to_string())?;
     Ok(Program { name, file, converted })
 }
 

@@ -73,7 +73,7 @@ impl Place {
 /// Takes away what would change how programs run on snug, the variables of the build and of the tests included.
 pub fn without_surroundings(command: &mut Command) -> &mut Command {
     let own = std::env::vars_os().map(|(name, _)| name).filter(|name| name.as_bytes().starts_with(b"SNUG_"));
-    own.fold(command.env_remove("LD_PRELOAD"), |command, name| command.env_remove(name))
+    own.fold(command.env_remove("LD_PRELOAD").env_remove("COLUMNS"), |command, name| command.env_remove(name))
 }
 
 pub fn stdout(output: &Output) -> String {
