@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
@@ -97,6 +97,7 @@ pub fn parse(argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), u8> {
         true => OWN_FAILURE,
         false => 2,
     };
+    let first = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_string();
     try_parse(argv).map_err(|error| match error.kind() {
         _ if !error.use_stderr() => {
             let _ = error.print(); // there is nowhere left to report that printing failed
@@ -107,26 +108,23 @@ pub fn parse(argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), u8> {
             own_failure
         }
         _ => {
-            eprintln!("snug: {}", mistake(&error));
+            eprintln!("snug: {}", mistake(&error, &first));
             own_failure
         }
     })
 }
 
 /// A mistake on the command line in one line, with where to read on. What clap says of it stands in several paragraphs,
-/// the last of which are the usage and the name of --help.
-fn mistake(error: &clap::Error) -> String {
+/// the last of which are the usage and the name of --help. `first` is the first word, that of a command or not.
+fn mistake(error: &clap::Error, first: &str) -> String {
     let said = error.render().to_string();
     let paragraphs = said.split("\n\n").filter(|part| !part.starts_with("Usage:") && !part.starts_with("For more"));
     let lines: Vec<String> = paragraphs
         .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "))
         .filter(|it| !it.is_empty())
         .collect();
-    // The usage begins with the words of the command.
-    let usage = said.split("\n\n").find_map(|part| part.strip_prefix("Usage: ")).unwrap_or_default();
-    let is_name = |word: &&str| word.chars().all(|letter| letter.is_ascii_lowercase());
-    let command: Vec<&str> = usage.split_whitespace().take_while(is_name).take(2).collect();
-    let command = if command.is_empty() { "snug".to_string() } else { command.join(" ") };
+    let is_command = Cli::command().find_subcommand(first).is_some();
+    let command = if is_command { format!("snug {first}") } else { "snug".to_string() };
     let said = lines.join("; ");
     let said = said.strip_prefix("error: ").unwrap_or(&said);
     let said = said.replace("the following required arguments were not provided:", "this is missing:");
@@ -212,7 +210,7 @@ mod tests {
     fn a_mistake_is_one_line() {
         let said = |line: &str| {
             let argv = line.split(' ').map(OsString::from).collect();
-            mistake(&try_parse(argv).expect_err(line))
+            mistake(&try_parse(argv).expect_err(line), line.split(' ').nth(1).unwrap())
         };
         assert_eq!(
             said("snug compare --rounds x true"),
@@ -233,7 +231,6 @@ mod tests {
 
     #[test]
     fn definitions_are_sound() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 }
