@@ -404,6 +404,33 @@ int main(int words, char **word)
     return 0;
 }"#;
 
+/// Instructions that a program takes, as valgrind counts them; None where there is none.
+fn instructions(command: &mut std::process::Command) -> Option<f64> {
+    let said = stderr(&command.output().ok()?);
+    said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
+}
+
+/// What an event costs in the program itself, whatever else the machine does.
+#[test]
+fn an_event_takes_few_instructions() {
+    if std::process::Command::new("valgrind").arg("--version").output().is_err() {
+        return;
+    }
+    let place = Place::new();
+    place.compile("loop", LOOP, &["-O2", "-fno-builtin", "-pthread"]);
+    let line = |pairs: u32| format!("exec valgrind --tool=callgrind --callgrind-out-file=/dev/null ./loop {pairs} 1");
+    let counted = |pairs: u32| {
+        let mut plain = std::process::Command::new("sh");
+        plain.args(["-c", &line(pairs)]).current_dir(place.dir.path());
+        let recorded = ["record", "-q", "-o", "a.trace", "sh", "-c", &line(pairs)];
+        Some((instructions(&mut plain)?, instructions(&mut place.snug(&recorded))?))
+    };
+    let (few, many) = (counted(50_000).unwrap(), counted(150_000).unwrap());
+    let each = ((many.1 - few.1) - (many.0 - few.0)) / 100_000.0;
+    // A malloc and a free: 117 here, and 147 when each saved registers and called what writes an event.
+    assert!((50.0..140.0).contains(&each), "{each}");
+}
+
 /// Seconds of the processor in user mode that a command took, and what it waited for.
 fn user_seconds(command: &mut std::process::Command) -> f64 {
     let (status, usage) = wait(&mut command.spawn().unwrap());

@@ -28,13 +28,31 @@ PUBLIC int posix_memalign(void **block, size_t alignment, size_t size);
 PUBLIC void *valloc(size_t size);
 PUBLIC void *pvalloc(size_t size);
 
+static inline __attribute__((always_inline)) void
+record_new(enum event_kind kind, const void *block, size_t size, size_t alignment)
+{
+    stream_record((struct stream_event){
+        .kind = kind,
+        .ticket = stream_ticket_read(),
+        .block = (uintptr_t)block,
+        .size = size,
+        .alignment = (uint8_t)(alignment == 0 ? 0 : __builtin_ctzl(alignment)),
+    });
+}
+
+static inline __attribute__((always_inline)) void record_free(uint64_t ticket, const void *block)
+{
+    stream_record(
+        (struct stream_event){.kind = EVENT_FREE, .ticket = ticket, .block = (uintptr_t)block});
+}
+
 void *malloc(size_t size)
 {
     if (!next_ready())
         return bootstrap_take(size, 0);
     void *block = next.malloc(size);
     if (block != NULL)
-        stream_malloc(EVENT_MALLOC, block, size);
+        record_new(EVENT_MALLOC, block, size, 0);
     return block;
 }
 
@@ -44,7 +62,7 @@ void *calloc(size_t count, size_t size)
         return bootstrap_take(count * size, 0);
     void *block = next.calloc(count, size);
     if (block != NULL)
-        stream_malloc(EVENT_CALLOC, block, count * size);
+        record_new(EVENT_CALLOC, block, count * size, 0);
     return block;
 }
 
@@ -52,7 +70,7 @@ void free(void *block)
 {
     if (block == NULL || bootstrap_has(block))
         return;
-    stream_free(stream_ticket(), block);
+    record_free(stream_ticket(), block);
     if (next_ready())
         next.free(block);
 }
@@ -75,9 +93,16 @@ void *realloc(void *block, size_t size)
     uint64_t ticket = stream_ticket();
     void *moved = next.realloc(block, size);
     if (moved != NULL)
-        stream_realloc(ticket, block, moved, size);
+        stream_record((struct stream_event){
+            .kind = EVENT_REALLOC,
+            .ticket = ticket,
+            .block = (uintptr_t)block,
+            .size = size,
+            .moved_to = (uintptr_t)moved,
+            .second = stream_ticket_read(),
+        });
     else if (size == 0) /* then it was a free, for glibc */
-        stream_free(ticket, block);
+        record_free(ticket, block);
     return moved;
 }
 
@@ -114,7 +139,7 @@ void *aligned_alloc(size_t alignment, size_t size)
         return bootstrap_take(size, alignment);
     void *block = next.aligned_alloc(alignment, size);
     if (block != NULL)
-        stream_aligned(block, size, alignment);
+        record_new(EVENT_ALIGNED, block, size, alignment);
     return block;
 }
 
@@ -124,7 +149,7 @@ void *memalign(size_t alignment, size_t size)
         return bootstrap_take(size, alignment);
     void *block = next.memalign(alignment, size);
     if (block != NULL)
-        stream_aligned(block, size, alignment);
+        record_new(EVENT_ALIGNED, block, size, alignment);
     return block;
 }
 
@@ -134,7 +159,7 @@ int posix_memalign(void **block, size_t alignment, size_t size)
         return ENOMEM;
     int error = next.posix_memalign(block, alignment, size);
     if (error == 0 && *block != NULL)
-        stream_aligned(*block, size, alignment);
+        record_new(EVENT_ALIGNED, *block, size, alignment);
     return error;
 }
 

@@ -31,13 +31,13 @@
 #define REGION_MAGIC UINT64_C(0x4e49474552475553)
 
 enum {
-    REGION_VERSION = 2,
+    REGION_VERSION = 3,
     REGION_STATES = 4096, /* where the states begin, in bytes */
     SLOT_FREE = 0,
     SLOT_OWNED = 1,
     SLOT_FULL = 2,
     SLOT_START = 1,  /* kind: who the process is, see process.c */
-    SLOT_EVENTS = 2, /* kind: events, see event.h */
+    SLOT_EVENTS = 2, /* kind: events, see stream.h */
 };
 
 struct region_slot {
@@ -61,8 +61,8 @@ struct region {
     _Atomic uint32_t first_pid;
     _Atomic uint32_t processes; /* numbers handed out */
     _Atomic uint32_t closed;    /* the recording is over */
-    _Atomic uint32_t submitted; /* futex: the tool waits for it to change */
-    _Atomic uint32_t freed;     /* futex: the recorder waits for it to change */
+    _Atomic uint32_t submitted; /* slots, ever; futex: the tool waits for it to change */
+    _Atomic uint32_t freed;     /* of those; futex: the recorder waits for it to change */
     _Atomic uint32_t beat;      /* counts the tool's rounds: it is alive */
     uint32_t times;             /* each event is written with its time */
     _Atomic uint64_t lost;      /* events that found no slot */

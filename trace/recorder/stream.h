@@ -41,6 +41,7 @@
 #include "process.h"
 #include "region.h"
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -67,13 +68,125 @@ void stream_forget_threads(void);
 /* CLOCK_MONOTONIC in ns. */
 uint64_t stream_time(void);
 
-/* The next ticket; see above for when. */
-uint64_t stream_ticket(void);
+/* What a thread writes with. */
+struct stream {
+    uint8_t *at;         /* where the next event begins */
+    uint8_t *limit;      /* end of the slot */
+    uint8_t *fast_limit; /* the same; NULL: each event goes the slow way */
+    struct region_slot *slot;
+    uint64_t ticket;   /* of the last event */
+    uintptr_t address; /* the last one written */
+    uint32_t process;  /* that the slot and the number of the thread belong to */
+    uint32_t thread;
+    uint32_t to_skip; /* events that are lost without another look for a slot */
+    bool busy;        /* in here already: what pthread_setspecific allocates is not recorded */
+    bool ended;       /* the thread's keys are being destroyed */
+    uint64_t time;    /* of the last event, if events have times */
+};
 
-/* Each does nothing in a process that is not recorded, and leaves errno alone. */
-void stream_malloc(enum event_kind kind, const void *block, size_t size);
-void stream_aligned(const void *block, size_t size, size_t alignment);
-void stream_free(uint64_t ticket, const void *block);
-void stream_realloc(uint64_t ticket, const void *old, const void *block, size_t size);
+extern _Thread_local struct stream stream;
+
+/* Alone in its lines: each draw takes them away from the other processors, which would miss
+ * whatever else is in them at each event. Bytes: processors fetch lines in pairs. */
+enum { LINES_APART = 128 };
+struct tickets {
+    alignas(LINES_APART) _Atomic uint64_t drawn;
+    char rest[LINES_APART - sizeof(uint64_t)];
+};
+
+extern struct tickets tickets;
+
+/* Draws the next ticket; see above for when. */
+static inline uint64_t stream_ticket(void)
+{
+    /* relaxed: all draws from one counter have one order, which agrees with happens-before */
+    return atomic_fetch_add_explicit(&tickets.drawn, 1, memory_order_relaxed) + 1;
+}
+
+/* The last ticket that was drawn, before anything that this thread knows of. */
+static inline uint64_t stream_ticket_read(void)
+{
+    /* relaxed: a draw that happens before this is seen, one that happens after gives more */
+    return atomic_load_explicit(&tickets.drawn, memory_order_relaxed);
+}
+
+struct stream_event {
+    enum event_kind kind;
+    uint64_t ticket;
+    uintptr_t block;    /* of a realloc the old one */
+    size_t size;        /* not of a free */
+    uint8_t alignment;  /* its logarithm, of an aligned block */
+    uintptr_t moved_to; /* of a realloc */
+    uint64_t second;    /* ticket, of a realloc */
+};
+
+static inline uint8_t *stream_put_number(uint8_t *at, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        *at++ = (uint8_t)(number | 0x80);
+    *at++ = (uint8_t)number;
+    return at;
+}
+
+static inline uint8_t *stream_put_address(uint8_t *at, uintptr_t block)
+{
+    uintptr_t address = block >> 3;
+    int64_t step = (int64_t)(address - stream.address);
+    stream.address = address;
+    return stream_put_number(at, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
+}
+
+/* There is room. Of constant kinds most of this is nothing. */
+static inline __attribute__((always_inline)) void stream_write(struct stream_event event,
+                                                               bool timed, uint64_t time)
+{
+    bool draws = event.kind == EVENT_FREE || event.kind == EVENT_REALLOC;
+    uint8_t *at = stream.at, *tag = at++;
+    uint64_t step = event.ticket - stream.ticket;
+    stream.ticket = event.ticket;
+    *tag = (uint8_t)event.kind;
+    if (step != draws) {
+        *tag |= EVENT_TICKET_FOLLOWS;
+        at = stream_put_number(at, step);
+    }
+    if (timed) {
+        *tag |= EVENT_TIME_FOLLOWS;
+        at = stream_put_number(at, time - stream.time);
+        stream.time = time;
+    }
+    if (event.kind == EVENT_ALIGNED)
+        *at++ = event.alignment;
+    if (event.kind == EVENT_REALLOC)
+        at = stream_put_address(at, event.block);
+    if (event.kind != EVENT_FREE)
+        at = stream_put_number(at, event.size);
+    at = stream_put_address(at, event.kind == EVENT_REALLOC ? event.moved_to : event.block);
+    if (event.kind == EVENT_REALLOC) {
+        at = stream_put_number(at, event.second - event.ticket);
+        stream.ticket = event.second;
+    }
+    stream.at = at;
+    /* release: the bytes are there for whoever reads up to `used` */
+    atomic_store_explicit(&stream.slot->used, (uint32_t)(at - stream.slot->data),
+                          memory_order_release);
+}
+
+/* Where there is no room, where events have times, in a thread that ends, after a fork. The members
+ * of an event one by one, in registers: as a whole it would stand in memory each time. */
+void stream_write_slowly(uint32_t kind_and_alignment, uint64_t ticket, uintptr_t block, size_t size,
+                         uintptr_t moved_to, uint64_t second);
+
+/* Does nothing in a process that is not recorded, and leaves errno alone. Calls nothing where there
+ * is room, so that no registers are saved for it. */
+static inline __attribute__((always_inline)) void stream_record(struct stream_event event)
+{
+    if (__builtin_expect(stream.process == process_number() &&
+                             stream.fast_limit - stream.at >= EVENT_LIMIT,
+                         true))
+        stream_write(event, false, 0);
+    else
+        stream_write_slowly(event.kind | (uint32_t)event.alignment << 8, event.ticket, event.block,
+                            event.size, event.moved_to, event.second);
+}
 
 #endif

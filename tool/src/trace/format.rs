@@ -19,6 +19,9 @@ pub const BLOCK_LIMIT: u32 = 1 << 20;
 /// of cc1 became 46.4, 45.2 (280 MB/s) and 43.7. The tool must keep up with programs: CPython writes 30 MB/s, a loop that
 /// only allocates some hundred.
 const LEVEL: i32 = 1;
+/// Without the coding of bytes by how often they come, which takes three quarters of the time: as the program waits for
+/// the tool then.
+const LEVEL_IN_A_HURRY: i32 = -1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -120,6 +123,7 @@ pub fn file_header(version: u32) -> [u8; FILE_HEADER] {
 pub struct Writer<W: Write> {
     out: W,
     compressor: zstd::bulk::Compressor<'static>,
+    level: i32,
     blocks: u64,
     /// Bytes of contents, and bytes written.
     pub length: u64,
@@ -136,7 +140,17 @@ impl<W: Write> Writer<W> {
     pub fn new(mut out: W) -> io::Result<Writer<W>> {
         out.write_all(&file_header(VERSION))?;
         let compressor = zstd::bulk::Compressor::new(LEVEL)?;
-        Ok(Writer { out, compressor, blocks: 0, length: 0, stored: FILE_HEADER as u64 })
+        Ok(Writer { out, compressor, level: LEVEL, blocks: 0, length: 0, stored: FILE_HEADER as u64 })
+    }
+
+    /// Compresses what comes now faster, and less.
+    pub fn hurry(&mut self, hurry: bool) -> io::Result<()> {
+        let level = if hurry { LEVEL_IN_A_HURRY } else { LEVEL };
+        if level != self.level {
+            self.compressor.set_compression_level(level)?;
+            self.level = level;
+        }
+        Ok(())
     }
 
     /// Writes a block; lengths and checksum of the header are filled in.

@@ -25,6 +25,8 @@ use crate::output::counted;
 
 /// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
 const ROUND: Duration = Duration::from_millis(50);
+/// Slots that wait: with so many of the 64 that may, the program is faster than the tool.
+const BEHIND: u32 = 16;
 /// How often it looks which processes are still there, and hands what it wrote to the system.
 const CHECK: Duration = Duration::from_millis(500);
 
@@ -199,6 +201,7 @@ impl Journal {
             _ => self.events += slot.data.len() as u64,
         }
         self.threads = self.threads.max(slot.thread);
+        self.writer.hurry(slot.backlog >= BEHIND)?;
         let Slot { process, thread, ticket, time, .. } = slot;
         let header = Header { kind, process, thread, ticket, time, length: 0, stored: 0, checksum: 0 };
         Ok(self.writer.write(header, &slot.data)?)

@@ -18,7 +18,7 @@ use memmap2::{MmapOptions, MmapRaw};
 pub const VARIABLE: &str = "LIBSNUGRECORD_REGION";
 
 const MAGIC: u64 = 0x4e49_4745_5247_5553;
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const STATES: usize = 4096;
 const SLOT_HEADER: usize = 64;
 pub const SLOT_SIZE: usize = 64 * 1024;
@@ -50,6 +50,8 @@ mod at {
 /// The contents of a slot, copied.
 #[derive(Debug, Default)]
 pub struct Slot {
+    /// How many more wait to be emptied.
+    pub backlog: u32,
     pub process: u32,
     pub thread: u32,
     pub kind: u32,
@@ -130,18 +132,14 @@ impl Region {
 
     /// Empties every slot that was submitted.
     pub fn drain<E>(&mut self, mut take: impl FnMut(Slot) -> Result<(), E>) -> Result<(), E> {
-        let mut freed = false;
         for index in 0..self.slot_count {
             // Acquire: what the recorder wrote before it submitted the slot.
             if self.state(index).load(Ordering::Acquire) == FULL {
                 let slot = self.copy(index);
                 self.free(index);
-                freed = true;
+                self.wake(1);
                 slot.map_or(Ok(()), &mut take)?;
             }
-        }
-        if freed {
-            self.wake();
         }
         Ok(())
     }
@@ -187,7 +185,9 @@ impl Region {
         unsafe {
             ptr::copy_nonoverlapping(self.map.as_ptr().add(start + SLOT_HEADER), data.as_mut_ptr(), used);
         }
+        let submitted = self.word(at::SUBMITTED).load(Ordering::Relaxed);
         Some(Slot {
+            backlog: submitted.wrapping_sub(self.word(at::FREED).load(Ordering::Relaxed)),
             process,
             thread: self.word(start + 4).load(Ordering::Relaxed),
             kind,
@@ -204,19 +204,20 @@ impl Region {
         self.state(index).store(FREE, Ordering::Release);
     }
 
-    fn wake(&self) {
+    /// Another slot was emptied: so many of those that wait for one go on.
+    fn wake(&self, most: i32) {
         let freed = self.word(at::FREED);
         freed.fetch_add(1, Ordering::Release);
         // SAFETY: the word is mapped.
         unsafe {
-            libc::syscall(libc::SYS_futex, freed.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
+            libc::syscall(libc::SYS_futex, freed.as_ptr(), libc::FUTEX_WAKE, most);
         }
     }
 
     /// From now on programs go on unrecorded.
     pub fn close(&self) {
         self.word(at::CLOSED).store(1, Ordering::Relaxed);
-        self.wake();
+        self.wake(i32::MAX);
     }
 
     /// Events that found no slot.
