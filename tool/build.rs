@@ -8,6 +8,7 @@ use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
@@ -105,15 +106,30 @@ fn carry() -> Result<(), String> {
 
 fn carry_file(source: &Path, name: &str) -> Result<(), String> {
     println!("cargo::rerun-if-changed={}", source.display());
-    let bytes = fs::read(source).map_err(|e| format!("cannot read {}: {e}", source.display()))?;
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?).join(name);
+    let bytes = plain(source, &out)?;
     if !bytes.starts_with(b"\x7fELF") {
         return Err(format!("{} is not a shared library or program", source.display()));
     }
 
-    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    fs::write(out.join(name), &bytes).map_err(|e| format!("cannot copy {name}: {e}"))?;
-    println!("cargo::rustc-env=ID_OF_{}={}", name.replace('.', "_"), identity(&bytes));
+    let packed = zstd::bulk::compress(&bytes, LEVEL).map_err(|e| format!("cannot compress {name}: {e}"))?;
+    fs::write(out, packed).map_err(|e| format!("cannot copy {name}: {e}"))?;
+    let name = name.replace('.', "_");
+    println!("cargo::rustc-env=ID_OF_{name}={}", identity(&bytes));
+    println!("cargo::rustc-env=CHECKSUM_OF_{name}={}", crc32fast::hash(&bytes));
     Ok(())
+}
+
+/// Of zstd: the smallest file, in a second.
+const LEVEL: i32 = 19;
+
+/// The same file with its debug information as it is: compressed section by section, as it was linked, all of it together
+/// would hardly become smaller. Without objcopy it stays so.
+fn plain(source: &Path, out: &Path) -> Result<Vec<u8>, String> {
+    let mut objcopy = Command::new("objcopy");
+    let done = objcopy.arg("--decompress-debug-sections").arg(source).arg(out).status();
+    let from = if done.is_ok_and(|status| status.success()) { out } else { source };
+    fs::read(from).map_err(|e| format!("cannot read {}: {e}", from.display()))
 }
 
 fn find_library() -> Result<PathBuf, String> {

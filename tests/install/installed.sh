@@ -68,7 +68,7 @@ part_sizes() {
     [[ -x $tool ]] || return 0
     bytes=$(stat -c %s "$tool")
     echo "the tool: $bytes bytes"
-    ((bytes < 7800000)) || wrong "the tool has $bytes bytes, which is too much"
+    ((bytes < 6000000)) || wrong "the tool has $bytes bytes, which is too much"
 }
 
 # Three programs by the three targets, in a tree whose path has a blank; and a component that is not there.

@@ -1,9 +1,14 @@
 //! The files inside the tool: the library, and what records and replays programs.
 
+use std::io::{self, Read};
+
 /// A file that the tool brings along.
 #[derive(Debug)]
 pub struct Carried {
-    pub bytes: &'static [u8],
+    /// By zstd.
+    packed: &'static [u8],
+    /// CRC-32 of the bytes.
+    checksum: &'static str,
     /// What its name begins and ends with, around the id.
     pub stem: &'static str,
     pub suffix: &'static str,
@@ -11,8 +16,27 @@ pub struct Carried {
     pub id: &'static str,
 }
 
+impl Carried {
+    pub fn read(&self) -> io::Result<impl Read> {
+        zstd::Decoder::with_buffer(self.packed)
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read()?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Whether these are its bytes, as far as damage goes: who may write there would change the tool as well.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        self.checksum.parse() == Ok(crc32fast::hash(bytes))
+    }
+}
+
 pub const LIBRARY: Carried = Carried {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libsnug.so")),
+    packed: include_bytes!(concat!(env!("OUT_DIR"), "/libsnug.so")),
+    checksum: env!("CHECKSUM_OF_libsnug_so"),
     stem: "libsnug",
     suffix: ".so",
     id: env!("ID_OF_libsnug_so"),
@@ -20,7 +44,8 @@ pub const LIBRARY: Carried = Carried {
 
 /// What `snug record` preloads.
 pub const RECORDER: Carried = Carried {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libsnugrecord.so")),
+    packed: include_bytes!(concat!(env!("OUT_DIR"), "/libsnugrecord.so")),
+    checksum: env!("CHECKSUM_OF_libsnugrecord_so"),
     stem: "libsnugrecord",
     suffix: ".so",
     id: env!("ID_OF_libsnugrecord_so"),
@@ -28,7 +53,8 @@ pub const RECORDER: Carried = Carried {
 
 /// The program that `snug replay` runs.
 pub const REPLAYER: Carried = Carried {
-    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/snugreplay")),
+    packed: include_bytes!(concat!(env!("OUT_DIR"), "/snugreplay")),
+    checksum: env!("CHECKSUM_OF_snugreplay"),
     stem: "snugreplay",
     suffix: "",
     id: env!("ID_OF_snugreplay"),

@@ -2,9 +2,10 @@
 //!
 //! Each is written once to a folder that is readable by all and that nobody else can change (place). Readable by all,
 //! since a program may give up root, or start one that does (setpriv, gosu, runuser), and still loads the library by its
-//! path. Nothing that is found there is trusted: a file that is there already must be the user's and equal, byte for
-//! byte. A new one is written beside it and renamed, so that many may start at once, and a program that has the old one
-//! mapped keeps it. What other versions of the tool left behind goes when nobody needs it any more (old).
+//! path. Nothing that is found there is trusted: a file that is there already must be the user's, closed to others'
+//! writing, and have the checksum of the one that is carried. A new one is written beside it and renamed, so that many
+//! may start at once, and a program that has the old one mapped keeps it. What other versions of the tool left behind
+//! goes when nobody needs it any more (old).
 
 mod old;
 mod place;
@@ -47,31 +48,31 @@ pub fn unpack(carried: &Carried) -> Result<PathBuf> {
 fn unpack_into(folder: &Path, reach: Reach, carried: &Carried) -> Result<PathBuf> {
     place::prepare(folder, reach)?;
     let path = folder.join(format!("{}-{}{}", carried.stem, carried.id, carried.suffix));
-    if !is_intact(&path, carried.bytes) {
+    if !is_intact(&path, carried) {
         write_whole(folder, &path, carried).context("cannot write there")?;
     }
     Ok(path)
 }
 
-fn is_intact(path: &Path, expected: &[u8]) -> bool {
+fn is_intact(path: &Path, carried: &Carried) -> bool {
     let looks_right = || -> io::Result<bool> {
         let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
         let found = file.metadata()?;
         let ours = found.is_file() && found.uid() == user_id() && found.mode() & 0o777 == FILE_MODE;
-        if !ours || found.len() != expected.len() as u64 {
+        if !ours {
             return Ok(false);
         }
-        let mut bytes = Vec::with_capacity(expected.len());
+        let mut bytes = Vec::with_capacity(found.len() as usize);
         file.read_to_end(&mut bytes)?;
         old::note_use(&file, &found);
-        Ok(bytes == expected)
+        Ok(carried.is(&bytes))
     };
     looks_right().unwrap_or(false)
 }
 
 fn write_whole(folder: &Path, path: &Path, carried: &Carried) -> Result<()> {
     let mut file = tempfile::Builder::new().prefix(&format!(".{}-", carried.stem)).tempfile_in(folder)?;
-    file.write_all(carried.bytes)?;
+    file.write_all(&carried.bytes()?)?;
     file.as_file().set_permissions(Permissions::from_mode(FILE_MODE))?;
     file.persist(path)?;
     Ok(())

@@ -45,6 +45,9 @@ pub fn check(program: &Path) -> Result<()> {
     Ok(()) // the kernel will say that this is too deep
 }
 
+/// Bytes: what tells the kind of an ELF file, its headers, stands in the first of them.
+const ELF_START: u64 = 4096;
+
 /// The file that is looked at, and the script that led to it.
 struct Subject {
     file: PathBuf,
@@ -83,7 +86,9 @@ fn first_bytes(file: &Path) -> Option<Vec<u8>> {
 }
 
 fn check_elf(subject: &Subject) -> Result<()> {
-    let library = elf::Facts::of_bytes(carried::LIBRARY.bytes)?;
+    let mut start = Vec::new();
+    carried::LIBRARY.read()?.take(ELF_START).read_to_end(&mut start)?;
+    let library = elf::Facts::of_bytes(&start)?;
     let program = match elf::Facts::of_file(&subject.file) {
         Ok(facts) => facts,
         Err(error) => bail!(subject.cannot_run(&format!("is a damaged program file: {error:#}"))),
