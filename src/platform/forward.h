@@ -6,7 +6,8 @@
  * `return next(path, mode);` may be compiled to a jump, and without optimisation it is not. So this
  * is assembly: it keeps the arguments, asks a function in C where to go on, and jumps there.
  *
- * Source: System V ABI for x86-64, 3.2; Procedure Call Standard for the Arm 64-bit Architecture, 6.
+ * Source: System V ABI for x86-64, 3.2; Procedure Call Standard for the Arm 64-bit Architecture, 6;
+ * RISC-V Calling Conventions, 1.
  */
 #ifndef SNUG_PLATFORM_FORWARD_H
 #define SNUG_PLATFORM_FORWARD_H
@@ -90,8 +91,33 @@ typedef void *forward_choose(uintptr_t arguments[FORWARD_ARGUMENTS]);
     "1: mov x0, xzr\n" \
     "ret\n"
 
+#elif defined(__riscv) && __riscv_xlen == 64
+
+#define FORWARD_BODY(choose) \
+    "addi sp, sp, -32\n" \
+    ".cfi_adjust_cfa_offset 32\n" \
+    "sd ra, 24(sp)\n" \
+    ".cfi_rel_offset ra, 24\n" \
+    "sd a0, 0(sp)\n" \
+    "sd a1, 8(sp)\n" \
+    "sd a2, 16(sp)\n" \
+    "mv a0, sp\n" \
+    "call " choose "\n" \
+    "mv t1, a0\n" \
+    "ld a0, 0(sp)\n" \
+    "ld a1, 8(sp)\n" \
+    "ld a2, 16(sp)\n" \
+    "ld ra, 24(sp)\n" \
+    "addi sp, sp, 32\n" \
+    ".cfi_adjust_cfa_offset -32\n" \
+    ".cfi_restore ra\n" \
+    "beqz t1, 1f\n" \
+    "jr t1\n" \
+    "1: li a0, 0\n" \
+    "ret\n"
+
 #else
-#error "snug runs on x86-64 and aarch64"
+#error "snug runs on 64-bit x86, Arm and RISC-V"
 #endif
 
 #endif

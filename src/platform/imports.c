@@ -23,6 +23,12 @@ enum {
     RELOCATION_DATA = R_AARCH64_GLOB_DAT,
     RELOCATION_WORD = R_AARCH64_ABS64
 };
+#elif defined(__riscv)
+enum {
+    RELOCATION_SLOT = R_RISCV_JUMP_SLOT,
+    RELOCATION_DATA = R_RISCV_64,
+    RELOCATION_WORD = R_RISCV_64
+};
 #endif
 
 /* What is needed of an object. */

@@ -7,7 +7,7 @@
  * before the library is relocated.
  *
  * Cost: a look at every relocation with a name of every object, about a millisecond for a large
- * program. Source: System V ABI, 5 (dynamic linking), and those for x86-64 and aarch64 on
+ * program. Source: System V ABI, 5 (dynamic linking), and those for x86-64, aarch64 and riscv64 on
  * relocations.
  */
 #ifndef SNUG_PLATFORM_IMPORTS_H

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the library with another compiler or for another machine, links a program with it in two
-# ways, and runs it: port.sh musl | aarch64. Exits 77, with the reason, where the tools are missing.
+# ways, and runs it: port.sh musl | aarch64 | riscv64. Exits 77, with the reason, where the tools are missing.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -25,11 +25,12 @@ case $1 in
         run() { LD_LIBRARY_PATH=$work "$@"; }
         run_recorded() { LD_PRELOAD=$work/libsnugrecord.so run "$@"; }
         ;;
-    aarch64)
-        compiler=aarch64-linux-gnu-gcc
-        need $compiler
-        need qemu-aarch64
-        run() { qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$work" "$@"; }
+    aarch64 | riscv64)
+        machine=$1
+        compiler=$machine-linux-gnu-gcc
+        need "$compiler"
+        need "qemu-$machine"
+        run() { "qemu-$machine" -L "/usr/$machine-linux-gnu" -E LD_LIBRARY_PATH="$work" "$@"; }
         run_recorded() { run_preloaded "$work/libsnugrecord.so" "$@"; }
         run_preloaded() { run -E LD_PRELOAD="$1" "${@:2}"; }
         ;;
@@ -109,7 +110,7 @@ snug=$root/build/bin/snug
 }
 export -f run run_recorded
 if declare -F run_preloaded >/dev/null; then export -f run_preloaded; fi
-export work
+export work machine
 "$snug" record -q --children -o "$work/a.trace" -- \
     bash -c "unset LD_PRELOAD; run_recorded '$work/shared'"
 info=$("$snug" replay --info=json "$work/a.trace")

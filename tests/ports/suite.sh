@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Builds the library and its tests for another machine or libc, with all invariants checked, and runs them there:
+# suite.sh PORT FOLDER, where PORT is musl, aarch64 or riscv64 (the last two under QEMU). FOLDER gets results.xml.
+# Which parts: units, model, stress, and the API as C programs have it. Exits 77, with the reason, where tools are
+# missing.
+set -euo pipefail
+
+root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..")
+port=$1 work=$2
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+need() {
+    command -v "$1" >/dev/null || skip "$1 is not installed"
+}
+
+emulator='' flags='' cross=$port-linux-gnu
+case $port in
+    musl) compiler=musl-gcc cxx=false ;;
+    aarch64 | riscv64)
+        compiler=$cross-gcc cxx=$cross-g++
+        emulator="qemu-$port;-L;/usr/$cross"
+        need "qemu-$port"
+        need "$cxx"
+        ;;
+    *) skip "there is no port '$port'" ;;
+esac
+need "$compiler"
+
+# cmocka, from the distribution's source package: one file.
+source=$(bash "$root/tests/foreign/glibc_source.sh" "$root/build/cmocka-source" cmocka) || { echo "$source"; exit 77; }
+rm -rf "$work" && mkdir -p "$work/cmocka"
+"$compiler" -O1 -fPIC -w -D_GNU_SOURCE -DHAVE_GCC_THREAD_LOCAL_STORAGE=1 -DHAVE_STDLIB_H -DHAVE_STRING_H -DHAVE_STDINT_H -DHAVE_INTTYPES_H \
+    -DHAVE_SIGNAL_H -DHAVE_SETJMP_H -DHAVE_UNISTD_H -DHAVE_TIME_H -DHAVE_STRUCT_TIMESPEC=1 -DHAVE_CLOCK_GETTIME=1 -DHAVE_CLOCK_REALTIME=1 \
+    -DHAVE_STRSIGNAL=1 -DHAVE_SNPRINTF=1 -DHAVE_VSNPRINTF=1 -DHAVE_STDIO_H -DHAVE_STDDEF_H -I"$work/cmocka" -I"$source/include" -c "$source/src/cmocka.c" \
+    -o "$work/cmocka/cmocka.o" -include stdint.h -include inttypes.h
+ar rcs "$work/cmocka/libcmocka.a" "$work/cmocka/cmocka.o"
+
+configure=(-S "$root" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSNUG_DEBUG=ON -DBUILD_TESTING=ON -DSNUG_TEST_FULL=0
+    -DCMAKE_C_COMPILER="$compiler" -DCMOCKA_LIBRARY="$work/cmocka/libcmocka.a" -DCMOCKA_INCLUDE_DIR="$source/include" "-DCMAKE_C_FLAGS=$flags")
+# A compiler for C++ there may not be; what is written in C++ is not built then.
+if [[ $cxx == false ]]; then
+    configure+=(-DCMAKE_CXX_COMPILER=g++)
+else
+    configure+=(-DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="$port" "-DCMAKE_CROSSCOMPILING_EMULATOR=$emulator")
+fi
+cmake "${configure[@]}" >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
+ninja -C "$work/build" -k 0 src/all tests/unit/all tests/model/all tests/stress/all tests/api/all >"$work/build.log" 2>&1 ||
+    grep -A3 FAILED "$work/build.log" | grep -E 'FAILED|error' | head -n 40
+cd "$work/build"
+ctest --parallel "$(nproc)" --timeout 600 -R "${3:-^(unit|model|stress|api)\.}" -E "${4:-none}" --output-junit "$work/results.xml" --test-output-size-failed 4000 |
+    grep -vE 'Passed|Start ' | tail -n 80
