@@ -30,7 +30,7 @@ static inline void pause_briefly(void)
 #elif defined(__aarch64__)
     __asm__ volatile("isb");
 #elif defined(__riscv)
-    __asm__ volatile(".4byte 0x0100000f"); /* pause, which processors without it take for a fence of nothing */
+    __asm__ volatile(".4byte 0x0100000f"); /* pause; without it, a fence of nothing */
 #endif
 }
 

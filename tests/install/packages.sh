@@ -141,7 +141,9 @@ mkdir -p "$copy"
 (cd "$source" && tar -c --exclude=./build --exclude=./tool/target --exclude=.git . | tar -x -C "$copy")
 "$source/dev" package --to="$scratch/first" >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
 "$copy/dev" package --to="$scratch/second" >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
-for file in "$scratch"/first/*.deb "$scratch"/first/*.tar.xz "$scratch"/first/*.json; do
+for file in "$scratch"/first/*.{deb,tar.xz,json,rpm,whl}; do
     cmp "$file" "$scratch/second/${file##*/}"
 done
+# For the tests of the others.
+rm -rf "$source/build/packages" && cp -r "$scratch/first" "$source/build/packages"
 echo "two builds gave the same bytes"
