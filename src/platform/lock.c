@@ -4,6 +4,7 @@
 #include "platform/lock.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include "platform/check.h"
 #include "platform/syscall.h"
@@ -12,6 +13,13 @@
 /* Spins before sleeping: about a microsecond of pauses. Fewer made two threads that share a depot
  * sleep for what takes 100 ns; on one processor spinning is pure loss, so there it is 0. */
 enum { SPINS = 60 };
+
+/* Spins between the announcement and the sleep: some microseconds, in which the stores of a holder
+ * that has just released have long reached the cache. */
+enum { LAST_SPINS = 3 * SPINS };
+
+/* Nanoseconds: a sleeper looks again after so long, which a lock that is held hardly ever takes. */
+enum { SLEEP_MOST = 1000000 };
 
 uint64_t lock_waits[RANK_COUNT];
 uint32_t lock_forking;
@@ -39,26 +47,64 @@ bool lock_is_forker(void)
     return __atomic_load_n(&lock_forker, __ATOMIC_RELAXED) == this_thread();
 }
 
+/* Takes the lock if it comes free within so many pauses. */
+static bool lock_spin(struct lock *lock, unsigned spins)
+{
+    for (unsigned i = 0; i < spins; i++) {
+        pause_briefly();
+        if (__atomic_load_n(&lock->held, __ATOMIC_RELAXED) == 0 && lock_acquire_free(lock))
+            return true;
+    }
+    return false;
+}
+
+static void lock_announce(struct lock *lock)
+{
+    uint16_t asleep = __atomic_load_n(&lock->asleep, __ATOMIC_RELAXED);
+    /* More than it can count sleep until they look themselves. seq_cst: `wakes` was read before,
+     * and the lock is looked at after. */
+    while (asleep != UINT16_MAX &&
+           !__atomic_compare_exchange_n(&lock->asleep, &asleep, (uint16_t)(asleep + 1), false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        continue;
+}
+
+/* Announced and asleep until woken, again and again, until the lock is taken. */
+static void lock_sleep(struct lock *lock, unsigned spins)
+{
+    static const struct timespec most = {0, SLEEP_MOST};
+    for (;;) {
+        /* acquire: read before the announcement */
+        uint32_t seen = __atomic_load_n(&lock->wakes, __ATOMIC_ACQUIRE);
+        lock_announce(lock);
+        do {
+            if (lock_acquire_free(lock) || lock_spin(lock, spins))
+                return;
+            syscall6(SYS_futex, (long)&lock->wakes, FUTEX_WAIT_PRIVATE, seen, (long)&most, 0, 0);
+        } while (__atomic_load_n(&lock->wakes, __ATOMIC_ACQUIRE) == seen);
+    }
+}
+
 COLD void lock_wait(struct lock *lock)
 {
     __atomic_fetch_add(&lock_waits[lock->rank], 1, __ATOMIC_RELAXED);
-    unsigned spins = os_cpu_count() > 1 ? SPINS : 0;
-    for (unsigned i = 0; i < spins; i++) {
-        pause_briefly();
-        if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == 0 && lock_acquire_free(lock)) {
-            lock_rank_enter(lock);
-            return;
-        }
-    }
-    /* acquire, as in lock_try */
-    while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
-        syscall6(SYS_futex, (long)&lock->word, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
+    bool several = os_cpu_count() > 1;
+    if (!lock_spin(lock, several ? SPINS : 0))
+        lock_sleep(lock, several ? LAST_SPINS : 0);
     lock_rank_enter(lock);
 }
 
 COLD void lock_wake(struct lock *lock)
 {
-    syscall6(SYS_futex, (long)&lock->word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+    uint16_t asleep = __atomic_load_n(&lock->asleep, __ATOMIC_RELAXED);
+    do {
+        if (asleep == 0)
+            return; /* somebody else wakes */
+    } while (!__atomic_compare_exchange_n(&lock->asleep, &asleep, (uint16_t)(asleep - 1), false,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    /* release: whoever sees it grown sees `asleep` without this one */
+    __atomic_fetch_add(&lock->wakes, 1, __ATOMIC_RELEASE);
+    syscall6(SYS_futex, (long)&lock->wakes, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
 void lock_fork_begin(void)

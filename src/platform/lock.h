@@ -1,11 +1,24 @@
 /*
- * A lock of four bytes that sleeps in the kernel when it has to wait.
+ * A lock of eight bytes that sleeps in the kernel when it has to wait.
  *
- * The idea: 0 is free, 1 is held, 2 is held and somebody may sleep. Taking a free lock is one
- * compare-and-swap, releasing it one exchange; only a holder that finds 2 calls the kernel. A
- * waiter spins for about a microsecond first, since nothing here is held for longer than a few
- * hundred instructions, but for a rare system call.
- * Source: U. Drepper, "Futexes Are Tricky" (2011), the second mutex.
+ * The idea: taking a free lock is one compare-and-swap, and releasing it a plain store, as a locked
+ * instruction waits until all that was written under the lock has reached the cache. Who finds no
+ * turn spins for about a microsecond, since nothing here is held for longer than a few hundred
+ * instructions, but for a rare system call. Then it announces that it will sleep: it adds to
+ * `asleep`. Who releases looks there, takes one off, moves `wakes` on, and wakes one; a sleeper
+ * waits for `wakes` to move from where it stood before it announced itself. So however these steps
+ * mix, of the announced and those who are being woken there are as many as sleep, and a wake-up
+ * that comes too early is a sleep that does not begin. Who looked by himself when others were woken
+ * announces himself again; then a release too many calls the kernel, and that is all.
+ *
+ * One order is left that this does not decide: the store that releases may reach the cache after
+ * the load of `asleep`. Who is about to sleep looks at the lock for a few microseconds more, which
+ * is longer than a store takes, and sleeps for a millisecond at most: should a store ever take as
+ * long, that is what it costs. (A barrier in all threads by membarrier(2) would decide it; but it
+ * interrupts all processors, and sandboxes may kill for it.)
+ *
+ * Source: the announcement is an event count (D. Reed and R. Kanodia, 1979); U. Drepper, "Futexes
+ * Are Tricky" (2011), for the kernel's part.
  *
  * Ranks: a thread that holds a lock takes only locks of a higher rank, so no circle of waiters can
  * arise. The debug build checks it at every lock. Before all of them stand libc's own locks, since
@@ -41,11 +54,13 @@ enum lock_rank {
 };
 
 struct lock {
-    uint32_t word;
-    uint32_t rank;
+    uint8_t held;    /* 1 or 0 */
+    uint8_t rank;    /* enum lock_rank */
+    uint16_t asleep; /* announced and not woken; at least as many as sleep and nobody is waking */
+    uint32_t wakes;  /* grows with each that is woken; the kernel's word */
 };
 
-#define LOCK_INIT(rank_) {0, (rank_)}
+#define LOCK_INIT(rank_) {0, (rank_), 0, 0}
 
 /* How many times a lock of each rank had to be waited for, in this process. */
 extern INTERNAL uint64_t lock_waits[RANK_COUNT];
@@ -91,10 +106,9 @@ static inline bool lock_all_held(void)
 
 static inline void lock_init(struct lock *lock, enum lock_rank rank)
 {
-    lock->rank = rank;
     /* One that is made while this thread forks is held by it, as all others are. */
-    lock->word = lock_all_held() ? 1 : 0;
-    if (UNLIKELY(lock->word != 0))
+    *lock = (struct lock){.held = lock_all_held() ? 1 : 0, .rank = (uint8_t)rank};
+    if (UNLIKELY(lock->held != 0))
         lock_rank_enter(lock);
 }
 
@@ -111,17 +125,17 @@ static inline bool lock_is_alone(void)
 
 static inline bool lock_acquire_free(struct lock *lock)
 {
-    uint32_t expected = 0;
+    uint8_t expected = 0;
     if (lock_is_alone()) {
         /* relaxed: nobody else looks, but signal handlers, which leave it as they find it */
-        if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) != 0)
+        if (__atomic_load_n(&lock->held, __ATOMIC_RELAXED) != 0)
             return false;
-        __atomic_store_n(&lock->word, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_ACQUIRE);
         return true;
     }
     /* acquire: what the last holder wrote is seen */
-    return __atomic_compare_exchange_n(&lock->word, &expected, 1, false, __ATOMIC_ACQUIRE,
+    return __atomic_compare_exchange_n(&lock->held, &expected, 1, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
 
@@ -151,13 +165,11 @@ static inline void lock_release(struct lock *lock)
     if (lock_all_held())
         return;
     lock_rank_leave(lock);
-    if (lock_is_alone()) {
-        __atomic_signal_fence(__ATOMIC_RELEASE);
-        __atomic_store_n(&lock->word, 0, __ATOMIC_RELAXED);
-        return;
-    }
     /* release: the next holder sees what was written under the lock */
-    if (UNLIKELY(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2))
+    __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+    /* The compiler leaves the two in this order; the processor need not. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (UNLIKELY(__atomic_load_n(&lock->asleep, __ATOMIC_RELAXED) != 0))
         lock_wake(lock);
 }
 
@@ -170,7 +182,8 @@ void lock_fork_end(void);
 static inline void lock_reset(struct lock *lock)
 {
     lock_rank_leave(lock);
-    __atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&lock->asleep, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -212,7 +212,7 @@ WRAP(void, heap_fork_in_child, void)
 {
     __real_heap_fork_in_child();
     if (planted("fork_lock"))
-        heap_default.page_heap.lock.word = 2;
+        heap_default.page_heap.lock.held = 1;
 }
 
 /* ---- A child of fork, and what waits for threads that it does not have ---- */

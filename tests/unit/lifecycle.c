@@ -173,7 +173,7 @@ static size_t locks_held;
 
 static void count_held(struct lock *lock)
 {
-    locks_held += __atomic_load_n(&lock->word, __ATOMIC_RELAXED) != 0;
+    locks_held += __atomic_load_n(&lock->held, __ATOMIC_RELAXED) != 0;
 }
 
 static void each_arena_lock(void (*act)(struct lock *lock))
