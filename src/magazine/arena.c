@@ -88,19 +88,19 @@ static inline bool arena_has_waiting(const struct arena *arena)
     return arena != NULL && __atomic_load_n(&arena->waiting, __ATOMIC_RELAXED) != 0;
 }
 
-struct magazine *arenas_get_full(struct arenas *arenas, size_t class)
+struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct magazine **empty)
 {
     struct arena *here = arena_here(arenas);
     struct magazine *magazine = NULL;
     if (arena_has_waiting(here))
-        magazine = depot_get(&arena_class(arenas, here, class)->depot);
+        magazine = depot_get(&arena_class(arenas, here, class)->depot, empty);
     for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
         struct arena *other = arena_at(arenas, i);
         if (other == here || !arena_has_waiting(other))
             continue;
         struct arena_class *at = arena_class_if_used(arenas, i, class);
         if (at != NULL)
-            magazine = depot_get_shared(&at->depot);
+            magazine = depot_get_shared(&at->depot, empty);
     }
     return magazine;
 }
@@ -141,7 +141,8 @@ void arenas_empty_depots(struct arenas *arenas, size_t class)
         depot_flush(&at->depot, SIZE_MAX);
 }
 
-bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine)
+bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine,
+                     struct magazine **empty)
 {
     struct arena *arena = arena_here(arenas);
     struct depot *depot = &arena_class(arenas, arena, class)->depot;
@@ -152,7 +153,7 @@ bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magaz
         arenas_empty_depots(arenas, class);
         return false;
     }
-    return depot_put(depot, magazine, most);
+    return depot_put(depot, magazine, most, empty);
 }
 
 /* An epoch of the depots is over: what nobody needed in it goes back. */

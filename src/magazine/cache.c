@@ -60,11 +60,18 @@ static struct magazine *cache_magazine_new(struct cache *cache, size_t class, un
     return magazine;
 }
 
-/* An empty magazine in place of one as large that left, for which the thread counts on; NULL, and
- * it does so no more: it holds too much, or there is no memory. */
-static struct magazine *cache_magazine_renew(struct cache *cache, size_t class, unsigned log)
+/* An empty magazine in place of one as large that left, for which the thread counts on: `empty`, or
+ * a new one if that is NULL. NULL, and it does so no more: it holds too much, or there is no
+ * memory. */
+static struct magazine *cache_magazine_renew(struct cache *cache, size_t class, unsigned log,
+                                             struct magazine *empty)
 {
-    struct magazine *magazine = cache_holds_too_much(cache) ? NULL : magazine_new(log);
+    bool wanted = !cache_holds_too_much(cache);
+    if (LIKELY(wanted && empty != NULL))
+        return empty;
+    if (empty != NULL)
+        magazine_free(empty);
+    struct magazine *magazine = wanted ? magazine_new(log) : NULL;
     if (UNLIKELY(magazine == NULL))
         cache_unhold(cache, cache_magazine_bytes(class, log));
     return magazine;
@@ -114,27 +121,40 @@ static inline void refill_from_spare(struct cache *cache, size_t class, struct m
     load_full(cache, class, spare);
 }
 
-/* Takes a full magazine from the depot; the empty one becomes the spare or goes. False: there is
+/* Takes a full magazine from the depot. Of two empty ones, which are of the largest size as all in
+ * depots are, `empty` goes there for it; a single one becomes the spare or goes. False: there is
  * none. */
 static bool refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
 {
     size_t most = cache_magazine_bytes(class, magazine_log_most(class));
     if (most > cache_may_hold(cache))
         return false;
-    struct magazine *full = arenas_get_full(cache->arenas, class);
+    struct magazine *spare = empty == NULL ? NULL : empty->link, *given = NULL;
+    if (spare != NULL) {
+        cache_load(cache, class, spare, magazine_end(spare)); /* first, as in room_by_spare */
+        empty->link = NULL;
+        given = empty;
+    }
+    struct magazine *full = arenas_get_full(cache->arenas, class, &given);
+    if (full == NULL && spare != NULL) {
+        empty->link = spare;
+        cache_load(cache, class, empty, magazine_end(empty));
+    }
     if (full == NULL)
         return false;
-    bool goes = empty != NULL && (empty->link != NULL || empty->log != full->log);
-    struct magazine *spare = goes ? empty->link : empty;
+    CHECK(spare == NULL || (spare->log == full->log && empty->log == full->log));
+    bool two = spare != NULL;
+    if (!two && empty != NULL && empty->log == full->log)
+        spare = empty;
     if (spare != NULL)
         spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
     load_full(cache, class, full);
-    if (goes && empty->log == full->log) {
-        magazine_free(empty); /* what the thread holds is as much as before */
-    } else {
+    if (!two) {
         cache_hold(cache, cache_magazine_bytes(class, full->log));
-        cache_magazine_free(cache, class, goes ? empty : NULL);
+        cache_magazine_free(cache, class, spare == empty ? NULL : empty);
+    } else if (given != NULL) {
+        magazine_free(given); /* what the thread holds is as much as before */
     }
     count_refill(REFILL_DEPOT, class, magazine_capacity(full->log));
     return true;
@@ -300,10 +320,11 @@ static NOINLINE void room_by_spare(struct cache *cache, size_t class, struct mag
     struct magazine *spare = full->link;
     unsigned log = spare->log;
     COUNT(flushes, 1);
+    struct magazine *empty;
     full->link = NULL; /* it is out of the cache before it is the depot's */
-    if (arenas_put_full(cache->arenas, class, spare)) {
+    if (arenas_put_full(cache->arenas, class, spare, &empty)) {
         COUNT(flushes_depot, 1);
-        load_empty(cache, class, full, cache_magazine_renew(cache, class, log));
+        load_empty(cache, class, full, cache_magazine_renew(cache, class, log, empty));
     } else if (is_sparse(cache, class, full)) {
         full->link = spare;
         flush_all(cache, class, full);

@@ -23,13 +23,36 @@ static void depot_count(struct depot *depot, uint32_t magazines, size_t objects)
     __atomic_fetch_add(depot->waiting, objects * depot->object_bytes, __ATOMIC_RELAXED);
 }
 
-/* The lock must be held. */
-static struct magazine *alloc_locked(struct depot *depot)
+/* All of them are as large: a class's largest. The lock must be held, here and below. */
+static void keep_empty(struct depot *depot, struct magazine **empty)
+{
+    if (*empty == NULL || depot->empties >= EMPTIES_MOST)
+        return;
+    (*empty)->link = depot->empty;
+    (*empty)->count = 0;
+    depot->empty = *empty;
+    GAUGE_ADD(depot->empties, 1);
+    *empty = NULL;
+}
+
+static struct magazine *take_empty(struct depot *depot)
+{
+    struct magazine *empty = depot->empty;
+    if (empty == NULL)
+        return NULL;
+    depot->empty = empty->link;
+    empty->link = NULL;
+    GAUGE_ADD(depot->empties, (uint32_t)-1);
+    return empty;
+}
+
+static struct magazine *alloc_locked(struct depot *depot, struct magazine **empty)
 {
     struct magazine *magazine = depot->full;
     if (magazine == NULL)
         return NULL;
     depot->full = magazine->link;
+    keep_empty(depot, empty);
     depot_count(depot, (uint32_t)-1, -magazine_capacity(magazine->log));
     retention_see(&depot->retention, depot->objects, 0);
     if (depot->count < depot->stock)
@@ -37,29 +60,30 @@ static struct magazine *alloc_locked(struct depot *depot)
     return magazine;
 }
 
-struct magazine *depot_get(struct depot *depot)
+struct magazine *depot_get(struct depot *depot, struct magazine **empty)
 {
     /* An empty depot is not worth its lock, and a miss is no error. */
     if (depot_is_empty(depot))
         return NULL;
     lock_acquire(&depot->lock);
-    struct magazine *magazine = alloc_locked(depot);
+    struct magazine *magazine = alloc_locked(depot, empty);
     lock_release(&depot->lock);
     return magazine;
 }
 
-struct magazine *depot_get_shared(struct depot *depot)
+struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty)
 {
     /* relaxed: hints, as above */
     if (depot_magazines(depot) <= __atomic_load_n(&depot->stock, __ATOMIC_RELAXED))
         return NULL;
     lock_acquire(&depot->lock);
-    struct magazine *magazine = depot->count > depot->stock ? alloc_locked(depot) : NULL;
+    struct magazine *magazine = depot->count > depot->stock ? alloc_locked(depot, empty) : NULL;
     lock_release(&depot->lock);
     return magazine;
 }
 
-static bool put(struct depot *depot, struct magazine *magazine, size_t most, uint32_t stock)
+static bool put(struct depot *depot, struct magazine *magazine, size_t most, uint32_t stock,
+                struct magazine **empty)
 {
     lock_acquire(&depot->lock);
     bool fits = depot->count < most;
@@ -68,25 +92,50 @@ static bool put(struct depot *depot, struct magazine *magazine, size_t most, uin
         depot->full = magazine;
         depot_count(depot, 1, magazine_capacity(magazine->log));
         GAUGE_ADD(depot->stock, stock);
+        if (empty != NULL)
+            *empty = take_empty(depot);
     }
     lock_release(&depot->lock);
     return fits;
 }
 
-bool depot_put(struct depot *depot, struct magazine *magazine, size_t most)
+bool depot_put(struct depot *depot, struct magazine *magazine, size_t most, struct magazine **empty)
 {
-    return put(depot, magazine, most, 0);
+    return put(depot, magazine, most, 0, empty);
 }
 
 bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most)
 {
-    return put(depot, magazine, most, 1);
+    return put(depot, magazine, most, 1, NULL);
+}
+
+/* Gives a list of magazines back to metadata. */
+static void free_all(struct magazine *magazine)
+{
+    for (struct magazine *next; magazine != NULL; magazine = next) {
+        next = magazine->link;
+        magazine_free(magazine);
+    }
+}
+
+static void free_empties(struct depot *depot)
+{
+    /* relaxed: a hint */
+    if (__atomic_load_n(&depot->empties, __ATOMIC_RELAXED) == 0)
+        return;
+    lock_acquire(&depot->lock);
+    struct magazine *empty = depot->empty;
+    depot->empty = NULL;
+    GAUGE_SET(depot->empties, 0);
+    lock_release(&depot->lock);
+    free_all(empty);
 }
 
 void depot_flush(struct depot *depot, size_t objects)
 {
-    struct magazine *magazine;
-    while (objects != 0 && (magazine = depot_get(depot)) != NULL) {
+    struct magazine *magazine, *none = NULL;
+    free_empties(depot);
+    while (objects != 0 && (magazine = depot_get(depot, &none)) != NULL) {
         size_t count = magazine_capacity(magazine->log);
         slabs_free(magazine_begin(magazine), count, "free");
         magazine_free(magazine);
@@ -96,6 +145,7 @@ void depot_flush(struct depot *depot, size_t objects)
 
 void depot_tick(struct depot *depot, uint64_t now)
 {
+    free_empties(depot);
     if (depot_is_empty(depot))
         return;
     size_t idle;
@@ -108,10 +158,10 @@ void depot_tick(struct depot *depot, uint64_t now)
 
 void depot_clear(struct depot *depot)
 {
-    for (struct magazine *next, *magazine = depot->full; magazine != NULL; magazine = next) {
-        next = magazine->link;
-        magazine_free(magazine);
-    }
+    free_all(depot->full);
+    free_all(depot->empty);
+    depot->empty = NULL;
+    GAUGE_SET(depot->empties, 0);
     depot->full = NULL;
     GAUGE_SET(depot->stock, 0);
     depot_count(depot, -depot->count, -depot->objects);
@@ -129,7 +179,11 @@ const char *depot_check(struct depot *depot, const struct page_heap *page_heap, 
         if (wrong == NULL)
             wrong = objects_check(page_heap, class, magazine_begin(m), magazine_capacity(m->log));
     }
-    bool adds_up = count == depot->count && objects == depot->objects && depot->stock <= count;
+    uint32_t empties = 0;
+    for (struct magazine *m = depot->empty; m != NULL && empties <= EMPTIES_MOST; m = m->link)
+        empties += m->count == 0 && m->log == size_classes[class].magazine_log ? 1 : EMPTIES_MOST;
+    bool adds_up = count == depot->count && objects == depot->objects && depot->stock <= count &&
+                   empties == depot->empties;
     if (wrong == NULL && !adds_up)
         wrong = "a depot's count of magazines is wrong";
     lock_release(&depot->lock);

@@ -1,6 +1,9 @@
 /*
  * Depots: full magazines of one class that wait in an arena for any thread.
  *
+ * Who takes a full magazine leaves an empty one, which who brings the next takes along: so the two
+ * need not ask metadata, whose lock is everybody's. Empty ones are few, and go at each look.
+ *
  * Handing one over or taking one is O(1). What a depot may hold is the caller's matter; all depots
  * of an arena add what they hold to one sum. What nobody took through an epoch (retention.h) goes
  * back to the slabs.
@@ -17,12 +20,18 @@
 
 struct page_heap;
 
+/* Magazines: a thread that frees what it took long before brings so many before others come for
+ * them; more are metadata that lies idle. */
+enum { EMPTIES_MOST = 8 };
+
 struct depot {
     struct lock lock;
     uint32_t count; /* magazines in the list; all are full */
     uint32_t stock; /* of `count`: those of new objects, which are for the arena's own threads */
     size_t objects; /* in all of them */
     struct magazine *full;
+    struct magazine *empty;     /* that wait for who brings full ones */
+    uint32_t empties;           /* in this list, at most EMPTIES_MOST */
     size_t *waiting;            /* bytes in all depots of the arena */
     size_t object_bytes;        /* of one */
     struct retention retention; /* in objects; all that wait are kept through an epoch */
@@ -30,16 +39,19 @@ struct depot {
 
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
 
-/* The magazine that was put last, or NULL. */
-struct magazine *depot_get(struct depot *depot);
+/* The magazine that was put last, or NULL. Where there is one, the depot may take *empty (unless
+ * that is NULL), a magazine as large without objects, and writes NULL there then. */
+struct magazine *depot_get(struct depot *depot, struct magazine **empty);
 
 /* The same for a thread of another arena, which leaves the stock alone. */
-struct magazine *depot_get_shared(struct depot *depot);
+struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty);
 
-/* Puts a full magazine into the depot, unless `most` or more wait there. */
-bool depot_put(struct depot *depot, struct magazine *magazine, size_t most);
+/* Puts a full magazine into the depot, unless `most` or more wait there. *empty becomes one as
+ * large without objects, or NULL: there is none. */
+bool depot_put(struct depot *depot, struct magazine *magazine, size_t most,
+               struct magazine **empty);
 
-/* The same with one of new objects. */
+/* The same with one of new objects, and for nothing. */
 bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most);
 
 /* Gives magazines back to the slabs, as many as hold so many objects. */

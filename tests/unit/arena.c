@@ -99,7 +99,7 @@ TEST(without_memory_what_waits_in_depots_makes_room)
 {
     size_t waiting = class_of_size(48);
     struct magazine *magazine = magazine_filled(waiting);
-    assert_true(arenas_put_full(&arenas, waiting, magazine));
+    assert_true(put_full(waiting, magazine));
     arenas_swap();
     exhaust_pages();
     uintptr_t got;
@@ -232,9 +232,9 @@ TEST(totals_are_sums_over_the_arenas)
 {
     take(300);
     objects_free(objects, 40);
-    assert_true(arenas_put_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
+    assert_true(put_full(CLASS_64, magazine_filled(CLASS_64)));
     arenas_swap();
-    assert_true(arenas_put_full(&arenas, CLASS_64, magazine_filled(CLASS_64)));
+    assert_true(put_full(CLASS_64, magazine_filled(CLASS_64)));
     struct arena_totals totals = arenas_totals(NULL, &arenas, CLASS_64);
     const struct bin *first = &class_in(0, CLASS_64)->bin, *second = &class_in(1, CLASS_64)->bin;
     assert_int_equal(totals.slabs, first->slab_count + second->slab_count);

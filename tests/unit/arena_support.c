@@ -60,6 +60,21 @@ void assert_arenas_empty(void)
     assert_page_heap_empty();
 }
 
+struct magazine *get_full(size_t class)
+{
+    struct magazine *none = NULL;
+    return arenas_get_full(&arenas, class, &none);
+}
+
+bool put_full(size_t class, struct magazine *magazine)
+{
+    struct magazine *empty = NULL;
+    bool put = arenas_put_full(&arenas, class, magazine, &empty);
+    if (empty != NULL)
+        magazine_free(empty);
+    return put;
+}
+
 struct magazine *magazine_filled(size_t class)
 {
     struct magazine *magazine = magazine_new(size_classes[class].magazine_log);

@@ -31,6 +31,10 @@ static inline struct arena_class *class_in(unsigned index, size_t class)
 /* A full magazine of the largest size of a class, filled from the arenas. */
 struct magazine *magazine_filled(size_t class);
 
+/* From and to a depot, without empty ones in return. */
+struct magazine *get_full(size_t class);
+bool put_full(size_t class, struct magazine *magazine);
+
 /* Empties a full magazine into the slabs, and frees it. */
 void magazine_drain(struct magazine *magazine);
 

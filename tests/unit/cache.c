@@ -218,7 +218,7 @@ TEST(a_thread_that_only_takes_gets_each_object_once)
     for (size_t i = 0; i < MAGAZINES; i++)
         full[i] = magazine_filled(CLASS_64);
     for (size_t i = 0; i < MAGAZINES; i++)
-        assert_true(arenas_put_full(&arenas, CLASS_64, full[i]));
+        assert_true(put_full(CLASS_64, full[i]));
     uint64_t refills = COUNTED(refills_depot);
     for (size_t i = 0; i < MAGAZINES * capacity; i++) {
         taken[i] = object_get(cache, CLASS_64);

@@ -16,7 +16,7 @@ static struct depot *depot_of(size_t class)
 static void fill_depot(size_t class, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        assert_true(arenas_put_full(&arenas, class, magazine_filled(class)));
+        assert_true(put_full(class, magazine_filled(class)));
 }
 
 /* ---- Handing over ---- */
@@ -24,28 +24,61 @@ static void fill_depot(size_t class, size_t count)
 TEST(magazines_are_handed_over_whole)
 {
     struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
-    assert_null(arenas_get_full(&arenas, CLASS_64));
-    assert_true(arenas_put_full(&arenas, CLASS_64, first));
-    assert_true(arenas_put_full(&arenas, CLASS_64, second));
+    assert_null(get_full(CLASS_64));
+    assert_true(put_full(CLASS_64, first));
+    assert_true(put_full(CLASS_64, second));
     assert_int_equal(depot_of(CLASS_64)->count, 2);
     assert_arenas_sound();
-    assert_null(arenas_get_full(&arenas, class_of_size(80)));
-    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), second); /* the newest is the warmest */
-    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), first);
-    assert_null(arenas_get_full(&arenas, CLASS_64));
+    assert_null(get_full(class_of_size(80)));
+    assert_ptr_equal(get_full(CLASS_64), second); /* the newest is the warmest */
+    assert_ptr_equal(get_full(CLASS_64), first);
+    assert_null(get_full(CLASS_64));
     assert_int_equal(depot_of(CLASS_64)->count, 0);
     magazine_drain(first);
     magazine_drain(second);
     assert_arenas_empty();
 }
 
+TEST(empty_magazines_are_handed_back)
+{
+    enum { FULL = EMPTIES_MOST + 2 };
+    unsigned log = size_classes[CLASS_64].magazine_log;
+    struct magazine *full[FULL], *empty[FULL];
+    for (size_t i = 0; i < FULL; i++)
+        assert_true(put_full(CLASS_64, full[i] = magazine_filled(CLASS_64)));
+    for (size_t i = FULL; i-- != 0;) {
+        struct magazine *given = empty[i] = magazine_new(log);
+        assert_ptr_equal(arenas_get_full(&arenas, CLASS_64, &given), full[i]);
+        /* As many as a depot may have. */
+        assert_ptr_equal(given, FULL - i > EMPTIES_MOST ? empty[i] : NULL);
+    }
+    assert_int_equal(depot_of(CLASS_64)->empties, EMPTIES_MOST);
+    assert_arenas_sound();
+    struct magazine *got, *mine = empty[0];
+    assert_null(arenas_get_full(&arenas, CLASS_64, &mine)); /* for nothing nothing is given */
+    assert_ptr_equal(mine, empty[0]);
+    assert_true(arenas_put_full(&arenas, CLASS_64, full[0], &got));
+    assert_ptr_equal(got, empty[2]); /* the newest */
+    assert_int_equal(depot_of(CLASS_64)->empties, EMPTIES_MOST - 1);
+    magazine_free(got);
+    depot_tick(depot_of(CLASS_64), 1);
+    assert_int_equal(depot_of(CLASS_64)->empties, 0);
+    assert_true(arenas_put_full(&arenas, CLASS_64, full[1], &got));
+    assert_null(got);
+    magazine_free(empty[0]);
+    magazine_free(empty[1]);
+    for (size_t i = 2; i < FULL; i++)
+        magazine_drain(full[i]);
+    assert_arenas_empty();
+}
+
 TEST(the_depots_of_other_arenas_are_looked_into)
 {
     struct magazine *magazine = magazine_filled(CLASS_64);
-    assert_true(arenas_put_full(&arenas, CLASS_64, magazine));
+    assert_true(put_full(CLASS_64, magazine));
     arenas_swap();
-    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), magazine);
-    assert_null(arenas_get_full(&arenas, CLASS_64));
+    assert_ptr_equal(get_full(CLASS_64), magazine);
+    assert_null(get_full(CLASS_64));
     magazine_drain(magazine);
     assert_arenas_empty();
 }
@@ -63,7 +96,7 @@ TEST(a_depot_is_bounded_in_bytes)
         /* Of the smallest objects fewer, as magazines take a share themselves. */
         size_t most = size_min(10, options.depot / 8 / (META_LEAST << magazine->log));
         fill_depot(class, most);
-        assert_false(arenas_put_full(&arenas, class, magazine));
+        assert_false(put_full(class, magazine));
         assert_int_equal(depot_of(class)->count, most);
         magazine_drain(magazine); /* it is still ours */
         assert_arenas_sound();
@@ -71,7 +104,7 @@ TEST(a_depot_is_bounded_in_bytes)
     }
     options.depot = 0;
     struct magazine *magazine = magazine_filled(class_of_size(32));
-    assert_false(arenas_put_full(&arenas, class_of_size(32), magazine));
+    assert_false(put_full(class_of_size(32), magazine));
     magazine_drain(magazine);
     assert_arenas_empty();
 }
@@ -89,7 +122,7 @@ TEST(all_depots_together_are_bounded)
         size_t class = 4 + i % 16 * 4;
         size_t bytes = magazine_capacity(magazines[i]->log) * class_bytes(class);
         bool room = arenas.list[0]->waiting < most;
-        assert_int_equal(arenas_put_full(&arenas, class, magazines[i]), room);
+        assert_int_equal(put_full(class, magazines[i]), room);
         given += room ? bytes : 0;
         if (!room)
             magazine_drain(magazines[i]);
@@ -110,7 +143,7 @@ TEST(a_depot_is_bounded_in_magazines)
         magazines[i] = magazine_filled(1);
     arenas_empty_depots(&arenas, 1); /* of what was stocked meanwhile */
     for (size_t i = 0; i < MOST + MORE; i++)
-        assert_int_equal(arenas_put_full(&arenas, 1, magazines[i]), i < MOST);
+        assert_int_equal(put_full(1, magazines[i]), i < MOST);
     for (size_t i = MOST; i < MOST + MORE; i++)
         magazine_drain(magazines[i]);
     assert_arenas_empty();
@@ -145,9 +178,9 @@ TEST(what_is_needed_between_looks_stays)
         /* Down to three, and up again. */
         struct magazine *taken[5];
         for (size_t i = 0; i < 5; i++)
-            assert_non_null(taken[i] = arenas_get_full(&arenas, class));
+            assert_non_null(taken[i] = get_full(class));
         for (size_t i = 0; i < 5; i++)
-            assert_true(arenas_put_full(&arenas, class, taken[i]));
+            assert_true(put_full(class, taken[i]));
         pass_look();
         assert_int_equal(depot_of(class)->count, 5); /* three were idle; five are worked with */
         if (round == 0)
@@ -215,7 +248,7 @@ TEST(a_class_that_grows_stocks_its_depot)
     size_t total = class_in(0, CLASS_64)->bin.total_objects;
     assert_true(waiting <= total / 64);
     assert_arenas_sound();
-    struct magazine *magazine = arenas_get_full(&arenas, CLASS_64);
+    struct magazine *magazine = get_full(CLASS_64);
     assert_int_equal(magazine_capacity(magazine->log), capacity);
     magazine_drain(magazine);
     arenas_clear(&arenas);
@@ -234,7 +267,7 @@ TEST(stock_is_taken_from_the_lowest_on)
     assert_in_range(depot_of(CLASS_64)->count, 8, total / 64 / (2 * half));
     size_t falls = 0;
     uintptr_t before = 0;
-    for (struct magazine *m; (m = arenas_get_full(&arenas, CLASS_64)) != NULL; magazine_free(m)) {
+    for (struct magazine *m; (m = get_full(CLASS_64)) != NULL; magazine_free(m)) {
         const uintptr_t *objects = magazine_begin(m);
         for (size_t i = 0; i < magazine_capacity(m->log); before = objects[i++])
             falls += objects[i] < before;
@@ -252,16 +285,16 @@ TEST(stock_is_for_its_own_arena)
     assert_true(depot_put_stock(depot_of(CLASS_64), stock, 1));
     assert_false(depot_put_stock(depot_of(CLASS_64), freed, 1));
     arenas_swap();
-    assert_null(arenas_get_full(&arenas, CLASS_64));
+    assert_null(get_full(CLASS_64));
     arenas_swap();
-    assert_true(arenas_put_full(&arenas, CLASS_64, freed));
+    assert_true(put_full(CLASS_64, freed));
     arenas_swap();
-    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), freed);
-    assert_null(arenas_get_full(&arenas, CLASS_64));
+    assert_ptr_equal(get_full(CLASS_64), freed);
+    assert_null(get_full(CLASS_64));
     arenas_swap();
     assert_int_equal(depot_of(CLASS_64)->stock, 1);
     assert_arenas_sound();
-    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64), stock);
+    assert_ptr_equal(get_full(CLASS_64), stock);
     assert_int_equal(depot_of(CLASS_64)->stock, 0);
     magazine_drain(stock);
     magazine_drain(freed);
@@ -280,7 +313,7 @@ TEST(a_sparse_class_keeps_nothing_waiting)
 {
     take_many(MANY, 16);
     struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
-    assert_true(arenas_put_full(&arenas, CLASS_64, first));
+    assert_true(put_full(CLASS_64, first));
     assert_false(arenas_class_is_sparse(&arenas, CLASS_64));
     /* Every second object: no slab empties, half of all is free. */
     for (size_t i = 0; i < MANY; i += 2)
@@ -290,7 +323,7 @@ TEST(a_sparse_class_keeps_nothing_waiting)
         objects_free(&many[i], 1);
     assert_true(arenas_class_is_sparse(&arenas, CLASS_64));
     assert_false(arenas_class_is_sparse(&arenas, CLASS_64 + 1));
-    assert_false(arenas_put_full(&arenas, CLASS_64, second));
+    assert_false(put_full(CLASS_64, second));
     assert_int_equal(depot_of(CLASS_64)->count, 0); /* what waited has gone as well */
     magazine_drain(second);
     arenas_clear(&arenas);
@@ -362,6 +395,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(magazines_are_handed_over_whole, arenas_begin, page_heap_end),
+        ROW_WITH(empty_magazines_are_handed_back, arenas_begin, page_heap_end),
         ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, page_heap_end),
         ROW_WITH(all_depots_together_are_bounded, arenas_begin, page_heap_end),
