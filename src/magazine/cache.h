@@ -71,10 +71,12 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
     struct quick *quick = cache->quick;
     size_t units = cell_units(bytes);
     size_t list = quick_list_of(units);
-    uint64_t found = quick_find(quick, list, units);
-    if (UNLIKELY(found == 0))
-        return NULL;
-    list += quick_first(found);
+    if (!quick_serves(quick, list, units)) {
+        uint64_t found = quick_find(quick, list, units);
+        if (UNLIKELY(found == 0))
+            return NULL;
+        list += quick_first(found);
+    }
     uintptr_t block = quick_block(quick->list[list]);
     return LIKELY(quick_alloc(quick, list, CELL_LIVE)) ? (void *)block : NULL;
 }
