@@ -41,7 +41,7 @@ static void check(const char *call, const void *memory, size_t bytes)
         return;
     if (UNLIKELY(extent.is_free))
         report_free(call, address);
-    else if (UNLIKELY(bytes > extent.end - address))
+    else if (UNLIKELY(address >= extent.end || bytes > extent.end - address))
         report_end(call, &extent);
 }
 
@@ -56,7 +56,7 @@ static size_t check_text(const char *call, const char *text, size_t most)
         report_free(call, address);
         return strnlen(text, most);
     }
-    size_t room = extent.end - address;
+    size_t room = address < extent.end ? extent.end - address : 0;
     size_t length = strnlen(text, size_min(room, most));
     if (LIKELY(length < room || room >= most))
         return length;

@@ -54,4 +54,6 @@ AT_START void heap_exit(void)
     for (size_t class = 1; class < CLASS_COUNT; class++)
         arenas_empty_depots(&heap_default.arenas, class);
     arenas_inspect(&heap_default.arenas);
+    struct misuse misuse = large_inspect(&heap_default.page_heap);
+    misuse_report("exit", &misuse);
 }

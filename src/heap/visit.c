@@ -20,7 +20,7 @@ static bool visit_span(const struct page_heap *page_heap, const struct span *spa
         return cells_visit(span, visitor->visit, visitor->context);
     case SPAN_LARGE:
     case SPAN_HUGE:
-        return visitor->visit(visitor->context, span->start, (size_t)span->pages << PAGE_SHIFT);
+        return visitor->visit(visitor->context, span->start, span->requested);
     default:
         return true;
     }

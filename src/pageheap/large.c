@@ -68,7 +68,7 @@ static void huge_unlist(struct page_heap *page_heap, struct span *span)
     GAUGE_ADD(page_heap->huge_requested, -span->requested);
     large_sizes_change(&page_heap->sizes, span->requested, 0);
     large_table_remove(&page_heap->large, span);
-    page_heap_note_freed(page_heap, span->start, span_bytes(span));
+    page_heap_note_freed(page_heap, span->start, span->requested);
 }
 
 static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t alignment,
@@ -89,6 +89,8 @@ static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t al
     if (done) {
         span->requested = requested;
         *dirty = span->zero ? 0 : bytes;
+        if (!span->zero)
+            margin_make(page_heap, span);
         huge_list(page_heap, span, span->zero ? span->pages : 0);
     }
     char *start = done ? span->start : NULL;
@@ -108,6 +110,7 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
     lock_acquire(&page_heap->lock);
     if (bytes == span_bytes(span)) {
         span_request(page_heap, span, requested);
+        margin_make(page_heap, span);
         lock_release(&page_heap->lock);
         return span->start;
     }
@@ -117,9 +120,12 @@ static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t 
     char *moved = page_heap->provider->resize(page_heap->provider, span->start, span_bytes(span),
                                               bytes, true);
     if (moved != NULL) {
+        bool shorter = bytes < span_bytes(span); /* what is added is zero */
         span->start = moved;
         span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
         span->requested = requested;
+        if (shorter)
+            margin_make(page_heap, span);
     }
     lock_acquire(&page_heap->lock);
     huge_list(page_heap, span, 0);
@@ -146,6 +152,8 @@ static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t ali
     }
     COUNT(large_taken_bytes, bytes);
     *dirty = span->dirty_bytes;
+    if (span->dirty_bytes > bytes)
+        margin_make(page_heap, span);
     return span->start;
 }
 
@@ -196,10 +204,13 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
         lock_release(&page_heap->lock);
         return large_misuse(page_heap, address);
     }
+    struct misuse misuse = {.kind = MISUSE_NONE};
+    if (UNLIKELY(!margin_is_sound(page_heap, span)))
+        misuse = margin_misuse(page_heap, span);
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
         large_put_recent(page_heap, span); /* it was not in its home slot */
     } else if (span->kind == SPAN_LARGE) {
-        span_free_locked(page_heap, span, span_bytes(span));
+        span_free_locked(page_heap, span, span->requested);
     } else {
         huge_unlist(page_heap, span);
         segments_free_range(page_heap, span);
@@ -207,19 +218,21 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
         page_heap_keep_bound(page_heap);
     }
     lock_release(&page_heap->lock);
-    return (struct misuse){.kind = MISUSE_NONE};
+    return misuse;
 }
 
 struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_t *bytes)
 {
+    struct misuse misuse = {.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);
     struct span *span = large_at(page_heap, address);
-    if (span != NULL)
-        *bytes = span_bytes(span);
+    if (span != NULL) {
+        *bytes = span->requested;
+        if (UNLIKELY(!margin_is_sound(page_heap, span)))
+            misuse = margin_misuse(page_heap, span);
+    }
     lock_release(&page_heap->lock);
-    if (span == NULL)
-        return large_misuse(page_heap, address);
-    return (struct misuse){.kind = MISUSE_NONE};
+    return span != NULL ? misuse : large_misuse(page_heap, address);
 }
 
 void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
@@ -233,16 +246,19 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
     }
     if (bytes > large_most(page_heap))
         return NULL;
-    size_t pages = bytes_to_pages(bytes);
-    bool done = pages == span->pages;
+    size_t pages = bytes_to_pages(bytes), old_pages = span->pages;
+    bool done = pages == old_pages;
     if (pages > span->pages)
         done = span_extend(page_heap, span, pages);
     else if (pages < span->pages)
         done = span_shrink(page_heap, span, pages);
     if (!done)
         return NULL;
+    bool fresh = pages > old_pages && span->dirty_bytes <= bytes;
     lock_acquire(&page_heap->lock);
     span_request(page_heap, span, bytes);
+    if (!fresh)
+        margin_make(page_heap, span);
     lock_release(&page_heap->lock);
     return span->start;
 }
@@ -254,6 +270,13 @@ void large_clear_locked(struct page_heap *page_heap)
         huge_unlist(page_heap, span);
         segments_free_range(page_heap, span);
     }
+}
+
+/* Where what is in a span ends. */
+static uintptr_t span_block_end(const struct span *span)
+{
+    bool is_block = span->kind == SPAN_LARGE || span->kind == SPAN_HUGE;
+    return is_block ? (uintptr_t)span->start + span->requested : (uintptr_t)span_end(span);
 }
 
 /* The span that an address is in, or NULL. */
@@ -285,13 +308,24 @@ bool large_extent(struct page_heap *page_heap, uintptr_t address, struct block_e
         return false;
     const struct span *span = around(page_heap, address);
     if (span != NULL)
-        *extent = (struct block_extent){(uintptr_t)span->start, (uintptr_t)span_end(span),
+        *extent = (struct block_extent){(uintptr_t)span->start, span_block_end(span),
                                         !span_is_used(span)};
     lock_release(&page_heap->lock);
     return span != NULL;
 }
 
 /* ---- Misuse ---- */
+
+struct misuse large_inspect(struct page_heap *page_heap)
+{
+    struct misuse misuse = {.kind = MISUSE_NONE};
+    lock_acquire(&page_heap->lock);
+    for (uint32_t i = 0; i < page_heap->recent.count && misuse.kind == MISUSE_NONE; i++)
+        if (!waiting_is_sound(page_heap->recent.spans[i]))
+            misuse = waiting_misuse(page_heap->recent.spans[i]);
+    lock_release(&page_heap->lock);
+    return misuse;
+}
 
 /* The block that was freed last of those that an address was in, as far as it is remembered. */
 static const struct freed_block *freed_around(const struct freed_blocks *freed, uintptr_t address)
@@ -314,7 +348,7 @@ static struct misuse freed_misuse(const struct page_heap *page_heap, const struc
     uintptr_t entry = page_map_entry(address);
     bool marked = entry != 0 && !entry_is_span(entry);
     if (run != NULL && run->kind == SPAN_RECENT)
-        misuse.bytes = span_bytes(run);
+        misuse.bytes = run->requested;
     else if (block != NULL)
         misuse.bytes = block->bytes;
     else if (run != NULL && address - (uintptr_t)run->start < PAGE_BYTES)
@@ -332,7 +366,7 @@ COLD struct misuse large_misuse(struct page_heap *page_heap, uintptr_t address)
     lock_acquire(&page_heap->lock);
     const struct span *span = around(page_heap, address);
     if (span != NULL && span_is_used(span)) {
-        misuse.bytes = span_bytes(span);
+        misuse.bytes = span->requested;
         misuse.start = (uintptr_t)span->start;
     } else {
         misuse = freed_misuse(page_heap, span, address);

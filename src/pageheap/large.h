@@ -33,10 +33,12 @@ static ALWAYS_INLINE void *large_alloc(struct page_heap *page_heap, size_t bytes
 /* The same for a block that was shorter before, and will probably be longer. */
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);
 
-/* Frees the block at `address`, unless the result says that there is none. */
+/* Frees the block at `address`, unless the result says that there is none. MISUSE_OVERFLOW: it is
+ * free, and was written past its end. */
 struct misuse large_free(struct page_heap *page_heap, uintptr_t address);
 
-/* The bytes that may be used of the block at `address`, or what is wrong with the address. */
+/* The bytes that may be used of the block at `address`, those that were asked for, or what is wrong
+ * with the address. MISUSE_OVERFLOW: it was written past its end. */
 struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_t *bytes);
 
 /* Resizes a block without copying: in place, or by remapping. NULL if that cannot be done: then it
@@ -54,6 +56,9 @@ bool large_covers(struct page_heap *page_heap, uintptr_t address);
 /* The block around an address, or the free pages. False: none is known. Takes the lock if it is
  * free. */
 bool large_extent(struct page_heap *page_heap, uintptr_t address, struct block_extent *extent);
+
+/* What is wrong with one of the blocks that wait. Takes the lock. */
+struct misuse large_inspect(struct page_heap *page_heap);
 
 /* What is wrong with an address that no slab and no large object begins at. */
 struct misuse large_misuse(struct page_heap *page_heap, uintptr_t address);

@@ -7,6 +7,7 @@
 #ifndef SNUG_PAGEHEAP_LARGE_RECENT_H
 #define SNUG_PAGEHEAP_LARGE_RECENT_H
 
+#include "pageheap/large_margin.h"
 #include "pageheap/page_heap_purge.h"
 #include "pageheap/recent.h"
 #include "stats/stats.h"
@@ -20,12 +21,16 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     if (__atomic_load_n(&page_heap->recent.count, __ATOMIC_RELAXED) == 0)
         return NULL;
     char *start = NULL;
+    struct misuse misuse = {.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
     if (LIKELY(span != NULL)) {
+        if (UNLIKELY(!waiting_is_sound(span)))
+            misuse = waiting_misuse(span);
         if (UNLIKELY(span->requested != bytes)) {
             large_sizes_change(&page_heap->sizes, span->requested, bytes);
             span->requested = bytes;
+            margin_make(page_heap, span);
         }
         start = span->start;
         page_heap_see(page_heap);
@@ -33,12 +38,15 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     lock_release(&page_heap->lock);
     if (LIKELY(start != NULL))
         COUNT(large_taken_bytes, bytes);
+    if (UNLIKELY(misuse.kind != MISUSE_NONE))
+        misuse_report("malloc", &misuse);
     return start;
 }
 
 /* Frees a large block of a heap that is not compact, so that it waits. The lock must be held. */
 static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct span *span)
 {
+    waiting_seal(span);
     if (UNLIKELY(recent_put(page_heap, span)))
         page_heap_shrink_cache(page_heap);
     if (UNLIKELY(page_heap->refused))
@@ -47,12 +55,13 @@ static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct s
 }
 
 /* Frees the block at `address`, so that it waits. False, and nothing is changed: it is none of this
- * heap's, or one that cannot wait, or is not found at once. */
+ * heap's, or one that cannot wait, or is not found at once, or was written past its end. */
 static ALWAYS_INLINE bool large_free_recent(struct page_heap *page_heap, uintptr_t address)
 {
     lock_acquire(&page_heap->lock);
     struct span *span = large_table_at_home(&page_heap->large, (const char *)address);
-    bool done = span != NULL && span->start == (const char *)address && span->kind == SPAN_LARGE;
+    bool done = span != NULL && span->start == (const char *)address && span->kind == SPAN_LARGE &&
+                margin_is_sound(page_heap, span);
     if (LIKELY(done))
         large_put_recent(page_heap, span);
     lock_release(&page_heap->lock);

@@ -170,6 +170,8 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
         run_shorten(page_heap, next, more, true);
         segment_use(page_heap, span->segment, more);
         span->pages = (uint32_t)pages;
+        if (!clean)
+            span->dirty_bytes = span_bytes(span);
         page_heap_note_alloc(page_heap, more, clean);
     }
     lock_release(&page_heap->lock);

@@ -31,8 +31,9 @@ bool recent_join_oldest(struct page_heap *page_heap)
     struct span *span = recent_take_out(page_heap, 0);
     large_table_remove(&page_heap->large, span);
     large_sizes_change(&page_heap->sizes, span->requested, 0);
-    page_heap_note_freed(page_heap, span->start, span_bytes(span));
-    return span_join(page_heap, span, span_bytes(span));
+    size_t bytes = span->requested; /* joined, it is a link */
+    page_heap_note_freed(page_heap, span->start, bytes);
+    return span_join(page_heap, span, bytes);
 }
 
 bool recent_join(struct page_heap *page_heap)

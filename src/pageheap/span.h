@@ -47,8 +47,11 @@ struct span {
             former_bytes; /* not used: the size of the objects that were at `start`, 0 if unknown */
     };
     uint32_t pages;
-    uint8_t kind;  /* enum span_kind */
-    uint8_t class; /* of a slab */
+    uint8_t kind; /* enum span_kind */
+    union {
+        uint8_t class; /* of a slab */
+        bool sealed;   /* a large block that waits: see large_margin.h */
+    };
     bool zero;     /* in use: it was all zero when it was taken */
     uint8_t units; /* what the descriptor occupies, in units of META_LEAST */
 };

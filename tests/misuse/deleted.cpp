@@ -119,6 +119,36 @@ bool deleted_inside(size_t size)
     return handed_out_twice(size, nullptr);
 }
 
+/* An array of these begins behind the number of its elements. */
+struct Ended {
+    ~Ended() { last = this; }
+    long value;
+    static const volatile Ended *last;
+};
+const volatile Ended *Ended::last;
+
+bool deleted_cookie(size_t size)
+{
+    delete static_cast<Ended *>(opaque(new Ended[size / sizeof(Ended)]));
+    return handed_out_twice(size, nullptr);
+}
+
+/* Nothing in the second base tells `delete` where the whole begins. */
+bool deleted_base(size_t size)
+{
+    struct First {
+        long first[2];
+    };
+    struct Second {
+        long second[2];
+    };
+    struct Whole : First, Second {
+    };
+    Second *second = new (fresh(size)) Whole;
+    delete static_cast<Second *>(opaque(second));
+    return handed_out_twice(size, nullptr);
+}
+
 bool write_new_0(size_t size)
 {
     volatile char *block = static_cast<char *>(fresh(0));
@@ -142,6 +172,9 @@ const struct kind table[] = {
     {"plain-as-aligned", "aligned `delete` of what a plain `new` made", plain_as_aligned},
     {"deleted-twice", "`delete` twice", deleted_twice},
     {"deleted-inside", "`delete[]` of a pointer 8 bytes into a block", deleted_inside},
+    {"deleted-cookie", "`delete` of what `new[]` made, of a class with a destructor",
+     deleted_cookie},
+    {"deleted-base", "`delete` through a second base without a virtual destructor", deleted_base},
     {"write-new-0", "a byte of `new char[0]` is written: the first, the 16th, the 4001st",
      write_new_0},
 };

@@ -29,7 +29,7 @@ struct kinds {
 #define KINDS(title, table) {title, table, sizeof(table) / sizeof *(table)}
 
 extern const struct kinds kinds_free, kinds_wrong, kinds_bounds, kinds_used, kinds_copied,
-    kinds_deleted;
+    kinds_deleted, kinds_strange;
 
 /* ---- Blocks around the one that is misused ---- */
 

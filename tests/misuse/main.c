@@ -24,8 +24,9 @@ enum { NO_HARM = 40, HARM = 41, SECONDS = 20 };
 /* One of slabs, one of cells, one of pages; none is a power of two or the size of a class. */
 static const size_t sizes[] = {40, 5000, 300000};
 
-static const struct kinds *const all_kinds[] = {&kinds_free, &kinds_wrong,  &kinds_bounds,
-                                                &kinds_used, &kinds_copied, &kinds_deleted};
+static const struct kinds *const all_kinds[] = {&kinds_free,   &kinds_wrong,  &kinds_bounds,
+                                                &kinds_used,   &kinds_copied, &kinds_deleted,
+                                                &kinds_strange};
 
 /* ---- What kinds share ------------------------------------------------------------------------ */
 

@@ -2,12 +2,15 @@
 """Which misuse of the heap is noticed, by which setting: the table in docs/hardening.md.
 
     misuse.py LIBRARY PROGRAM PAGE [NAME=VALUE...]           runs all, and compares with the page
-    misuse.py LIBRARY PROGRAM PAGE --write                   runs all many times, and writes the table
+    misuse.py LIBRARY PROGRAM PAGE --write TOOL BENCH        runs all many times, and writes the table
 
 PROGRAM is built from main.c and the files of kinds beside it: each misuse in each of three sizes is a
 program of its own. The table in the page is what is expected: what it says is caught and is not fails,
 and so does what is caught and should not be, so that a gain is written down. NAME=VALUE goes to all
 programs: with SNUG_MISUSE=warn nothing is caught, which the test must notice.
+
+TOOL (snug) and BENCH, the folder of the workloads, say what each setting costs: instructions, by valgrind, and
+the peak of a trace. These rows are written, and not compared.
 
 Columns of settings that this library does not know are left out, and the one of the system's malloc
 is compared only where it is of the version that the page names.
@@ -84,6 +87,26 @@ def run_all(setting, library, program, more):
     return results
 
 
+def costs(setting, library, tool, bench):
+    """[(what, a number as text)] of a setting."""
+    root = Path(__file__).resolve().parents[2]
+    options = {**environment(setting, library, {}), "LD_PRELOAD": ""}
+    counted = subprocess.run(
+        ["bash", root / "bench/count.sh", "-b", bench, "-c", "malloc-64", f"it={library}"],
+        env=options, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    replayed = subprocess.run(
+        [tool, "replay", "--footprint", "--peers", "none", "--peer", f"it={library}", root / TRACE],
+        env=options, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    peak = re.search(r"peak.*", replayed.stdout).group().replace("*", "").split("┆")
+    which = 1 if setting.system else -1
+    return [
+        ("instructions of `malloc(64)` and `free`", counted.stdout.split()[-2 if setting.system else -1]),
+        ("peak of `sqlite.trace`, KiB", re.search(r"\d+", peak[which]).group()),
+    ]
+
+
 def symbol(results):
     caught = sum(result in ("reported", "faulted") for result in results)
     if caught >= MOST * len(results):
@@ -91,6 +114,9 @@ def symbol(results):
     if caught > (1 - MOST) * len(results):
         return SOMETIMES
     return MISSED if "harm" in results else HARMLESS
+
+
+TRACE = "bench/traces/sqlite.trace"
 
 
 class Measured:
@@ -104,6 +130,7 @@ class Measured:
         self.known = [setting for setting in SETTINGS if is_known(setting, library)]
         self.settings = [each for each in self.known if runs > RUNS or not each.by_chance]
         self.cells = {}
+        self.costs = {}
         self.run(self.settings, runs)
 
     def run(self, settings, runs):
@@ -116,6 +143,10 @@ class Measured:
             for kind, size in mine[0]:
                 of_kind[kind] += symbol([results[kind, size] for results in mine])
             self.cells[setting.title] = of_kind
+
+    def weigh(self, library, tool, bench):
+        for setting in self.settings:
+            self.costs[setting.title] = costs(setting, library, tool, bench)
 
     def totals(self, title):
         cells = "".join(self.cells[title].values())
@@ -130,6 +161,8 @@ class Measured:
         for which, word in words:
             numbers = " | ".join(str(self.totals(title)[which]) for title in titles)
             rows.append(f"| of {count}: {word} `{which}` | {numbers} |")
+        for same in zip(*(self.costs[title] for title in titles)):
+            rows.append(f"| {same[0][0]} | {' | '.join(number for _, number in same)} |")
         for kind, *text in self.lines:
             if not text:
                 rows.append(f"| **{kind[2:]}** |" + " |" * len(titles))
@@ -195,20 +228,22 @@ def compare(measured, wanted):
 
 def main():
     library, program, path, *more = sys.argv[1:]
-    write = more == ["--write"]
+    write = more[:1] == ["--write"]
+    tools = more[1:]
     more = {} if write else dict(argument.split("=", 1) for argument in more)
     page = Path(path).read_text(encoding="utf-8")
     measured = Measured(library, program, RUNS_TO_WRITE if write else RUNS, more)
     for setting in measured.settings:
         print(f"{setting.title}: {measured.totals(setting.title)}")
     if write:
+        measured.weigh(library, *tools)
         start, rest = page.split(BEGIN)
         page = f"{start}{BEGIN}\n{measured.table()}\n{END}{rest.split(END)[1]}"
         Path(path).write_text(page, encoding="utf-8")
         return
     wrong = compare(measured, expected(page))
     if wrong:
-        sys.exit("\n".join(wrong) + f"\nif that is as it should be: misuse.py LIBRARY PROGRAM {path} --write")
+        sys.exit("\n".join(wrong) + f"\nif that is as it should be: misuse.py LIBRARY PROGRAM {path} --write TOOL BENCH")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ static void count_block(struct live *live, const struct block *block)
                    : span->kind == SPAN_CELLS ? (size_t)PAGE_MAP_CELL
                                               : 0;
     if (class == 0) {
-        live->large += block->usable;
+        live->large += align_up(block->usable, PAGE_BYTES);
     } else if (class == PAGE_MAP_CELL) {
         live->cells += block->usable;
         live->cell_count++;

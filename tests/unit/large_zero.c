@@ -33,10 +33,10 @@ enum touch { NONE = 0, HALF = 4, MOST = 6, ALL = 8, ONE = 9 };
 
 static void touch(char *start, size_t bytes, enum touch how)
 {
-    size_t page = os_page_size(), pages = bytes / page;
+    size_t page = os_page_size(), pages = align_up(bytes, page) / page;
     for (size_t i = 0; i < pages; i++)
         if (how == ONE ? i == pages / 2 : i % 8 < (size_t)how)
-            memset(start + i * page, 0xff, page);
+            memset(start + i * page, 0xff, size_min(page, bytes - i * page));
 }
 
 /* A block without a page that is there. */
@@ -69,7 +69,7 @@ static void zero(size_t bytes, enum touch how, enum way way)
 {
     size_t page = os_page_size(), whole = align_down(bytes, page), all = align_up(bytes, page);
     char *start = take(bytes + 1); /* one byte more is not the caller's */
-    touch(start, align_up(bytes + 1, page), how);
+    touch(start, bytes + 1, how);
     char behind = start[bytes];
     unsigned purges = fake.purges;
     size_t purged = fake.purged_bytes;
@@ -180,7 +180,7 @@ TEST(a_provider_that_refuses_leaves_it_to_be_written)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         for (size_t j = 0; j < TOUCHES; j++) {
             char *start = take(sizes[i]);
-            touch(start, align_up(sizes[i], os_page_size()), touches[j]);
+            touch(start, sizes[i], touches[j]);
             unsigned calls = fake.calls, purges = fake.purges;
             fake.refuse_purge = true;
             block_zero(&page_heap, start, sizes[i]);
@@ -219,7 +219,7 @@ TEST(a_block_of_which_a_page_is_touched_at_each_turn_takes_a_page)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         char *start = large_alloc(&page_heap, sizes[i], PAGE_BYTES, &dirty);
         for (unsigned turn = 0; turn < 20; turn++) {
-            touch(start, align_up(sizes[i], os_page_size()), ONE);
+            touch(start, sizes[i], ONE);
             assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
             char *again = large_alloc(&page_heap, sizes[i], PAGE_BYTES, &dirty);
             assert_ptr_equal(again, start);

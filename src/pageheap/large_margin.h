@@ -1,0 +1,120 @@
+/*
+ * The margins of large blocks: what is between the last byte that was asked for and the end of the
+ * last page. Nobody writes there rightly, as malloc_usable_size says what was asked for.
+ *
+ *     start                          requested            end of the pages
+ *     | the block                    | first word | ...... | last word |
+ *
+ * The idea: a page that was never in use is zero, and a margin that is not is sealed: its first and
+ * its last word are then a secret of their address. When the block is freed, resized or measured
+ * each of the two must be zero or its seal. The first is what an overflow of this block runs into,
+ * the last what is written by who goes below the beginning of the block behind. A word that is zero
+ * stays zero, so that no page becomes present that the program does not touch.
+ *
+ * A block that waits after its free (recent.h) is sealed in its first line likewise, unless its
+ * first word is zero, and is looked at when it is taken again, and at exit.
+ *
+ * Cost: two lines of cache, which the program has mostly just written; one page fault, of a page
+ * that is zero for all, when a block is freed whose last page it never touched. Nothing is looked
+ * at of a block whose length is a multiple of a page.
+ */
+#ifndef SNUG_PAGEHEAP_LARGE_MARGIN_H
+#define SNUG_PAGEHEAP_LARGE_MARGIN_H
+
+#include "meta/misuse.h"
+#include "meta/page_map.h"
+#include "pageheap/page_heap_state.h"
+
+/* Layout: a line of cache, of pairs of words. */
+enum { WAITING_PAIRS = 4 };
+
+typedef uint64_t word_pair __attribute__((vector_size(16), may_alias));
+
+/* What stands in the margin of a block, and in its first line while it waits. No byte of it is
+ * zero, so that a zero byte over it is noticed, as of a text that is too long by its end. Half of
+ * the key is left out: who reads a seal does not have it. */
+static inline uint64_t span_seal(const struct span *span)
+{
+    uint64_t secret = (page_map.key * 0x9e3779b97f4a7c15u) >> 32;
+    return ((uintptr_t)span->start * 0xbf58476d1ce4e5b9u ^ secret << 32 ^ secret) |
+           0x0101010101010101u;
+}
+
+/* A word of a margin, and which of its bits are. */
+struct margin_word {
+    uint64_t *at;
+    uint64_t bits;
+};
+
+static inline struct margin_word margin_first(const struct span *span)
+{
+    uintptr_t end = (uintptr_t)span->start + span->requested;
+    return (struct margin_word){(uint64_t *)align_down(end, sizeof(uint64_t)),
+                                ~(uint64_t)0 << (end % sizeof(uint64_t) * 8)};
+}
+
+static inline struct margin_word margin_last(const struct span *span)
+{
+    struct margin_word first = margin_first(span);
+    uint64_t *last = (uint64_t *)span_end(span) - 1;
+    return last == first.at ? first : (struct margin_word){last, ~(uint64_t)0};
+}
+
+/* Whether there is one, and snug may look at it. */
+static inline bool margin_exists(const struct page_heap *page_heap, const struct span *span)
+{
+    return span->requested % PAGE_BYTES != 0 && !page_heap->untouched;
+}
+
+static inline bool margin_word_is_sound(struct margin_word word, uint64_t seal)
+{
+    uint64_t found = *word.at & word.bits;
+    return found == 0 || found == (seal & word.bits);
+}
+
+static inline bool margin_is_sound(const struct page_heap *page_heap, const struct span *span)
+{
+    if (!margin_exists(page_heap, span))
+        return true;
+    uint64_t seal = span_seal(span);
+    return LIKELY(margin_word_is_sound(margin_first(span), seal)) &&
+           LIKELY(margin_word_is_sound(margin_last(span), seal));
+}
+
+/* Seals the margin of a block that is not known to be zero there. */
+void margin_make(const struct page_heap *page_heap, const struct span *span);
+
+/* What is wrong with a margin that is not sound, which is sealed anew, so that it is said once. */
+struct misuse margin_misuse(const struct page_heap *page_heap, const struct span *span);
+
+/* ---- Blocks that wait ---- */
+
+/* Seals a block that begins to wait. */
+static inline void waiting_seal(struct span *span)
+{
+    span->sealed = *(const uint64_t *)span->start != 0;
+    if (!span->sealed)
+        return;
+    word_pair *pairs = (word_pair *)span->start;
+    uint64_t seal = span_seal(span);
+    for (size_t i = 0; i < WAITING_PAIRS; i++)
+        pairs[i] = (word_pair){seal, seal};
+}
+
+/* Whether one that waits is as it was then. */
+static inline bool waiting_is_sound(const struct span *span)
+{
+    if (!span->sealed)
+        return true;
+    const word_pair *pairs = (const word_pair *)span->start;
+    uint64_t seal = span_seal(span);
+    word_pair differs = {0, 0}, seals = {seal, seal};
+    for (size_t i = 0; i < WAITING_PAIRS; i++)
+        differs |= pairs[i] ^ seals;
+    return (differs[0] | differs[1]) == 0;
+}
+
+/* What was written to one that is not; it counts as sound then. */
+struct misuse waiting_misuse(struct span *span);
+
+#endif

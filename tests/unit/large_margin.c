@@ -1,0 +1,163 @@
+/*
+ * Tests of pageheap/large_margin.h: what is written past the end of a large block, or to one that
+ * waits, is told, and nothing else is.
+ */
+#include "page_heap_support.h"
+
+#include <string.h>
+
+#include "pageheap/large.h"
+
+static const size_t sizes[] = {PAGE_BYTES - 1, 100001,  200000,      300008,
+                               MIB + 4088,     MIB + 1, 5 * MIB + 7, 9 * MIB - 16};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+static char *take(size_t bytes)
+{
+    size_t dirty;
+    char *start = large_alloc(&page_heap, bytes, PAGE_BYTES, &dirty);
+    assert_non_null(start);
+    return start;
+}
+
+static void assert_overflow(struct misuse misuse, const char *start, size_t bytes)
+{
+    assert_int_equal(misuse.kind, MISUSE_OVERFLOW);
+    assert_int_equal(misuse.address, (uintptr_t)start);
+    assert_int_equal(misuse.bytes, bytes);
+}
+
+static struct misuse give(char *start)
+{
+    return large_free(&page_heap, (uintptr_t)start);
+}
+
+static struct misuse measure(const char *start, size_t wanted)
+{
+    size_t bytes = 0;
+    struct misuse misuse = large_usable(&page_heap, (uintptr_t)start, &bytes);
+    assert_int_equal(bytes, wanted);
+    return misuse;
+}
+
+/* A block that is new, or that was full before. */
+static char *take_as(size_t bytes, bool used)
+{
+    if (used) {
+        size_t whole = align_up(bytes, PAGE_BYTES);
+        char *before = take(whole);
+        memset(before, 0x77, whole);
+        assert_int_equal(give(before).kind, MISUSE_NONE);
+    }
+    return take(bytes);
+}
+
+TEST(an_overflow_is_told_once_by_whoever_looks)
+{
+    for (size_t i = 0; i < SIZES; i++)
+        for (unsigned used = 0; used < 2; used++) {
+            size_t bytes = sizes[i], last = align_up(bytes, PAGE_BYTES) - 1;
+            char *start = take_as(bytes, used != 0);
+            assert_int_equal(measure(start, bytes).kind, MISUSE_NONE);
+            start[bytes] ^= 0x41;
+            assert_overflow(measure(start, bytes), start, bytes);
+            assert_int_equal(measure(start, bytes).kind, MISUSE_NONE);
+            start[last] ^= 0x41; /* from below, by who has the block behind */
+            assert_overflow(give(start), start, bytes);
+            assert_page_heap_sound();
+            page_heap_purge(&page_heap, 0);
+        }
+    assert_page_heap_empty();
+}
+
+TEST(a_zero_behind_a_block_that_was_used_before_is_told)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < SIZES; i++) {
+        char *start = take_as(sizes[i], true);
+        bool sealed = start[sizes[i]] != 0;      /* the memory of a mapping of its own may be new */
+        bool told = sealed && sizes[i] % 8 != 7; /* of a single byte no other is left */
+        count += told;
+        start[sizes[i]] = 0;
+        struct misuse misuse = give(start);
+        if (told)
+            assert_overflow(misuse, start, sizes[i]);
+        page_heap_purge(&page_heap, 0);
+    }
+    assert_in_range(count, 3, SIZES);
+    assert_page_heap_empty();
+}
+
+TEST(what_is_filled_and_resized_is_sound)
+{
+    uint64_t seed = 1;
+    char *live[8] = {0};
+    size_t bytes[8] = {0};
+    for (unsigned turn = 0; turn < 4000; turn++) {
+        size_t at = random_below(&seed, 8), wanted = 20000 + random_below(&seed, 600000);
+        char *resized = NULL;
+        if (live[at] != NULL && random_below(&seed, 2) == 0)
+            resized = large_resize(&page_heap, (uintptr_t)live[at], wanted);
+        if (resized == NULL && live[at] != NULL)
+            assert_int_equal(give(live[at]).kind, MISUSE_NONE);
+        live[at] = resized != NULL ? resized : take(wanted);
+        bytes[at] = wanted;
+        assert_int_equal(measure(live[at], wanted).kind, MISUSE_NONE);
+        if (random_below(&seed, 3) != 0)
+            memset(live[at], 0x55, wanted);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(measure(live[i], bytes[i]).kind, MISUSE_NONE);
+        assert_int_equal(give(live[i]).kind, MISUSE_NONE);
+    }
+    page_heap_purge(&page_heap, 0);
+    assert_page_heap_empty();
+}
+
+TEST(a_write_to_a_block_that_waits_is_told_once)
+{
+    for (size_t word = 0; word < 8; word++) {
+        char *start = take(300000);
+        memset(start, 1, 300000);
+        assert_int_equal(give(start).kind, MISUSE_NONE);
+        assert_int_equal(large_inspect(&page_heap).kind, MISUSE_NONE);
+        start[8 * word + 3] ^= 0x10;
+        struct misuse misuse = large_inspect(&page_heap);
+        assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+        assert_int_equal(misuse.address, (uintptr_t)start);
+        assert_int_equal(misuse.bytes, 300000);
+        assert_int_equal(misuse.found, ((uint64_t *)(void *)start)[word]);
+        assert_int_equal(large_inspect(&page_heap).kind, MISUSE_NONE);
+        assert_ptr_equal(take(300000), start);
+        assert_int_equal(give(start).kind, MISUSE_NONE);
+    }
+    page_heap_purge(&page_heap, 0);
+    assert_page_heap_empty();
+}
+
+/* Its first word is zero still, and stays so. */
+TEST(a_block_that_nobody_wrote_to_is_not_written_to)
+{
+    char *start = take(300000);
+    assert_int_equal(give(start).kind, MISUSE_NONE);
+    assert_int_equal(large_inspect(&page_heap).kind, MISUSE_NONE);
+    assert_ptr_equal(take(300000), start);
+    for (size_t i = 0; i < align_up(300000, PAGE_BYTES); i++)
+        assert_int_equal(start[i], 0);
+    assert_int_equal(give(start).kind, MISUSE_NONE);
+    page_heap_purge(&page_heap, 0);
+    assert_page_heap_empty();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(an_overflow_is_told_once_by_whoever_looks, page_heap_begin, page_heap_end),
+        ROW_WITH(a_zero_behind_a_block_that_was_used_before_is_told, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(what_is_filled_and_resized_is_sound, page_heap_begin, page_heap_end),
+        ROW_WITH(a_write_to_a_block_that_waits_is_told_once, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_that_nobody_wrote_to_is_not_written_to, page_heap_begin, page_heap_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
