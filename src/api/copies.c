@@ -45,7 +45,7 @@ static void check(const char *call, const void *memory, size_t bytes)
         report_end(call, &extent);
 }
 
-/* Before a text is read: its length, or `most` if that is less. */
+/* Before a text is read: its length, or `most` if that is less; PTRDIFF_MAX is over any length. */
 static size_t check_text(const char *call, const char *text, size_t most)
 {
     uintptr_t address = (uintptr_t)text;
@@ -119,7 +119,7 @@ static void checked_explicit_bzero(void *to, size_t bytes)
 /* Before a text is copied: how many bytes it has, its end with it. */
 static size_t check_copy(const char *call, const char *to, const char *from)
 {
-    size_t bytes = check_text(call, from, SIZE_MAX) + 1;
+    size_t bytes = check_text(call, from, PTRDIFF_MAX) + 1;
     check(call, to, bytes);
     return bytes;
 }
@@ -134,7 +134,7 @@ static void check_part(const char *call, const char *to, const char *from, size_
 /* Before at most so many bytes of a text are appended: how many they are. */
 static size_t check_append(const char *call, const char *to, const char *from, size_t most)
 {
-    size_t before = check_text(call, to, SIZE_MAX);
+    size_t before = check_text(call, to, PTRDIFF_MAX);
     size_t bytes = check_text(call, from, most);
     check(call, to, before + bytes + 1);
     return bytes;
@@ -165,7 +165,7 @@ static char *checked_stpncpy(char *to, const char *from, size_t bytes)
 
 static char *checked_strcat(char *to, const char *from)
 {
-    return strncat(to, from, check_append("strcat", to, from, SIZE_MAX));
+    return strncat(to, from, check_append("strcat", to, from, PTRDIFF_MAX));
 }
 
 static char *checked_strncat(char *to, const char *from, size_t bytes)
