@@ -206,7 +206,7 @@ FORTIFIED(char *, stpncpy, (char *to, const char *from, size_t bytes, size_t roo
 FORTIFIED(char *, strncat, (char *to, const char *from, size_t bytes, size_t room),
           bytes = check_append("strncat", to, from, bytes), __strncat_chk(to, from, bytes, room))
 FORTIFIED(char *, strcat, (char *to, const char *from, size_t room),
-          size_t bytes = check_append("strcat", to, from, SIZE_MAX),
+          size_t bytes = check_append("strcat", to, from, PTRDIFF_MAX),
           __strncat_chk(to, from, bytes, room))
 
 #endif
