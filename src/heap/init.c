@@ -42,8 +42,7 @@ static void make(void)
     heap_read_options(os_environment());
     size_classes_init();
     heap_serve(HEAP_FAST);
-    /* Bits 62 and 63 make the key of any address no address, no small number and no text. */
-    page_map.key = (os_random() & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
+    page_map_set_key(os_random());
     page_heap_init(&heap_default.page_heap, heap_source());
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
     if (options.preset == PRESET_HARDENED && heap_harden(&heap_default))

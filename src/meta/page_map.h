@@ -76,11 +76,21 @@ struct page_map {
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs all of
      * these and one base address then serves for them. */
     uint32_t reciprocal[PAGE_MAP_CLASSES];
+    uint64_t seal; /* what half of the key makes; see span_seal() */
     /* The chunks of entries of the home; NULL where there is none yet. */
     uintptr_t *home_chunks[PAGE_MAP_HOME / PAGE_MAP_CHUNK];
 } __attribute__((aligned(64)));
 
 extern INTERNAL struct page_map page_map;
+
+/* Sets the secrets, before there is a heap. Bits 62 and 63 make the key of any address no address,
+ * no small number and no text. */
+static inline void page_map_set_key(uint64_t random)
+{
+    page_map.key = (random & ~((uint64_t)3 << 62)) | (uint64_t)1 << 62;
+    uint64_t half = (page_map.key * 0x9e3779b97f4a7c15u) >> 32;
+    page_map.seal = half << 32 | half;
+}
 
 /* Whether `size` < *limit, a word that other threads may write. A comparison with memory, as a
  * relaxed load and a comparison are one instruction more in what compilers make of them. */

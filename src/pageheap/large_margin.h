@@ -35,9 +35,7 @@ typedef uint64_t word_pair __attribute__((vector_size(16), may_alias));
  * the key is left out: who reads a seal does not have it. */
 static inline uint64_t span_seal(const struct span *span)
 {
-    uint64_t secret = (page_map.key * 0x9e3779b97f4a7c15u) >> 32;
-    return ((uintptr_t)span->start * 0xbf58476d1ce4e5b9u ^ secret << 32 ^ secret) |
-           0x0101010101010101u;
+    return ((uintptr_t)span->start * 0xbf58476d1ce4e5b9u ^ page_map.seal) | 0x0101010101010101u;
 }
 
 /* A word of a margin, and which of its bits are. */
@@ -50,7 +48,7 @@ static inline struct margin_word margin_first(const struct span *span)
 {
     uintptr_t end = (uintptr_t)span->start + span->requested;
     return (struct margin_word){(uint64_t *)align_down(end, sizeof(uint64_t)),
-                                ~(uint64_t)0 << (end % sizeof(uint64_t) * 8)};
+                                ~(uint64_t)0 << (end * 8 % 64)};
 }
 
 static inline struct margin_word margin_last(const struct span *span)

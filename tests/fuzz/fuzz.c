@@ -135,7 +135,8 @@ static void start_once(void)
         return;
     done = true;
     size_classes_init();
-    page_map.key = 0x5eed5eed5eed5eedu; /* no secret, so that inputs do the same in each process */
+    page_map_set_key(
+        0x5eed5eed5eed5eedu); /* no secret, so that inputs do the same in each process */
     size_t entries = 0;
     while (entries < 256)
         for (size_t kind = 0; kind < KINDS; kind++)
