@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Builds the library and its tests for another machine or libc, with all invariants checked, and runs them there:
 # suite.sh PORT FOLDER [TESTS [BUT]], where PORT is musl, aarch64 or riscv64 (the last two under QEMU). FOLDER gets results.xml.
-# Which parts: those that match TESTS and not BUT; else units, model, stress, and the API as C programs have it. An emulator
-# keeps memory of its own in a process, and has not each madvise, so tests that look for those fail there. Exits 77, with the reason, where tools are
-# missing.
+# Which parts: those that match TESTS and not BUT; else units, model, stress, and the API as C programs have it. Some fail under
+# QEMU (docs/limitations.md). Exits 77, with the reason, where tools are missing.
 set -euo pipefail
 
 root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..")
