@@ -8,7 +8,7 @@
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting)
 {
     lock_init(&depot->lock, RANK_DEPOT);
-    depot->object_bytes = object_bytes;
+    depot->object_bytes = (uint16_t)object_bytes;
     depot->waiting = waiting;
     retention_init(&depot->retention, RETENTION_OBJECT_PRICE);
 }
@@ -42,7 +42,7 @@ static struct magazine *take_empty(struct depot *depot)
         return NULL;
     depot->empty = empty->link;
     empty->link = NULL;
-    GAUGE_ADD(depot->empties, (uint32_t)-1);
+    GAUGE_ADD(depot->empties, (uint16_t)-1);
     return empty;
 }
 
@@ -164,7 +164,7 @@ void depot_clear(struct depot *depot)
     GAUGE_SET(depot->empties, 0);
     depot->full = NULL;
     GAUGE_SET(depot->stock, 0);
-    depot_count(depot, -depot->count, -depot->objects);
+    depot_count(depot, -depot->count, -(size_t)depot->objects);
     retention_see(&depot->retention, 0, 0);
 }
 

@@ -26,14 +26,14 @@ enum { EMPTIES_MOST = 8 };
 
 struct depot {
     struct lock lock;
-    uint32_t count; /* magazines in the list; all are full */
-    uint32_t stock; /* of `count`: those of new objects, which are for the arena's own threads */
-    size_t objects; /* in all of them */
+    uint32_t count;   /* magazines in the list; all are full */
+    uint32_t stock;   /* of `count`: those of new objects, which are for the arena's own threads */
+    uint32_t objects; /* in all of them */
+    uint16_t object_bytes; /* of one */
+    uint16_t empties;      /* in the list of empty magazines, at most EMPTIES_MOST */
     struct magazine *full;
     struct magazine *empty;     /* that wait for who brings full ones */
-    uint32_t empties;           /* in this list, at most EMPTIES_MOST */
     size_t *waiting;            /* bytes in all depots of the arena */
-    size_t object_bytes;        /* of one */
     struct retention retention; /* in objects; all that wait are kept through an epoch */
 };
 

@@ -31,7 +31,9 @@ struct worker {
 /* ---- What the threads have ---- */
 
 struct live {
-    size_t small, cells, cell_count, large;
+    size_t small, cells, cell_count;
+    size_t large; /* as asked for, which is what is usable of them */
+    size_t large_pages;
 };
 
 static void live_add(struct live *live, const struct ticket *ticket)
@@ -42,6 +44,7 @@ static void live_add(struct live *live, const struct ticket *ticket)
     size_t class = page_map_class((uintptr_t)ticket->block);
     if (class == 0) {
         live->large += bytes;
+        live->large_pages += align_up(bytes, PAGE_BYTES);
     } else if (class == PAGE_MAP_CELL) {
         live->cells += bytes;
         live->cell_count++;
@@ -162,9 +165,12 @@ static void expect_sums(const struct worker *workers, const char *phase)
            (unsigned long long)(values.mapped - values.metadata), (unsigned long long)system);
     EXPECT(values.live_small == live.small, "%s: %llu bytes of small objects are live, not %zu",
            phase, (unsigned long long)values.live_small, live.small);
-    EXPECT(values.live_large + values.live_huge == live.large,
+    EXPECT(values.live_large + values.live_huge == live.large_pages,
            "%s: %llu bytes of large blocks, not %zu", phase,
-           (unsigned long long)(values.live_large + values.live_huge), live.large);
+           (unsigned long long)(values.live_large + values.live_huge), live.large_pages);
+    EXPECT(values.requested_large + values.requested_huge == live.large,
+           "%s: %llu bytes of large blocks were asked for, not %zu", phase,
+           (unsigned long long)(values.requested_large + values.requested_huge), live.large);
     EXPECT(values.blocks_medium == live.cell_count, "%s: %llu medium blocks are live, not %zu",
            phase, (unsigned long long)values.blocks_medium, live.cell_count);
     EXPECT(values.live_cells == live.cells, "%s: %llu bytes of medium blocks are live, not %zu",
