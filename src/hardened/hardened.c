@@ -185,25 +185,27 @@ static ALWAYS_INLINE bool state_claim(struct hard_bin *bin, uint16_t *state, uin
     return true;
 }
 
-/* Puts objects of one class back into their bin; of what was written to, nothing is done but said.
- */
-static void entries_to_bin(struct hardened *hardened, struct hard_entry *entries, size_t count)
+/* Puts objects of one class back into their bin. Nobody looks at them here: they are looked at when
+ * they are handed out, or before their slab is purged. */
+static void entries_to_bin(struct hardened *hardened, const struct hard_entry *entries,
+                           size_t count)
 {
-    size_t class = entry_hard_class(entries), sound = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (UNLIKELY(!entry_is_sound(&entries[i], hard_classes[class].bytes)))
-            hard_report_written(entry_object(&entries[i]), class); /* as in hard_alloc */
-        else
-            entries[sound++] = entries[i];
-    }
-    uintptr_t written = hard_bin_put(&hardened->bins[class], &hardened->zones, entries, sound);
+    size_t class = entry_hard_class(entries);
+    uintptr_t written = hard_bin_put(&hardened->bins[class], &hardened->zones, entries, count);
     if (UNLIKELY(written != 0))
-        hard_report_written(written, class);
+        hard_report_written(written, class); /* as in hard_alloc */
 }
 
-static void entry_to_bin(struct hardened *hardened, struct hard_entry entry)
+/* The same for one that leaves quarantine since that is emptied: who asks for that wants to know,
+ * and perhaps nobody asks for the object again. Of what was written to, nothing is done but said.
+ */
+static void entry_retire(struct hardened *hardened, struct hard_entry entry)
 {
-    entries_to_bin(hardened, &entry, 1);
+    size_t class = entry_hard_class(&entry);
+    if (UNLIKELY(!entry_is_sound(&entry, hard_classes[class].bytes)))
+        hard_report_written(entry_object(&entry), class);
+    else
+        entries_to_bin(hardened, &entry, 1);
 }
 
 /* What is more than `keep` in a magazine goes to the bin. */
@@ -225,7 +227,7 @@ static ALWAYS_INLINE void entry_push(struct hardened *hardened, struct hard_cach
     if (UNLIKELY(magazine->count == magazine->most)) {
         magazine = magazine_of(cache, entry_hard_class(entry));
         if (magazine == NULL) {
-            entry_to_bin(hardened, *entry);
+            entries_to_bin(hardened, entry, 1);
             return;
         }
         if (magazine->count == magazine->most)
@@ -267,7 +269,7 @@ static void wait_shared(struct hardened *hardened, struct hard_entry entry, size
         wait_settle(wait);
         lock_release(&hardened->wait_lock);
         for (size_t i = 0; i < count; i++)
-            entry_to_bin(hardened, oldest[i]);
+            entries_to_bin(hardened, &oldest[i], 1);
         lock_acquire(&hardened->wait_lock);
     }
     lock_release(&hardened->wait_lock);
@@ -327,7 +329,7 @@ bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_
         return refuse(MISUSE_OVERFLOW, address, bytes, 0, misuse);
     if (LIKELY(lock_is_alone()) && UNLIKELY(!hard_front_is_sound(zone, place, address)))
         return refuse(MISUSE_UNDERFLOW, address, bytes, 0, misuse);
-    memset((void *)address, 0, canary_end(behind, end) - address);
+    words_clear(address, canary_end(behind, end));
     entry_wait(hardened, cache, row, hard_entry_of(address, zone->class, state));
     return true;
 }
@@ -421,7 +423,7 @@ void hard_cache_flush(struct hard_cache *cache)
 {
     while (cache->wait.count != 0) {
         struct hard_entry oldest = wait_take(&cache->wait);
-        entry_to_bin(cache->home, oldest);
+        entry_retire(cache->home, oldest);
     }
     for (size_t class = 1; class < HARD_CLASSES; class++)
         magazine_flush(cache->home, cache->magazines[class], 0);
@@ -494,7 +496,7 @@ size_t hard_trim(struct hardened *hardened)
             entry = wait_take(&hardened->wait);
         lock_release(&hardened->wait_lock);
         if (more)
-            entry_to_bin(hardened, entry);
+            entry_retire(hardened, entry);
     }
     hard_large_drop(&hardened->large, false);
     size_t purged = 0;

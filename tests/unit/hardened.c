@@ -129,7 +129,7 @@ static void test_sizes_that_are_said(void **state)
     }
 }
 
-/* A write after free is found when the block leaves quarantine. */
+/* A write after free is found when quarantine is emptied. */
 static void test_written_after_free(void **state)
 {
     (void)state;
@@ -140,6 +140,27 @@ static void test_written_after_free(void **state)
         stderr_capture();
         heap_trim_of(heap, 0);
         assert_non_null(strstr(stderr_restore(), "snug: use after free"));
+    }
+}
+
+/* A write after free is found when the block is to be handed out again, which it is not. */
+static void test_written_is_not_handed_out(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        heap_trim_of(heap, 0);
+        char *block = heap_alloc_in(heap, sizes[i]);
+        heap_free(block);
+        block[sizes[i] - 1] = 1;
+        bool again = false;
+        stderr_capture();
+        for (size_t turn = 0; turn < 8 * options.quarantine_count; turn++) {
+            char *other = heap_alloc_in(heap, sizes[i]);
+            again = again || other == block;
+            heap_free(other);
+        }
+        assert_non_null(strstr(stderr_restore(), "snug: use after free"));
+        assert_false(again);
     }
 }
 
@@ -405,6 +426,7 @@ int main(void)
         ON_HEAP(test_free_is_complete),
         ON_HEAP(test_sizes_that_are_said),
         ON_HEAP(test_written_after_free),
+        ON_HEAP(test_written_is_not_handed_out),
         ON_HEAP(test_freed_blocks_are_zero),
         ON_HEAP(test_addresses_wait),
         ON_HEAP(test_quarantine_is_bounded),
