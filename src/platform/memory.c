@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 
+#include "platform/look.h"
 #include "platform/syscall.h"
 
 struct os_calls os_calls;
@@ -218,11 +219,28 @@ bool os_open(void *start, size_t bytes)
 #define MADV_GUARD_INSTALL 102 /* since Linux 6.13 */
 #endif
 
+/* What runs the programs of another machine agrees to advice that it does not know, and does
+ * nothing: so the first guard is looked at, and none asked for that way again if it is none. */
+static bool guard_by_advice(void *start, size_t bytes)
+{
+    enum { NOT_KNOWN, THEY_GUARD, THEY_DO_NOT };
+    static unsigned guards; /* relaxed: whoever is early looks, too */
+    unsigned known = __atomic_load_n(&guards, __ATOMIC_RELAXED);
+    if (known == THEY_DO_NOT || !kernel_is_at_least(6, 13))
+        return false;
+    OS_COUNT(madvise, bytes);
+    if (is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_GUARD_INSTALL)))
+        return false;
+    if (known == NOT_KNOWN) {
+        known = os_is_readable((uintptr_t)start) ? THEY_DO_NOT : THEY_GUARD;
+        __atomic_store_n(&guards, known, __ATOMIC_RELAXED);
+    }
+    return known == THEY_GUARD;
+}
+
 bool os_guard(void *start, size_t bytes)
 {
-    OS_COUNT(madvise, bytes);
-    if (kernel_is_at_least(6, 13) &&
-        !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_GUARD_INSTALL)))
+    if (guard_by_advice(start, bytes))
         return true;
     if (is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_NONE)))
         return false;
@@ -301,6 +319,7 @@ static long move_to_mapped(void *start, size_t old_bytes, size_t new_bytes)
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 {
     OS_COUNT(mremap, new_bytes);
+    may_move = may_move && new_bytes > old_bytes; /* emulators move whatever may be moved */
     long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
                            may_move && !MOVES_TO_MAPPED ? MREMAP_MAYMOVE : 0, 0, 0);
     if (SANITIZER_LEARNS && !is_error(result) && new_bytes > old_bytes)

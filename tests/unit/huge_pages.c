@@ -175,7 +175,11 @@ TEST(ranges_that_are_not_clean_as_a_whole_are_not_bought)
     enum { GAPS = 8, GAP = 2 * HUGE_PAGES - 2 };
     struct span *gaps[GAPS];
     for (size_t i = 0; i < GAPS; i++) {
-        struct span *wall = alloc_by(span_alloc, SPAN_LARGE, 1, PAGE_BYTES);
+        struct span *wall;
+        do /* first the pages before the first piece, where the segment begins at no multiple of one
+            */
+            wall = alloc_by(span_alloc, SPAN_LARGE, 1, PAGE_BYTES);
+        while (i == 0 && wall->start < next && wall->start < taken[0]->start);
         assert_ptr_equal(wall->start, next + i * 2 * OS_HUGE_PAGE);
         gaps[i] = span_get(GAP);
         alloc_by(span_alloc, SPAN_LARGE, 1, PAGE_BYTES);

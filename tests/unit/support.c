@@ -3,11 +3,14 @@
  */
 #include "support.h"
 
+#include <limits.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,4 +160,34 @@ void assert_that_failed(const char *file, int line, const char *condition, const
     va_end(arguments);
     print_error("%s: %s\n", condition, detail);
     _fail(file, line);
+}
+
+/* ---- What a test needs of the kernel ---- */
+
+static unsigned needs_missed;
+
+void need_note(const char *reason)
+{
+    needs_missed++;
+    printf("SKIP: %s\n", reason);
+}
+
+int needs_end(int failed)
+{
+    return failed == 0 && needs_missed != 0 ? TEST_SKIPPED : failed;
+}
+
+bool kernel_refuses_advice(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *start = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool refuses = madvise(start, page, INT_MAX) != 0;
+    munmap(start, page);
+    return refuses;
+}
+
+bool kernel_filters_calls(void)
+{
+    uint32_t action = SECCOMP_RET_ERRNO;
+    return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }

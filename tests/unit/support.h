@@ -75,6 +75,29 @@ void assert_succeeds(void (*body)(void *argument), void *argument);
     } while (0)
 _Noreturn void child_failed(const char *file, int line, const char *condition);
 
+/* ---- What a test needs of the kernel ---- */
+
+/* Skips the rest of a test unless the condition holds, for a reason: an emulator of another machine
+ * answers system calls itself, and not all as the kernel does. Conditions ask the system; they do
+ * not look at what machine it is. */
+#define NEED(condition, reason) \
+    do { \
+        if (!(condition)) { \
+            need_note(reason); \
+            skip(); \
+        } \
+    } while (0)
+void need_note(const char *reason);
+
+/* What main returns where tests have needs: 77 if some were skipped and none failed. */
+int needs_end(int failed);
+
+/* Whether the kernel refuses advice about memory that it does not know, or that is for none. */
+bool kernel_refuses_advice(void);
+
+/* Whether system calls of a process can be filtered. */
+bool kernel_filters_calls(void);
+
 /* ---- Planted faults ---- */
 
 /* Damages one field, runs a checker (an expression that gives a string, or NULL for "all is
