@@ -183,39 +183,46 @@ void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size
 
 struct heap *heap_samples;
 
-void *sample_alloc(struct cache *cache, size_t alignment, size_t bytes, size_t *dirty)
+/* Where one lies that would be no large block by its size. */
+static void *sample_alloc_smaller(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
 {
-    if (bytes > medium_most(&heap_default) || alignment >= PAGE_BYTES) {
-        void *large = take(&heap_default, cache, alignment, bytes, dirty);
-        if (large != NULL && page_map_class((uintptr_t)large) == 0)
-            profile_put(large, bytes);
-        return large;
-    }
+    if (heap != &heap_default)
+        return look_at_limit(heap, alloc_large(heap, bytes + (bytes == 0), alignment, dirty));
     heap_poll(heap_samples);
-    void *block = alloc_once(heap_samples, heap_cache(heap_samples), alignment, bytes, dirty);
-    if (block != NULL)
+    return alloc_once(heap_samples, heap_cache(heap_samples), alignment, bytes, dirty);
+}
+
+void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                   size_t *dirty)
+{
+    bool large = bytes > medium_most(heap) || alignment >= PAGE_BYTES;
+    void *block = large ? take(heap, cache, alignment, bytes, dirty)
+                        : sample_alloc_smaller(heap, alignment, bytes, dirty);
+    if (block != NULL && (!large || page_map_class((uintptr_t)block) == 0))
         profile_put(block, bytes);
+    else if (!large)
+        profile_miss();
     return block;
 }
 
 /* A block that is looked at; NULL: it is like any other. */
-static void *take_watched(struct cache *cache, size_t alignment, size_t bytes, size_t *dirty)
+static void *take_watched(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                          size_t *dirty)
 {
     uint32_t who = watch_counts(bytes);
     if ((who & WATCH_PROFILE) != 0)
-        return sample_alloc(cache, alignment, bytes, dirty);
-    void *block = (who & WATCH_GUARDS) != 0 ? guard_alloc(bytes, alignment) : NULL;
+        return sample_alloc(heap, cache, alignment, bytes, dirty);
+    bool guarded = (who & WATCH_GUARDS) != 0 && heap == &heap_default;
+    void *block = guarded ? guard_alloc(bytes, alignment) : NULL;
     if (block != NULL)
         *dirty = 0;
     return block;
 }
 
-static ALWAYS_INLINE void *pop_counted(struct heap *heap, struct cache *cache, size_t alignment,
-                                       size_t bytes)
+static ALWAYS_INLINE void *pop_counted(struct cache *cache, size_t alignment, size_t bytes)
 {
     size_t class = class_of_aligned(alignment, bytes);
-    bool counts = class != 0 && heap == &heap_default;
-    return LIKELY(counts) ? cache_pop_counted(cache, class, bytes) : NULL;
+    return LIKELY(class != 0) ? cache_pop_counted(cache, class, bytes) : NULL;
 }
 
 /* If the request is not looked at, what the fast path would have done. */
@@ -223,12 +230,11 @@ static NOINLINE void *take_counted(struct heap *heap, struct cache *cache, size_
                                    size_t bytes, size_t *dirty)
 {
     size_t class = class_of_aligned(alignment, bytes);
-    void *block = NULL;
-    *dirty = SIZE_MAX;
-    if (heap == &heap_default)
-        block = take_watched(cache, alignment, bytes, dirty);
-    if (block == NULL && class != 0)
-        block = cache_pop(cache, class);
+    void *block = take_watched(heap, cache, alignment, bytes, dirty);
+    if (block == NULL) {
+        *dirty = SIZE_MAX;
+        block = class != 0 ? cache_pop(cache, class) : NULL;
+    }
     return block != NULL ? block : take(heap, cache, alignment, bytes, dirty);
 }
 
@@ -295,7 +301,7 @@ static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, si
 static NOINLINE void *alloc_zero_watched(struct heap *heap, size_t bytes)
 {
     size_t dirty;
-    void *object = pop_counted(heap, heap_cache_if_any(heap), MIN_ALIGN, bytes);
+    void *object = pop_counted(heap_cache_if_any(heap), MIN_ALIGN, bytes);
     if (LIKELY(object != NULL))
         return bytes_clear(object, align_up(bytes, MIN_ALIGN));
     heap_poll(heap);
@@ -316,7 +322,7 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 static NOINLINE void *alloc_aligned_watched(struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t dirty;
-    void *object = pop_counted(heap, heap_cache_if_any(heap), alignment, bytes);
+    void *object = pop_counted(heap_cache_if_any(heap), alignment, bytes);
     if (LIKELY(object != NULL))
         return object;
     heap_poll(heap);

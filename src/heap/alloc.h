@@ -41,9 +41,11 @@ static inline size_t medium_most(const struct heap *heap)
     return heap->page_heap.compact ? SMALL_MOST : CELL_MOST;
 }
 
-/* Samples of a profile lie in a heap of their own, whose pages tell free that they are not
- * malloc's; but for large blocks, which are looked for in any case, and stay where they were. So
- * free needs no test for them. NULL until the first profile is taken. (sampled.c) */
+/* Samples of malloc's blocks lie in a heap of their own, whose pages tell free that they are not
+ * malloc's; but for large blocks, which are looked for in any case, and stay where they were. In
+ * other heaps a sample of any size is a large block: so it counts towards the heap's limits, and
+ * goes when that is cleared. So free needs no test for them. NULL until the first profile is taken.
+ * (sampled.c) */
 extern struct heap *heap_samples;
 
 /* Whether what is at a place may be a sample. */
@@ -52,8 +54,10 @@ static inline bool place_may_be_sample(struct place place)
     return profile_has_blocks() && (place.class == 0 || place.heap == heap_samples);
 }
 
-/* A block of malloc's that is a sample, noted as such; NULL: there was no memory for it. */
-void *sample_alloc(struct cache *cache, size_t alignment, size_t bytes, size_t *dirty);
+/* A block of a heap that is a sample, noted as such; NULL: there was no memory for it; a
+ * small one, which may be had otherwise, is counted as lost. */
+void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                   size_t *dirty);
 
 /* A block of any size and alignment, or NULL; it is never a sample. `cache`: the thread's, of that
  * heap. Behind its first

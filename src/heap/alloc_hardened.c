@@ -63,8 +63,7 @@ static NOINLINE void *alloc_long(struct heap *heap, size_t alignment, size_t byt
         block = alloc_again(heap, alignment, bytes);
     else if (UNLIKELY(heap->record != NULL))
         heap_look_at_limit(heap, block);
-    if (watch_is_on() && heap == &heap_default && (watch_counts(bytes) & WATCH_PROFILE) != 0 &&
-        block != NULL)
+    if (watch_is_on() && (watch_counts(bytes) & WATCH_PROFILE) != 0 && block != NULL)
         profile_put(block, bytes);
     return block;
 }

@@ -85,27 +85,28 @@ static void *resize(struct place place, void *block, size_t old_bytes, size_t by
 
 enum becoming { PLAIN, SAMPLE, GUARDED };
 
-/* What a block of malloc's is to be. */
-static enum becoming count(size_t bytes)
+/* What a block of a heap is to be. */
+static enum becoming count(const struct heap *heap, size_t bytes)
 {
     uint32_t who = watch_is_on() ? watch_counts(bytes) : 0;
     if ((who & WATCH_PROFILE) != 0)
         return SAMPLE;
-    return (who & WATCH_GUARDS) != 0 ? GUARDED : PLAIN;
+    return (who & WATCH_GUARDS) != 0 && heap == &heap_default ? GUARDED : PLAIN;
 }
 
-/* To a block in malloc's heap, in that of samples or among the guarded ones. */
-static void *move(struct place place, void *block, size_t old_bytes, size_t bytes, enum becoming to)
+/* To a block of `heap`: one like any other, a sample or a guarded one. */
+static void *move(struct heap *heap, struct place place, void *block, size_t old_bytes,
+                  size_t bytes, enum becoming to)
 {
     size_t dirty;
-    struct cache *cache = heap_cache(&heap_default);
+    struct cache *cache = heap_cache(heap);
     void *moved = NULL;
     if (to == SAMPLE)
-        moved = sample_alloc(cache, MIN_ALIGN, bytes, &dirty);
+        moved = sample_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
     else if (to == GUARDED)
         moved = guard_alloc(bytes, MIN_ALIGN);
     if (moved == NULL)
-        moved = block_alloc(&heap_default, cache, MIN_ALIGN, bytes, &dirty);
+        moved = block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
@@ -121,13 +122,13 @@ static NOINLINE void *resize_watched(struct place place, void *block, size_t old
                                      size_t bytes)
 {
     struct profile_block old;
-    bool of_malloc = place.heap == &heap_default || place.heap == heap_samples;
-    enum becoming to = of_malloc ? count(bytes) : PLAIN;
+    struct heap *heap = place.heap == heap_samples ? &heap_default : place.heap;
+    enum becoming to = count(heap, bytes);
     bool was = place_may_be_sample(place) && profile_take(block, &old);
-    bool stays_large = place.class == 0 && place.heap == &heap_default && bytes > CELL_MOST;
+    bool stays_large = place.class == 0 && bytes > medium_most(heap);
     void *moved;
     if (place.heap == heap_samples || place.class == PLACE_GUARDED || (to != PLAIN && !stays_large))
-        moved = move(place, block, old_bytes, bytes, to);
+        moved = move(heap, place, block, old_bytes, bytes, to);
     else
         moved = resize(place, block, old_bytes, bytes);
     if (moved == NULL && was)

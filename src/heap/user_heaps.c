@@ -183,6 +183,7 @@ struct heap *heap_create(const struct heap_settings *settings)
 
 void heap_clear(struct heap *heap)
 {
+    heap_forget_samples(heap);
     lock_acquire(&heaps_lock); /* to the end: who walks all heaps must not meet a half of one, nor
                                may a fork */
     heap_forget_caches(heap->record, false);
@@ -195,6 +196,7 @@ void heap_clear(struct heap *heap)
 void heap_destroy(struct heap *heap)
 {
     struct heap_record *record = heap->record;
+    heap_forget_samples(heap);
     lock_acquire(&heaps_lock);
     list_remove(&record->link);
     heap_forget_caches(record, true);
@@ -225,15 +227,6 @@ struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *con
             found = &record_of(node)->heap;
     lock_release(&heaps_lock);
     return found;
-}
-
-void heap_set_visited(struct heap *heap, bool visited)
-{
-    if (heap->record == NULL)
-        return;
-    lock_acquire(&heaps_lock);
-    heap->record->visited = visited;
-    lock_release(&heaps_lock);
 }
 
 /* ---- Checking ---- */

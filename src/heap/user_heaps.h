@@ -65,13 +65,14 @@ void heap_clear(struct heap *heap);
 /* Frees everything in a heap, and the heap. */
 void heap_destroy(struct heap *heap);
 
-/* Keeps heap_reclaim away from a heap, or lets it come again. */
-void heap_set_visited(struct heap *heap, bool visited);
-
 /* Calls `visit` with every live block of a heap, until it returns false; false if it did. Nobody
  * else may use the heap meanwhile, nor `visit`. (visit.c) */
 bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, size_t bytes),
                 void *context);
+
+/* Takes the blocks of a heap, which are about to be freed, out of the profile: those that may be
+ * samples are its large ones, and of a hardened heap all. As heap_visit. (visit.c) */
+void heap_forget_samples(struct heap *heap);
 
 static inline struct heap *heap_of_page_heap(struct page_heap *page_heap)
 {

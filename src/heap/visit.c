@@ -3,8 +3,10 @@
  */
 #include "hardened/hardened.h"
 #include "heap/user_heaps.h"
+#include "profile/profile.h"
 
 struct visitor {
+    bool large_only;
     bool (*visit)(void *context, void *block, size_t bytes);
     void *context;
 };
@@ -14,10 +16,10 @@ static bool visit_span(const struct page_heap *page_heap, const struct span *spa
 {
     switch (span->kind) {
     case SPAN_SLAB:
-        return slab_visit((const struct slab *)span, !page_heap->untouched, visitor->visit,
-                          visitor->context);
+        return visitor->large_only || slab_visit((const struct slab *)span, !page_heap->untouched,
+                                                 visitor->visit, visitor->context);
     case SPAN_CELLS:
-        return cells_visit(span, visitor->visit, visitor->context);
+        return visitor->large_only || cells_visit(span, visitor->visit, visitor->context);
     case SPAN_LARGE:
     case SPAN_HUGE:
         return visitor->visit(visitor->context, span->start, span->requested);
@@ -46,13 +48,41 @@ static bool visit_all(const struct page_heap *page_heap, struct visitor *visitor
     return true;
 }
 
+/* Keeps heap_reclaim away from a heap, or lets it come again. */
+static void set_visited(struct heap *heap, bool visited)
+{
+    if (heap->record == NULL)
+        return;
+    lock_acquire(&heaps_lock);
+    heap->record->visited = visited;
+    lock_release(&heaps_lock);
+}
+
 bool heap_visit(struct heap *heap, bool (*visit)(void *context, void *block, size_t bytes),
                 void *context)
 {
-    struct visitor visitor = {visit, context};
-    heap_set_visited(heap, true);
+    struct visitor visitor = {false, visit, context};
+    set_visited(heap, true);
     bool all = (heap->hardened == NULL || hard_visit(heap->hardened, visit, context)) &&
                visit_all(&heap->page_heap, &visitor);
-    heap_set_visited(heap, false);
+    set_visited(heap, false);
     return all;
+}
+
+static bool forget(void *context, void *block, size_t bytes)
+{
+    struct profile_block sample;
+    (void)context, (void)bytes;
+    profile_take(block, &sample);
+    return true;
+}
+
+void heap_forget_samples(struct heap *heap)
+{
+    struct visitor visitor = {true, forget, NULL};
+    if (!profile_has_blocks())
+        return;
+    if (heap->hardened != NULL)
+        hard_visit(heap->hardened, forget, NULL);
+    visit_all(&heap->page_heap, &visitor);
 }

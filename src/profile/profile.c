@@ -118,7 +118,7 @@ void profile_end(void)
     profile_watch(WATCH_PROFILE, false);
 }
 
-static void count_lost(void)
+void profile_miss(void)
 {
     __atomic_fetch_add(&profile.lost, 1, __ATOMIC_RELAXED);
 }
@@ -209,13 +209,13 @@ NOINLINE void profile_put(const void *block, size_t size)
 {
     uint32_t stack = profile_stack_here();
     if (!enter()) {
-        count_lost();
+        profile_miss();
         return;
     }
     uint32_t site = stack == 0 ? 0 : site_of(stack);
     float weight = (float)sampler_weight(&profile.rate, size);
     if (site == 0 || !block_add((uintptr_t)block, size, weight, site))
-        count_lost();
+        profile_miss();
     leave();
 }
 
@@ -269,7 +269,7 @@ void profile_put_back(const void *block, const struct profile_block *sample)
     uint64_t bytes = site->bytes, count = site->count, samples = site->samples;
     double variance = site->variance;
     if (!block_add((uintptr_t)block, sample->size, sample->weight, sample->site))
-        count_lost();
+        profile_miss();
     /* It was not allocated anew. */
     GAUGE_SET(site->bytes, bytes);
     GAUGE_SET(site->count, count);

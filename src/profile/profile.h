@@ -93,6 +93,9 @@ uint64_t profile_draw(void);
 /* Puts a block that is a sample into the profile, with the stack that the calling thread has. */
 void profile_put(const void *block, size_t size);
 
+/* One was to be put there, and had no memory. */
+void profile_miss(void);
+
 /* A block is about to be freed, or resized. True: it was a sample, and is none any more; `*sample`
  * is what it was. No lock may be held. */
 bool profile_take(const void *block, struct profile_block *sample);

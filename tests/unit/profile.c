@@ -203,27 +203,129 @@ TEST(requests_from_outside)
     assert_true(size_is_below(SMALL_MOST, &page_map.small_sizes));
 }
 
-TEST(other_heaps_are_left_alone)
+/* ---- Heaps of the program's own ---- */
+
+static __attribute__((noinline)) void *one_site_of(snug_heap *heap, size_t bytes)
 {
+    void *block = snug_heap_malloc(heap, bytes);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+
+static __attribute__((noinline)) void *another_site_of(snug_heap *heap, size_t bytes)
+{
+    void *block = snug_heap_calloc(heap, 1, bytes);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+
+/* The site of a block that is a sample. */
+static const struct site *site_of(void *block)
+{
+    struct profile_block sample;
+    assert_true(profile_take(block, &sample));
+    profile_put_back(block, &sample);
+    return table_at(&profile.sites, sample.site, sizeof(struct site));
+}
+
+static void hold_in_two(snug_heap *first, snug_heap *second)
+{
+    enum { BLOCKS = 30 };
+    uint64_t blocks = profile.live, bytes = totals().live_bytes;
+    void *one = NULL, *other = NULL;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        one = one_site_of(first, 100);
+        other = another_site_of(second, 3000);
+        assert_true(one != NULL && other != NULL && all_zero(other, 3000));
+    }
+    assert_ptr_equal(snug_heap_of(one), first);
+    assert_ptr_equal(snug_heap_of(other), second);
+    assert_grows(2 * BLOCKS, BLOCKS * 3100, blocks, bytes);
+    const struct site *ones = site_of(one), *others = site_of(other);
+    assert_int_equal(ones->live_bytes, BLOCKS * 100);
+    assert_int_equal(others->live_bytes, BLOCKS * 3000);
+    snug_heap_free(first, one);
+    assert_int_equal(ones->live_bytes, (BLOCKS - 1) * 100);
+    snug_heap_clear(first);
+    assert_int_equal(ones->live_bytes, 0);
+    assert_int_equal(others->live_bytes, BLOCKS * 3000);
+    snug_free(other);
+    assert_grows(BLOCKS - 1, (BLOCKS - 1) * 3000, blocks, bytes);
+    snug_heap_destroy(second);
+    assert_grows(0, 0, blocks, bytes);
+    assert_non_null(one_site_of(first, 500));
+    snug_heap_destroy(first);
+    assert_grows(0, 0, blocks, bytes);
+    assert_int_equal(profile.lost, 0);
+}
+
+TEST(heaps_have_samples)
+{
+    static char buffer[8 * MIB];
+    struct snug_heap_config small = {.size = sizeof(small), .quota = 4 * MIB},
+                            placed = {.size = sizeof(placed),
+                                      .buffer = buffer,
+                                      .buffer_bytes = sizeof(buffer)},
+                            hard = {.size = sizeof(hard), .flags = SNUG_HEAP_HARDENED};
     begin_exact();
+    hold_in_two(snug_heap_create(NULL), snug_heap_create(NULL));
+    hold_in_two(snug_heap_create(&small), snug_heap_create(NULL));
+    hold_in_two(snug_heap_create(NULL), snug_heap_create(&placed));
+    hold_in_two(snug_heap_create(&hard), snug_heap_create(&small));
+    sampled_end();
+    assert_heap_sound();
+}
+
+TEST(heaps_resize_samples)
+{
+    const size_t sizes[] = {10, 1000, 9000, 200000, 3000000, 150000, 100, 5000};
+    uint64_t blocks = profile.live, bytes = totals().live_bytes;
     snug_heap *heap = snug_heap_create(NULL);
-    uint64_t blocks = profile.live;
-    void *block = snug_heap_malloc(heap, 100), *large = snug_heap_malloc(heap, 1000000);
-    assert_true(block != NULL && large != NULL);
-    assert_int_equal(profile.live, blocks);
-    assert_ptr_equal(heap_of(block), heap);
-    snug_free(large);
+    begin_exact();
+    char *block = snug_heap_aligned_alloc(heap, 64, 300);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        pattern_fill(block, 10, 1);
+        block = snug_heap_realloc(heap, block, sizes[i]);
+        assert_true(pattern_holds(block, 10, 1));
+        assert_ptr_equal(snug_heap_of(block), heap);
+        assert_grows(1, sizes[i], blocks, bytes);
+    }
+    sampled_end();
+    block = snug_heap_realloc(heap, block, 300);
+    assert_grows(0, 0, blocks, bytes);
+    assert_null(snug_heap_check(heap) ? heap : NULL);
+    snug_heap_destroy(heap);
+}
+
+/* Where a heap has no page left, its small blocks are had as ever, and what is missing is said. */
+TEST(full_heaps_serve_on)
+{
+    struct snug_heap_config config = {.size = sizeof(config), .quota = MIB};
+    snug_heap *heap = snug_heap_create(&config);
+    begin_exact();
+    uint64_t lost = profile.lost;
+    unsigned count = 0;
+    sampled_end();
+    void *slab = snug_heap_malloc(heap, 64);
+    begin_exact();
+    while (snug_heap_malloc(heap, PAGE_BYTES) != NULL)
+        count++;
+    assert_true(count > 0 && slab != NULL);
+    assert_int_equal(profile.lost, lost);
+    assert_non_null(snug_heap_malloc(heap, 64));
+    assert_int_equal(profile.lost, lost + 1);
     snug_heap_destroy(heap);
     sampled_end();
+    profile.lost = lost;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ROW(a_site_has_its_peak), /* first: nothing else has been at a peak */
-        ROW(each_call_is_counted),  ROW(resizing_is_allocating_anew),
-        ROW(off_is_as_before),      ROW(threads_and_switching),
-        ROW(requests_from_outside), ROW(other_heaps_are_left_alone),
+        ROW(each_call_is_counted),  ROW(resizing_is_allocating_anew), ROW(off_is_as_before),
+        ROW(threads_and_switching), ROW(requests_from_outside),       ROW(heaps_have_samples),
+        ROW(heaps_resize_samples),  ROW(full_heaps_serve_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
