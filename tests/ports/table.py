@@ -65,7 +65,8 @@ class Platform:
             return
         log = (folder / "ctest.log").read_text(encoding="utf-8", errors="replace")
         ended = re.findall(r"Test +#\d+: (\S+) \.+ *(\**\w+)", log)
-        self.abouts.append(f"of {re.search(r'1/(\d+) Test', log)[1]} programs only {len(ended)} ended before the run was cut short")
+        total = re.search(r"1/(\d+) Test", log)[1]
+        self.abouts.append(f"of {total} programs only {len(ended)} ended before the run was cut short")
         for name, word in ended:
             self.reasons.setdefault(name, word.strip("*"))
             self.outcomes[name] = {"Passed": "passed", "***Skipped": "skipped"}.get(word, "failed")
