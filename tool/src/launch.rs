@@ -40,7 +40,7 @@ pub struct RunArgs {
     pub stats: Option<OsString>,
 
     /// Draw memory over time when the command has ended: requested, granted, mapped and resident of the process with the
-    /// highest peak, and the resident memory of all processes
+    /// highest peak, and the resident memory of all processes; with SNUG_PROFILE=1 before it, which sites hold it
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<OsString>,
 

@@ -50,31 +50,38 @@ pub struct Object {
 }
 
 impl Program {
-    /// None: none was ever taken, or the process is gone.
-    pub fn profile(&self) -> Option<Raw> {
-        self.memory.refresh();
+    /// The tables of a profile as they are now. None: none was ever taken, or the process is gone.
+    fn profile_tables(&self) -> Option<(Buffer, ffi::ProfileTotals)> {
         // SAFETY: this only asks for a number.
         let mut profile = Buffer::of(unsafe { ffi::outside_profile_size() });
         let mut totals = ffi::ProfileTotals::default();
         let context: *mut c_void = (&raw const self.memory).cast_mut().cast();
-        let begin = |totals: &mut ffi::ProfileTotals, profile: &mut Buffer| {
-            self.memory.refresh();
-            // SAFETY: the buffer has the size that was asked for; `memory` outlives it.
-            unsafe { ffi::outside_profile(read, context, self.anchor.start(), profile.start_mut(), totals) }
-        };
-        if !begin(&mut totals, &mut profile) {
-            return None;
-        }
+        self.memory.refresh();
+        // SAFETY: the buffer has the size that was asked for; `memory` outlives it.
+        unsafe { ffi::outside_profile(read, context, self.anchor.start(), profile.start_mut(), &mut totals) }
+            .then_some((profile, totals))
+    }
+
+    /// What each site has, and nothing of where it is; none if there is no profile.
+    pub fn profile_sites(&self) -> Vec<Site> {
+        let Some((profile, _)) = self.profile_tables() else { return Vec::new() };
         let mut sites = Vec::new();
         let mut site = Site::default();
-        // SAFETY: the profile was filled in, here and below; so are the entries.
+        // SAFETY: the profile was filled in.
         while unsafe { ffi::outside_profile_site(profile.start(), sites.len() as u32 + 1, &mut site) } {
             sites.push(site);
         }
-        // Of a running program: whatever these sites refer to is there by now.
-        if sites.is_empty() || !begin(&mut totals, &mut profile) {
+        sites
+    }
+
+    /// None: none was ever taken, or the process is gone.
+    pub fn profile(&self) -> Option<Raw> {
+        let sites = self.profile_sites();
+        if sites.is_empty() {
             return None;
         }
+        // Of a running program: whatever these sites refer to is there by now.
+        let (profile, totals) = self.profile_tables()?;
         let calls = calls_of(&sites, &profile);
         let objects = objects_of(&calls, &profile, self.process);
         let is_exact = totals.mean <= 1.0 && totals.lost == 0;

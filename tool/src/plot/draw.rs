@@ -161,6 +161,7 @@ fn lines(area: &Area, process: &Process, titles: &mut String) -> Result<()> {
         (points.first().map_or(0.0, |point| point.seconds), points.last().map_or(1.0, |point| point.seconds));
     let title = format!("Memory of {} on snug", process.name);
     let (mut chart, unit) = chart(&left, &title, (end).max(begin + 0.001), most)?;
+    sites(&mut chart, &right, &stack::sites(process), unit)?;
     for (row, (line, values)) in drawn.iter().enumerate().filter(|(_, (_, values))| !values.is_empty()) {
         let style = line.color.stroke_width(2);
         let path = steps(values.iter().map(|&(time, value)| (time, value / unit)));
@@ -178,6 +179,28 @@ fn lines(area: &Area, process: &Process, titles: &mut String) -> Result<()> {
     }
     peak(&mut chart, process, unit)?;
     Ok(())
+}
+
+/// The area that what the program holds is, in the colours of the sites that hold most.
+fn sites(chart: &mut Chart, names: &Area, layers: &[Layer], unit: f64) -> Result<()> {
+    // From the top down, as below.
+    for (row, layer) in layers.iter().enumerate().rev() {
+        let mut outline = steps(layer.top.iter().map(|&(time, bytes)| (time, bytes / unit)));
+        let (begin, end) = (outline[0].0, outline[outline.len() - 1].0);
+        outline.extend([(end, 0.0), (begin, 0.0)]);
+        // Light, for lines are drawn over it; and not through each other.
+        let color = lighter(layer.color);
+        let shape = Polygon::new(outline, color.filled());
+        chart.draw_series(std::iter::once(shape)).map_err(|error| anyhow!("{error}"))?;
+        name(names, (LINES.len() + layers.len() - row) as i32, color, &layer.name)?;
+    }
+    Ok(())
+}
+
+/// Half way to white.
+fn lighter(color: RGBColor) -> RGBColor {
+    let half = |part: u8| part / 2 + 127;
+    RGBColor(half(color.0), half(color.1), half(color.2))
 }
 
 /// The kernel's mark of the highest value, which may lie between two looks, at the look that came nearest to it.

@@ -1,8 +1,11 @@
-//! The resident memory of all processes, one upon the other, at the same moments.
+//! Layers, one upon the other: the resident memory of all processes at the same moments, and what the sites of one hold.
+
+use std::collections::HashMap;
 
 use plotters::style::RGBColor;
 
-use crate::watch::Process;
+use crate::profile::sites::names_of;
+use crate::watch::{Held, Process};
 
 /// So many processes have a colour and a name; the rest are one layer.
 const NAMED: usize = 7;
@@ -18,8 +21,10 @@ const COLORS: [RGBColor; NAMED + 1] = [
 ];
 const COLUMNS: usize = 400;
 const NAME_MOST: usize = 24;
+/// The names of sites have more room: no number follows.
+const SITE_NAME_MOST: usize = 28;
 
-/// A process, or the rest of them.
+/// A process, a site, or the rest of them.
 pub struct Layer {
     pub name: String,
     pub color: RGBColor,
@@ -50,6 +55,53 @@ pub fn layers(processes: &[Process]) -> Vec<Layer> {
     }
     if !rest.is_empty() {
         add(format!("{} others", rest.len()), rest);
+    }
+    layers
+}
+
+/// What the largest sites of a process held, and the rest, at the looks that saw a profile; the largest is at the bottom.
+/// None if there was no profile, or it was gone before the process ended.
+pub fn sites(process: &Process) -> Vec<Layer> {
+    let Some(raw) = process.profile.as_ref().filter(|_| !process.held.is_empty()) else { return Vec::new() };
+    let stacks = largest(&process.held);
+    let names = names_of(raw, &stacks);
+    let mut layers = site_layers(&process.held, &stacks);
+    for (layer, stack) in layers.iter_mut().zip(&stacks) {
+        layer.name = names.get(stack).map_or_else(String::new, |calls| shortened(calls));
+    }
+    layers
+}
+
+/// As much of the innermost calls as there is room for.
+fn shortened(calls: &[String]) -> String {
+    calls.join(" < ").chars().take(SITE_NAME_MOST).collect()
+}
+
+/// By the most that each ever had.
+fn largest(held: &[Held]) -> Vec<u64> {
+    let mut most: HashMap<u64, f64> = HashMap::new();
+    for &(stack, bytes) in held.iter().flat_map(|look| &look.sites) {
+        let known = most.entry(stack).or_default();
+        *known = known.max(bytes);
+    }
+    let mut sorted: Vec<(u64, f64)> = most.into_iter().filter(|site| site.1 > 0.0).collect();
+    sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    sorted.iter().take(NAMED).map(|site| site.0).collect()
+}
+
+/// The last one is all that has no other.
+fn site_layers(held: &[Held], stacks: &[u64]) -> Vec<Layer> {
+    let mut below = vec![0.0; held.len()];
+    let mut layers = Vec::new();
+    for at in 0..=stacks.len() {
+        for (sum, look) in below.iter_mut().zip(held) {
+            let is_here = |stack: &u64| stacks.get(at).map_or(!stacks.contains(stack), |here| here == stack);
+            let own: f64 = look.sites.iter().filter(|site| is_here(&site.0)).map(|site| site.1).sum();
+            *sum += own + if at == stacks.len() { look.rest } else { 0.0 };
+        }
+        let top = held.iter().map(|look| look.seconds).zip(below.iter().copied()).collect();
+        let color = COLORS[if at == stacks.len() { NAMED } else { at }];
+        layers.push(Layer { name: "other sites".to_string(), color, top });
     }
     layers
 }
@@ -90,6 +142,22 @@ mod tests {
         assert_eq!((at(0, 1.5), at(1, 1.5)), (50.0, 60.0));
         assert_eq!((at(0, 2.5), at(1, 2.5)), (30.0, 40.0));
         assert_eq!((at(0, 3.5), at(1, 3.5)), (0.0, 10.0));
+    }
+
+    #[test]
+    fn sites_add_up_at_each_look() {
+        let look = |seconds, sites: &[(u64, f64)], rest| Held { seconds, sites: sites.to_vec(), rest };
+        let many: Vec<(u64, f64)> = (10..20).map(|stack| (stack, 100.0 - stack as f64)).collect();
+        let held = [look(0.0, &[(1, 10.0)], 3.0), look(1.0, &[(2, 500.0), (1, 200.0)], 0.0), look(2.0, &many, 1.0)];
+        let stacks = largest(&held);
+        assert_eq!(stacks, [2, 1, 10, 11, 12, 13, 14]);
+        let layers = site_layers(&held, &stacks);
+        let tops = |layer: usize| layers[layer].top.iter().map(|point| point.1).collect::<Vec<f64>>();
+        assert_eq!(layers.len(), NAMED + 1);
+        assert_eq!((tops(0), tops(1)), (vec![0.0, 500.0, 0.0], vec![10.0, 700.0, 0.0]));
+        let all: f64 = many.iter().map(|site| site.1).sum();
+        assert_eq!(tops(NAMED), [13.0, 700.0, all + 1.0]);
+        assert!(sites(&process(1, &[(0.0, 1.0)])).is_empty());
     }
 
     #[test]

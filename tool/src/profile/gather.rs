@@ -12,6 +12,11 @@ pub type Before = HashMap<u64, Site>;
 
 /// Without names, but for code that is in no file, whose names end with the process.
 pub fn profile_of(raw: &Raw, before: &Before, symbols: &mut Symbols) -> Profile {
+    profile_of_sites(raw, &raw.sites, before, symbols)
+}
+
+/// The same of some of its sites.
+pub fn profile_of_sites(raw: &Raw, sites: &[Site], before: &Before, symbols: &mut Symbols) -> Profile {
     let mut profile = Profile { mean: raw.mean as i64, taken: Some(raw.taken), ..Profile::default() };
     let mut numbers: Vec<u32> = raw.objects.keys().copied().collect();
     numbers.sort_unstable();
@@ -19,7 +24,7 @@ pub fn profile_of(raw: &Raw, before: &Before, symbols: &mut Symbols) -> Profile 
     profile.modules = numbers.iter().map(|number| module_of(&raw.objects[number], symbols)).collect();
     let held = raw.blocks.as_deref().map(pages::held).unwrap_or_default();
     let mut places = HashMap::new();
-    for site in &raw.sites {
+    for site in sites {
         let mut stack = Vec::new();
         let mut number = site.stack as u32;
         while let Some(call) = raw.calls.get(&number).filter(|_| stack.len() < DEPTH_MOST) {

@@ -1,8 +1,12 @@
-//! The sites of a running program, the largest first, as `snug top` shows them.
+//! The sites of a running program, the largest first, as `snug top` shows them; and names for some of one that has ended,
+//! for its picture.
 
-use super::gather::{profile_of, Before};
+use std::collections::HashMap;
+
+use super::gather::{profile_of, profile_of_sites, Before};
 use super::model::What;
 use super::symbols::Symbols;
+use crate::live::profile::{self, Raw};
 use crate::live::Program;
 
 /// So many have names; further ones are too small to be looked for.
@@ -53,4 +57,13 @@ impl Sites {
         };
         Some(order.into_iter().map(site).collect())
     }
+}
+
+/// By their stacks: the functions of these sites, the innermost first.
+pub fn names_of(raw: &Raw, stacks: &[u64]) -> HashMap<u64, Vec<String>> {
+    let sites: Vec<profile::Site> = raw.sites.iter().filter(|site| stacks.contains(&site.stack)).copied().collect();
+    let mut symbols = Symbols::new();
+    let mut profile = profile_of_sites(raw, &sites, &Before::new(), &mut symbols);
+    symbols.resolve(&mut profile);
+    sites.iter().zip(&profile.samples).map(|(site, sample)| (site.stack, profile.names(&sample.stack))).collect()
 }

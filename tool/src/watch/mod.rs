@@ -25,7 +25,7 @@ use std::process::{Command, ExitStatus};
 
 use anyhow::Result;
 
-pub use process::{Heap, Point, Process};
+pub use process::{Heap, Held, Point, Process};
 
 /// Whose details are wanted.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use crate::live::list::name_of;
-use crate::live::profile::Raw;
+use crate::live::profile::{Raw, Site};
 use crate::live::{Depth, Program, Values};
 
 /// What it held at a moment; bytes. What the library knows is missing where it does not run.
@@ -25,6 +25,15 @@ pub struct Heap {
     pub mapped: f64,
 }
 
+/// What sites held at a moment, by their stacks.
+pub struct Held {
+    pub seconds: f64,
+    /// The largest, in bytes.
+    pub sites: Vec<(u64, f64)>,
+    /// What all others had.
+    pub rest: f64,
+}
+
 pub struct Process {
     pub pid: i32,
     pub parent: i32,
@@ -41,6 +50,8 @@ pub struct Process {
     /// What it had of a profile when it ended.
     pub profile: Option<Raw>,
     pub points: Vec<Point>,
+    /// With some of the points, if it has a profile.
+    pub held: Vec<Held>,
     /// Its threads that are not about to end.
     pub threads: usize,
     program: Option<Program>,
@@ -79,6 +90,7 @@ impl Process {
             seen_last: false,
             profile: None,
             points: Vec::new(),
+            held: Vec::new(),
             threads: 1,
             program: None,
             search: Search::default(),
@@ -93,6 +105,7 @@ impl Process {
         self.peak = 0;
         self.values = None;
         self.profile = None;
+        self.held.clear(); // stacks have other numbers
         self.seen_last = false;
         self.program = None;
         self.search = Search::default();
@@ -174,15 +187,36 @@ impl Process {
             }
         });
         self.points.push(Point { seconds: now.as_secs_f64(), resident: resident as f64, heap });
+        let sites = self.program.as_ref().map(Program::profile_sites).unwrap_or_default();
+        if !sites.is_empty() {
+            self.held.push(held(now.as_secs_f64(), &sites));
+        }
         if self.points.len() > POINTS_MOST {
-            let mut place = 0;
-            self.points.retain(|_| {
-                place += 1;
-                place % 2 == 1
-            });
+            halve(&mut self.points);
+            halve(&mut self.held);
             self.every *= 2;
         }
     }
+}
+
+/// So many sites of each look are kept.
+const HELD_MOST: usize = 16;
+
+fn held(seconds: f64, sites: &[Site]) -> Held {
+    let mut all: Vec<(u64, f64)> = sites.iter().map(|site| (site.stack, site.live_bytes as f64)).collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let rest = all.iter().skip(HELD_MOST).map(|site| site.1).sum();
+    all.truncate(HELD_MOST);
+    Held { seconds, sites: all, rest }
+}
+
+/// Every second one goes; the first stays.
+fn halve<T>(list: &mut Vec<T>) {
+    let mut place = 0;
+    list.retain(|_| {
+        place += 1;
+        place % 2 == 1
+    });
 }
 
 /// A number of /proc/PID/status that is in kB, in bytes.
