@@ -54,7 +54,8 @@ pub struct RunArgs {
     pub words: Vec<OsString>,
 }
 
-pub fn run(args: &RunArgs, settings: &[Setting]) -> Result<ExitCode> {
+/// `names`: what gives the sites in a picture their names.
+pub fn run(args: &RunArgs, settings: &[Setting], names: plot::SiteNames) -> Result<ExitCode> {
     check_settings(settings)?;
     let mut command = command_for(&args.words)?;
     set_up(&mut command, &cache::library()?, settings);
@@ -63,7 +64,7 @@ pub fn run(args: &RunArgs, settings: &[Setting]) -> Result<ExitCode> {
         command.env("SNUG_STATS", stats_place(place)?);
     }
     if args.plot.is_some() || (args.stats.is_some() && !prints_itself) {
-        return watched(command, args, prints_itself);
+        return watched(command, args, prints_itself, names);
     }
     ensure!(args.children.is_none(), "--children is for --stats and --plot");
     let error = command.exec();
@@ -77,7 +78,7 @@ fn asks_the_library(settings: &[Setting]) -> bool {
 }
 
 /// Runs the command, watches it and its children from outside, and then says what was seen.
-fn watched(command: Command, args: &RunArgs, prints_itself: bool) -> Result<ExitCode> {
+fn watched(command: Command, args: &RunArgs, prints_itself: bool, names: plot::SiteNames) -> Result<ExitCode> {
     let children = args.children.clone().unwrap_or(Children::Highest);
     let plot = args.plot.as_deref().map(picture).transpose()?;
     let place = args.stats.as_deref().filter(|_| !prints_itself);
@@ -93,7 +94,7 @@ fn watched(command: Command, args: &RunArgs, prints_itself: bool) -> Result<Exit
             Ok(())
         }
     };
-    let drawn = plot.map_or(Ok(()), |picture| picture.write(plot::svg(&watched, &children)?.as_bytes()));
+    let drawn = plot.map_or(Ok(()), |picture| picture.write(plot::svg(&watched, &children, names)?.as_bytes()));
     for error in [written, drawn].into_iter().filter_map(Result::err) {
         eprintln!("snug: {error:#}");
     }

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     };
     let (result, otherwise) = match &cli.command {
         None => (version::print(), 1),
-        Some(Command::Run(args)) => (launch::run(args, &settings), OWN_FAILURE),
+        Some(Command::Run(args)) => (launch::run(args, &settings, profile::sites::names_of), OWN_FAILURE),
         Some(Command::Compare(args)) => (compare::run(args, &settings), 1),
         Some(Command::Bench(args)) => (bench::run(args), 1),
         Some(Command::Profile(args)) => (profile::run(args, &settings), args.failure()),

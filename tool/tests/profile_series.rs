@@ -138,3 +138,63 @@ fn children_by_name_and_nothing_at_all() {
     let done: Command = place.snug(&["profile", "true"]);
     assert!(stderr(&{ done }.output().unwrap()).contains("SNUG_PROFILE_BYTES=1"));
 }
+
+/// Holds 4,000,000 bytes of one site in the end, and 3,000,000 of another.
+const HOLDER: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+#define APART __attribute__((noinline, noclone))
+static void *volatile last;
+APART void session(void) { last = malloc(40000); __asm__ volatile("" ::: "memory"); }
+APART void store(void) { last = malloc(3000000); __asm__ volatile("" ::: "memory"); }
+int main(void)
+{
+    store();
+    for (int i = 0; i < 100; i++) { session(); usleep(3000); }
+    return 0;
+}
+"#;
+
+/// Of each area, from the top down: the colour, and how high it is where the program ended.
+fn areas(document: &roxmltree::Document) -> Vec<(String, f64)> {
+    let area = |node: roxmltree::Node| {
+        let points: Vec<&str> = node.attribute("points").unwrap().split_ascii_whitespace().collect();
+        let height = |at: usize| points[at].split_once(',').unwrap().1.parse::<f64>().unwrap();
+        let ending = points.len() - 2;
+        (node.attribute("fill").unwrap().to_string(), height(ending) - height(ending - 1))
+    };
+    document.descendants().filter(|node| node.has_tag_name("polygon")).map(area).collect()
+}
+
+#[test]
+fn a_picture_has_the_sites_that_hold_most() {
+    let place = Place::new();
+    let program = place.compile("held", HOLDER, &["-O1", "-g"]);
+    let picture = |settings: &[&str]| {
+        let output = place.output(&[&["run", "--plot=a.svg"], settings, &[text(&program)]].concat());
+        assert_clean(&output);
+        fs::read_to_string(place.path("a.svg")).unwrap()
+    };
+    assert!(areas(&roxmltree::Document::parse(&picture(&[])).unwrap()).is_empty());
+    let svg = picture(&["SNUG_PROFILE=1", "SNUG_PROFILE_BYTES=1"]);
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let areas = areas(&document);
+    // The largest at the bottom, all others on top.
+    let [(_, all), (_, both), (_, session)] = areas.as_slice() else { panic!("{areas:?}") };
+    assert!((session / (both - session) - 4.0 / 3.0).abs() < 0.05, "{areas:?}");
+    assert!((all / both - 1.0).abs() < 0.02, "{areas:?}");
+    let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
+    let place_of = |name: &str| texts.iter().position(|text| text.starts_with(name)).unwrap();
+    assert!(texts.contains(&"other sites"), "{texts:?}");
+    // Each name has the colour of its area.
+    let swatches: Vec<String> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("rect"))
+        .filter_map(|node| node.attribute("fill").map(str::to_string))
+        .filter(|color| areas.iter().any(|area| area.0 == *color))
+        .collect();
+    assert_eq!(swatches, areas.iter().map(|area| area.0.clone()).collect::<Vec<_>>());
+    assert!(
+        place_of("other sites") < place_of("store < main") && place_of("store < main") < place_of("session < main")
+    );
+}

@@ -12,6 +12,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::stack::{self, Layer};
+use super::SiteNames;
 use crate::watch::{Heap, Point, Process};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -66,7 +67,7 @@ fn amount(bytes: f64) -> String {
 }
 
 /// The picture as text.
-pub fn svg(process: &Process, all: &[Process]) -> Result<String> {
+pub fn svg(process: &Process, all: &[Process], names: SiteNames) -> Result<String> {
     let layers = if all.len() > 1 { stack::layers(all) } else { Vec::new() };
     let height = UPPER + if layers.is_empty() { 0 } else { LOWER };
     let (mut text, mut titles) = (String::new(), String::new());
@@ -74,7 +75,7 @@ pub fn svg(process: &Process, all: &[Process]) -> Result<String> {
         let root = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
         root.fill(&GROUND).map_err(|error| anyhow!("{error}"))?;
         let (upper, lower) = root.split_vertically(UPPER);
-        lines(&upper, process, &mut titles)?;
+        lines(&upper, process, &stack::sites(process, names), &mut titles)?;
         if !layers.is_empty() {
             stacked(&lower, &layers, all.len())?;
         }
@@ -150,7 +151,7 @@ fn name(area: &Area, row: i32, color: RGBColor, text: &str) -> Result<()> {
     area.draw(&Text::new(text.to_string(), (26, top - 3), style)).map_err(|error| anyhow!("{error}"))
 }
 
-fn lines(area: &Area, process: &Process, titles: &mut String) -> Result<()> {
+fn lines(area: &Area, process: &Process, layers: &[Layer], titles: &mut String) -> Result<()> {
     let (left, right) = area.split_horizontally(WIDTH - NAMES);
     let points = &process.points;
     let values = |line: &Line| points.iter().filter_map(|point| Some((point.seconds, (line.of)(point)?))).collect();
@@ -161,7 +162,7 @@ fn lines(area: &Area, process: &Process, titles: &mut String) -> Result<()> {
         (points.first().map_or(0.0, |point| point.seconds), points.last().map_or(1.0, |point| point.seconds));
     let title = format!("Memory of {} on snug", process.name);
     let (mut chart, unit) = chart(&left, &title, (end).max(begin + 0.001), most)?;
-    sites(&mut chart, &right, &stack::sites(process), unit)?;
+    sites(&mut chart, &right, layers, unit)?;
     for (row, (line, values)) in drawn.iter().enumerate().filter(|(_, (_, values))| !values.is_empty()) {
         let style = line.color.stroke_width(2);
         let path = steps(values.iter().map(|&(time, value)| (time, value / unit)));

@@ -6,11 +6,16 @@
 mod draw;
 mod stack;
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{bail, Result};
 
+use crate::live::profile::Raw;
 use crate::watch::{Children, Watched};
+
+/// What says, by their stacks, which functions these sites of a profile are in, the innermost first.
+pub type SiteNames = fn(&Raw, &[u64]) -> HashMap<u64, Vec<String>>;
 
 /// Pictures are SVG, which any browser shows and most programs for pictures read; a name that promises another format
 /// would make a file that nothing opens.
@@ -23,11 +28,11 @@ pub fn ensure_svg(plot: &Path) -> Result<()> {
 }
 
 /// The picture.
-pub fn svg(watched: &Watched, children: &Children) -> Result<String> {
+pub fn svg(watched: &Watched, children: &Children, names: SiteNames) -> Result<String> {
     let chosen = watched.chosen(children).into_iter().max_by_key(|process| process.peak);
     // Where snug is in none, there is still what the kernel says.
     let Some(process) = chosen.or(watched.processes.iter().max_by_key(|process| process.peak)) else {
         bail!("there is nothing to draw");
     };
-    draw::svg(process, &watched.processes)
+    draw::svg(process, &watched.processes, names)
 }

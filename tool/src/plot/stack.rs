@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use plotters::style::RGBColor;
 
-use crate::profile::sites::names_of;
+use super::SiteNames;
 use crate::watch::{Held, Process};
 
 /// So many processes have a colour and a name; the rest are one layer.
@@ -61,10 +61,10 @@ pub fn layers(processes: &[Process]) -> Vec<Layer> {
 
 /// What the largest sites of a process held, and the rest, at the looks that saw a profile; the largest is at the bottom.
 /// None if there was no profile, or it was gone before the process ended.
-pub fn sites(process: &Process) -> Vec<Layer> {
+pub fn sites(process: &Process, names: SiteNames) -> Vec<Layer> {
     let Some(raw) = process.profile.as_ref().filter(|_| !process.held.is_empty()) else { return Vec::new() };
     let stacks = largest(&process.held);
-    let names = names_of(raw, &stacks);
+    let names = names(raw, &stacks);
     let mut layers = site_layers(&process.held, &stacks);
     for (layer, stack) in layers.iter_mut().zip(&stacks) {
         layer.name = names.get(stack).map_or_else(String::new, |calls| shortened(calls));
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!((tops(0), tops(1)), (vec![0.0, 500.0, 0.0], vec![10.0, 700.0, 0.0]));
         let all: f64 = many.iter().map(|site| site.1).sum();
         assert_eq!(tops(NAMED), [13.0, 700.0, all + 1.0]);
-        assert!(sites(&process(1, &[(0.0, 1.0)])).is_empty());
+        assert!(sites(&process(1, &[(0.0, 1.0)]), |_, _| HashMap::new()).is_empty());
     }
 
     #[test]
