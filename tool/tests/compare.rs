@@ -60,6 +60,9 @@ fn failures_are_shown() {
     let text = stdout(&output);
     assert!(text.contains("FAILED on snug: exit status: 7, in 2 of 2 runs\n    what it said\n"), "{text}");
     assert!(!text.contains("FAILED on the system"), "{text}");
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("The command FAILED on snug, so the figures"), "{text}");
+    assert!(!text.contains("faster") && !text.contains("slower") && !text.contains("no difference"), "{text}");
 }
 
 #[test]

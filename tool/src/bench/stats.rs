@@ -35,6 +35,12 @@ impl Estimate {
         self.interval.is_some_and(|interval| interval.low > limit)
     }
 
+    /// Of the ratio the other way around.
+    pub fn inverse(&self) -> Estimate {
+        let interval = self.interval.map(|Interval { low, high }| Interval { low: 1.0 / high, high: 1.0 / low });
+        Estimate { median: 1.0 / self.median, interval }
+    }
+
     /// Is it below `limit`, beyond what chance explains?
     pub fn is_below(&self, limit: f64) -> bool {
         self.interval.is_some_and(|interval| interval.high < limit)

@@ -35,13 +35,17 @@ struct Column {
 pub fn write(text: &mut String, lab: &Lab, place: usize, said: &[String], warmup: u32) {
     let row = &lab.rows[place];
     let width = terminal_width().map_or(WIDTH, |columns| columns.max(WIDTH_LEAST));
-    for (place, allocator) in lab.allocators.iter().enumerate().skip(1) {
-        if let Some(sentence) = verdict::sentence(row, place, &allocator.name) {
+    let names: Vec<&str> = lab.allocators.iter().map(|allocator| allocator.name.as_str()).collect();
+    if let Some(sentence) = failed(row, &names) {
+        let _ = writeln!(text, "{}", filled(&sentence, width));
+    }
+    for (place, name) in names.iter().enumerate().skip(1) {
+        let is_sound = [0, place].iter().all(|&at| row.series[at].failure.is_none());
+        if let Some(sentence) = verdict::sentence(row, place, name).filter(|_| is_sound) {
             let _ = writeln!(text, "{}", filled(&sentence, width));
         }
     }
     let wide = width >= WIDE;
-    let names: Vec<&str> = lab.allocators.iter().map(|allocator| allocator.name.as_str()).collect();
     let _ = writeln!(text, "\n{}\n\n{}", figures(row, &names, wide), ratios(row, &names, wide));
     let rounds = counted(row.series[0].figures.len(), "run");
     let warm = if warmup == 0 { "".to_string() } else { format!(", after {warmup} to warm up") };
@@ -109,7 +113,9 @@ fn ratios(row: &RowResult, names: &[&str], wide: bool) -> Table {
     let system = &row.series[0];
     for (series, name) in row.series.iter().zip(names).skip(1) {
         let of = |value: fn(&Figures) -> f64| series.ratio_to(system, |run| Some(value(run)));
-        let mut all = vec![of(|run| run.time), of(|run| run.peak_bytes as f64)];
+        // The sentence above has the same number the other way around; of two runs, the mean of ratios would differ.
+        let time = system.time_ratio(series).map(|faster| faster.inverse());
+        let mut all = vec![time, of(|run| run.peak_bytes as f64)];
         if wide {
             all.extend([of(|run| run.cpu_seconds), of(|run| run.page_faults as f64)]);
         }
@@ -155,12 +161,27 @@ fn grouped(value: f64, decimals: usize) -> String {
     grouped + rest
 }
 
+/// That runs failed, which goes before all figures: a command that fails is often done sooner.
+fn failed(row: &RowResult, names: &[&str]) -> Option<String> {
+    let failing = row.series.iter().zip(names).filter(|(series, _)| series.failure.is_some());
+    let names: Vec<&str> = failing.map(|(_, name)| spoken(name)).collect();
+    let tail = "so the figures may say nothing; what it said stands at the end.";
+    (!names.is_empty()).then(|| format!("The command FAILED on {}, {tail}", names.join(" and on ")))
+}
+
+fn spoken(name: &str) -> &str {
+    if name == "system" {
+        "the system's malloc"
+    } else {
+        name
+    }
+}
+
 /// How the runs ended that did not end well, and what the command said.
 fn failures(text: &mut String, row: &RowResult, names: &[&str], said: &[String]) {
     for ((series, name), said) in row.series.iter().zip(names).zip(said) {
         let Some(why) = &series.failure else { continue };
-        let name = if *name == "system" { "the system's malloc" } else { name };
-        let _ = writeln!(text, "\nFAILED on {name}: {why}");
+        let _ = writeln!(text, "\nFAILED on {}: {why}", spoken(name));
         let lines: Vec<&str> = said.lines().collect();
         for line in &lines[lines.len().saturating_sub(LINES_SHOWN)..] {
             let _ = writeln!(text, "    {line}");
@@ -214,6 +235,26 @@ mod tests {
         let mut text = String::new();
         failures(&mut text, &row, &["system", "snug"], &["not shown".into(), "a\nb\n".into()]);
         assert_eq!(text, "\nFAILED on snug: exit status: 3, in 1 of 3 runs\n    a\n    b\n");
+    }
+
+    #[test]
+    fn the_table_and_the_sentence_have_the_same_number() {
+        let (name, family, about) = ("x".to_string(), "x".to_string(), String::new());
+        let series = vec![series(&[7.02, 9.45], 100), series(&[5.71, 1.84], 100)];
+        let row = RowResult { row: Row { name, family, about, threads: 1, unit: Unit::Seconds }, series };
+        let sentence = verdict::sentence(&row, 1, "snug").unwrap();
+        assert!(sentence.starts_with("snug seems 3.18x faster"), "{sentence}");
+        let table = ratios(&row, &["system", "snug"], false).to_string();
+        assert!(table.contains("0.31"), "{table}"); // 1 / 3.18
+    }
+
+    #[test]
+    fn failures_are_told_first() {
+        let mut row = row();
+        assert_eq!(failed(&row, &["system", "snug"]), None);
+        row.series[1].failure = Some("exit status: 3".into());
+        let said = failed(&row, &["system", "snug"]).unwrap();
+        assert!(said.starts_with("The command FAILED on snug, so the figures"), "{said}");
     }
 
     #[test]
