@@ -94,11 +94,9 @@ fn another_user_may_not_look(place: &Place) -> Result<Completion, Failed> {
     let program = holder(place);
     for arguments in [&["stats"][..], &["trim"], &["top"]] {
         let output = snug_as(place, NOBODY, &[arguments, &[&program.pid()]].concat()).output().unwrap();
-        assert_refused(
-            &output,
-            1,
-            &["must not be looked into", "belongs to the user root", "the same user or root", "sudo snug stats"],
-        );
+        let advice = format!("sudo snug {} {}", arguments[0], program.pid());
+        let why = ["must not be looked into", "belongs to the user root", "the same user or root", &advice];
+        assert_refused(&output, 1, &why);
     }
     let program = holder_as(place, NOBODY);
     assert_refused(&look_as(place, NOBODY - 1, &program.pid()), 1, &["belongs to the user nobody"]);

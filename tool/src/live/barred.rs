@@ -3,6 +3,7 @@
 //! The kernel's answer is the same whatever the cause (ptrace(2), "Ptrace access mode checking"); so each of its checks is
 //! made again here, in its order, with what /proc shows to everybody.
 
+use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -25,14 +26,20 @@ struct Facts {
     is_descendant: bool,
 }
 
+/// Commands of snug that look into one process.
+const LOOKING: [&str; 5] = ["stats", "top", "trim", "check", "profile"];
+
 /// One line, which begins with what is not allowed.
 pub fn why_not(process: i32) -> String {
-    format!("process {process} must not be looked into: {}", reason(&Facts::of(process)))
+    let asked = env::args().nth(1).unwrap_or_default();
+    format!("process {process} must not be looked into: {}", reason(&Facts::of(process), &asked))
 }
 
-fn reason(facts: &Facts) -> String {
+/// `asked`: the command that wanted to look, which the advice repeats.
+fn reason(facts: &Facts, asked: &str) -> String {
     let process = facts.process;
-    let again = format!("sudo snug stats {process}");
+    let command = LOOKING.into_iter().find(|name| *name == asked).unwrap_or("stats");
+    let again = format!("sudo snug {command} {process}");
     if facts.yama >= 3 && !facts.is_privileged {
         return format!("{YAMA} is 3, which forbids it to all until the next start of the system");
     }
@@ -133,7 +140,16 @@ mod tests {
             (Facts { yama: 1, is_descendant: true, ..facts() }, "a security module"),
         ];
         for (facts, part) in cases {
-            assert!(reason(&facts).contains(part), "{part} is not in {}", reason(&facts));
+            let said = reason(&facts, "stats");
+            assert!(said.contains(part), "{part} is not in {said}");
+        }
+    }
+
+    #[test]
+    fn the_advice_repeats_the_command() {
+        let other = Facts { users: vec![0; 3], ..facts() };
+        for (asked, advice) in [("trim", "sudo snug trim 7"), ("check", "snug check 7"), ("export", "snug stats 7")] {
+            assert!(reason(&other, asked).ends_with(advice), "{}", reason(&other, asked));
         }
     }
 }

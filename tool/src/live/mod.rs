@@ -147,7 +147,13 @@ impl Program {
         };
         ensure!(!self.memory.is_endless(), "what process {} has in place of a heap has no end", self.process);
         ensure!(done, "process {} has ended, or cannot be read any more", self.process);
-        Ok(Values { buffer: values })
+        let values = Values { buffer: values };
+        // Nothing resident: its memory went while it was read, and what was read are parts of two moments.
+        if values.get("resident") == Some(0) {
+            self.memory.refresh();
+            self.check_is_the_same()?;
+        }
+        Ok(values)
     }
 
     /// Whether the process has ended, or is another program now.
