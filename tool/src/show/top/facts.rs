@@ -4,11 +4,18 @@ use std::fs;
 
 use indicatif::HumanBytes;
 
-/// The words that it was started with.
+/// The words that it was started with, in one line.
 pub fn command_line(process: i32) -> String {
-    let bytes = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let words: Vec<_> = bytes.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
-    words.join(" ").trim_end().to_string()
+    in_one_line(&fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default())
+}
+
+/// The ends of words and of lines, a script's for instance, become spaces.
+fn in_one_line(words: &[u8]) -> String {
+    let text = String::from_utf8_lossy(words);
+    text.split(|one: char| one.is_whitespace() || one == '\0')
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A thread at one moment.
@@ -97,5 +104,6 @@ mod tests {
     fn the_command_line_of_this_process() {
         assert!(!command_line(std::process::id() as i32).is_empty());
         assert_eq!(command_line(-1), "");
+        assert_eq!(in_one_line(b"python3\0-c\0\nimport time\n  x = 1\0"), "python3 -c import time x = 1");
     }
 }

@@ -46,6 +46,7 @@ const HISTORIES: [&str; 4] = ["resident", "in use", "faults/s", "calls/s"];
 pub const PAGES: [&str; 4] = ["sizes", "threads", "heaps", "sites"];
 
 /// The last: it costs more to look at than the others, so that is done only while it is shown.
+const HEAPS_PAGE: usize = PAGES.len() - 2;
 const SITES: usize = PAGES.len() - 1;
 
 /// A trim of tens of GiB; the screen stands still meanwhile.
@@ -181,9 +182,10 @@ impl Screen {
 
     /// What is said at the foot of the screen.
     pub fn foot_note(&self) -> &str {
-        match self.note.is_empty() && self.page == SITES && self.table.rows.is_empty() {
-            true => self.sites.note(&self.program),
-            false => &self.note,
+        match (self.note.is_empty() && self.table.rows.is_empty(), self.page) {
+            (true, SITES) => self.sites.note(&self.program),
+            (true, HEAPS_PAGE) => "the program has made no heaps of its own",
+            _ => &self.note,
         }
     }
 
