@@ -27,7 +27,7 @@ fn the_options_that_help_are_found_and_their_price_is_told() {
     let place = Place::new();
     let program = place.compile("program", PROGRAM, &["-O0", "-w"]);
     let json = place.path("out.json");
-    let output = place.output(&["tune", "--rounds", "5", "--json", text(&json), "--", text(&program)]);
+    let output = place.output(&["tune", "--rounds", "6", "--json", text(&json), "--", text(&program)]);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
     let said = stdout(&output);
     let after = |mark: &str| said.split(mark).nth(1).unwrap_or_else(|| panic!("{said}")).to_string();

@@ -18,7 +18,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::bench::assemble;
 use crate::bench::child::Job;
-use crate::bench::report::{self, ReportArgs};
+use crate::bench::report::{self, terminal, ReportArgs};
 use crate::bench::results::{Lab, Row, RowResult, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::stats::{Estimate, Interval};
@@ -27,7 +27,7 @@ use crate::trace::program::Pace;
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
 use crate::trace::summary::Summary;
-use crate::{cache, carried, launch, target};
+use crate::{cache, carried, launch, output, target};
 use candidates::Candidate;
 use verdict::{Goal, GOALS};
 
@@ -175,8 +175,9 @@ fn table_of(part: &Part, title: &str) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let rounds = part.lab.settings.rounds;
-    let mut text = format!("{title}\n{table}\nRounds: {rounds}, interleaved. {EXPLANATION}\n\n");
+    let width = output::terminal_width().unwrap_or(output::WIDTH);
+    let note = output::filled(&format!("{} {EXPLANATION}", terminal::rounds(&part.lab)), width);
+    let mut text = format!("{title}\n{table}\n{note}\n\n");
     for (candidate, series) in part.candidates.iter().zip(&row.series) {
         if let Some(why) = &series.failure {
             let _ = writeln!(text, "FAILED with {}: {why}", candidate.name());
@@ -217,7 +218,8 @@ fn conclusion(part: &Part, subject: &Subject, words: &[OsString]) -> String {
             continue;
         };
         let options = part.candidates[best.place].words();
-        let _ = writeln!(text, "Best for {name}, with 95 % confidence: {options}");
+        let sure = surety(part.lab.settings.rounds);
+        let _ = writeln!(text, "Best for {name}, {sure}: {options}");
         let _ = writeln!(text, "    {}", change(name, best.gain));
         if let Some(elsewhere) = best.elsewhere {
             let other = if goal == Goal::Time { "memory" } else { "time" };
@@ -229,6 +231,14 @@ fn conclusion(part: &Part, subject: &Subject, words: &[OsString]) -> String {
         }
     }
     text
+}
+
+/// Of few rounds no interval holds 95 %, so none is claimed.
+fn surety(rounds: u32) -> String {
+    match rounds < terminal::SURE_FROM as u32 {
+        true => format!("as far as {rounds} rounds tell, which is not far"),
+        false => "with 95 % confidence".to_string(),
+    }
 }
 
 /// `4.1 % less time (2.0 % less to 6.1 % less)`, with 95 % confidence.
@@ -255,6 +265,12 @@ fn change(what: &str, ratio: Estimate) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_rounds_claim_no_confidence() {
+        assert_eq!(surety(5), "as far as 5 rounds tell, which is not far");
+        assert_eq!(surety(6), "with 95 % confidence");
+    }
 
     #[test]
     fn changes_in_words() {

@@ -14,7 +14,7 @@ use crate::output;
 const BEST: &str = "*";
 /// The least and the most of n values hold the median between them with a probability of 1 - 2 / 2^n; of fewer values
 /// than these, nothing can be said with 95 %.
-const SURE_FROM: usize = 6;
+pub const SURE_FROM: usize = 6;
 
 pub fn render(lab: &Lab) -> String {
     let mut text = String::new();
@@ -44,8 +44,7 @@ pub fn render_table(text: &mut String, table: &Table) {
     for columns in pieces(table, width.unwrap_or(usize::MAX)) {
         let _ = writeln!(text, "{}", grid(table, columns));
     }
-    let note = width.map_or(table.note.clone(), |width| output::filled(&table.note, width));
-    let _ = writeln!(text, "{note}\n");
+    let _ = writeln!(text, "{}\n", output::filled(&table.note, width.unwrap_or(output::WIDTH)));
 }
 
 /// The columns in so many pieces that each is a table that fits the terminal; one column always does.
@@ -80,20 +79,23 @@ fn grid(table: &Table, columns: Range<usize>) -> String {
 
 /// The rounds, and whether they are all.
 pub fn summary(lab: &Lab) -> String {
+    let rounds = rounds(lab);
+    match &lab.ended_early {
+        Some(why) => format!("{rounds} NOT COMPLETE: {why}."),
+        None => rounds,
+    }
+}
+
+/// How many rounds there were, and whether intervals of so few can be relied on.
+pub fn rounds(lab: &Lab) -> String {
     let (least, most) = lab.rounds_of_rows();
     let shown = match least == most {
         true => format!("Rounds: {most}, interleaved."),
         false => format!("Rounds: {least} to {most}, by row, interleaved."),
     };
-    let rounds = match least {
-        least if least < SURE_FROM => {
-            format!("{shown} Intervals of so few rounds hold the truth less often than 95 %.")
-        }
-        _ => shown,
-    };
-    match &lab.ended_early {
-        Some(why) => format!("{rounds} NOT COMPLETE: {why}."),
-        None => rounds,
+    match least < SURE_FROM {
+        true => format!("{shown} Intervals of so few rounds hold the truth less often than 95 %."),
+        false => shown,
     }
 }
 
