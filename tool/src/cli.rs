@@ -120,15 +120,30 @@ fn mistake(error: &clap::Error, first: &str) -> String {
     let said = error.render().to_string();
     let paragraphs = said.split("\n\n").filter(|part| !part.starts_with("Usage:") && !part.starts_with("For more"));
     let lines: Vec<String> = paragraphs
-        .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "))
+        .map(|part| part.lines().filter(|line| !is_idle(line)).flat_map(str::split_whitespace).collect::<Vec<_>>())
+        .map(|words| words.join(" "))
         .filter(|it| !it.is_empty())
         .collect();
     let is_command = Cli::command().find_subcommand(first).is_some();
     let command = if is_command { format!("snug {first}") } else { "snug".to_string() };
     let said = lines.join("; ");
     let said = said.strip_prefix("error: ").unwrap_or(&said);
-    let said = said.replace("the following required arguments were not provided:", "this is missing:");
+    let said = PLAINER.iter().fold(said.to_string(), |said, (clap, plain)| said.replace(clap, plain));
     shown(&format!("{said}; see: {command} --help"))
+}
+
+/// Phrases of clap and of the standard library, and plainer ones.
+const PLAINER: [(&str, &str); 5] = [
+    ("the following required arguments were not provided:", "this is missing:"),
+    ("invalid digit found in string", "not a whole number"),
+    ("cannot parse integer from empty string", "not a whole number"),
+    (" is not in ", " is not from "),
+    ("..=", " to "),
+];
+
+/// Advice that misspelled options and forgotten numbers bring, and that helps nobody who made such a mistake.
+fn is_idle(line: &str) -> bool {
+    line.trim_start().starts_with("tip: to pass '")
 }
 
 /// The NAME=value words before the command are taken out and the rest is parsed again, so that options may stand
@@ -214,8 +229,17 @@ mod tests {
         };
         assert_eq!(
             said("snug compare --rounds x true"),
-            "invalid value 'x' for '--rounds <N>': invalid digit found in string; see: snug compare --help"
+            "invalid value 'x' for '--rounds <N>': not a whole number; see: snug compare --help"
         );
+        assert_eq!(
+            said("snug compare --rounds 0 true"),
+            "invalid value '0' for '--rounds <N>': 0 is not from 1 to 10000; see: snug compare --help"
+        );
+        assert_eq!(
+            said("snug run --stat true"),
+            "unexpected argument '--stat' found; tip: a similar argument exists: '--stats'; see: snug run --help"
+        );
+        assert_eq!(said("snug stats -1"), "unexpected argument '-1' found; see: snug stats --help");
         assert_eq!(said("snug run"), "this is missing: <CMD>...; see: snug run --help");
         for (line, part) in [
             ("snug nonsense", "unrecognized subcommand 'nonsense'"),

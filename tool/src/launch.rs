@@ -96,7 +96,7 @@ fn watched(command: Command, args: &RunArgs, prints_itself: bool, names: plot::S
     };
     let drawn = plot.map_or(Ok(()), |picture| picture.write(plot::svg(&watched, &children, names)?.as_bytes()));
     for error in [written, drawn].into_iter().filter_map(Result::err) {
-        eprintln!("snug: {error:#}");
+        eprintln!("snug: {}", crate::output::told(&error));
     }
     Ok(end_as(watched.status))
 }

@@ -37,6 +37,23 @@ pub fn cannot_write(path: &Path) -> String {
     format!("{} cannot be written", path.display())
 }
 
+pub fn cannot_read(path: &Path) -> String {
+    format!("{} cannot be read", path.display())
+}
+
+/// What went wrong, in one line: causes behind colons, without the system's numbers of errors, which say nothing that
+/// their words do not.
+pub fn told(error: &anyhow::Error) -> String {
+    let text = format!("{error:#}");
+    let mut parts = text.split(" (os error ");
+    let mut told = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let rest = part.trim_start_matches(|one: char| one.is_ascii_digit());
+        told.push_str(rest.strip_prefix(')').unwrap_or(rest));
+    }
+    told
+}
+
 /// A text that others have made, as it may be shown in a terminal: what would move about there is spelled out.
 pub fn shown(text: &str) -> String {
     let moves = |character: char| {
@@ -163,6 +180,13 @@ fn mode_of(path: &Path) -> fs::Permissions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_told_without_numbers() {
+        let error = anyhow::Error::new(io::Error::from_raw_os_error(libc::ENOENT));
+        assert_eq!(told(&error.context("x cannot be read")), "x cannot be read: No such file or directory");
+        assert_eq!(told(&anyhow::anyhow!("nothing (of that)")), "nothing (of that)");
+    }
 
     #[test]
     fn lines_are_filled() {

@@ -137,7 +137,7 @@ fn an_earlier_run_is_continued() {
     let output = measure(&[&resume[..], &["--peer", &peer]].concat());
     assert_refused(&output, 1, &["the results do not have the same allocators"]);
     let output = measure(&["--resume", "/no/such", "--only", "pairs"]);
-    assert_refused(&output, 1, &["cannot read /no/such"]);
+    assert_refused(&output, 1, &["/no/such cannot be read: No such file or directory\n"]);
 }
 
 #[test]
@@ -227,8 +227,8 @@ fn changes_from_one_file_to_another() {
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("faster ┆ 0.75"), "{}", stdout(&output));
     let text_file = place.write("text", "no json", 0o644);
-    assert_refused(&compare(&old, &text_file), 1, &["is no results of snug bench --json"]);
-    assert_refused(&compare(&old, Path::new("/no/such")), 1, &["cannot read /no/such"]);
+    assert_refused(&compare(&old, &text_file), 1, &["holds no results of snug bench --json"]);
+    assert_refused(&compare(&old, Path::new("/no/such")), 1, &["/no/such cannot be read: No such file or directory\n"]);
 }
 
 fn assert_clean_status(output: &std::process::Output) {

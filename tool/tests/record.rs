@@ -269,7 +269,7 @@ fn what_cannot_be_recorded() {
     let place = Place::new();
     assert_refused(&record(&place, &[], &["no-such-program"]), 127, &["no-such-program"]);
     let output = place.output(&["record", "-o", "/no/such/folder/x.trace", "true"]);
-    assert_refused(&output, 125, &["cannot write /no/such/folder/x.trace"]);
+    assert_refused(&output, 125, &["/no/such/folder/x.trace cannot be written: No such file or directory\n"]);
 }
 
 // ---- Traces that are damaged ----
@@ -343,7 +343,11 @@ fn what_is_no_trace() {
     let place = Place::new();
     let file = place.write("x.trace", "#!/bin/sh\necho hello\n", 0o644);
     assert_refused(&replay_info(&place, &file, &[]), 1, &["x.trace is not a trace of snug record"]);
-    assert_refused(&replay_info(&place, Path::new("/no/such"), &[]), 1, &["cannot read /no/such"]);
+    assert_refused(
+        &replay_info(&place, Path::new("/no/such"), &[]),
+        1,
+        &["/no/such cannot be read: No such file or directory\n"],
+    );
     assert_refused(&replay_info(&place, place.dir.path(), &[]), 1, &["is not a file"]);
     recorded(&place, FORKS, &[], &[]);
     let trace = place.path("a.trace");

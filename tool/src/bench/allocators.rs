@@ -170,7 +170,7 @@ fn installed(name: &str, library: &Path) -> Allocator {
 fn parse_named(word: &str) -> Result<Allocator> {
     let (name, path) = word.split_once('=').with_context(|| format!("--peer {word} is not NAME=PATH"))?;
     ensure!(!name.is_empty() && name != SYSTEM && name != SNUG, "--peer {word} needs a name of its own");
-    let path = fs::canonicalize(path).with_context(|| format!("--peer {name}: cannot find {path}"))?;
+    let path = fs::canonicalize(path).with_context(|| format!("--peer {name}: {path} cannot be found"))?;
     Ok(installed(name, &path))
 }
 
@@ -215,7 +215,7 @@ const ALLOCATES: [&str; 6] = ["malloc", "calloc", "realloc", "memalign", "aligne
 fn ensure_is_allocator(peer: &Allocator) -> Result<()> {
     let Some(library) = &peer.library else { return Ok(()) };
     let shown = library.display();
-    let bytes = fs::read(library).with_context(|| format!("--peer {}: cannot read {shown}", peer.name))?;
+    let bytes = fs::read(library).with_context(|| format!("--peer {}: {shown} cannot be read", peer.name))?;
     let file = object::File::parse(bytes.as_slice())
         .with_context(|| format!("--peer {}: {shown} is not a shared library", peer.name))?;
     // One of them is enough: what only replaces a part of the system's malloc can be measured, too.

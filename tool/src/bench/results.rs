@@ -12,6 +12,7 @@ use super::allocators::{self, Allocator, SNUG, SYSTEM};
 use super::machine::Machine;
 use super::runner::Measured;
 use super::stats::{self, Estimate};
+use crate::output;
 
 /// Raised when a reader of older files could misunderstand one.
 pub const FORMAT: u32 = 1;
@@ -163,13 +164,13 @@ impl Lab {
 
     pub fn read(path: &Path) -> Result<Lab> {
         let shown = path.display();
-        let bytes = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+        let bytes = fs::read(path).with_context(|| output::cannot_read(path))?;
         let bytes = match bytes.starts_with(&ZSTD) {
             true => zstd::decode_all(bytes.as_slice()).with_context(|| format!("{shown} is damaged"))?,
             false => bytes,
         };
         let lab: Lab =
-            serde_json::from_slice(&bytes).with_context(|| format!("{shown} is no results of snug bench --json"))?;
+            serde_json::from_slice(&bytes).with_context(|| format!("{shown} holds no results of snug bench --json"))?;
         ensure!(lab.format == FORMAT, "{shown} has format {}; this snug reads {FORMAT}", lab.format);
         let whole = lab.rows.iter().all(|row| row.series.len() == lab.allocators.len());
         ensure!(whole, "{shown} is damaged: a row has another number of series than there are allocators");

@@ -86,8 +86,9 @@ pub fn man(args: &ManArgs, command_line: CommandLine) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let Some(page) = pages.iter().find(|page| page.is_called(&args.page)) else {
-        let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
-        bail!(Refusal::misuse(format!("there is no page {}; pages are {}", args.page, names.join(", "))));
+        let known =
+            "each command has one, such as run, and so have options, glossary, and the functions of snug/snug.h";
+        bail!(Refusal::misuse(format!("there is no page {}; {known}", args.page)));
     };
     if !std::io::stdout().is_terminal() || !show(&page.text) {
         output::print(page.text.as_bytes())?;

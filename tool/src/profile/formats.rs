@@ -11,7 +11,7 @@ use crate::output::Whole;
 use crate::refusal::Refusal;
 
 pub fn read(path: &Path) -> Result<Profile> {
-    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let bytes = fs::read(path).with_context(|| crate::output::cannot_read(path))?;
     pprof::decode(&bytes).with_context(|| format!("{}", path.display()))
 }
 

@@ -232,7 +232,7 @@ fn take(args: &ProfileArgs, settings: &[Setting]) -> Result<ExitCode> {
         (None, written) => written.map(|()| ExitCode::SUCCESS),
         (Some(status), written) => {
             if let Err(error) = written {
-                eprintln!("snug: {error:#}");
+                eprintln!("snug: {}", crate::output::told(&error));
             }
             Ok(launch::end_as(status))
         }

@@ -59,7 +59,7 @@ impl Wanted<'_> {
             if let Some(snapshot) = take(&mut symbols) {
                 taken.push(snapshot);
                 if let Err(error) = self.write(&mut taken, &mut symbols) {
-                    eprintln!("snug: {error:#}");
+                    eprintln!("snug: {}", crate::output::told(&error));
                 }
             }
             due = due.and_then(|due| Some((due + self.every?).max(Instant::now() + (SHARE - 1) * begun.elapsed())));

@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::format::{self, Header, Kind, BLOCK_HEADER, BLOCK_MAGIC, FILE_HEADER};
-use crate::output::{self, shown};
+use crate::output::{self, counted, shown};
 
 const SEARCH_STEP: usize = 64 * 1024;
 
@@ -66,7 +66,7 @@ impl Trace {
 
     pub fn open(path: &Path, whole: bool) -> Result<Trace> {
         let shown = path.display();
-        let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+        let mut file = File::open(path).with_context(|| output::cannot_read(path))?;
         let found = file.metadata()?;
         ensure!(found.is_file(), "{shown} is not a file");
         let mut start = [0; FILE_HEADER];
@@ -129,7 +129,8 @@ impl Trace {
         }
         let count = self.blocks.len();
         let Some(end) = end else {
-            return self.fault(format!("it is cut short, at byte {} after {count} whole blocks", self.length));
+            let whole = counted(count, "whole block");
+            return self.fault(format!("it is cut short, at byte {} after {whole}", self.length));
         };
         if at < self.length {
             self.fault(format!("{} bytes stand after its end", self.length - at))?;
@@ -180,9 +181,7 @@ impl Trace {
     pub fn read(&mut self, block: &Block) -> Result<Option<Vec<u8>>> {
         let mut stored = vec![0; block.header.stored as usize];
         let path = &self.path;
-        self.file
-            .read_exact_at(&mut stored, block.offset)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        self.file.read_exact_at(&mut stored, block.offset).with_context(|| output::cannot_read(path))?;
         let contents = block.header.unpack(&stored);
         self.progress.inc(block.header.length.into());
         if contents.is_none() {

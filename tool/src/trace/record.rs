@@ -21,7 +21,7 @@ use super::region::{self, Region, Slot, SLOT_SIZE};
 use crate::cache;
 use crate::carried;
 use crate::launch;
-use crate::output::counted;
+use crate::output::{self, counted};
 
 /// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
 const ROUND: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     let slots = args.buffer as usize * (1 << 20) / SLOT_SIZE;
     let region = Region::new(slots, args.children, args.times).context("cannot share memory with the program")?;
     let path = args.output.clone().unwrap_or_else(|| default_output(&args.words[0]));
-    let writer = Writer::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let writer = Writer::create(&path).with_context(|| output::cannot_write(&path))?;
 
     launch::set_up(&mut command, &recorder, &[]);
     command.env(region::VARIABLE, region.path());
@@ -79,7 +79,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     let child = command.spawn().with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
     let recording = Recording { region, journal: Journal { writer, processes: HashMap::new(), threads: 0, events: 0 } };
     let (status, result) = recording.follow(child);
-    let summary = result.with_context(|| format!("cannot write {}", path.display()))?;
+    let summary = result.with_context(|| output::cannot_write(&path))?;
     if !args.quiet {
         eprintln!("snug: {}: {summary}", path.display());
     }

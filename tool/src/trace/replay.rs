@@ -23,7 +23,7 @@ use crate::bench::report::{self, ReportArgs};
 use crate::bench::results::{Row, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::system_calls;
-use crate::{cache, carried};
+use crate::{cache, carried, output};
 
 /// Replay recorded programs' allocations under several allocators, and compare time and memory
 ///
@@ -166,7 +166,7 @@ fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
     let [path] = args.traces.as_slice() else { bail!("--export takes one trace") };
     let mut trace = Trace::open(path, args.whole)?;
     let process = trace.choose(args.process)?.number;
-    let mut file = File::create(to).with_context(|| format!("cannot write {}", to.display()))?;
+    let mut file = File::create(to).with_context(|| output::cannot_write(to))?;
     program::write(&mut trace, process, args.one_thread, args.pace, &mut file)?;
     Ok(ExitCode::SUCCESS)
 }

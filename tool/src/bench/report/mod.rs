@@ -110,8 +110,8 @@ pub fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Resul
         write(&mut bytes)?;
         return output::print(&bytes);
     }
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = File::create(path).with_context(|| output::cannot_write(path))?;
     let mut file = BufWriter::new(file);
     write(&mut file)?;
-    file.flush().with_context(|| format!("cannot write {}", path.display()))
+    file.flush().with_context(|| output::cannot_write(path))
 }
