@@ -1,5 +1,6 @@
-/* A program under load, to be attached to (attached.rs): threads that end, forks and execs, libraries
- * that are opened and closed, and pairs of calls of which is known what they ask for. Until SIGTERM. */
+/* A program under load, to be attached to (attached.rs): threads that end, forks and execs,
+ * libraries that are opened and closed, and pairs of calls of which is known what they ask for.
+ * Until SIGTERM. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -75,10 +76,20 @@ static void *opens(void *argument)
     return argument;
 }
 
-/* One call of each for one of the other, so whenever a profile begins and ends their bytes are as three to one, but for
- * two calls. */
-APART static void *a_thousand(void) { void *block = malloc(1000); __asm__ volatile("" : "+r"(block)); return block; }
-APART static void *three_thousand(void) { void *block = malloc(3000); __asm__ volatile("" : "+r"(block)); return block; }
+/* One call of each for one of the other, so whenever a profile begins and ends their bytes are as
+ * three to one, but for two calls. */
+APART static void *a_thousand(void)
+{
+    void *block = malloc(1000);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+APART static void *three_thousand(void)
+{
+    void *block = malloc(3000);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
 
 static void *pairs(void *argument)
 {
