@@ -46,9 +46,13 @@ static void set_all(void *words, const void *values, size_t bytes)
         set((uint64_t *)words + i, ((const uint64_t *)values)[i]);
 }
 
-/* Of many blocks only so many of each span that the looks suffice; they stand for all. */
+/* Of many blocks only so many of each span that the looks suffice; they stand for all. Not beside
+ * other threads, which write headers of cells while they are walked: then there are no rows. */
 static void copy_medium(struct peak *peak, const struct heap_totals *totals)
 {
+    set(&peak->medium_seen, 0);
+    if (!lock_is_alone())
+        return;
     struct lock *lock = &heap_default.page_heap.lock;
     size_t spans = totals->cells / CELL_SPAN_BYTES + 1;
     struct medium_walk walk = {.looks = LOOKS,
