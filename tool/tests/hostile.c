@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 /* As struct anchor of src/report/anchor.h has them. */
-enum { WORDS = 1 << 20, HEADER = 4, BORROW_ENTRY = HEADER + 13, POINTERS = 15 };
+enum { WORDS = 1 << 20, HEADER = 4, BORROW_ENTRY = HEADER + 14, POINTERS = 16 };
 
 static uint64_t *anchor, *area, saved[HEADER + POINTERS];
 static volatile int moving;
