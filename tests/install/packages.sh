@@ -101,16 +101,17 @@ version=$(sed -n 's/^project(snug VERSION \([0-9.]*\).*/\1/p' "$source/CMakeList
 [[ -e $(compgen -G "$packages/libsnug0_${version}_*.deb") ]] || wrong "the packages have another version than $version"
 (cd "$packages" && sha256sum --quiet -c SHA256SUMS)
 
+linted=("$packages"/*.deb)
 if [[ $fault == lint ]]; then
-    dpkg-deb -R "$packages"/snug_*.deb "$scratch/tree"
-    rm "$scratch/tree/usr/share/doc/snug/copyright"
-    dpkg-deb -b "$scratch/tree" "$(compgen -G "$packages/snug_*.deb")" >/dev/null
-    sed -i '/^Checksums/,$d' "$packages"/*.changes
+    linted=("$packages"/libsnug-dev_*.deb)
+    dpkg-deb -R "${linted[0]}" "$scratch/tree"
+    rm "$scratch/tree/usr/share/doc/libsnug-dev/copyright"
+    dpkg-deb -b "$scratch/tree" "${linted[0]}" >/dev/null
 fi
 if [[ $fault != left ]] && command -v lintian >/dev/null; then
     # The project has no mail address.
     lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
-        "$packages"/*.deb || wrong "lintian has something to say"
+        "${linted[@]}" || wrong "lintian has something to say"
     echo "lintian has nothing to say"
 fi
 
