@@ -39,12 +39,20 @@ broken() {
     printf '%s: %s\n' "$1" "$2" >>"$results/broken.txt"
 }
 
+# Usage: timed WHAT COMMAND...: runs the command, and says how long it took.
+timed() {
+    local begun=$SECONDS status=0
+    "${@:2}" || status=$?
+    say "$1 took $((SECONDS - begun)) s"
+    return "$status"
+}
+
 # Builds what the tests need, and leaves in `built` the presets that have a result to test.
 build_for_tests() {
     local preset
     built=()
     for preset in "${test_presets[@]}"; do
-        if build_library "$preset" tests; then
+        if timed "building $preset" build_library "$preset" tests; then
             built+=("$preset")
         else
             broken "$preset" "does not build, so its tests did not run"
@@ -52,7 +60,7 @@ build_for_tests() {
     done
     publish_library || broken "build/lib" "the library could not be copied there"
     if need_rust; then
-        build_tool || broken "tool" "does not build"
+        timed "building the tool" build_tool || broken "tool" "does not build"
     fi
 }
 
@@ -113,11 +121,11 @@ cmd_test() {
     rm -rf "$results" && mkdir -p "$results"
     build_for_tests
     for preset in "${built[@]}"; do
-        run_library_tests "$preset" "$filter"
+        timed "testing $preset" run_library_tests "$preset" "$filter"
     done
     if [[ ! $filter || tool =~ $filter ]]; then
         if rust_is_there; then
-            run_tool_tests
+            timed "testing the tool" run_tool_tests
         else
             echo "tool: no Rust $rust_needed or newer" >"$results/skipped.txt"
         fi

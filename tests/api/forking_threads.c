@@ -79,7 +79,7 @@ int main(void)
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);
-    size_t rounds = test_scale(60, 3000);
+    size_t rounds = test_scale(30, 3000);
     for (size_t i = 0; i < rounds; i++) {
         pid_t pid = fork();
         CHECK(pid >= 0);

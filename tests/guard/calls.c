@@ -110,7 +110,7 @@ int main(int count, char **arguments)
 {
     pthread_t threads[THREADS];
     test_begin(100);
-    turns = test_scale(250000, 25000000);
+    turns = test_scale(100000, 25000000);
     if (getenv("GUARD_TURNS") != NULL)
         turns = strtoul(getenv("GUARD_TURNS"), NULL, 10);
     signal(SIGUSR1, on_signal);

@@ -33,7 +33,7 @@
 #endif
 
 /* How much longer a full run is. */
-enum { FULL = 40 };
+enum { FULL = 80 };
 
 void (*fail_context)(char *text, size_t capacity);
 

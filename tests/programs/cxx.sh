@@ -8,7 +8,7 @@ need "$compiler"
 
 scenario() {
     cp "$input/words.cpp" .
-    on "$compiler" -std=c++17 -O2 -g -frandom-seed=1 -pthread -c words.cpp -o words.o \
+    on "$compiler" -std=c++17 "$(scaled -O1 -O2)" -g -frandom-seed=1 -pthread -c words.cpp -o words.o \
         2>messages.txt
     on "$compiler" -pthread words.o -o words 2>>messages.txt
     on ./words "$(scaled 20000 200000)" >printed.txt

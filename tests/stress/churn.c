@@ -117,7 +117,7 @@ int main(int count, char **arguments)
         lives[i].current = &lives[i].ticket;
     }
     double begun = seconds_now();
-    size_t generations = scaled(5000);
+    size_t generations = scaled(2500);
     for (size_t i = 0; i < generations; i++) {
         generation(lives);
         if (i % 64 != 0 && i != generations - 1)

@@ -162,7 +162,7 @@ int main(int count, char **arguments)
     for (size_t i = 0; i <= THREADS; i++)
         place_init(&places[i]);
     double begun = seconds_now();
-    size_t threads = scaled(500);
+    size_t threads = scaled(250);
     all_come_and_go(places, self, threads);
     for (size_t i = 0; i <= THREADS; i++)
         place_free_blocks(&places[i], &self->random);

@@ -135,7 +135,7 @@ int main(int count, char **arguments)
     static struct member members[THREADS + 2]; /* the last two are those that fork */
     stress_begin(count, arguments, SECONDS);
     slots_init(&slots, SLOTS);
-    forks_of_each = scaled(30);
+    forks_of_each = scaled(16);
     double begun = seconds_now();
     for (size_t i = 0; i < THREADS + 2; i++)
         member_init(&members[i], i);

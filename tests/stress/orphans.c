@@ -289,7 +289,7 @@ static void amid_work(void)
             EXPECT(pthread_create(&members[i].thread, NULL, work, &members[i]) == 0, "no thread");
     }
     struct member *here = &members[THREADS];
-    for (size_t forks = scaled(60); forks != 0; forks--) {
+    for (size_t forks = scaled(30); forks != 0; forks--) {
         for (size_t turns = random_log(&here->random, 1, 20000); turns != 0; turns--)
             turn(here);
         struct random for_child = {random_next(&here->random)};

@@ -113,7 +113,7 @@ int main(int count, char **arguments)
     struct random random[2 * PAIRS];
     stress_begin(count, arguments, 200);
     first_random = &random[0];
-    blocks_of_each = align_up(scaled(1500000), BATCH);
+    blocks_of_each = align_up(scaled(750000), BATCH);
     double begun = seconds_now();
     for (size_t i = 0; i < 2 * PAIRS; i++) {
         random[i] = stress_random(i);

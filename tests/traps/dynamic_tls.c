@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     test_begin(60);
     CHECK(argc == 2);
     plugin_path = argv[1];
-    loads_wanted = (int)test_scale(1000, 20000);
+    loads_wanted = (int)test_scale(400, 20000);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);

@@ -5,7 +5,7 @@
  *
  * In each generation the threads take and free blocks of all sizes, one thread after the other, and
  * stay with what they keep for themselves; the last generation has at most twice the resident
- * memory of the first. 25 generations, 200 in a full run, or as many as the command line says.
+ * memory of the first. 12 generations, 200 in a full run, or as many as the command line says.
  * Fault it finds (planted.c): thread_leak, where what threads free is lost.
  */
 #include <pthread.h>
@@ -83,7 +83,7 @@ static size_t begin_generation(size_t number)
 
 int main(int argc, char **argv)
 {
-    size_t generations = argc > 1 ? strtoul(argv[1], NULL, 10) : test_scale(25, 200);
+    size_t generations = argc > 1 ? strtoul(argv[1], NULL, 10) : test_scale(12, 200);
     test_begin(SECONDS);
     size_t first = begin_generation(0), last = first;
     for (size_t number = 1; number <= generations; number++) {

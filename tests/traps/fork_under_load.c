@@ -2,7 +2,7 @@
  * fork_under_load.c - trap 5: sixteen threads allocate, four more fork all the while. Each child
  * allocates, frees the blocks that its parent's threads had put aside, starts a thread, and ends.
  *
- * Blocks carry their size and a pattern; parent and children check it. 250 rounds, 10,000 in a full
+ * Blocks carry their size and a pattern; parent and children check it. 120 rounds, 10,000 in a full
  * run; a watchdog in every process, since the usual fault is a lock that was held during the fork.
  * Fault it finds (planted.c): fork_lock.
  */
@@ -121,7 +121,7 @@ static void *fork_all_the_while(void *argument)
 int main(void)
 {
     test_begin(150);
-    atomic_store(&rounds_left, test_scale(250, 10000));
+    atomic_store(&rounds_left, test_scale(120, 10000));
     pthread_t allocating[ALLOCATING];
     pthread_t forking[FORKING];
     for (uintptr_t i = 0; i < ALLOCATING; i++)

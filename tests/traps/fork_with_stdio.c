@@ -4,7 +4,7 @@
  * itself: whoever holds the allocator's locks when it does, and came to them first, closes a ring.
  *
  * One thread flushes all streams, some read long lines, some open and close streams, and two fork.
- * Each child uses streams, and has a thread that flushes them all. 200 forks, 10,000 in a full run;
+ * Each child uses streams, and has a thread that flushes them all. 80 forks, 10,000 in a full run;
  * a watchdog in every process. Once more from a process that has no other threads any more.
  * Faults it finds: the allocator does not take the list first (no_list_lock.c); a lock that fork
  * does not handle (planted.c, fork_lock).
@@ -163,7 +163,7 @@ int main(void)
     memset(line, 'x', LINE_BYTES);
     line[LINE_BYTES - 1] = '\n';
     fork_once(); /* without other threads, before there were any */
-    atomic_store(&forks_left, test_scale(200, 10000));
+    atomic_store(&forks_left, test_scale(80, 10000));
     amid_threads();
     fork_once(); /* and after */
     return test_end();

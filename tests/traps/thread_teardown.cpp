@@ -4,7 +4,7 @@
  *
  * Keys whose destructors set themselves again until the system gives up, C++ thread_local objects
  * that allocate in their destructors, threads that never allocate but free, and threads that
- * allocate what others free. 20,000 threads of all kinds, 100,000 in a full run; resident memory
+ * allocate what others free. 10,000 threads of all kinds, 100,000 in a full run; resident memory
  * must be flat from the first tenth on.
  * Fault it finds (planted.c): thread_leak.
  */
@@ -179,7 +179,7 @@ int main()
     make_keys<0>();
     CHECK(pthread_attr_init(&small_stack) == 0);
     CHECK(pthread_attr_setstacksize(&small_stack, 128 * 1024) == 0);
-    const std::size_t rounds = test_scale(20000, 100000) / 8;
+    const std::size_t rounds = test_scale(10000, 100000) / 8;
     std::size_t settled = 0;
     for (std::size_t round = 0; round < rounds; round++) {
         eight_threads();

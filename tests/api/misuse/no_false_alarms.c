@@ -105,7 +105,7 @@ static void *churn(void *argument)
 int main(int argc, char **argv)
 {
     test_begin(100);
-    steps = test_scale(2500000, 25000000);
+    steps = test_scale(1000000, 25000000);
     if (argc > 1)
         steps = strtoul(argv[1], NULL, 0);
     pthread_t threads[THREADS];
