@@ -515,21 +515,30 @@ static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byt
     }
 }
 
-/* What is freed is mostly a large block of malloc's heap. */
-void heap_free_unmapped(void *block)
+static NOINLINE void forget_sample(void *block)
 {
     struct profile_block sample;
-    uintptr_t address = (uintptr_t)block;
-    if (address == 0)
-        return;
-    heap_poll(&heap_default);
-    if (profile_has_blocks())
-        profile_take((void *)address, &sample); /* before another thread has the address */
-    if (LIKELY(large_free_recent(&heap_default.page_heap, address)))
-        return;
+    profile_take(block, &sample);
+}
+
+/* Not by large_free_recent. */
+static NOINLINE void free_unmapped(uintptr_t address)
+{
     int error = errno; /* as below */
     free_other(NULL, address, 0);
     errno = error;
+}
+
+/* What is freed is mostly a large block of malloc's heap. */
+void heap_free_unmapped(void *block)
+{
+    if (block == NULL)
+        return;
+    heap_poll(&heap_default);
+    if (profile_has_blocks())
+        forget_sample(block); /* before another thread has the address */
+    if (UNLIKELY(!large_free_recent(&heap_default.page_heap, (uintptr_t)block)))
+        free_unmapped((uintptr_t)block);
 }
 
 /* The way out. */

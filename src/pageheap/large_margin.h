@@ -25,9 +25,7 @@
 #include "meta/page_map.h"
 #include "pageheap/page_heap_state.h"
 
-/* Layout: a line of cache, of pairs of words. */
-enum { WAITING_PAIRS = 4 };
-
+/* Of these a line of cache has four. */
 typedef uint64_t word_pair __attribute__((vector_size(16), may_alias));
 
 /* What stands in the margin of a block, and in its first line while it waits. No byte of it is
@@ -74,9 +72,11 @@ static inline bool margin_is_sound(const struct page_heap *page_heap, const stru
 {
     if (!margin_exists(page_heap, span))
         return true;
+    struct margin_word first = margin_first(span), last = margin_last(span);
+    if (((*first.at & first.bits) | (*last.at & last.bits)) == 0)
+        return true;
     uint64_t seal = span_seal(span);
-    return LIKELY(margin_word_is_sound(margin_first(span), seal)) &&
-           LIKELY(margin_word_is_sound(margin_last(span), seal));
+    return LIKELY(margin_word_is_sound(first, seal)) && LIKELY(margin_word_is_sound(last, seal));
 }
 
 /* Seals the margin of a block that is not known to be zero there. */
@@ -95,8 +95,7 @@ static inline void waiting_seal(struct span *span)
         return;
     word_pair *pairs = (word_pair *)span->start;
     uint64_t seal = span_seal(span);
-    for (size_t i = 0; i < WAITING_PAIRS; i++)
-        pairs[i] = (word_pair){seal, seal};
+    pairs[0] = pairs[1] = pairs[2] = pairs[3] = (word_pair){seal, seal};
 }
 
 /* Whether one that waits is as it was then. */
@@ -106,9 +105,9 @@ static inline bool waiting_is_sound(const struct span *span)
         return true;
     const word_pair *pairs = (const word_pair *)span->start;
     uint64_t seal = span_seal(span);
-    word_pair differs = {0, 0}, seals = {seal, seal};
-    for (size_t i = 0; i < WAITING_PAIRS; i++)
-        differs |= pairs[i] ^ seals;
+    word_pair seals = {seal, seal};
+    word_pair differs =
+        (pairs[0] ^ seals) | (pairs[1] ^ seals) | (pairs[2] ^ seals) | (pairs[3] ^ seals);
     return (differs[0] | differs[1]) == 0;
 }
 

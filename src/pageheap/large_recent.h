@@ -12,6 +12,22 @@
 #include "pageheap/recent.h"
 #include "stats/stats.h"
 
+/* What was taken back is from now on a block of so many bytes. */
+static inline void large_request_recent(struct page_heap *page_heap, struct span *span,
+                                        size_t bytes)
+{
+    if (UNLIKELY(span->requested != bytes)) {
+        large_sizes_change(&page_heap->sizes, span->requested, bytes);
+        span->requested = bytes;
+        margin_make(page_heap, span);
+    }
+    page_heap_see(page_heap);
+}
+
+/* The rest of large_alloc_recent where the block was written to while it waited: releases the lock,
+ * and reports that. */
+void *large_alloc_written(struct page_heap *page_heap, struct span *span, size_t bytes);
+
 /* A block of exactly as many pages as `bytes` take, at a multiple of `alignment`, that was freed
  * last; NULL if there is none. */
 static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_t bytes,
@@ -20,26 +36,18 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     /* relaxed: a hint; another thread's block is seen the next time */
     if (__atomic_load_n(&page_heap->recent.count, __ATOMIC_RELAXED) == 0)
         return NULL;
-    char *start = NULL;
-    struct misuse misuse = {.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
-    if (LIKELY(span != NULL)) {
-        if (UNLIKELY(!waiting_is_sound(span)))
-            misuse = waiting_misuse(span);
-        if (UNLIKELY(span->requested != bytes)) {
-            large_sizes_change(&page_heap->sizes, span->requested, bytes);
-            span->requested = bytes;
-            margin_make(page_heap, span);
-        }
-        start = span->start;
-        page_heap_see(page_heap);
+    if (UNLIKELY(span == NULL)) {
+        lock_release(&page_heap->lock);
+        return NULL;
     }
+    if (UNLIKELY(!waiting_is_sound(span)))
+        return large_alloc_written(page_heap, span, bytes);
+    large_request_recent(page_heap, span, bytes);
+    char *start = span->start;
     lock_release(&page_heap->lock);
-    if (LIKELY(start != NULL))
-        COUNT(large_taken_bytes, bytes);
-    if (UNLIKELY(misuse.kind != MISUSE_NONE))
-        misuse_report("malloc", &misuse);
+    COUNT(large_taken_bytes, bytes);
     return start;
 }
 
@@ -62,10 +70,13 @@ static ALWAYS_INLINE bool large_free_recent(struct page_heap *page_heap, uintptr
     struct span *span = large_table_at_home(&page_heap->large, (const char *)address);
     bool done = span != NULL && span->start == (const char *)address && span->kind == SPAN_LARGE &&
                 margin_is_sound(page_heap, span);
-    if (LIKELY(done))
-        large_put_recent(page_heap, span);
+    if (UNLIKELY(!done)) {
+        lock_release(&page_heap->lock);
+        return false;
+    }
+    large_put_recent(page_heap, span);
     lock_release(&page_heap->lock);
-    return done;
+    return true;
 }
 
 #endif

@@ -26,9 +26,10 @@ static inline struct span *recent_take_out(struct page_heap *page_heap, unsigned
 {
     struct recent *recent = &page_heap->recent;
     struct span *span = recent->spans[index];
+    uint32_t count = recent->count - 1;
     GAUGE_ADD(recent->pages, -(size_t)span->pages);
-    GAUGE_ADD(recent->count, (uint32_t)-1);
-    for (; index < recent->count; index++) {
+    GAUGE_SET(recent->count, count);
+    for (; index < count; index++) {
         recent->spans[index] = recent->spans[index + 1];
         GAUGE_SET(recent->requested[index], recent->requested[index + 1]);
     }
@@ -62,10 +63,11 @@ static inline bool recent_put(struct page_heap *page_heap, struct span *span)
 {
     struct recent *recent = &page_heap->recent;
     bool retired = UNLIKELY(recent->count == RECENT_MOST) && recent_join_oldest(page_heap);
+    uint32_t count = recent->count;
     span->kind = SPAN_RECENT;
-    recent->spans[recent->count] = span;
-    GAUGE_SET(recent->requested[recent->count], span->requested);
-    GAUGE_ADD(recent->count, 1);
+    recent->spans[count] = span;
+    GAUGE_SET(recent->requested[count], span->requested);
+    GAUGE_SET(recent->count, count + 1);
     GAUGE_ADD(recent->pages, span->pages);
     return retired;
 }

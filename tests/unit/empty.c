@@ -122,7 +122,8 @@ static void resize(void *block)
 TEST(wrong_frees_are_said)
 {
     options.misuse = MISUSE_WARN;
-    char *block = snug_malloc(0);
+    volatile size_t none = 0; /* of a plain 0 compilers warn */
+    char *block = snug_malloc(none);
     assert_act_says(snug_free, block + 3,
                     "snug: invalid free: %#zx is inside a 0-byte object that starts at %#zx\n",
                     (size_t)block + 3);
