@@ -194,17 +194,6 @@ static struct span *large_at(const struct page_heap *page_heap, uintptr_t addres
                                                                                        : NULL;
 }
 
-COLD void *large_alloc_written(struct page_heap *page_heap, struct span *span, size_t bytes)
-{
-    struct misuse misuse = waiting_misuse(span);
-    large_request_recent(page_heap, span, bytes);
-    char *start = span->start;
-    lock_release(&page_heap->lock);
-    COUNT(large_taken_bytes, bytes);
-    misuse_report("malloc", &misuse);
-    return start;
-}
-
 struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
 {
     if (large_free_recent(page_heap, address))

@@ -1,6 +1,6 @@
 /*
  * The short way of large blocks: one that was freed last is taken again, or one is freed and waits
- * for that (recent.h). What this leaves is done in large.c.
+ * for that (recent.h). What this leaves is done in large_recent.c and large.c.
  *
  * Cost: one lock, a look through RECENT_MOST blocks at most.
  */
