@@ -13,7 +13,6 @@
 
 #include "check.h"
 
-#ifndef SNUG_TEST_LINKED
 /* With snug preloaded they are there although nothing was linked. */
 #pragma weak snug_malloc
 #pragma weak snug_calloc
@@ -35,7 +34,6 @@
 #pragma weak snug_malloc_stats
 #pragma weak snug_check
 #pragma weak snug_version
-#endif
 
 /* C23; declared by no header of this age. */
 extern void free_sized(void *block, size_t size) __attribute__((weak));
@@ -228,10 +226,8 @@ static void asked(void)
 int main(void)
 {
     test_begin(30);
-#ifndef SNUG_TEST_LINKED
     if (snug_malloc == NULL)
         test_skip("snug is not the malloc of this run");
-#endif
     taken_by_snug_freed_by_libc();
     taken_by_libc_freed_by_snug();
     names_without_a_declaration();

@@ -1,6 +1,12 @@
 # Programs that contain the allocator's objects, and their tests; for the model and the stress tests.
 
 set(SNUG_MODEL_DIR "${CMAKE_CURRENT_LIST_DIR}")
+include("${SNUG_MODEL_DIR}/../support/objects.cmake")
+if(NOT TARGET snug_model_settings)
+  add_library(snug_model_settings INTERFACE)
+  target_link_libraries(snug_model_settings INTERFACE snug_settings Threads::Threads)
+  target_include_directories(snug_model_settings INTERFACE ${SNUG_MODEL_DIR} ${PROJECT_SOURCE_DIR}/tests/support)
+endif()
 
 # The functions that planted.c replaces.
 set(SNUG_PLANTED_FUNCTIONS snug_malloc snug_calloc snug_realloc snug_aligned_alloc snug_free
@@ -18,15 +24,24 @@ endfunction()
 # A program on the allocator's objects, and NAME_planted, the same with the wrong functions of
 # planted.c: snug_core_program(NAME SOURCE...)
 function(snug_core_program name)
-  foreach(target ${name} ${name}_planted)
-    add_executable(${target} ${ARGN} ${SNUG_MODEL_DIR}/expect.c ${SNUG_MODEL_DIR}/random.c)
-    target_link_libraries(${target} PRIVATE snug_core)
-    target_include_directories(${target} PRIVATE ${SNUG_MODEL_DIR} ${PROJECT_SOURCE_DIR}/tests/support)
-    set_target_properties(${target} PROPERTIES C_EXTENSIONS OFF)
-  endforeach()
-  target_sources(${name}_planted PRIVATE ${SNUG_MODEL_DIR}/planted.c)
+  snug_test_objects(objects core ${ARGN} ${SNUG_MODEL_DIR}/expect.c ${SNUG_MODEL_DIR}/random.c
+                    LINK snug_model_settings)
+  snug_test_objects(planted core ${SNUG_MODEL_DIR}/planted.c LINK snug_model_settings)
+  snug_both_programs(${name} ${objects} ${planted})
+endfunction()
+
+# The program of the objects, and the one with the last of them, which has the wrong functions:
+# snug_both_programs(NAME OBJECTS... PLANTED)
+function(snug_both_programs name)
+  set(objects ${ARGN})
+  list(POP_BACK objects planted)
+  add_executable(${name})
+  add_executable(${name}_planted)
+  target_link_libraries(${name} PRIVATE ${objects} snug_core)
+  target_link_libraries(${name}_planted PRIVATE ${objects} ${planted} snug_core)
   list(TRANSFORM SNUG_PLANTED_FUNCTIONS PREPEND "LINKER:--wrap=" OUTPUT_VARIABLE wraps)
   target_link_options(${name}_planted PRIVATE ${wraps})
+  set_target_properties(${name} ${name}_planted PROPERTIES LINKER_LANGUAGE C)
 endfunction()
 
 # The same program on a heap of its own, see heap_face.h, and a test for each place that the heap can
@@ -35,23 +50,11 @@ endfunction()
 # those of heap_face.c.
 function(snug_heap_program name test)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "HEAPS;ARGUMENTS")
-  foreach(target ${name}_heap ${name}_heap_planted)
-    add_executable(${target} ${arg_UNPARSED_ARGUMENTS} ${SNUG_MODEL_DIR}/expect.c ${SNUG_MODEL_DIR}/random.c
-                             ${SNUG_MODEL_DIR}/heap_face.c)
-    target_link_libraries(${target} PRIVATE snug_core)
-    target_include_directories(${target} PRIVATE ${SNUG_MODEL_DIR} ${PROJECT_SOURCE_DIR}/tests/support)
-    target_compile_options(${target} PRIVATE -include ${SNUG_MODEL_DIR}/heap_face.h)
-    set_target_properties(${target} PROPERTIES C_EXTENSIONS OFF)
-  endforeach()
-  if(NOT TARGET planted_functions)
-    add_library(planted_functions OBJECT ${SNUG_MODEL_DIR}/planted.c)
-    target_link_libraries(planted_functions PRIVATE snug_settings)
-    target_include_directories(planted_functions PRIVATE ${SNUG_MODEL_DIR})
-    set_target_properties(planted_functions PROPERTIES C_EXTENSIONS OFF)
-  endif()
-  target_sources(${name}_heap_planted PRIVATE $<TARGET_OBJECTS:planted_functions>)
-  list(TRANSFORM SNUG_PLANTED_FUNCTIONS PREPEND "LINKER:--wrap=" OUTPUT_VARIABLE wraps)
-  target_link_options(${name}_heap_planted PRIVATE ${wraps})
+  snug_test_objects(objects heap ${arg_UNPARSED_ARGUMENTS} ${SNUG_MODEL_DIR}/expect.c ${SNUG_MODEL_DIR}/random.c
+                    ${SNUG_MODEL_DIR}/heap_face.c
+                    LINK snug_model_settings OPTIONS -include ${SNUG_MODEL_DIR}/heap_face.h)
+  snug_test_objects(planted core ${SNUG_MODEL_DIR}/planted.c LINK snug_model_settings)
+  snug_both_programs(${name}_heap ${objects} ${planted})
   foreach(heap ${arg_HEAPS})
     add_test(NAME ${test}.heap.${heap} COMMAND ${name}_heap ${arg_ARGUMENTS})
     set_tests_properties(${test}.heap.${heap} PROPERTIES ENVIRONMENT SNUG_TEST_HEAP=${heap})

@@ -2,6 +2,7 @@
 # directories that need it: what is known by directory is said each time, targets are made once.
 
 set(SNUG_SUPPORT_DIR "${CMAKE_CURRENT_LIST_DIR}")
+include("${SNUG_SUPPORT_DIR}/objects.cmake")
 find_package(Threads REQUIRED)
 find_package(Python3 COMPONENTS Interpreter)
 
@@ -17,7 +18,7 @@ if(NOT TARGET snug_test_check)
     target_compile_features(snug_test_check PUBLIC c_std_17)
     target_compile_definitions(snug_test_check PUBLIC _GNU_SOURCE)
     target_compile_options(snug_test_check PUBLIC ${SNUG_TEST_OPTIONS})
-    target_include_directories(snug_test_check PUBLIC "${SNUG_SUPPORT_DIR}")
+    target_include_directories(snug_test_check PUBLIC "${SNUG_SUPPORT_DIR}" "${PROJECT_SOURCE_DIR}/include")
     set_target_properties(snug_test_check PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
     add_library(snug_planted MODULE "${SNUG_SUPPORT_DIR}/planted.c")
@@ -35,10 +36,21 @@ function(snug_test_program target)
     add_executable(${target} ${arg_UNPARSED_ARGUMENTS})
     target_compile_features(${target} PRIVATE c_std_17)
     target_compile_options(${target} PRIVATE ${SNUG_TEST_CXX_OPTIONS})
-    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
     target_link_libraries(${target} PRIVATE snug_test_check Threads::Threads ${CMAKE_DL_LIBS}
                                             ${arg_LINK})
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()
+
+# The same of one source, which several programs have: snug_shared_program(TARGET SOURCE [LIBRARY...])
+function(snug_shared_program target source)
+    snug_test_objects(objects test ${source} LINK snug_test_check Threads::Threads
+                      OPTIONS ${SNUG_TEST_CXX_OPTIONS})
+    snug_test_program(${target} LINK ${objects} ${ARGN})
+    set(language C)
+    if(source MATCHES "\\.cpp$")
+        set(language CXX)
+    endif()
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE ${language})
 endfunction()
 
 # Registers a command as a test with snug preloaded; SNUG_TEST_EXPECT makes the program see to it
@@ -59,17 +71,16 @@ endfunction()
 
 # Builds one test program in all the ways a program can get snug, and registers each of them:
 #   NAME.preload  NAME.shared  NAME.static  NAME.full_static
-# snug_test_all_ways(NAME TIMEOUT SOURCE...)
-function(snug_test_all_ways name timeout)
+# snug_test_all_ways(NAME TIMEOUT SOURCE)
+function(snug_test_all_ways name timeout source)
     string(REPLACE "." "_" target ${name})
-    snug_test_program(${target} ${ARGN})
+    snug_shared_program(${target} ${source})
     snug_preload_test(${name}.preload ${timeout} $<TARGET_FILE:${target}>)
 
-    snug_test_program(${target}_shared ${ARGN} LINK snug_shared)
-    snug_test_program(${target}_static ${ARGN} LINK snug_static)
-    snug_test_program(${target}_full_static ${ARGN} LINK snug_static)
+    snug_shared_program(${target}_shared ${source} snug_shared)
+    snug_shared_program(${target}_static ${source} snug_static)
+    snug_shared_program(${target}_full_static ${source} snug_static)
     target_link_options(${target}_full_static PRIVATE -static)
-    set_target_properties(${target}_full_static PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 
     # check.c knows these by weak names, for which no linker would fetch anything.
     target_link_options(${target}_shared PRIVATE LINKER:--no-as-needed)
@@ -78,7 +89,6 @@ function(snug_test_all_ways name timeout)
                             LINKER:-u,snug_check,-u,snug_version,-u,snug_free)
     endforeach()
     foreach(way shared static full_static)
-        target_compile_definitions(${target}_${way} PRIVATE SNUG_TEST_LINKED)
         add_test(NAME ${name}.${way} COMMAND ${target}_${way})
         set_tests_properties(${name}.${way} PROPERTIES ENVIRONMENT SNUG_TEST_EXPECT=1
                              TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
