@@ -8,17 +8,11 @@
  * first, the middle and the last byte are looked at, and then all are written: what is freed is
  * never clear, so that an allocator must clear, or know memory that the system has just given.
  */
-#include "workload.h"
+#include "slots.h"
 
-enum { MOST_SLOTS = 1000000 };
-
-static struct slot {
-    unsigned char *block;
-    uint32_t size;
-} *slots;
-
-static int64_t replace(struct slot *slot, uint32_t size)
+static int64_t replace(struct slot *slot, uint32_t size, uint32_t low, int drawn)
 {
+    (void)low, (void)drawn;
     int64_t difference = (int64_t)size - slot->size;
     free(slot->block);
     slot->block = calloc(1, size);
@@ -35,28 +29,5 @@ static int64_t replace(struct slot *slot, uint32_t size)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || argc > 5) {
-        fprintf(stderr, "usage: %s LOW HIGH [OPERATIONS [SLOTS]]\n", argv[0]);
-        return 2;
-    }
-    uint32_t low = (uint32_t)number_argument(argv[1], 1, 1 << 30);
-    uint32_t high = (uint32_t)number_argument(argv[2], low, 1 << 30);
-    long operations = argc > 3 ? number_argument(argv[3], 1, 1000000000000) : 1000000;
-    uint32_t count = argc > 4 ? (uint32_t)number_argument(argv[4], 1, MOST_SLOTS) : 400;
-    uint64_t state = 0x9e3779b97f4a7c15u;
-    int64_t live = 0;
-    slots = memory_of_our_own(count * sizeof *slots);
-    for (uint32_t i = 0; i < count; i++)
-        live += replace(&slots[i], random_between(&state, low, high));
-
-    uint64_t start = now_ns();
-    for (long i = 0; i < operations; i++) {
-        uint64_t drawn = random_next(&state) >> 8;
-        struct slot *slot = &slots[(uint32_t)drawn % count];
-        live += replace(slot, low + (uint32_t)(drawn >> 32) % (high - low + 1));
-        meter_set(0, live);
-    }
-    uint64_t end = now_ns();
-    print_figures((uint64_t)operations, (double)(end - start) / (double)operations);
-    return 0;
+    return run_on_slots(argc, argv, 400, replace, replace);
 }

@@ -55,11 +55,11 @@ def locked_instructions(library):
     return found
 
 
-def executed(library, half, command, environment):
-    """How often each instruction of the library was executed in one half of the rounds, by its place in the file."""
+def executed(library, command, *options, **environment):
+    """How often each instruction of the library was executed, by its place in the file."""
     with tempfile.NamedTemporaryFile() as out:
         run(library, ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out.name}", "--dump-instr=yes",
-                      "--compress-pos=no", "--compress-strings=no", f"--toggle-collect={half}", *command], **environment)
+                      "--compress-pos=no", "--compress-strings=no", *options, *command], **environment)
         text = Path(out.name).read_text()
     counts, here, of_call = collections.Counter(), False, False
     for line in text.splitlines():
@@ -85,7 +85,7 @@ def mean(library, locked, program, place, half):
     """Locked instructions of one slow call, by function."""
     name, blocks, size, environment, of_malloc, of_free = place
     commands = [[program, str(blocks), str(rounds), str(size)] for rounds in (ROUNDS, 2 * ROUNDS)]
-    once, twice = (executed(library, half, command, environment) for command in commands)
+    once, twice = (executed(library, command, f"--toggle-collect={half}", **environment) for command in commands)
     more = twice - once
     key = of_malloc if half == "take_all" else of_free
     if key is None:

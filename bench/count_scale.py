@@ -13,12 +13,10 @@ any number of processors. Needs valgrind.
 """
 
 import argparse
-import collections
 import os
-import tempfile
 from pathlib import Path
 
-from count_locked import locked_instructions, run
+from count_locked import executed, locked_instructions
 
 # name, program and arguments, with {} for the number of operations, that number, operations for each of it
 WORKLOADS = [
@@ -29,26 +27,6 @@ WORKLOADS = [
     ("one takes, one frees, 16..512 B", "producer_consumer 1 16 512 {}", 20000, 1),
     ("a server, 8..1,000 B", "larson 2 8 1000 200 2 {}", 20000, 1),
 ]
-
-
-def executed(library, command):
-    """How often each instruction of the library was executed, by its place in the file."""
-    with tempfile.NamedTemporaryFile() as out:
-        run(library, ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out.name}", "--dump-instr=yes",
-                      "--compress-pos=no", "--compress-strings=no", *command])
-        text = Path(out.name).read_text()
-    counts, here, of_call = collections.Counter(), False, False
-    for line in text.splitlines():
-        if line.startswith("ob="):
-            here = os.path.basename(library) in line
-        elif line.startswith("calls="):
-            of_call = True
-        elif line.startswith("0x"):
-            if not of_call and here:
-                address, _, count = line.split()[:3]
-                counts[int(address, 16)] += int(count)
-            of_call = False
-    return counts
 
 
 def main():

@@ -9,14 +9,9 @@
  * as it must have stayed, and the first and the last are written. As often as not a block that has
  * been resized eight times is freed, and a new one begins with LOW bytes.
  */
-#include "workload.h"
+#include "slots.h"
 
-enum { MOST_SLOTS = 1000000, RESIZES = 8 };
-
-static struct slot {
-    unsigned char *block;
-    uint32_t size, resized;
-} *slots;
+enum { RESIZES = 8 };
 
 static int64_t resize(struct slot *slot, uint32_t size)
 {
@@ -34,40 +29,22 @@ static int64_t resize(struct slot *slot, uint32_t size)
     return difference;
 }
 
-static int64_t begin_anew(struct slot *slot, uint32_t size)
+static int64_t begin_anew(struct slot *slot, uint32_t size, uint32_t low, int drawn)
 {
+    (void)size, (void)drawn;
     int64_t freed = slot->size;
     free(slot->block);
     *slot = (struct slot){NULL, 0, 0};
-    return resize(slot, size) - freed;
+    return resize(slot, low) - freed;
+}
+
+static int64_t change(struct slot *slot, uint32_t size, uint32_t low, int drawn)
+{
+    bool ends = slot->resized >= RESIZES && drawn != 0;
+    return ends ? begin_anew(slot, size, low, drawn) : resize(slot, size);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || argc > 5) {
-        fprintf(stderr, "usage: %s LOW HIGH [OPERATIONS [SLOTS]]\n", argv[0]);
-        return 2;
-    }
-    uint32_t low = (uint32_t)number_argument(argv[1], 1, 1 << 30);
-    uint32_t high = (uint32_t)number_argument(argv[2], low, 1 << 30);
-    long operations = argc > 3 ? number_argument(argv[3], 1, 1000000000000) : 1000000;
-    uint32_t count = argc > 4 ? (uint32_t)number_argument(argv[4], 1, MOST_SLOTS) : 1000;
-    uint64_t state = 0x9e3779b97f4a7c15u;
-    int64_t live = 0;
-    slots = memory_of_our_own(count * sizeof *slots);
-    for (uint32_t i = 0; i < count; i++)
-        live += begin_anew(&slots[i], low);
-
-    uint64_t start = now_ns();
-    for (long i = 0; i < operations; i++) {
-        uint64_t drawn = random_next(&state) >> 8;
-        struct slot *slot = &slots[(uint32_t)drawn % count];
-        uint32_t size = low + (uint32_t)(drawn >> 32) % (high - low + 1);
-        int ends = slot->resized >= RESIZES && (drawn >> 31 & 1) != 0;
-        live += ends ? begin_anew(slot, low) : resize(slot, size);
-        meter_set(0, live);
-    }
-    uint64_t end = now_ns();
-    print_figures((uint64_t)operations, (double)(end - start) / (double)operations);
-    return 0;
+    return run_on_slots(argc, argv, 1000, begin_anew, change);
 }
