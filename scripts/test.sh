@@ -47,16 +47,20 @@ timed() {
     return "$status"
 }
 
-# Builds what the tests need, and leaves in `built` the presets that have a result to test.
+# Builds what the tests need, and leaves in `built` the presets that have a result to test. Packages
+# that tests want come in while the first preset is built, which asks for none of them.
 build_for_tests() {
-    local preset
+    local preset installing
     built=()
+    want_test_programs &
+    installing=$!
     for preset in "${test_presets[@]}"; do
         if timed "building $preset" build_library "$preset" tests; then
             built+=("$preset")
         else
             broken "$preset" "does not build, so its tests did not run"
         fi
+        wait "$installing" || true # it has said what cannot be had
     done
     publish_library || broken "build/lib" "the library could not be copied there"
     if need_rust; then
@@ -115,7 +119,6 @@ cmd_test() {
         shift
     done
     need_packages "${build_needs[@]}" "${test_needs[@]}"
-    want_test_programs
 
     results=$build/test
     rm -rf "$results" && mkdir -p "$results"

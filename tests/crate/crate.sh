@@ -7,15 +7,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export CARGO_TARGET_DIR=$source/build/cargo-crate CARGO_TERM_COLOR=never
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-wrong() {
-    echo "WRONG: $*"
-    exit 1
-}
+# shellcheck source=../support/verdict.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
 
 PATH=$PATH:${CARGO_HOME:-${HOME-}/.cargo}/bin
 command -v cargo >/dev/null || skip "there is no Rust"

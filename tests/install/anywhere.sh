@@ -13,20 +13,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export LC_ALL=C
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-wrong() {
-    echo "WRONG: $*"
-    exit 1
-}
-
-need() {
-    local name
-    for name in "$@"; do command -v "$name" >/dev/null || skip "there is no $name"; done
-}
+# shellcheck source=../support/verdict.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
 
 quietly() {
     "$@" >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }

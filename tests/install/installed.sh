@@ -8,20 +8,8 @@ trap 'rm -rf "$scratch"' EXIT
 prefix=$scratch/prefix
 tool=$source/build/bin/snug
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-need() {
-    local name
-    for name in "$@"; do command -v "$name" >/dev/null || skip "there is no $name"; done
-}
-
-wrong() {
-    echo "WRONG: $*"
-    exit 1
-}
+# shellcheck source=../support/verdict.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
 
 # Usage: install_under PREFIX: into $scratch/stage.
 install_under() {

@@ -7,20 +7,8 @@ source=$1 form=$2 fault=${4-}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-wrong() {
-    echo "WRONG: $*"
-    exit 1
-}
-
-need() {
-    local name
-    for name in "$@"; do command -v "$name" >/dev/null || skip "there is no $name"; done
-}
+# shellcheck source=../support/verdict.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
 
 # ---- In the system that has the packages ----
 
@@ -74,12 +62,14 @@ fi
 
 # Usage: in_root ROOT: runs the above there.
 in_root() {
-    mkdir -p "$1/packages"
-    cp "$packages"/*.deb "$source/examples/link/main.c" "$source/tests/install/packages.sh" "$1/packages/"
+    mkdir -p "$1/packages/install" "$1/packages/support"
+    cp "$packages"/*.deb "$source/examples/link/main.c" "$1/packages/"
+    cp "$source/tests/install/packages.sh" "$1/packages/install/"
+    cp "$source/tests/support/verdict.sh" "$1/packages/support/"
     # shellcheck disable=SC2016 # bash's
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PLANTED="$fault" \
         unshare --mount --fork bash -c 'mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" &&
-            exec chroot "$1" bash /packages/packages.sh / inside' bash "$1"
+            exec chroot "$1" bash /packages/install/packages.sh / inside' bash "$1"
 }
 
 # ---- Here ----

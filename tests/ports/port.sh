@@ -8,12 +8,8 @@ root=$(readlink -f "$here/../..")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-need() {
-    command -v "$1" >/dev/null || {
-        echo "SKIP: $1 is not installed"
-        exit 77
-    }
-}
+# shellcheck source=../support/verdict.sh
+. "$here/../support/verdict.sh"
 
 # What is not built with this libc, as src/CMakeLists.txt finds out by itself.
 absent=none

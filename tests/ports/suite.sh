@@ -8,14 +8,8 @@ set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..")
 port=$1 work=$2
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-need() {
-    command -v "$1" >/dev/null || skip "$1 is not installed"
-}
+# shellcheck source=../support/verdict.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
 
 emulator='' flags='' cross=$port-linux-gnu
 case $port in

@@ -24,21 +24,12 @@ test_name=$(basename "$0" .sh)
 must_run=()
 beside_library= # a library that is preloaded behind the one under test
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
+# shellcheck source=../support/verdict.sh
+. "$here_scripts/../support/verdict.sh"
 
 fail() {
     echo "FAIL: $test_name: $*"
     exit 1
-}
-
-need() {
-    local command
-    for command in "$@"; do
-        command -v "$command" >/dev/null || skip "$command is not installed"
-    done
 }
 
 # Names of executables (patterns) that have to run on the library.

@@ -8,20 +8,8 @@ apps=$source/tests/recipes/apps
 sum=1087466 # what the servers answer: 1 MiB, and the digits of the numbers below 10,000
 export LC_ALL=C
 
-skip() {
-    echo "SKIP: $*"
-    exit 77
-}
-
-wrong() {
-    echo "WRONG: $*"
-    exit 1
-}
-
-need() {
-    local command
-    for command in "$@"; do command -v "$command" >/dev/null || skip "$command is not installed"; done
-}
+# shellcheck source=../support/verdict.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
 
 scratch=$(mktemp -d)
 server='' # a process of the recipe that must not stay if the test fails
