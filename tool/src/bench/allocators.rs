@@ -37,11 +37,23 @@ fn write_file_name<S: Serializer>(library: &Option<PathBuf>, to: S) -> Result<S:
 pub const SYSTEM: &str = "system";
 pub const SNUG: &str = "snug";
 
-/// The values of SNUG_PRESET that are measured beside the default.
-const PRESETS: [&str; 3] = ["lean", "fast", "hardened"];
+/// Snug with an option set, which is measured beside snug as it is.
+struct Variant {
+    name: &'static str,
+    option: &'static str,
+    value: &'static str,
+}
 
-/// Those that look for misuse are beside each other what others are beside each other: measured if they are named.
-const HARDENED: [&str; 2] = ["snug-hardened", "scudo"];
+const VARIANTS: [Variant; 5] = [
+    Variant { name: "snug-lean", option: "SNUG_PRESET", value: "lean" },
+    Variant { name: "snug-fast", option: "SNUG_PRESET", value: "fast" },
+    Variant { name: "snug-hardened", option: "SNUG_PRESET", value: "hardened" },
+    Variant { name: "snug-profile", option: "SNUG_PROFILE", value: "1" },
+    Variant { name: "snug-guard", option: "SNUG_GUARD", value: "1" },
+];
+
+/// Those that do more than a malloc does, beside each other or beside none of it: measured if they are named.
+const IF_NAMED: [&str; 4] = ["snug-hardened", "snug-profile", "snug-guard", "scudo"];
 
 /// Which allocators are wanted; part of the arguments of every command that measures.
 #[derive(Debug, Clone, Default, Args)]
@@ -79,7 +91,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 pub struct Found {
-    /// The system's malloc first, snug second, then its presets, then the others.
+    /// The system's malloc first, snug second, then it with options, then the others.
     pub allocators: Vec<Allocator>,
     /// One line for each that is known and not here.
     pub missing: Vec<String>,
@@ -90,9 +102,9 @@ pub fn find(args: &AllocatorArgs) -> Result<Found> {
     let wanted = Wanted::new(args.peers.as_deref())?;
     let snug = cache::library()?;
     let mut allocators = vec![system(), own(&snug, None)];
-    for preset in PRESETS.into_iter().filter(|preset| wanted.has(&preset_name(preset))) {
-        if knows_presets(&snug) {
-            allocators.push(own(&snug, Some(preset)));
+    for variant in VARIANTS.iter().filter(|variant| wanted.has(variant.name)) {
+        if knows(&snug, variant) {
+            allocators.push(own(&snug, Some(variant)));
         }
     }
     let mut missing = Vec::new();
@@ -117,8 +129,7 @@ struct Wanted<'a>(Option<&'a [String]>);
 
 impl Wanted<'_> {
     fn new(names: Option<&[String]>) -> Result<Wanted<'_>> {
-        let presets: Vec<String> = PRESETS.iter().map(|preset| preset_name(preset)).collect();
-        let known = || KNOWN.iter().map(|known| known.name).chain(presets.iter().map(String::as_str));
+        let known = || KNOWN.iter().map(|known| known.name).chain(VARIANTS.iter().map(|variant| variant.name));
         for name in names.unwrap_or_default() {
             if !known().chain([SYSTEM, SNUG, "none"]).any(|other| other == name) {
                 let all: Vec<&str> = known().collect();
@@ -132,7 +143,7 @@ impl Wanted<'_> {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.0.map_or(!HARDENED.contains(&name), |names| names.iter().any(|wanted| wanted == name))
+        self.0.map_or(!IF_NAMED.contains(&name), |names| names.iter().any(|wanted| wanted == name))
     }
 }
 
@@ -141,24 +152,20 @@ fn system() -> Allocator {
     Allocator { name: SYSTEM.into(), version, ..Allocator::default() }
 }
 
-/// snug, as it is or with a preset.
-fn own(library: &Path, preset: Option<&str>) -> Allocator {
+/// snug, as it is or with an option.
+fn own(library: &Path, variant: Option<&Variant>) -> Allocator {
     Allocator {
-        name: preset.map_or(SNUG.to_string(), preset_name),
+        name: variant.map_or(SNUG, |variant| variant.name).into(),
         library: Some(library.to_path_buf()),
         version: format!("{} ({})", env!("CARGO_PKG_VERSION"), carried::LIBRARY.id),
-        settings: preset.map(|preset| ("SNUG_PRESET".to_string(), preset.to_string())).into_iter().collect(),
+        settings: variant.iter().map(|variant| (variant.option.to_string(), variant.value.to_string())).collect(),
     }
 }
 
-fn preset_name(preset: &str) -> String {
-    format!("{SNUG}-{preset}")
-}
-
 /// The library says so on stderr when it does not know an option.
-fn knows_presets(library: &Path) -> bool {
+fn knows(library: &Path, variant: &Variant) -> bool {
     let mut command = Command::new("true");
-    command.env("LD_PRELOAD", library).env("SNUG_PRESET", PRESETS[0]);
+    command.env("LD_PRELOAD", library).env(variant.option, variant.value);
     command.output().is_ok_and(|output| output.status.success() && output.stderr.is_empty())
 }
 
@@ -279,9 +286,9 @@ mod tests {
         let names = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
         let all = Wanted::new(None).unwrap();
         assert!(all.has("jemalloc") && all.has("snug-lean"));
-        for hardened in HARDENED {
-            assert!(!all.has(hardened), "{hardened} was not asked for");
-            assert!(Wanted::new(Some(&names(&[hardened]))).unwrap().has(hardened));
+        for name in IF_NAMED {
+            assert!(!all.has(name), "{name} was not asked for");
+            assert!(Wanted::new(Some(&names(&[name]))).unwrap().has(name));
         }
         let some = names(&["jemalloc", "snug-lean"]);
         let wanted = Wanted::new(Some(&some)).unwrap();
