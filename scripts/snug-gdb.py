@@ -15,7 +15,8 @@ GRID_BYTES = 64 * 1024
 CELL_UNIT, CELL_HEADER = 16, 8
 DIRTY, CLEAN, RECENT, SLAB, CELLS, LARGE, HUGE = range(7)
 CLASS_SHIFT = 56  # in an entry of the page map, above an address
-CELL_STATES = {0x4C: "in use", 0x43: "free, in the magazine of a thread", 0x46: "free"}
+CELL_LIVE = 225  # or below
+CELL_STATES = {0xE9: "free, in the magazine of a thread", 0xF6: "free"}
 
 
 def number(value):
@@ -99,7 +100,7 @@ def describe_cell(span, address):
             return "in medium blocks whose headers are damaged at %#x" % cell
         if address < cell + units * CELL_UNIT:
             start, size = cell + CELL_HEADER, units * CELL_UNIT - CELL_HEADER
-            text = CELL_STATES.get(state, "with a damaged header")
+            text = "in use" if state <= CELL_LIVE else CELL_STATES.get(state, "with a damaged header")
             return "medium block of %d bytes at %#x, %s" % (size, start, text)
         cell += units * CELL_UNIT
     return "in the unused end of medium blocks"

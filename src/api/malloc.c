@@ -18,7 +18,7 @@ static NOINLINE void free_far(void *block)
     size_t class = page_map_far_class(address);
     struct cache *cache = thread_self.cache;
     if (!cache_push_of(cache, address, class))
-        free_slow(block, class, cache);
+        free_above(block, class, cache);
 }
 
 /* ---- malloc and free ---- */
@@ -42,7 +42,7 @@ HOT void snug_free(void *block)
     size_t class = page_map_home_class(address);
     struct cache *cache = thread_self.cache;
     if (UNLIKELY(!cache_push_of(cache, address, class)))
-        free_slow(block, class, cache);
+        free_above(block, class, cache);
 }
 
 /* Frees a block whose size is stated, if a magazine takes it, as in snug_free. */
@@ -119,7 +119,7 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
 static ALWAYS_INLINE void *moved_from(struct cache *cache, void *block, size_t class, void *moved)
 {
     if (UNLIKELY(!cache_push_of(cache, (uintptr_t)block, class)))
-        free_slow(block, class, cache);
+        free_above(block, class, cache);
     return moved;
 }
 

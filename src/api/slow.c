@@ -16,7 +16,7 @@ static ALWAYS_INLINE void *malloc_long(size_t size, struct heap *heap)
 }
 
 /* Functions of their own, here and below: each needs registers, which the others have to spare. */
-static NOINLINE void *malloc_missed(size_t size)
+NOINLINE void *malloc_missed(size_t size)
 {
     return malloc_long(size, &heap_default);
 }
@@ -27,8 +27,7 @@ static NOINLINE void *malloc_counted_cell(size_t size)
     return LIKELY(cell != NULL) ? cell : malloc_missed(size);
 }
 
-/* A large block, or one of any size while requests are looked at. */
-static NOINLINE void *malloc_counted(size_t size)
+NOINLINE void *malloc_counted(size_t size)
 {
     if (UNLIKELY(!cache_may_count(size)))
         return malloc_long(size, &heap_default);
@@ -38,22 +37,9 @@ static NOINLINE void *malloc_counted(size_t size)
     return LIKELY(object != NULL) ? object : malloc_missed(size);
 }
 
-static ALWAYS_INLINE bool may_be_cell(size_t size)
-{
-    return size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes);
-}
-
-NOINLINE void *malloc_above(size_t size, struct cache *cache)
-{
-    if (UNLIKELY(!may_be_cell(size)))
-        return malloc_counted(size);
-    void *cell = cache_pop_cell(cache, size);
-    return LIKELY(cell != NULL) ? cell : malloc_missed(size);
-}
-
 void *malloc_above_in(struct heap *heap, struct cache *cache, size_t size)
 {
-    void *cell = LIKELY(may_be_cell(size)) ? cache_pop_cell(cache, size) : NULL;
+    void *cell = LIKELY(size_may_be_cell(size)) ? cache_pop_cell(cache, size) : NULL;
     return LIKELY(cell != NULL) ? cell : malloc_long(size, heap);
 }
 
@@ -65,18 +51,14 @@ NOINLINE void free_of(void *block, size_t class, struct heap *only)
         heap_free_of(only, block, class);
 }
 
-NOINLINE void free_slow(void *block, size_t class, struct cache *cache)
+NOINLINE void free_slow(void *block, size_t class)
 {
-    if (LIKELY(class == PAGE_MAP_CELL)) { /* a magazine is full less often than a cell is freed */
-        if (UNLIKELY(!cache_push_cell(cache, (uintptr_t)block)))
-            free_of(block, PAGE_MAP_CELL, NULL);
-    } else if (class == 0) {
+    if (class == 0)
         heap_free_unmapped(block);
-    } else if (class == PAGE_MAP_HARDENED) {
+    else if (class == PAGE_MAP_HARDENED)
         heap_free_plain_hardened(block);
-    } else if (class < CLASS_COUNT) {
+    else if (class < CLASS_COUNT)
         heap_free_of(NULL, block, class);
-    } else {
+    else
         free_of(block, class, NULL);
-    }
 }

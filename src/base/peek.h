@@ -55,6 +55,56 @@ static inline uint64_t peek_word(struct peek *peek, const void *address, size_t 
 #define GAUGE_ADD(word, change) __atomic_store_n(&(word), (word) + (change), __ATOMIC_RELAXED)
 #define GAUGE_SET(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
+/* The same of its only writer where every instruction counts. In memory: compilers make a load, a
+ * sum and a store of the above. The steps say whether the byte went over, or came back from 0. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+static ALWAYS_INLINE void gauge_give(int32_t *word, uint32_t change)
+{
+    __asm__("addl %[change], %[word]" : [word] "+m"(*word) : [change] "r"(change) : "cc");
+}
+
+static ALWAYS_INLINE void gauge_take(int32_t *word, uint32_t change)
+{
+    __asm__("subl %[change], %[word]" : [word] "+m"(*word) : [change] "r"(change) : "cc");
+}
+
+static ALWAYS_INLINE bool gauge_step_up(uint8_t *byte)
+{
+    bool over;
+    __asm__("addb $1, %[byte]" : [byte] "+m"(*byte), "=@ccc"(over));
+    return over;
+}
+
+static ALWAYS_INLINE bool gauge_step_down(uint8_t *byte)
+{
+    bool below;
+    __asm__("subb $1, %[byte]" : [byte] "+m"(*byte), "=@ccc"(below));
+    return below;
+}
+#else
+static ALWAYS_INLINE void gauge_give(int32_t *word, uint32_t change)
+{
+    GAUGE_ADD(*word, (int32_t)change);
+}
+
+static ALWAYS_INLINE void gauge_take(int32_t *word, uint32_t change)
+{
+    GAUGE_ADD(*word, -(int32_t)change);
+}
+
+static ALWAYS_INLINE bool gauge_step_up(uint8_t *byte)
+{
+    GAUGE_SET(*byte, (uint8_t)(*byte + 1));
+    return *byte == 0;
+}
+
+static ALWAYS_INLINE bool gauge_step_down(uint8_t *byte)
+{
+    GAUGE_SET(*byte, (uint8_t)(*byte - 1));
+    return *byte == UINT8_MAX;
+}
+#endif
+
 /* The same for a word that several threads write without a lock. */
 static inline void gauge_change(size_t *word, size_t change)
 {

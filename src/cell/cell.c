@@ -97,7 +97,7 @@ static struct misuse misuse_of(uintptr_t block)
     }
     struct cell *cell = cell_of(block);
     if (block % CELL_UNIT == 0 && cell_is_sound(cell)) {
-        if (cell->state == CELL_LIVE)
+        if (cell_state_is_live(cell->state))
             return misuse;
         size_t units = cell->state == CELL_FREE ? cell_former_units(cell) : cell->units;
         misuse.kind = MISUSE_DOUBLE_FREE;
@@ -115,8 +115,7 @@ struct misuse cell_misuse(uintptr_t block)
 {
     const struct cell *cell = cell_of(block);
     /* At the beginning of a page the header may lie outside of the span. */
-    if (LIKELY(block % CELL_UNIT == 0 && block % PAGE_BYTES != 0) &&
-        LIKELY(cell->state == CELL_LIVE && cell_is_sound(cell)))
+    if (LIKELY(block % CELL_UNIT == 0 && block % PAGE_BYTES != 0) && LIKELY(cell_is_live(cell)))
         return (struct misuse){.kind = MISUSE_NONE, .address = block};
     return misuse_of(block);
 }

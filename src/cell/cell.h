@@ -29,6 +29,7 @@
 #ifndef SNUG_CELL_CELL_H
 #define SNUG_CELL_CELL_H
 
+#include "base/bits.h"
 #include "meta/extent.h"
 #include "meta/misuse.h"
 #include "meta/page_map.h"
@@ -58,14 +59,23 @@ enum {
     CELL_WORDS = CELL_LISTS / 64 + 1
 };
 
-/* Layout: bit patterns far from each other. CELL_END is a span's last header, of no units. */
-enum cell_state { CELL_LIVE = 0x4c, CELL_CACHED = 0x43, CELL_FREE = 0x46, CELL_END = 0x45 };
+/* Layout: of the numbers by which live cells are sorted, so many to a doubling from 1 KiB on. */
+enum {
+    CELL_SORT_FIRST_LOG = 6, /* of 64 units, 1 KiB */
+    CELL_SORT_STEP_LOG = 5,  /* log of the numbers in a doubling */
+    CELL_SORTS = (7 << CELL_SORT_STEP_LOG) + 1
+};
+
+/* Layout: what a header says besides its size. Of a live cell that is the number of its sort, or
+ * CELL_LIVE if it has none: so whoever frees it does not have to make that number of its size.
+ * CELL_END is a span's last header, of no units. */
+enum cell_state { CELL_LIVE = CELL_SORTS, CELL_CACHED = 0xe9, CELL_FREE = 0xf6, CELL_END = 0xff };
 
 /* Stands 8 bytes before the block. Each field is a memory location of its own: `prev_free` belongs
  * to whoever holds the lock, the rest to whoever owns the cell, and to the lock when it is free. */
 struct cell {
     uint16_t units; /* of header and block; the next cell is that far away */
-    uint8_t state;  /* enum cell_state */
+    uint8_t state;  /* enum cell_state; below CELL_LIVE, that of a live cell, cell_sort_of() */
     uint8_t prev_free;
     uint32_t check; /* cell_check_value() of the above but prev_free */
 };
@@ -173,6 +183,21 @@ static inline struct cell *cell_of(uintptr_t block)
     return (struct cell *)block - 1;
 }
 
+/* A header as it would stand before an address that may be a multiple of nothing. */
+typedef const struct cell cell_guess __attribute__((aligned(1)));
+
+/* Whether a header can be read before an address in a span of cells: at the beginning of a page it
+ * may lie outside of the span. Where the processor reads words at any address, its check value
+ * tells of one inside of a cell, whatever it is a multiple of. */
+static ALWAYS_INLINE bool cell_may_begin(uintptr_t address)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+    return address % PAGE_BYTES >= CELL_HEADER;
+#else
+    return address % CELL_UNIT == 0 && address % PAGE_BYTES != 0;
+#endif
+}
+
 static inline size_t cell_bytes(uintptr_t block)
 {
     return cell_of(block)->units * CELL_UNIT - CELL_HEADER;
@@ -193,29 +218,48 @@ static inline uint64_t *cell_link(const struct cell *cell)
 /* Layout: the address of a block is that far up in a word, over 16 bits for its units. */
 enum { CELL_WORD_SHIFT = 16 };
 
-/* A cell in one word: its block, and 2^16 less its units. With them it is a number that does not
- * depend on the size, cell_place(). */
-static inline uint64_t cell_place(const struct cell *cell)
+/* A cell in one word: its block, and its units. */
+static inline uint64_t cell_word(uintptr_t block, size_t units)
 {
-    return ((uint64_t)(uintptr_t)cell + CELL_HEADER + 1) << CELL_WORD_SHIFT;
+    return ((uint64_t)block << CELL_WORD_SHIFT) + units;
 }
 
-static inline uint64_t cell_word(const struct cell *cell, size_t units)
+/* What the check value of a cell_word() in any state is made of. */
+static inline uint64_t cell_hash(uint64_t word)
 {
-    return cell_place(cell) - units;
+    return (word * page_map.key) >> 32;
 }
 
-/* The check value of a cell_word() in a state. */
-static inline uint32_t cell_hash(uint64_t word, enum cell_state state)
+/* The number by which a live cell of so many units is sorted; CELL_SORTS or more: it has none. */
+static ALWAYS_INLINE size_t cell_sort_of(size_t units)
 {
-    return (uint32_t)((word * page_map.key) >> 32) ^ state ^ CELL_LIVE;
+    return bit_part((uint32_t)units, CELL_SORT_STEP_LOG) -
+           ((CELL_SORT_FIRST_LOG + 127) << CELL_SORT_STEP_LOG);
 }
 
-/* The check value that a cell should have. That of a waiting cell is that of a live one: so neither
- * malloc nor free has one to make. */
+static inline bool cell_state_is_live(uint8_t state)
+{
+    return state <= CELL_LIVE;
+}
+
+/* What the header of a cell says in a state. */
+static inline uint8_t cell_state_for(size_t units, enum cell_state state)
+{
+    if (state != CELL_LIVE)
+        return (uint8_t)state;
+    size_t sort = cell_sort_of(units);
+    return (uint8_t)(sort < CELL_SORTS ? sort : CELL_LIVE);
+}
+
+/* The check value that a cell with that in its header should have. That of a waiting cell is that
+ * of a live one: so neither malloc nor free has one to make. One that has no sort differs in more
+ * than a byte can: so what is found right with its sort has one. */
 static inline uint32_t cell_check_value(const struct cell *cell, size_t units, uint8_t state)
 {
-    return cell_hash(cell_word(cell, units), state == CELL_CACHED ? CELL_LIVE : state);
+    if (state == CELL_CACHED)
+        state = cell_state_for(units, CELL_LIVE);
+    uint32_t hash = (uint32_t)cell_hash(cell_word((uintptr_t)cell + CELL_HEADER, units));
+    return state < CELL_SORTS ? hash ^ state : ~(hash ^ state);
 }
 
 static inline bool cell_is_sound(const struct cell *cell)
@@ -223,20 +267,27 @@ static inline bool cell_is_sound(const struct cell *cell)
     return cell->check == cell_check_value(cell, cell->units, cell->state);
 }
 
-/* Makes a live cell one that waits, or the other way round, by its owner, without a lock. relaxed:
- * neighbours' threads read the state under the lock, to see whether it is CELL_FREE, which only
- * comes and goes under the lock. */
-static inline void cell_mark(struct cell *cell, enum cell_state state)
+/* Whether a cell is a live one, with the header that it should have. */
+static inline bool cell_is_live(const struct cell *cell)
 {
-    __atomic_store_n(&cell->state, (uint8_t)state, __ATOMIC_RELAXED);
+    return cell_state_is_live(cell->state) && cell_is_sound(cell);
+}
+
+/* Makes a live cell one that waits, or the other way round, by its owner, without a lock: `state`
+ * as cell_state_for() has it. relaxed: neighbours' threads read the state under the lock, to see
+ * whether it is CELL_FREE, which only comes and goes under the lock. */
+static inline void cell_mark(struct cell *cell, uint8_t state)
+{
+    __atomic_store_n(&cell->state, state, __ATOMIC_RELAXED);
 }
 
 static inline void cell_set(struct cell *cell, size_t units, enum cell_state state)
 {
+    uint8_t said = cell_state_for(units, state);
     cell->units = (uint16_t)units;
-    cell_mark(cell, state);
+    cell_mark(cell, said);
     /* relaxed: as the state */
-    __atomic_store_n(&cell->check, cell_check_value(cell, units, (uint8_t)state), __ATOMIC_RELAXED);
+    __atomic_store_n(&cell->check, cell_check_value(cell, units, said), __ATOMIC_RELAXED);
 }
 
 static inline void cell_set_state(uintptr_t block, enum cell_state state)

@@ -19,7 +19,8 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
      * again, which its check value is the same for */
     uint8_t state = __atomic_load_n(&cell->state, __ATOMIC_RELAXED);
     uint32_t check = __atomic_load_n(&cell->check, __ATOMIC_RELAXED);
-    bool known = state == CELL_FREE || state == CELL_LIVE || state == CELL_CACHED;
+    bool known = state == CELL_FREE || state == CELL_CACHED ||
+                 state == cell_state_for(cell->units, CELL_LIVE);
     if (!known || check != cell_check_value(cell, cell->units, state))
         return "a cell's header is damaged";
     if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end_cell(span))

@@ -35,7 +35,7 @@ bool cell_extent(uintptr_t address, struct block_extent *extent)
     if (span == NULL || address < (uintptr_t)span->start + 2 * CELL_HEADER)
         return false;
     const struct cell *cell = cell_of(address);
-    if (address % CELL_UNIT == 0 && cell_is_sound(cell) && cell->state == CELL_LIVE) {
+    if (address % CELL_UNIT == 0 && cell_is_live(cell)) {
         extent_of(cell, extent);
         return true;
     }

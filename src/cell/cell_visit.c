@@ -9,7 +9,7 @@ bool cells_visit(const struct span *span, bool (*visit)(void *context, void *blo
     const struct cell *end = end_cell(span);
     for (const struct cell *cell = first_cell(span); cell != end; cell = next_cell(cell)) {
         uintptr_t block = (uintptr_t)cell + CELL_HEADER;
-        if (cell->state == CELL_LIVE && !visit(context, (void *)block, cell_bytes(block)))
+        if (cell_state_is_live(cell->state) && !visit(context, (void *)block, cell_bytes(block)))
             return false;
     }
     return true;

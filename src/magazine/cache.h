@@ -77,8 +77,7 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
             return NULL;
         list += quick_first(found);
     }
-    uintptr_t block = quick_block(quick->list[list]);
-    return LIKELY(quick_alloc(quick, list, CELL_LIVE)) ? (void *)block : NULL;
+    return (void *)quick_alloc(quick, list, true);
 }
 
 /* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at
@@ -89,9 +88,7 @@ void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment
  * done, because it is not a live cell, or there is no room. */
 static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address)
 {
-    /* At the beginning of a page the header may lie outside of the span: that is looked at with
-     * more care, and is rare. */
-    if (UNLIKELY(address % CELL_UNIT != 0 || address % PAGE_BYTES == 0))
+    if (UNLIKELY(!cell_may_begin(address))) /* it is looked at with more care, and is rare */
         return false;
     return quick_put(cache->quick, address);
 }

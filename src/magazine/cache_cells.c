@@ -116,7 +116,7 @@ void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment
     for (uint64_t found = quick_find(quick, own, units); found != 0; found &= found - 1) {
         size_t list = own + quick_first(found);
         uintptr_t block = quick_block(quick->list[list]);
-        if (block % alignment == 0 && quick_alloc(quick, list, CELL_LIVE))
+        if (block % alignment == 0 && quick_alloc(quick, list, true) != 0)
             return (void *)block;
     }
     return NULL;
@@ -136,7 +136,7 @@ void cache_miss_cell(struct cache *cache, size_t bytes)
     }
     if (UNLIKELY(quick->lent))
         limit_take_back(cache, quick);
-    uint64_t found = units < (size_t)1 << QUICK_FIRST_LOG ? 0 : quick_find(quick, list, units);
+    uint64_t found = list < QUICK_LISTS ? quick_find(quick, list, units) : 0;
     if (LIKELY(found == 0))
         return;
     /* It is left where cache_pop_cell found it. */

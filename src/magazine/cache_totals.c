@@ -28,11 +28,25 @@ size_t cache_count(struct peek *peek, const struct cache *cache, size_t class)
     return size_min(loaded, capacity) + shape_capacity(shape >> 4);
 }
 
+_Static_assert(sizeof(((struct quick *)0)->waits) % sizeof(uint64_t) == 0, "counted by words");
+
+/* The bytes of a word, added up. */
+static size_t bytes_sum(uint64_t word)
+{
+    size_t sum = 0;
+    for (; word != 0; word >>= 8)
+        sum += word & UINT8_MAX;
+    return sum;
+}
+
 struct cached_cells cache_cells(struct peek *peek, const struct cache *cache)
 {
     const struct quick *quick = PEEK(peek, cache->quick);
     if (quick == NULL)
         return (struct cached_cells){0, 0}; /* it could not be read */
-    int64_t room = PEEK(peek, quick->room);
-    return (struct cached_cells){room_count(room), room_used(room, PEEK(peek, quick->limit))};
+    size_t count = PEEK(peek, quick->rounds) * (size_t)(UINT8_MAX + 1);
+    for (size_t list = 0; list < sizeof(quick->waits); list += sizeof(uint64_t))
+        count += bytes_sum(peek_word(peek, &quick->waits[list], sizeof(uint64_t)));
+    int32_t room = PEEK(peek, quick->room);
+    return (struct cached_cells){count, quick_used(room, PEEK(peek, quick->limit))};
 }

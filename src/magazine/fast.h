@@ -39,7 +39,7 @@
  * path. Page class 0, "not small", is such a class in every cache for ever, and so is that of
  * cells: large, foreign and NULL pointers fall out by themselves.
  *
- * Cost: 17 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
+ * Cost: 16 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
  */
 #ifndef SNUG_MAGAZINE_FAST_H
 #define SNUG_MAGAZINE_FAST_H

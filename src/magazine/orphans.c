@@ -99,7 +99,7 @@ static void list_give(uint64_t entry)
         const struct cell *cell = cell_of(block);
         uint64_t next = quick_next(entry);
         bool waits =
-            cell->state == CELL_CACHED && cell_is_sound(cell) && quick_cell_is_sound(entry, next);
+            cell->state == CELL_CACHED && cell_is_sound(cell) && quick_cell_is_sound(cell, next);
         /* The first may be on its way out, marked but still in the list. */
         if (!waits && !first)
             return;

@@ -12,7 +12,7 @@ enum { BATCH = 32 };
  */
 enum { OF_ONE_LIST = 8 };
 
-const struct quick quick_none = {.room = UINT32_MAX};
+const struct quick quick_none;
 
 /* Adds up what waits in a list. Where a link was overwritten it ends, and the result is the entry
  * there; otherwise 0. */
@@ -47,6 +47,12 @@ static bool header_is_sound(uint64_t entry)
     return cell->state == CELL_CACHED && cell->units == quick_units(entry) && cell_is_sound(cell);
 }
 
+/* When so many bytes wait. */
+static void quick_set_room(struct quick *quick, size_t bytes)
+{
+    GAUGE_SET(quick->room, (int32_t)(quick->limit / CELL_UNIT) - (int32_t)(bytes / CELL_UNIT));
+}
+
 struct misuse quick_drop_list(struct quick *quick, size_t list)
 {
     uint64_t entry = quick->list[list];
@@ -54,19 +60,23 @@ struct misuse quick_drop_list(struct quick *quick, size_t list)
     if (header_is_sound(entry))
         misuse = misuse_written(entry);
     quick->list[list] = 0;
-    quick->filled[list] = 0;
-    size_t bytes = 0, count = 0;
-    for (size_t i = 0; i < QUICK_LISTS; i++)
+    size_t bytes = 0, rounds = 0;
+    for (size_t i = 0; i < QUICK_LISTS; i++) {
+        size_t count = 0;
         list_walk(quick, i, &bytes, &count);
-    GAUGE_SET(quick->room, room_of((ptrdiff_t)(quick->limit - bytes), count));
+        GAUGE_SET(quick->waits[i], (uint8_t)count);
+        rounds += count >> 8;
+    }
+    GAUGE_SET(quick->rounds, (uint32_t)rounds);
+    quick_set_room(quick, bytes);
     return misuse;
 }
 
 void quick_set_limit(struct quick *quick, size_t limit)
 {
-    GAUGE_SET(quick->room,
-              room_of((ptrdiff_t)(limit - quick_bytes(quick)), room_count(quick->room)));
+    size_t bytes = quick_bytes(quick);
     GAUGE_SET(quick->limit, (uint32_t)limit);
+    quick_set_room(quick, bytes);
 }
 
 /* Takes up to `most` cells of a list. */
@@ -78,7 +88,7 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
         uintptr_t block = quick_block(entry);
         /* What stands behind it is looked at when it is joined: long out of the caches, mostly. */
         __builtin_prefetch((char *)cell_of(block) + quick_units(entry) * CELL_UNIT, 1);
-        if (UNLIKELY(!quick_alloc(quick, list, CELL_CACHED))) {
+        if (UNLIKELY(quick_alloc(quick, list, false) == 0)) {
             struct misuse misuse = quick_drop_list(quick, list);
             misuse_report("free", &misuse);
             break;
@@ -94,7 +104,7 @@ void quick_evict(struct quick *quick, size_t keep)
     size_t count = 0;
     while (quick_bytes(quick) > keep) {
         size_t list = quick->hand;
-        while (list < QUICK_LISTS && quick->filled[list] == 0)
+        while (list < QUICK_LISTS && quick->list[list] == 0)
             list++;
         if (list >= QUICK_LISTS) {
             if (quick->hand == 0)
@@ -115,11 +125,10 @@ void quick_evict(struct quick *quick, size_t keep)
 
 const char *quick_check(const struct quick *quick)
 {
-    size_t bytes = 0, count = 0;
+    size_t bytes = 0, rounds = 0;
     for (size_t list = 0; list < QUICK_LISTS; list++) {
         uint64_t entry = quick->list[list];
-        if (quick->filled[list] != (entry != 0))
-            return "a quick list's byte is wrong";
+        size_t count = 0;
         if (!quick_entry_is_sound(entry))
             return "an entry of a quick list is no cell";
         while (entry != 0) {
@@ -131,7 +140,7 @@ const char *quick_check(const struct quick *quick)
                 return check_found(cell + 1, "a cell's header is damaged");
             if (cell->state != CELL_CACHED || cell->units != quick_units(entry))
                 return check_found(cell + 1, "a cell in a quick list is of another state or size");
-            if (!quick_cell_is_sound(entry, quick_next(entry)))
+            if (!quick_cell_is_sound(cell, quick_next(entry)))
                 return check_found(cell + 1, "a medium block was written to when it was free");
             if (quick_list_of(cell->units) != list)
                 return check_found(cell + 1, "a cell is in the quick list of another size");
@@ -139,8 +148,10 @@ const char *quick_check(const struct quick *quick)
             count++;
             entry = quick_next(entry);
         }
+        if (quick->waits[list] != (uint8_t)count)
+            return "a quick list's byte is wrong";
+        rounds += count >> 8;
     }
-    return bytes == quick_bytes(quick) && count == room_count(quick->room)
-               ? NULL
-               : "the quick lists do not add up";
+    return bytes == quick_bytes(quick) && rounds == quick->rounds ? NULL
+                                                                  : "the quick lists do not add up";
 }

@@ -5,7 +5,7 @@
  *   free:   the list of the cell's size; put it in front.
  *
  * The idea: one list for each thirty-second of a doubling, from 1 KiB to 128 KiB, linked through
- * the cells' own first words, and a byte for each that says whether it has any. A request looks at
+ * the cells' own first words, and a byte for each that counts them. A request looks at
  * the newest cell of its own list, which may be a little too small, and at the next lists, all of
  * whose cells are large enough and at most a quarter too large: those bytes are one word, of which
  * the lowest bit is found, without a loop. So a hit takes no lock, touches no other memory than the
@@ -41,32 +41,27 @@
 
 /* Layout: of the lists by size. */
 enum {
-    QUICK_FIRST_LOG = 6, /* of 64 units, 1 KiB: the least cell of the first list */
-    QUICK_STEP_LOG = 5,  /* log of the lists in a doubling */
-    QUICK_LISTS = (7 << QUICK_STEP_LOG) + 1,
+    QUICK_LISTS = CELL_SORTS, /* one for each number that live cells are sorted by */
     QUICK_WINDOW = 8 /* a request looks at so many, one word; so it takes a quarter too much */
 };
 
-/* Layout: how many bytes may still wait, and how many cells do not, are one word, so that a turn
- * counts both at once, and its sign says whether there is room. */
-enum { ROOM_BYTES_SHIFT = 32, ROOM_UNITS_SHIFT = ROOM_BYTES_SHIFT + 4 };
-
 struct quick {
     uint64_t list[QUICK_LISTS]; /* cell_word() of the newest cell, and 0 if there is none */
-    int64_t room;       /* (limit - bytes of all cells in the lists) << ROOM_BYTES_SHIFT, and in the
-                           lower half the complement of their number */
-    uint32_t limit;     /* of bytes */
+    int32_t room;               /* in units: limit less all cells in the lists */
+    uint32_t limit;             /* of bytes */
+    uint32_t rounds;    /* times that a byte of `waits` went over, less those that it came back */
     uint8_t missed : 1; /* a request found nothing since cells last went back */
     uint8_t calm : 3;   /* times that cells went back and nothing had been missed */
     uint8_t turns : 3;  /* times that a large cell was freed, and asked for next; see limit_lend */
     uint8_t lent : 1;   /* the limit is that of one large cell, until a request finds nothing */
     uint8_t hand;       /* the list that gives its cells back next */
     uint8_t asked;      /* the list of the last request that found nothing */
-    uint8_t filled[QUICK_LISTS + QUICK_WINDOW - 1]; /* filled[l] == (list[l] != 0) */
+    /* Cells in each list, less a multiple of 256: a list of as many is not found but by its own
+     * sizes. */
+    uint8_t waits[QUICK_LISTS + QUICK_WINDOW - 1];
 };
 
 _Static_assert(sizeof(struct quick) <= 2048, "the lists of a thread are two KiB of metadata");
-_Static_assert(CELL_UNIT == 1 << (ROOM_UNITS_SHIFT - ROOM_BYTES_SHIFT), "units as bytes");
 _Static_assert(QUICK_LISTS <= UINT8_MAX, "the hand is a byte");
 
 /* Without lists, and without room. */
@@ -80,41 +75,25 @@ static ALWAYS_INLINE uintptr_t quick_block(uint64_t entry)
 
 static ALWAYS_INLINE size_t quick_units(uint64_t entry)
 {
-    return (uint16_t)-entry;
+    return (uint16_t)entry;
 }
 
-/* The word of room for `bytes` more when `count` cells wait, and what it says. */
-static inline int64_t room_of(ptrdiff_t bytes, size_t count)
+/* Bytes that wait if there is so much room of a limit. */
+static inline size_t quick_used(int32_t room, size_t limit)
 {
-    return (int64_t)((uint64_t)bytes << ROOM_BYTES_SHIFT | (uint32_t)~count);
-}
-
-static inline size_t room_count(int64_t room)
-{
-    return (uint32_t)~room;
-}
-
-static inline size_t room_used(int64_t room, size_t limit)
-{
-    return limit - (size_t)(room >> ROOM_BYTES_SHIFT);
-}
-
-/* What one cell takes of it. */
-static ALWAYS_INLINE int64_t room_for(size_t units)
-{
-    return (int64_t)((uint64_t)units << ROOM_UNITS_SHIFT) + 1;
+    return (size_t)((ptrdiff_t)(limit / CELL_UNIT) - room) * CELL_UNIT;
 }
 
 /* Bytes of the cells that wait. */
 static inline size_t quick_bytes(const struct quick *quick)
 {
-    return room_used(quick->room, quick->limit);
+    return quick_used(quick->room, quick->limit);
 }
 
 /* The list of a size in units; QUICK_LISTS or more if there is none. */
 static ALWAYS_INLINE size_t quick_list_of(size_t units)
 {
-    return bit_part((uint32_t)units, QUICK_STEP_LOG) - ((QUICK_FIRST_LOG + 127) << QUICK_STEP_LOG);
+    return cell_sort_of(units);
 }
 
 /* Whether the newest cell of a list serves a request of `units`. Asked first: free has just written
@@ -122,8 +101,7 @@ static ALWAYS_INLINE size_t quick_list_of(size_t units)
  * load a word around it. */
 static ALWAYS_INLINE bool quick_serves(const struct quick *quick, size_t own, size_t units)
 {
-    return (uint16_t)(quick->list[own] - 1) <
-           (uint16_t)-units; /* no cell, 0, becomes a small one */
+    return (uint16_t)quick->list[own] >= (uint16_t)units; /* no cell, 0, is of no units */
 }
 
 /* The newest cell that serves a request of `units`, at most CELL_MOST, is that of list
@@ -132,10 +110,8 @@ static ALWAYS_INLINE uint64_t quick_find(const struct quick *quick, size_t own, 
 {
     uint64_t filled; /* little-endian, as all machines: the own list is the lowest byte */
     _Static_assert(sizeof(filled) == QUICK_WINDOW, "the window is a word");
-    memcpy(&filled, &quick->filled[own], sizeof(filled));
-    /* Compared as an entry has them, in which no cell at all is a large one. */
-    bool too_small = (uint16_t)quick->list[own] > (uint16_t)-units;
-    return filled - too_small;
+    memcpy(&filled, &quick->waits[own], sizeof(filled));
+    return (filled & ~(uint64_t)UINT8_MAX) + quick_serves(quick, own, units);
 }
 
 static ALWAYS_INLINE size_t quick_first(uint64_t found)
@@ -157,63 +133,67 @@ static ALWAYS_INLINE uint64_t quick_next(uint64_t entry)
 
 /* What stands behind the link of a cell that waits. One comparison tells whether the link was
  * overwritten, and with it `next`, the header's units or check value, or the seal itself. */
-static ALWAYS_INLINE uint64_t quick_seal(uint64_t place, uint64_t next, uint32_t check)
+static ALWAYS_INLINE uint64_t quick_seal(uintptr_t block, uint64_t next, size_t units,
+                                         uint64_t check)
 {
-    return place + next + check;
+    return block + next + units + check;
 }
 
-/* Whether the cell of an entry, with `next` behind it, is as it was when it was freed. Its state is
- * free's to look at. */
-static ALWAYS_INLINE bool quick_cell_is_sound(uint64_t entry, uint64_t next)
+/* Whether a cell, with `next` behind it, is as it was when it was freed. Its state is free's to
+ * look at. */
+static ALWAYS_INLINE bool quick_cell_is_sound(const struct cell *cell, uint64_t next)
 {
-    const struct cell *cell = cell_of(quick_block(entry));
-    return LIKELY(cell_link(cell)[1] == quick_seal(entry + cell->units, next, cell->check));
+    uintptr_t block = (uintptr_t)cell + CELL_HEADER;
+    return LIKELY(cell_link(cell)[1] == quick_seal(block, next, cell->units, cell->check));
 }
 
 /* Puts a live cell in front of its list, where it waits. False, and nothing is changed: it is not a
  * live cell, or there is no room or no list for it. */
 static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
 {
-    struct cell *cell = cell_of(block);
-    size_t units = cell->units; /* no more than a guess until it is checked */
-    uint32_t check = cell->check;
-    uint64_t entry = cell_word(cell, units), *words = cell_link(cell);
-    if (UNLIKELY(cell->state != CELL_LIVE || check != cell_hash(entry, CELL_LIVE)))
+    cell_guess *guess = (cell_guess *)(block - CELL_HEADER);
+    size_t units = guess->units, list = guess->state;
+    uint64_t entry = cell_word(block, units), check = cell_hash(entry) ^ list;
+    if (UNLIKELY(guess->check !=
+                 (uint32_t)check)) /* nor can it be what it should if there is no such list */
         return false;
-    size_t list = quick_list_of(units);
-    if (UNLIKELY(list >= QUICK_LISTS))
+    if (UNLIKELY(quick->room < (int32_t)units))
         return false;
-    int64_t room = quick->room - room_for(units);
-    if (UNLIKELY(room < 0))
-        return false;
-    uint64_t next = quick->list[list];
-    words[1] = quick_seal(cell_place(cell), next, check);
-    __atomic_signal_fence(__ATOMIC_ACQUIRE); /* for the compiler: loads the key again, where it has
-                                                used up all registers */
+    gauge_take(&quick->room, (uint32_t)units);
+    uint64_t next = quick->list[list], *words = cell_link(cell_of(block));
+    words[1] = quick_seal(block, next, units, check);
     words[0] = next ^ page_map.key;
-    cell_mark(cell, CELL_CACHED);
+    cell_mark(cell_of(block), CELL_CACHED);
     __atomic_signal_fence(__ATOMIC_RELEASE); /* as in cache_set_top */
     quick->list[list] = entry;
-    quick->filled[list] = 1;
-    GAUGE_SET(quick->room, room);
+    if (UNLIKELY(gauge_step_up(&quick->waits[list])))
+        GAUGE_SET(quick->rounds, quick->rounds + 1);
     return true;
 }
 
-/* Takes the newest cell, `entry`, out of a list that is not empty, and makes it `state`. False, and
- * nothing is changed: its header or its link was overwritten. */
-static ALWAYS_INLINE bool quick_alloc(struct quick *quick, size_t list, enum cell_state state)
+/* Takes the newest cell out of a list that is not empty, and makes it live, or leaves it one that
+ * waits. Its block; 0, and nothing is changed: its header or its link was overwritten. */
+static ALWAYS_INLINE uintptr_t quick_alloc(struct quick *quick, size_t list, bool live)
 {
     uint64_t entry = quick->list[list];
-    struct cell *cell = cell_of(quick_block(entry));
+    uintptr_t block = quick_block(entry);
     uint64_t next = quick_next(entry);
     OPAQUE(next);
-    if (UNLIKELY(!quick_cell_is_sound(entry, next)))
-        return false;
+    uint64_t units = cell_of(block)->units;
+    OPAQUE(units);
+    if (UNLIKELY(cell_link(cell_of(block))[1] !=
+                 quick_seal(block, next, units, cell_of(block)->check)))
+        return 0;
     quick->list[list] = next;
-    quick->filled[list] = next != 0;
-    GAUGE_SET(quick->room, quick->room + room_for(cell->units));
-    cell_mark(cell, state);
-    return true;
+    gauge_give(&quick->room, (uint32_t)units);
+    if (UNLIKELY(gauge_step_down(&quick->waits[list])))
+        GAUGE_SET(quick->rounds, quick->rounds - 1);
+    OPAQUE(block); /* or the compiler keeps the header's address as well */
+    if (live)
+        cell_mark(cell_of(block), (uint8_t)list);
+    if (block == 0) /* callers then ask once only */
+        __builtin_unreachable();
+    return block;
 }
 
 /* Gives cells back until at most `keep` bytes wait. */

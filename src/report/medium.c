@@ -50,7 +50,7 @@ static void walk_cells(struct medium_walk *walk, struct peek *peek, uintptr_t st
             end = cell; /* no more is known of this span */
             break;
         }
-        if (header.state == CELL_LIVE) {
+        if (cell_state_is_live(header.state)) {
             size_t bytes = header.units * CELL_UNIT - CELL_HEADER;
             rows[row_of(bytes)].blocks++;
             rows[row_of(bytes)].bytes += bytes;

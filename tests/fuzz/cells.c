@@ -58,8 +58,7 @@ static size_t units_of(size_t bytes)
 
 static bool is_live(uintptr_t block)
 {
-    const struct cell *cell = cell_of(block);
-    return cell->state == CELL_LIVE && cell_is_sound(cell);
+    return cell_is_live(cell_of(block));
 }
 
 static struct shadow_cell *used_decode(struct input *input)
@@ -402,7 +401,8 @@ static void expect_same_cells(void)
     for (size_t i = 0; i < shadow_count; i++) {
         const struct shadow_cell *each = &shadow_cells[i];
         const struct cell *cell = (const struct cell *)each->address;
-        EXPECT(cell->units == each->units && cell->state == each->state && cell_is_sound(cell),
+        EXPECT(cell->units == each->units &&
+                   cell->state == cell_state_for(each->units, each->state) && cell_is_sound(cell),
                "a cell of %zu units in state %#x has %u in state %#x", each->units,
                (unsigned)each->state, cell->units, cell->state);
         if (each->state == CELL_FREE)

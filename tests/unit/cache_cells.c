@@ -31,7 +31,7 @@ static void block_put(uintptr_t block)
 {
     if (!cache_push_cell(cache, block))
         cache_free_cell(cache, block);
-    assert_int_not_equal(cell_of(block)->state, CELL_LIVE);
+    assert_false(cell_is_live(cell_of(block)));
     assert_true(quick_bytes(cache->quick) <= cache->quick->limit);
 }
 
@@ -124,7 +124,7 @@ TEST(the_same_size_gets_the_same_cell)
         block_put(block);
         assert_int_equal(cell_of(block)->state, CELL_CACHED);
         assert_int_equal((uintptr_t)cache_pop_cell(cache, bytes), block);
-        assert_int_equal(cell_of(block)->state, CELL_LIVE);
+        assert_true(cell_state_is_live(cell_of(block)->state));
         block_put(block);
         assert_int_equal((uintptr_t)cache_pop_cell(cache, cell_bytes(block)), block);
         assert_null(cache_pop_cell(cache, bytes));
@@ -299,6 +299,47 @@ TEST(sizes_that_nobody_asks_for_do_not_stay)
     assert_int_not_equal(cell_of(stale)->state, CELL_CACHED);
 }
 
+/* A byte counts the cells of a list; of more it is 0 again after each 256. */
+TEST(however_many_cells_wait_in_a_list_they_are_counted)
+{
+    enum { MANY = 600 };
+    static uintptr_t blocks[MANY];
+    for (size_t i = 0; i < MANY; i++)
+        blocks[i] = block_get_cached(1500);
+    block_put(block_get_cached(9000)); /* so that there are lists */
+    cache_flush(cache);
+    quick_set_limit(cache->quick, MIB);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_int_equal(cache_cells(NULL, cache).count, i);
+        assert_true(cache_push_cell(cache, blocks[i]));
+    }
+    assert_lists_sound();
+    for (size_t i = MANY; i != 0; i--) {
+        assert_int_equal(cache_cells(NULL, cache).count, i);
+        assert_int_equal((uintptr_t)cache_pop_cell(cache, 1500), blocks[i - 1]);
+    }
+    assert_lists_sound();
+    quick_set_limit(cache->quick, 0);
+    for (size_t i = 0; i < MANY; i++)
+        cache_free_cell(cache, blocks[i]);
+}
+
+TEST(a_cell_too_small_for_the_lists_does_not_wait)
+{
+    block_put(block_get_cached(3000)); /* so that there is room */
+    for (size_t bytes = 300; bytes < KIB - CELL_HEADER; bytes += 100) {
+        struct misuse misuse;
+        size_t dirty;
+        uintptr_t block = (uintptr_t)arenas_alloc_cell(&arenas, bytes, MIN_ALIGN, &misuse, &dirty);
+        assert_int_equal(cell_of(block)->state, CELL_LIVE);
+        assert_int_equal(cell_misuse(block).kind, MISUSE_NONE);
+        assert_false(cache_push_cell(cache, block));
+        cache_free_cell(cache, block);
+        assert_lists_sound();
+    }
+    cache_flush(cache);
+}
+
 /* ---- At the call itself ---- */
 
 TEST(a_free_is_carried_out_at_once)
@@ -462,9 +503,9 @@ TEST(damage_in_a_threads_cache_is_found)
     object_put(cache, object);
     PLANT(*object_key_word(object), 0, "a small block was written to when it was free");
     PLANT(*cache->top[CLASS_64], older, "a magazine holds an object of another class");
-    PLANT(cache->quick->room, INT64_C(1) << ROOM_BYTES_SHIFT, "the quick lists do not add up");
     PLANT(cache->quick->room, cache->quick->room - 1, "the quick lists do not add up");
-    PLANT(cache->quick->filled[0], !cache->quick->filled[0], "a quick list's byte is wrong");
+    PLANT(cache->quick->rounds, 1, "the quick lists do not add up");
+    PLANT(cache->quick->waits[0], 1, "a quick list's byte is wrong");
 }
 
 int main(void)
@@ -480,6 +521,8 @@ int main(void)
         ROW_WITH(cells_are_bounded_by_the_option, begin, end),
         ROW_WITH(a_large_cell_waits_for_who_takes_it_over_and_over, cache_begin, cache_end),
         ROW_WITH(sizes_that_nobody_asks_for_do_not_stay, begin, end),
+        ROW_WITH(however_many_cells_wait_in_a_list_they_are_counted, begin, end),
+        ROW_WITH(a_cell_too_small_for_the_lists_does_not_wait, begin, end),
         ROW_WITH(a_free_is_carried_out_at_once, begin, end),
         ROW_WITH(without_a_cache_cells_go_straight_back, begin, end),
         ROW_WITH(a_flush_gives_all_cells_back, begin, end),

@@ -217,7 +217,7 @@ TEST(damage_in_the_live_cell_behind_stops_a_free)
     }
     cell_mark(next, CELL_CACHED); /* as a thread does at any time with its own */
     assert_string_equal(cell_put_wrong(block), "");
-    cell_mark(next, CELL_LIVE);
+    cell_mark(next, cell_state_for(next->units, CELL_LIVE));
     assert_cells_sound();
 }
 

@@ -42,7 +42,7 @@ const char *cell_put_wrong(uintptr_t block);
 /* Whether the block has the header of a live cell. */
 static inline bool is_live(uintptr_t block)
 {
-    return cell_of(block)->state == CELL_LIVE && cell_is_sound(cell_of(block));
+    return cell_is_live(cell_of(block));
 }
 
 static inline size_t units_of(uintptr_t block)
