@@ -3,6 +3,13 @@
  */
 #include "pageheap/large_recent.h"
 
+void large_request_other(struct page_heap *page_heap, struct span *span, size_t bytes)
+{
+    large_sizes_change(&page_heap->sizes, span->requested, bytes);
+    span->requested = bytes;
+    margin_make(page_heap, span);
+}
+
 COLD void *large_alloc_written(struct page_heap *page_heap, struct span *span, size_t bytes)
 {
     struct misuse misuse = waiting_misuse(span);

@@ -12,15 +12,15 @@
 #include "pageheap/recent.h"
 #include "stats/stats.h"
 
-/* What was taken back is from now on a block of so many bytes. */
+/* What was taken back, and had another length, is from now on a block of so many bytes. */
+void large_request_other(struct page_heap *page_heap, struct span *span, size_t bytes);
+
+/* The same of any length. */
 static inline void large_request_recent(struct page_heap *page_heap, struct span *span,
                                         size_t bytes)
 {
-    if (UNLIKELY(span->requested != bytes)) {
-        large_sizes_change(&page_heap->sizes, span->requested, bytes);
-        span->requested = bytes;
-        margin_make(page_heap, span);
-    }
+    if (UNLIKELY(span->requested != bytes))
+        large_request_other(page_heap, span, bytes);
     page_heap_see(page_heap);
 }
 
@@ -45,10 +45,11 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     if (UNLIKELY(!waiting_is_sound(span)))
         return large_alloc_written(page_heap, span, bytes);
     large_request_recent(page_heap, span, bytes);
-    char *start = span->start;
     lock_release(&page_heap->lock);
     COUNT(large_taken_bytes, bytes);
-    return start;
+    if (span->start == NULL) /* callers then ask once only */
+        __builtin_unreachable();
+    return span->start; /* it is the caller's now, and stays so */
 }
 
 /* Frees a large block of a heap that is not compact, so that it waits. The lock must be held. */
