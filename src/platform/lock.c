@@ -18,8 +18,13 @@ enum { SPINS = 60 };
  * that has just released have long reached the cache. */
 enum { LAST_SPINS = 3 * SPINS };
 
-/* Nanoseconds: a sleeper looks again after so long, which a lock that is held hardly ever takes. */
+/* Nanoseconds: a sleeper looks again after so long, which a lock that is held hardly ever takes;
+ * one behind others later, so that of however many one looks in that time. When thousands looked
+ * each millisecond nobody else came to run, nor did the holder. */
 enum { SLEEP_MOST = 1000000 };
+
+/* Sleepers: behind so many all look after the same time, a second. */
+enum { QUEUE_MOST = 1000 };
 
 uint64_t lock_waits[RANK_COUNT];
 uint32_t lock_forking;
@@ -58,7 +63,8 @@ static bool lock_spin(struct lock *lock, unsigned spins)
     return false;
 }
 
-static void lock_announce(struct lock *lock)
+/* How many are asleep then. */
+static uint16_t lock_announce(struct lock *lock)
 {
     uint16_t asleep = __atomic_load_n(&lock->asleep, __ATOMIC_RELAXED);
     /* More than it can count sleep until they look themselves. seq_cst: `wakes` was read before,
@@ -67,16 +73,23 @@ static void lock_announce(struct lock *lock)
            !__atomic_compare_exchange_n(&lock->asleep, &asleep, (uint16_t)(asleep + 1), false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         continue;
+    return asleep == UINT16_MAX ? asleep : (uint16_t)(asleep + 1);
+}
+
+/* For how long the last of so many sleeps. */
+static struct timespec sleep_most(uint16_t asleep)
+{
+    uint64_t most = SLEEP_MOST * (uint64_t)(asleep < QUEUE_MOST ? asleep : QUEUE_MOST);
+    return (struct timespec){(time_t)(most / 1000000000), (long)(most % 1000000000)};
 }
 
 /* Announced and asleep until woken, again and again, until the lock is taken. */
 static void lock_sleep(struct lock *lock, unsigned spins)
 {
-    static const struct timespec most = {0, SLEEP_MOST};
     for (;;) {
         /* acquire: read before the announcement */
         uint32_t seen = __atomic_load_n(&lock->wakes, __ATOMIC_ACQUIRE);
-        lock_announce(lock);
+        struct timespec most = sleep_most(lock_announce(lock));
         do {
             if (lock_acquire_free(lock) || lock_spin(lock, spins))
                 return;

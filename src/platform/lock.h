@@ -13,8 +13,8 @@
  *
  * One order is left that this does not decide: the store that releases may reach the cache after
  * the load of `asleep`. Who is about to sleep looks at the lock for a few microseconds more, which
- * is longer than a store takes, and sleeps for a millisecond at most: should a store ever take as
- * long, that is what it costs. (A barrier in all threads by membarrier(2) would decide it; but it
+ * is longer than a store takes, and sleeps for a millisecond at most, or one for each that sleeps:
+ * should a store ever take as long, that is what it costs. (A barrier in all threads by membarrier(2) would decide it; but it
  * interrupts all processors, and sandboxes may kill for it.)
  *
  * Source: the announcement is an event count (D. Reed and R. Kanodia, 1979); U. Drepper, "Futexes

@@ -5,6 +5,7 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "platform/lock.h"
@@ -136,6 +137,28 @@ TEST(a_waiter_sleeps_and_is_woken)
     }
     assert_int_equal(held(&lock), 0);
     assert_true(__atomic_load_n(&lock_waits[RANK_PAGE_HEAP], __ATOMIC_RELAXED) - waits >= 1);
+}
+
+/* However many sleep, in a millisecond one of them looks. */
+TEST(many_sleepers_seldom_look)
+{
+    enum { SLEEPERS = 200, MILLISECONDS = 200 };
+    struct lock lock;
+    lock_init(&lock, RANK_PAGE_HEAP);
+    pthread_t waiters[SLEEPERS];
+    lock_acquire(&lock);
+    for (unsigned i = 0; i < SLEEPERS; i++)
+        assert_int_equal(pthread_create(&waiters[i], NULL, take_and_release, &lock), 0);
+    assert_true(wait_for_sleepers(&lock, SLEEPERS));
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    usleep(MILLISECONDS * 1000);
+    getrusage(RUSAGE_SELF, &after);
+    lock_release(&lock);
+    for (unsigned i = 0; i < SLEEPERS; i++)
+        pthread_join(waiters[i], NULL);
+    /* the first MILLISECONDS times, the second half as often: six times as many together */
+    assert_true(after.ru_nvcsw - before.ru_nvcsw < 20 * MILLISECONDS);
 }
 
 TEST(a_free_lock_is_not_waited_for)
@@ -271,6 +294,7 @@ int main(void)
         ROW(locks_of_rising_rank_are_taken_together),
         ROW(threads_exclude_each_other),
         ROW(a_waiter_sleeps_and_is_woken),
+        ROW(many_sleepers_seldom_look),
         ROW(a_free_lock_is_not_waited_for),
         ROW(the_forking_thread_holds_every_lock),
         ROW(other_threads_wait_for_the_forking_one),
