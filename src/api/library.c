@@ -5,17 +5,41 @@
 #include <unistd.h>
 
 #include "api/copies.h"
+#include "api/operators.h"
 #include "heap/heap.h"
 #include "platform/output.h"
 #include "report/report.h"
 
+/* What the program, or who is loaded before the library, has instead of ours. */
+AT_START static void operators_begin(void)
+{
+#if defined(SNUG_STATIC)
+    if (delete_is_replaced())
+        page_map_replace_forms();
+#elif defined(SNUG_OVERRIDE)
+    if (!delete_is_replaced() && !new_is_replaced())
+        return;
+    page_map_replace_forms();
+    new_find_quiet_forms();
+#endif
+}
+
+/* In the static library no loader puts it first: other constructors of the program's are called in
+ * the order of their numbers, most of which have none and come last. */
+#if defined(SNUG_STATIC)
+#define FIRST_CONSTRUCTOR __attribute__((constructor(101)))
+#else
+#define FIRST_CONSTRUCTOR __attribute__((constructor))
+#endif
+
 /* glibc hands every constructor the program's arguments and environment, and calls this one, which
  * asks to be first, before it sets environ itself. Others pass nothing. */
-__attribute__((constructor)) AT_START static void library_start(int count, char **arguments,
-                                                                char **environment)
+FIRST_CONSTRUCTOR AT_START static void library_start(int count, char **arguments,
+                                                     char **environment)
 {
     (void)count;
     (void)arguments;
+    operators_begin();
     os_errors_note();
 #if defined(__GLIBC__)
     heap_start(environ != NULL ? environ : environment);

@@ -53,7 +53,7 @@ static ALWAYS_INLINE bool free_fast(void *block)
            LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
 }
 
-static NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by)
+NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by)
 {
     if (page_map_class((uintptr_t)block) == PAGE_MAP_HARDENED) {
         heap_free_hardened(NULL, block, size);
@@ -75,23 +75,6 @@ void snug_free_aligned_sized(void *block, size_t alignment, size_t size)
     if (!free_fast(block))
         free_stated(block, alignment, size, STATED_IN_C);
 }
-
-#if defined(SNUG_OVERRIDE)
-/* operator delete with a size, and with an alignment behind it. */
-void operator_delete_sized(void *block, size_t size);
-HOT void operator_delete_sized(void *block, size_t size)
-{
-    if (!free_fast(block))
-        free_stated(block, 1, size, STATED_IN_CXX);
-}
-
-void operator_delete_aligned(void *block, size_t size, size_t alignment);
-void operator_delete_aligned(void *block, size_t size, size_t alignment)
-{
-    if (!free_fast(block))
-        free_stated(block, alignment, size, STATED_IN_CXX);
-}
-#endif
 
 /* ---- calloc and realloc ---- */
 
@@ -260,6 +243,9 @@ HOT size_t snug_malloc_usable_size(void *block)
 #pragma GCC diagnostic ignored \
     "-Wmissing-attributes" /* there are none to miss: nobody calls them */
 #endif
+#define OVERRIDE_DELETE(name, function) \
+    extern __typeof(function) override_##name __asm__(#name) \
+        __attribute__((alias(#function), weak, visibility("default")));
 #define OVERRIDE_INFO(name, function)
 #include "api/overrides.def"
 #endif

@@ -27,4 +27,7 @@ static inline bool sizes_are_checked(void)
 bool size_is_possible(const void *block, size_t alignment, size_t size, enum stated_by by,
                       const char *call);
 
+/* Frees a block that no magazine took. */
+NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by);
+
 #endif

@@ -90,6 +90,8 @@ void heap_serve(enum heap_way way)
     bool fast = way == HEAP_FAST && !hardened, counted = way == HEAP_COUNTED && !hardened;
     /* relaxed: a thread that sees it late goes the other way for a moment, which is right too */
     __atomic_store_n(&page_map.small_sizes, fast ? SMALL_MOST + 1 : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&page_map.form_sizes, fast && !page_map.forms_replaced ? SMALL_MOST + 1 : 0,
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.cell_sizes, fast ? CELL_MOST - SMALL_MOST : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.counted_sizes, counted ? CELL_MOST + 1 : 0, __ATOMIC_RELAXED);
 }

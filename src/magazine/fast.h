@@ -144,11 +144,16 @@ static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
     return (void *)object;
 }
 
-/* The same for a request of `bytes`; NULL also if it is not a small one. */
+/* The same for a request of `bytes`; NULL also if that is not below *sizes, one of the words in the
+ * page map that are SMALL_MOST + 1 or 0. */
+static ALWAYS_INLINE void *cache_pop_below(struct cache *cache, size_t bytes, const size_t *sizes)
+{
+    return LIKELY(size_is_below(bytes, sizes)) ? cache_pop(cache, class_of_size(bytes)) : NULL;
+}
+
 static ALWAYS_INLINE void *cache_pop_bytes(struct cache *cache, size_t bytes)
 {
-    bool small = size_is_below(bytes, &page_map.small_sizes); /* SMALL_MOST + 1, or 0 */
-    return LIKELY(small) ? cache_pop(cache, class_of_size(bytes)) : NULL;
+    return cache_pop_below(cache, bytes, &page_map.small_sizes);
 }
 
 /* The same, all zero up to its end. */
@@ -159,11 +164,17 @@ static ALWAYS_INLINE void *cache_pop_zero(struct cache *cache, size_t bytes)
 }
 
 /* The same at a multiple of `alignment`, a power of two or 0. */
-static ALWAYS_INLINE void *cache_pop_aligned(struct cache *cache, size_t alignment, size_t bytes)
+static ALWAYS_INLINE void *cache_pop_aligned_below(struct cache *cache, size_t alignment,
+                                                   size_t bytes, const size_t *sizes)
 {
     size_t class = class_of_aligned(alignment, bytes);
-    bool small = class != 0 && size_is_below(bytes, &page_map.small_sizes);
+    bool small = class != 0 && size_is_below(bytes, sizes);
     return LIKELY(small) ? cache_pop(cache, class) : NULL;
+}
+
+static ALWAYS_INLINE void *cache_pop_aligned(struct cache *cache, size_t alignment, size_t bytes)
+{
+    return cache_pop_aligned_below(cache, alignment, bytes, &page_map.small_sizes);
 }
 
 /* Puts the object at `address`, whose page has this class, into its magazine. False: nothing was

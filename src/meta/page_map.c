@@ -12,7 +12,14 @@
 /* Layout: no address has bit 63. */
 #define NOWHERE ((uintptr_t)1 << 63)
 
-struct page_map page_map = {.home = NOWHERE};
+struct page_map page_map = {.home = NOWHERE, .form_home = NOWHERE};
+
+void page_map_replace_forms(void)
+{
+    page_map.forms_replaced = true;
+    page_map.form_home = NOWHERE;
+    page_map.form_sizes = 0;
+}
 BULKY struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
 /* Layout: what the parts of the map cover. */
@@ -197,6 +204,8 @@ static bool home_new(uintptr_t address)
     spare_chunks.count = 1;
     page_map.home_classes = (uintptr_t)table - (home >> PAGE_SHIFT);
     page_map.home = home;
+    if (!page_map.forms_replaced)
+        page_map.form_home = home;
     return true;
 }
 

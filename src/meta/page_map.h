@@ -77,6 +77,12 @@ struct page_map {
      * these and one base address then serves for them. */
     uint32_t reciprocal[PAGE_MAP_CLASSES];
     uint64_t seal; /* what half of the key makes; see span_seal() */
+    /* `home` and `small_sizes` once more, for forms of operator new and delete that stand for
+     * others: where no address is, and 0, if the program has others of its own (api/operators.h).
+     */
+    uintptr_t form_home;
+    size_t form_sizes;
+    bool forms_replaced; /* written before the program's own code runs */
     /* The chunks of entries of the home; NULL where there is none yet. */
     uintptr_t *home_chunks[PAGE_MAP_HOME / PAGE_MAP_CHUNK];
 } __attribute__((aligned(64)));
@@ -114,6 +120,15 @@ static ALWAYS_INLINE bool page_map_is_home(uintptr_t address)
 {
     return address - page_map.home < (uintptr_t)1 << PAGE_MAP_HOME_BITS;
 }
+
+/* The same for what a form that stands for another is given; never if the program has its own. */
+static ALWAYS_INLINE bool page_map_is_form_home(uintptr_t address)
+{
+    return address - page_map.form_home < (uintptr_t)1 << PAGE_MAP_HOME_BITS;
+}
+
+/* From now on such forms are not served on the fast path. */
+void page_map_replace_forms(void);
 
 /* The class of the page that `address` is in, for which page_map_is_home. Plain loads, here and
  * below, which the compiler can fold into what uses them, two instructions less than with atomic

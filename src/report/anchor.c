@@ -24,7 +24,8 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .outside = &outside_area,
     .borrow_entry = BORROW_ENTRY,
     .outside_call = outside_call_run,
-    .served = {&page_map.small_sizes, &page_map.cell_sizes, &page_map.counted_sizes},
+    .served = {&page_map.small_sizes, &page_map.form_sizes, &page_map.cell_sizes,
+               &page_map.counted_sizes},
 };
 
 __asm__(".pushsection .note.snug,\"a\",%note\n"

@@ -35,7 +35,7 @@ struct anchor {
     const struct profile *profile;
     const struct guard *guard;
     struct events *events; /* these are written from outside; 0 to what is served fast, */
-    size_t *served[3];     /* with a request to take a profile */
+    size_t *served[4];     /* with a request to take a profile */
     struct outside_area *outside;
     /* Where a borrowed thread goes on, and its work; NULL where there is no borrowing. */
     const char *borrow_entry;

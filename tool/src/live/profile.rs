@@ -99,7 +99,7 @@ impl Program {
     pub fn request_profile(&self, on: bool) -> io::Result<()> {
         // SAFETY: the anchor was filled in.
         self.memory.write(unsafe { ffi::outside_profile_request(self.anchor.start()) }, if on { ON } else { OFF })?;
-        for number in 0..if on { 3 } else { 0 } {
+        for number in 0..if on { 4 } else { 0 } {
             // SAFETY: as above.
             self.memory.clear_word(unsafe { ffi::outside_profile_served(self.anchor.start(), number) })?;
         }

@@ -1,0 +1,143 @@
+/*
+ * operator delete in all its forms. What one does that no other stands for, and no program has
+ * replaced, is snug_free; see operators.h for the rest.
+ */
+#include "api/operators.h"
+#include "api/sized.h"
+#include "api/slow.h"
+#include "snug/snug.h"
+
+/* ---- What stands for the plain one alone ---- */
+
+static NOINLINE void delete_slow(void *block)
+{
+    if (UNLIKELY(page_map.forms_replaced))
+        _ZdlPv(block);
+    else
+        snug_free(block);
+}
+
+void operator_delete(void *block);
+HOT void operator_delete(void *block)
+{
+    uintptr_t address = (uintptr_t)block;
+    if (UNLIKELY(!page_map_is_form_home(address))) {
+        delete_slow(block);
+        return;
+    }
+    size_t class = page_map_home_class(address);
+    struct cache *cache = thread_self.cache;
+    if (UNLIKELY(!cache_push_of(cache, address, class)))
+        free_slow(block, class, cache);
+}
+
+OPERATOR void _ZdaPv(void *block) __attribute__((alias("operator_delete")));
+OPERATOR void _ZdlPvRKSt9nothrow_t(void *block) __attribute__((alias("operator_delete")));
+
+OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment)
+{
+    _ZdlPvSt11align_val_t(block, alignment);
+}
+
+/* ---- With a size ---- */
+
+OPERATOR void _ZdlPvm(void *block, size_t size);
+OPERATOR void _ZdaPvm(void *block, size_t size);
+OPERATOR void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t alignment);
+OPERATOR void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t alignment);
+
+static ALWAYS_INLINE bool delete_fast(void *block)
+{
+    uintptr_t address = (uintptr_t)block;
+    return LIKELY(page_map_is_form_home(address)) &&
+           LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
+}
+
+static NOINLINE void delete_sized_slow(void *block, size_t size)
+{
+    if (UNLIKELY(page_map.forms_replaced))
+        _ZdlPv(block);
+    else
+        free_stated(block, 1, size, STATED_IN_CXX);
+}
+
+HOT OPERATOR void _ZdlPvm(void *block, size_t size)
+{
+    if (!delete_fast(block))
+        delete_sized_slow(block, size);
+}
+
+static NOINLINE void delete_array_sized_slow(void *block, size_t size)
+{
+    if (UNLIKELY(page_map.forms_replaced))
+        _ZdaPv(block);
+    else
+        free_stated(block, 1, size, STATED_IN_CXX);
+}
+
+HOT OPERATOR void _ZdaPvm(void *block, size_t size)
+{
+    if (!delete_fast(block))
+        delete_array_sized_slow(block, size);
+}
+
+static NOINLINE void delete_aligned_slow(void *block, size_t size, size_t alignment)
+{
+    if (UNLIKELY(page_map.forms_replaced))
+        _ZdlPvSt11align_val_t(block, alignment);
+    else
+        free_stated(block, alignment, size, STATED_IN_CXX);
+}
+
+OPERATOR void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t alignment)
+{
+    if (!delete_fast(block))
+        delete_aligned_slow(block, size, alignment);
+}
+
+OPERATOR void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t alignment)
+{
+    if (UNLIKELY(page_map.forms_replaced))
+        _ZdaPvSt11align_val_t(block, alignment);
+    else
+        free_stated(block, alignment, size, STATED_IN_CXX);
+}
+
+/* ---- For constructors that throw after a nothrow new, besides ---- */
+
+OPERATOR void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow);
+OPERATOR void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t alignment,
+                                                  const void *nothrow);
+OPERATOR void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t alignment,
+                                                  const void *nothrow);
+
+OPERATOR void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow)
+{
+    (void)nothrow;
+    _ZdaPv(block);
+}
+
+OPERATOR void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t alignment,
+                                                  const void *nothrow)
+{
+    (void)nothrow;
+    _ZdlPvSt11align_val_t(block, alignment);
+}
+
+OPERATOR void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t alignment,
+                                                  const void *nothrow)
+{
+    (void)nothrow;
+    _ZdaPvSt11align_val_t(block, alignment);
+}
+
+/* ---- The program's own ---- */
+
+OWN(_ZdaPvSt11align_val_t, own_delete_array_aligned)
+
+AT_START bool delete_is_replaced(void)
+{
+    return IS_REPLACED(_ZdlPv, snug_free) || IS_REPLACED(_ZdaPv, operator_delete) ||
+           IS_REPLACED(_ZdlPvSt11align_val_t, snug_free) ||
+           IS_REPLACED(_ZdaPvSt11align_val_t, own_delete_array_aligned);
+}
