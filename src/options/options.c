@@ -1,7 +1,7 @@
 /*
  * Reading the options. One row of `table` per line of options.def; a value is parsed by the kind
- * of its row. An unknown name is answered with the nearest known one (edit distance), since nearly
- * all unknown names are misspelt ones.
+ * of its row. An unknown name is answered with the known one that it may be a slip of (edit
+ * distance), since nearly all unknown names are misspelt ones.
  */
 #include "options/options.h"
 
@@ -64,6 +64,9 @@ static const struct option_row table[] = {
 };
 
 enum { ROWS = sizeof(table) / sizeof(table[0]), NAME_MOST = 32, LINE_MOST = 512 };
+
+/* Of a name that was meant to be another, one in so many is wrong at most. */
+enum { LETTERS_PER_SLIP = 3 };
 
 static const char prefix[] = "SNUG_";
 
@@ -302,7 +305,14 @@ static void report_value(int descriptor, const struct option_row *row, const cha
     text_write(&text, descriptor);
 }
 
-/* How many letters must be changed, added or dropped to make one name of the other.
+/* Options have capital letters. */
+static char capital(char letter)
+{
+    return letter >= 'a' && letter <= 'z' ? (char)(letter - 'a' + 'A') : letter;
+}
+
+/* How many letters must be changed, added or dropped to make one name of the other, b, which has
+ * capitals only; those of a may be small.
  * Source: V. Levenshtein (1966); the one-row form of the table. */
 static size_t name_distance(const char *a, size_t a_length, const char *b)
 {
@@ -314,12 +324,19 @@ static size_t name_distance(const char *a, size_t a_length, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+            size_t changed = diagonal + (capital(a[i - 1]) != b[j - 1]);
             diagonal = row[j];
             row[j] = size_min(changed, size_min(row[j], row[j - 1]) + 1);
         }
     }
     return row[b_length];
+}
+
+/* A slip of the keyboard is one letter, or one in three of a long name: what is farther away is
+ * another word, and to suggest it would only lead astray. */
+static bool is_slip(size_t distance, size_t length)
+{
+    return distance <= size_max(length / LETTERS_PER_SLIP, 1);
 }
 
 static void report_name(int descriptor, const char *name, size_t length)
@@ -333,8 +350,12 @@ static void report_name(int descriptor, const char *name, size_t length)
             nearest = &table[i];
         }
     }
-    os_print(descriptor, "snug: SNUG_%.*s is not an option; did you mean SNUG_%s?\n",
-             (int)size_min(length, 200), name, nearest->name);
+    int shown = (int)size_min(length, 200);
+    if (is_slip(least, length))
+        os_print(descriptor, "snug: SNUG_%.*s is not an option; did you mean SNUG_%s?\n", shown,
+                 name, nearest->name);
+    else
+        os_print(descriptor, "snug: SNUG_%.*s is not an option; see: snug options\n", shown, name);
 }
 
 static void option_read(const char *variable, int descriptor)

@@ -423,9 +423,29 @@ TEST(misspelt_names_are_answered_with_the_nearest)
                 assert_nearest(wrong);
         }
     }
-    assert_nearest("");
-    assert_nearest("misuse");
-    assert_nearest("X");
+}
+
+TEST(small_letters_are_a_slip)
+{
+    assert_string_equal(read_one("SNUG_misuse=warn"),
+                        "snug: SNUG_misuse is not an option; did you mean SNUG_MISUSE?\n");
+    assert_string_equal(read_one("SNUG_Chek=full"),
+                        "snug: SNUG_Chek is not an option; did you mean SNUG_CHECK?\n");
+}
+
+TEST(a_name_with_nothing_near_is_answered_with_where_all_are)
+{
+    static const char *const wrong[] = {"MAX_MEMRY", "NOPE", "X", "", "VERBOSE", "HELLO_WORLD"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char variable[64], expected[96];
+        snprintf(variable, sizeof(variable), "SNUG_%s=1", wrong[i]);
+        snprintf(expected, sizeof(expected), "snug: SNUG_%s is not an option; see: snug options\n",
+                 wrong[i]);
+        assert_string_equal(read_one(variable), expected);
+    }
+    /* Of a long name one letter in three may be wrong, and no more. */
+    assert_contains(read_one("SNUG_TRED_CASHE=1"), "did you mean SNUG_THREAD_CACHE?");
+    assert_contains(read_one("SNUG_TRD_CASHEZZ=1"), "; see: snug options");
 }
 
 TEST(an_unknown_name_is_said_in_one_line)
@@ -505,7 +525,7 @@ TEST(long_names_and_values_are_cut)
     memcpy(variable, "SNUG_", 5);
     said = read_one(variable);
     assert_true(strlen(said) < 512);
-    assert_contains(said, "NNN is not an option; did you mean SNUG_");
+    assert_contains(said, "NNN is not an option; see: snug options");
 }
 
 int main(void)
@@ -524,6 +544,8 @@ int main(void)
         ROW(a_preset_sets_the_defaults_of_others),
         ROW(an_option_that_is_given_has_the_last_word),
         ROW(misspelt_names_are_answered_with_the_nearest),
+        ROW(small_letters_are_a_slip),
+        ROW(a_name_with_nothing_near_is_answered_with_where_all_are),
         ROW(an_unknown_name_is_said_in_one_line),
         ROW(what_is_not_ours_is_passed_over),
         ROW(it_is_known_whether_any_is_given),

@@ -118,9 +118,15 @@ pub fn parse(argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), u8> {
 /// the last of which are the usage and the name of --help. `first` is the first word, that of a command or not.
 fn mistake(error: &clap::Error, first: &str) -> String {
     let said = error.render().to_string();
+    let wrong = said.split('\'').nth(1).unwrap_or_default();
     let paragraphs = said.split("\n\n").filter(|part| !part.starts_with("Usage:") && !part.starts_with("For more"));
     let lines: Vec<String> = paragraphs
-        .map(|part| part.lines().filter(|line| !is_idle(line)).flat_map(str::split_whitespace).collect::<Vec<_>>())
+        .map(|part| {
+            part.lines()
+                .filter(|line| !is_idle(line) && !is_far_fetched(line, wrong))
+                .flat_map(str::split_whitespace)
+                .collect::<Vec<_>>()
+        })
         .map(|words| words.join(" "))
         .filter(|it| !it.is_empty())
         .collect();
@@ -144,6 +150,28 @@ const PLAINER: [(&str, &str); 5] = [
 /// Advice that misspelled options and forgotten numbers bring, and that helps nobody who made such a mistake.
 fn is_idle(line: &str) -> bool {
     line.trim_start().starts_with("tip: to pass '")
+}
+
+/// A name that clap holds to be similar to the wrong one, and of which more than one letter in three is another.
+fn is_far_fetched(line: &str, wrong: &str) -> bool {
+    let is_tip =
+        line.trim_start().starts_with("tip: a similar ") || line.trim_start().starts_with("tip: some similar ");
+    let mut names = line.split('\'').skip(1).step_by(2);
+    is_tip && names.all(|name| distance(wrong, name) > (wrong.len() / 3).max(1))
+}
+
+/// How many letters must be changed, added or dropped to make one word of the other (V. Levenshtein, 1966).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.bytes().enumerate() {
+            let changed = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 /// The NAME=value words before the command are taken out and the rest is parsed again, so that options may stand
@@ -241,6 +269,11 @@ mod tests {
         );
         assert_eq!(said("snug stats -1"), "unexpected argument '-1' found; see: snug stats --help");
         assert_eq!(said("snug run"), "this is missing: <CMD>...; see: snug run --help");
+        assert_eq!(said("snug nosuch"), "unrecognized subcommand 'nosuch'; see: snug --help");
+        assert_eq!(
+            said("snug recrod true"),
+            "unrecognized subcommand 'recrod'; tip: a similar subcommand exists: 'record'; see: snug --help"
+        );
         for (line, part) in [
             ("snug nonsense", "unrecognized subcommand 'nonsense'"),
             ("snug compare --round 3 true", "a similar argument exists: '--rounds'"),

@@ -56,6 +56,12 @@ fn pages_of_groups_and_options() {
         assert!(page.contains(part), "{part} is not in {page}");
     }
     assert!(!page.contains("SNUG_DIRTY =") && page.lines().all(|line| line.chars().count() <= 80), "{page}");
+    for name in ["preset", "PRESET", "snug_preset", "purge-delay"] {
+        let whole = if name == "purge-delay" { "SNUG_PURGE_DELAY" } else { "SNUG_PRESET" };
+        assert_eq!(place.output(&["options", name]).stdout, place.output(&["options", whole]).stdout, "{name}");
+    }
+    // Alone, without the overview, a page speaks of nothing that stands elsewhere in it.
+    assert!(!stdout(&place.output(&["options", "SNUG_PRESET"])).contains("below"));
     let one = stdout(&place.output(&["options", "SNUG_STATS_ON"]));
     assert!(one.starts_with("SNUG_STATS_ON = exit\n") && one.contains("any of exit, interval, bytes, signal"), "{one}");
 }

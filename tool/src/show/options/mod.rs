@@ -82,16 +82,7 @@ pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
     let own = settings.iter().map(|setting| (setting.name.clone(), setting.value.clone()));
     let surrounding = env::vars_os().filter(|(name, _)| name != WORKLOADS_VARIABLE);
     let all = table(surrounding.chain(own));
-    let wanted: Vec<String> = args.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    for word in &wanted {
-        let is_known = GROUPS.iter().any(|group| group.0 == word) || page::is_option(word);
-        let groups = GROUPS.map(|group| group.0).join(", ");
-        let message =
-            format!("{word} is no setting, option or group; settings are SNUG_NAME=value, groups are {groups}");
-        if !is_known {
-            bail!(Refusal::misuse(message));
-        }
-    }
+    let wanted: Vec<String> = args.words.iter().map(|word| wanted(&word.to_string_lossy())).collect::<Result<_>>()?;
     let is_wanted = |option: &Shown| {
         let named = wanted.is_empty() || wanted.iter().any(|word| *word == option.name || word == option.group);
         named && (!args.changed || option.changed)
@@ -107,6 +98,22 @@ pub fn run(args: &OptionsArgs, settings: &[Setting]) -> Result<ExitCode> {
         None => output::print(text.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of a group, or of an option, which may be written without SNUG_ and in small letters.
+fn wanted(word: &str) -> Result<String> {
+    if GROUPS.iter().any(|group| group.0 == word) {
+        return Ok(word.to_string());
+    }
+    let name = word.to_uppercase().replace('-', "_");
+    let whole = if name.starts_with("SNUG_") { name } else { format!("SNUG_{name}") };
+    if page::is_option(&whole) {
+        return Ok(whole);
+    }
+    let groups = GROUPS.map(|group| group.0).join(", ");
+    bail!(Refusal::misuse(format!(
+        "{word} is no setting, option or group; settings are SNUG_NAME=value, groups are {groups}"
+    )))
 }
 
 /// All options, with the values that these variables give them.
