@@ -266,8 +266,7 @@ impl Follower<'_> {
         let now = self.start.elapsed();
         let Some(process) = self.process(pid) else { return };
         if tid == pid {
-            process.status = Some(status);
-            process.ended = Some(now);
+            process.ends(status, now);
             self.places.remove(&pid);
             self.keep_what_may_be_shown();
         }
@@ -288,7 +287,10 @@ impl Follower<'_> {
 
     fn look(&mut self) {
         for &place in self.places.values() {
-            self.processes[place].look(self.start, self.points);
+            // Who has been seen to its end may be there for a moment more: what it is then is less than what was seen.
+            if self.processes[place].threads > 0 {
+                self.processes[place].look(self.start, self.points);
+            }
         }
     }
 }

@@ -12,10 +12,12 @@
 //! alone.
 //!
 //!     ptrace   the system calls          follow   the events, until all have ended
-//!     process  one process, its looks    tree     which belongs to which, as lines
-//!     report   the statistics of those that are wanted
+//!     process  one process, its looks    group    whether the system killed it for want of memory
+//!     report   the statistics of those   tree     which belongs to which, as lines
+//!              that are wanted
 
 mod follow;
+mod group;
 mod process;
 mod ptrace;
 pub mod report;

@@ -1,9 +1,11 @@
 //! One process that is watched: what it is called, what was seen of it, and how it ended.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use super::group::Group;
 use crate::live::list::name_of;
 use crate::live::profile::{Raw, Site};
 use crate::live::{Depth, Program, Values};
@@ -54,6 +56,12 @@ pub struct Process {
     pub held: Vec<Held>,
     /// Its threads that are not about to end.
     pub threads: usize,
+    /// The control group in which it became what it is, while it lives.
+    group: Option<Group>,
+    /// That the system killed it since memory was short, if that is what happened.
+    pub starved: Option<String>,
+    /// Whether snug was ever seen in it.
+    was_seen: bool,
     program: Option<Program>,
     /// snug was not found: look for it again after so many more looks.
     search: Search,
@@ -62,7 +70,7 @@ pub struct Process {
     looks: u32,
 }
 
-/// Where snug is not found at once, it is not there yet, or never will be: the pauses double.
+/// Where snug is not found at once, it is not there yet, or never will be: the pauses double after the first look.
 #[derive(Default)]
 struct Search {
     pause: u32,
@@ -92,6 +100,9 @@ impl Process {
             points: Vec::new(),
             held: Vec::new(),
             threads: 1,
+            group: Group::of(pid),
+            starved: None,
+            was_seen: false,
             program: None,
             search: Search::default(),
             every: 1,
@@ -106,10 +117,23 @@ impl Process {
         self.values = None;
         self.profile = None;
         self.held.clear(); // stacks have other numbers
-        self.seen_last = false;
+        (self.seen_last, self.was_seen) = (false, false);
         self.program = None;
         self.search = Search::default();
         self.threads = 1;
+        self.group = Group::of(self.pid);
+    }
+
+    /// It has ended, so long after the command began.
+    pub fn ends(&mut self, status: ExitStatus, now: Duration) {
+        (self.status, self.ended) = (Some(status), Some(now));
+        let killed = status.signal() == Some(libc::SIGKILL);
+        self.starved = self.group.take().filter(|_| killed).and_then(|group| group.has_killed());
+    }
+
+    /// The system took its memory before anything of it had been seen.
+    pub fn is_unknown(&self) -> bool {
+        self.starved.is_some() && !self.was_seen
     }
 
     /// Looks at it while it runs.
@@ -159,11 +183,12 @@ impl Process {
             self.program = Program::find(self.pid).ok();
         }
         let values = self.program.as_ref().and_then(|program| program.values(depth).ok());
+        self.was_seen |= values.is_some();
         if values.is_none() {
             // Not there, or only just being loaded: what was found then is not yet as it will be.
             self.program = None;
-            self.search.pause = (2 * self.search.pause + 1).min(PAUSE_MOST);
             self.search.left = self.search.pause;
+            self.search.pause = (2 * self.search.pause + 1).min(PAUSE_MOST);
         }
         values
     }

@@ -132,6 +132,18 @@ fn written(watched: &Watched, children: &Children, detail: bool) -> Result<Vec<u
     for note in &watched.notes {
         let _ = writeln!(head, "snug: {note}");
     }
+    for process in &watched.processes {
+        if let Some(why) = &process.starved {
+            let _ = writeln!(head, "snug: {} ({}) {why}", process.name, process.pid);
+        }
+    }
+    for process in watched.processes.iter().filter(|process| process.is_unknown()) {
+        let _ = writeln!(
+            head,
+            "snug: the memory of {} ({}) was gone before it could be looked at; whether it ran on snug is not known",
+            process.name, process.pid
+        );
+    }
     let lost = |process: &&&Process| process.ended.is_some() && !process.is_seen_to_the_end();
     for process in chosen.iter().filter(lost) {
         let missing = process.ended.map_or(0.0, |ended| ended.saturating_sub(process.seen).as_secs_f64());
@@ -162,6 +174,9 @@ fn headline(watched: &Watched, children: &Children, chosen: &[&Process]) -> Stri
     let processes = if count == 1 { "1 process".to_string() } else { format!("{count} processes") };
     match (chosen, children) {
         ([], Children::Named(name)) => format!("snug: {processes}; none on snug is called {name}\n"),
+        ([], _) if watched.processes.iter().any(Process::is_unknown) => {
+            format!("snug: {processes}; none was seen to run on snug\n")
+        }
         ([], _) => format!("snug: {processes}; none ran on snug\n"),
         _ if count == 1 => format!("snug: {processes}\n"),
         ([one], Children::Highest) => {
