@@ -68,6 +68,20 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// With commas between thousands.
+pub fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if digit.is_ascii_digit() && !grouped.is_empty() && !grouped.ends_with('-') && (whole.len() - place) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + rest
+}
+
 /// Whether something can be drawn on the terminal, by moving about on it.
 pub fn can_draw(on_it: bool) -> bool {
     on_it && env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
@@ -186,6 +200,12 @@ mod tests {
         let error = anyhow::Error::new(io::Error::from_raw_os_error(libc::ENOENT));
         assert_eq!(told(&error.context("x cannot be read")), "x cannot be read: No such file or directory");
         assert_eq!(told(&anyhow::anyhow!("nothing (of that)")), "nothing (of that)");
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!((grouped(1234567.0, 0), grouped(999.0, 1)), ("1,234,567".into(), "999.0".into()));
+        assert_eq!((grouped(-123456.0, 0), grouped(-1234.5, 1)), ("-123,456".into(), "-1,234.5".into()));
     }
 
     #[test]

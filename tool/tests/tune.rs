@@ -34,6 +34,7 @@ fn the_options_that_help_are_found_and_their_price_is_told() {
     let (time, memory) =
         (after("Best for time, with 95 % confidence: "), after("Best for memory, with 95 % confidence: "));
     let line = |text: &str, number: usize| text.lines().nth(number).unwrap().to_string();
+    assert!(said.lines().filter(|line| line.starts_with(['│', '┌'])).all(|line| line.chars().count() <= 80), "{said}");
     assert!(line(&time, 0).contains("SNUG_DEPOT=16M"), "{said}");
     assert!(line(&time, 1).contains("less time") && line(&time, 2).contains(" memory"), "{said}");
     assert!(line(&memory, 0).contains("SNUG_DIRTY=0"), "{said}");

@@ -91,7 +91,7 @@ mod tests {
         let found: Vec<(&str, &str, &str)> =
             gaps.iter().map(|gap| (gap.row.as_str(), gap.what, gap.best.as_str())).collect();
         assert_eq!(found, [("larson/2", "time", "system"), ("larson/2", "peak", "system")]);
-        assert_eq!((gaps[0].ours.as_str(), gaps[0].theirs.as_str(), gaps[0].ratio.median), ("20.0", "10.0", 0.5));
+        assert_eq!((gaps[0].ours.as_str(), gaps[0].theirs.as_str(), gaps[0].ratio.median), ("20.0 ns", "10.0 ns", 0.5));
     }
 
     #[test]

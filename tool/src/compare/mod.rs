@@ -1,8 +1,11 @@
 //! `snug compare`: commands on the system's malloc and on snug in turn, and on other allocators if wanted.
 //!
 //!     measure  the runs, interleaved, until the end or Ctrl-C
-//!     report   the tables for the terminal; the verdict and files are those of the lab (bench::report)
+//!     report   the tables for the terminal      markdown  the same for a page
+//!
+//! The verdict and the other files are those of the lab (bench::report).
 
+mod markdown;
 mod measure;
 mod report;
 
@@ -101,7 +104,7 @@ pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
             statistics(&mut text, subject, &lab, &input, subjects.len() > 1)?;
         }
     }
-    files::publish(&text, &lab, &args.report)?;
+    files::publish_with(&text, &|| markdown::render(&lab, args.warmup), &lab, &args.report)?;
     let failed = !terminal::failures(&lab).is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table};
 
+use crate::bench::report::terminal::SURE_FROM;
 use crate::bench::report::verdict;
 use crate::bench::results::{Figures, Lab, RowResult, Series};
 use crate::bench::stats::{self, Estimate};
-use crate::output::{counted, filled, terminal_width, WIDTH};
+use crate::output::{counted, filled, grouped, terminal_width, WIDTH};
 
 /// How much of what a failing command said is shown.
 const LINES_SHOWN: usize = 10;
@@ -35,26 +36,48 @@ struct Column {
 pub fn write(text: &mut String, lab: &Lab, place: usize, said: &[String], warmup: u32) {
     let row = &lab.rows[place];
     let width = terminal_width().map_or(WIDTH, |columns| columns.max(WIDTH_LEAST));
-    let names: Vec<&str> = lab.allocators.iter().map(|allocator| allocator.name.as_str()).collect();
-    if let Some(sentence) = failed(row, &names) {
+    let names = names(lab);
+    for sentence in verdicts(row, &names) {
         let _ = writeln!(text, "{}", filled(&sentence, width));
     }
-    for (place, name) in names.iter().enumerate().skip(1) {
-        let is_sound = [0, place].iter().all(|&at| row.series[at].failure.is_none());
-        if let Some(sentence) = verdict::sentence(row, place, name).filter(|_| is_sound) {
-            let _ = writeln!(text, "{}", filled(&sentence, width));
-        }
-    }
     let wide = width >= WIDE;
-    let _ = writeln!(text, "\n{}\n\n{}", figures(row, &names, wide), ratios(row, &names, wide));
-    let rounds = counted(row.series[0].figures.len(), "run");
-    let warm = if warmup == 0 { "".to_string() } else { format!(", after {warmup} to warm up") };
-    let _ = writeln!(text, "{}", filled(&format!("{rounds} on each, in turn{warm}. {EXPLANATION}"), width));
+    let _ = writeln!(text, "\n{}\n{}", lines(&figures(row, &names, wide)), lines(&ratios(row, &names, wide)));
+    let _ = writeln!(text, "{}", filled(&note(row, warmup), width));
     if let Some(why) = &lab.ended_early {
         let _ = writeln!(text, "NOT COMPLETE: {why}.");
     }
     failures(text, row, &names, said);
 }
+
+pub fn names(lab: &Lab) -> Vec<&str> {
+    lab.allocators.iter().map(|allocator| allocator.name.as_str()).collect()
+}
+
+/// What came out, a sentence for each allocator; before them, that runs failed.
+pub fn verdicts(row: &RowResult, names: &[&str]) -> Vec<String> {
+    let mut sentences: Vec<String> = failed(row, names).into_iter().collect();
+    for (place, name) in names.iter().enumerate().skip(1) {
+        let is_sound = [0, place].iter().all(|&at| row.series[at].failure.is_none());
+        sentences.extend(verdict::sentence(row, place, name).filter(|_| is_sound));
+    }
+    sentences
+}
+
+/// How the figures are to be read.
+pub fn note(row: &RowResult, warmup: u32) -> String {
+    let count = row.series[0].figures.len();
+    let rounds = counted(count, "run");
+    let warm = if warmup == 0 { "".to_string() } else { format!(", after {warmup} to warm up") };
+    let few = if count < SURE_FROM { FEW } else { "" };
+    format!("{rounds} on each, in turn{warm}. {EXPLANATION}{few}")
+}
+
+/// Without the blanks that the last cells end with.
+fn lines(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
+}
+
+const FEW: &str = " Of so few runs the ranges hold the truth less often than that.";
 
 const EXPLANATION: &str =
     "Figures are medians; cpu is user and system time together. Ratios are of runs of the same round, with where \
@@ -92,7 +115,7 @@ fn columns(row: &RowResult) -> Vec<Column> {
     ]
 }
 
-fn figures(row: &RowResult, names: &[&str], wide: bool) -> Table {
+pub fn figures(row: &RowResult, names: &[&str], wide: bool) -> Table {
     let columns: Vec<Column> = columns(row).into_iter().filter(|column| wide || !column.wide).collect();
     let mut table = new_table(std::iter::once("").chain(columns.iter().map(|column| column.heading.as_str())));
     for (series, name) in row.series.iter().zip(names) {
@@ -106,7 +129,7 @@ fn figures(row: &RowResult, names: &[&str], wide: bool) -> Table {
     table
 }
 
-fn ratios(row: &RowResult, names: &[&str], wide: bool) -> Table {
+pub fn ratios(row: &RowResult, names: &[&str], wide: bool) -> Table {
     let mut headings = vec!["over system", "time", "peak"];
     headings.extend(wide.then_some(["cpu", "faults"]).into_iter().flatten());
     let mut table = new_table(headings);
@@ -145,20 +168,6 @@ fn ratio(found: Option<Estimate>) -> String {
             format!("{median:.2} ({:.2} to {:.2})", interval.low, interval.high)
         }
     }
-}
-
-/// With commas between thousands.
-fn grouped(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
-    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let mut grouped = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped + rest
 }
 
 /// That runs failed, which goes before all figures: a command that fails is often done sooner.
@@ -252,13 +261,15 @@ mod tests {
     fn failures_are_told_first() {
         let mut row = row();
         assert_eq!(failed(&row, &["system", "snug"]), None);
+        assert!(
+            note(&row, 1).starts_with("3 runs on each, in turn, after 1 to warm up.") && note(&row, 1).ends_with(FEW)
+        );
+        row.series
+            .iter_mut()
+            .for_each(|series| series.figures = [series.figures.clone(), series.figures.clone()].concat());
+        assert!(note(&row, 0).starts_with("6 runs on each, in turn. Figures") && !note(&row, 0).contains(FEW));
         row.series[1].failure = Some("exit status: 3".into());
         let said = failed(&row, &["system", "snug"]).unwrap();
         assert!(said.starts_with("The command FAILED on snug, so the figures"), "{said}");
-    }
-
-    #[test]
-    fn thousands_are_grouped() {
-        assert_eq!((grouped(1234567.0, 0), grouped(999.0, 1)), ("1,234,567".into(), "999.0".into()));
     }
 }

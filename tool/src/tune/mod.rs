@@ -157,7 +157,26 @@ impl Part {
     }
 }
 
+/// The options of a candidate stand beside each other, or, where that is too wide, below each other.
 fn table_of(part: &Part, title: &str) -> String {
+    let width = output::terminal_width().unwrap_or(output::WIDTH);
+    let beside = grid(part, " ").to_string();
+    let is_wide = beside.lines().any(|line| line.chars().count() > width);
+    let table = if is_wide { grid(part, "\n").to_string() } else { beside };
+    let note = output::filled(&format!("{} {EXPLANATION}", terminal::rounds(&part.lab)), width);
+    let mut text = format!("{title}\n{table}\n{note}\n\n");
+    for (candidate, series) in part.candidates.iter().zip(&part.row().series) {
+        if let Some(why) = &series.failure {
+            let _ = writeln!(text, "FAILED with {}: {why}", candidate.name());
+        }
+    }
+    if let Some(why) = &part.lab.ended_early {
+        let _ = writeln!(text, "NOT COMPLETE: {why}.");
+    }
+    text
+}
+
+fn grid(part: &Part, between: &str) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);
     table.set_header(["options", "time", "peak memory"]);
@@ -169,24 +188,13 @@ fn table_of(part: &Part, title: &str) -> String {
             (0, None) => [time(row.row.unit, series.time()), memory(series.peak_bytes())],
             _ => GOALS.map(|goal| verdict::ratio(row, place, goal).map_or("-".to_string(), show)),
         };
-        let name = if place == 0 { "(none)".to_string() } else { candidate.words() };
+        let name = if place == 0 { "(none)".to_string() } else { candidate.words().replace(' ', between) };
         table.add_row([name, time, memory]);
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let width = output::terminal_width().unwrap_or(output::WIDTH);
-    let note = output::filled(&format!("{} {EXPLANATION}", terminal::rounds(&part.lab)), width);
-    let mut text = format!("{title}\n{table}\n{note}\n\n");
-    for (candidate, series) in part.candidates.iter().zip(&row.series) {
-        if let Some(why) = &series.failure {
-            let _ = writeln!(text, "FAILED with {}: {why}", candidate.name());
-        }
-    }
-    if let Some(why) = &part.lab.ended_early {
-        let _ = writeln!(text, "NOT COMPLETE: {why}.");
-    }
-    text
+    table
 }
 
 fn time(unit: Unit, value: Option<f64>) -> String {
@@ -203,7 +211,7 @@ fn memory(value: Option<f64>) -> String {
 
 fn show(estimate: Estimate) -> String {
     match estimate.interval {
-        Some(interval) => format!("{:.3} ({:.3}..{:.3})", estimate.median, interval.low, interval.high),
+        Some(interval) => format!("{:.3} ({:.3} to {:.3})", estimate.median, interval.low, interval.high),
         None => format!("{:.3}", estimate.median),
     }
 }
@@ -270,6 +278,24 @@ mod tests {
     fn few_rounds_claim_no_confidence() {
         assert_eq!(surety(5), "as far as 5 rounds tell, which is not far");
         assert_eq!(surety(6), "with 95 % confidence");
+    }
+
+    #[test]
+    fn a_table_fits_however_many_options_stand_together() {
+        let mut lab = crate::bench::report::samples::lab();
+        lab.rows.truncate(1);
+        let of = |name: &str, value: &str| Candidate(std::collections::BTreeMap::from([(name.into(), value.into())]));
+        let all = [
+            of("SNUG_DIRTY", "64M"),
+            of("SNUG_PURGE_DELAY", "0"),
+            of("SNUG_THREAD_CACHE", "256K"),
+            of("SNUG_CACHE_SEGMENTS", "0"),
+        ];
+        let candidates = vec![Candidate::default(), all[2].clone(), Candidate::together(&all)];
+        let text = table_of(&Part { candidates, lab }, "First part");
+        assert!(text.lines().all(|line| line.chars().count() <= output::WIDTH), "{text}");
+        let below: Vec<bool> = text.lines().map(|line| line.starts_with("│ SNUG_PURGE_DELAY=0 ")).collect();
+        assert!(below.contains(&true) && text.contains(" to "), "{text}");
     }
 
     #[test]

@@ -72,12 +72,17 @@ impl ReportArgs {
 
 /// Prints the report and writes all files that are wanted.
 pub fn publish(text: &str, lab: &Lab, args: &ReportArgs) -> Result<()> {
+    publish_with(text, &|| markdown::render(lab), lab, args)
+}
+
+/// The same with tables of its own as Markdown.
+pub fn publish_with(text: &str, markdown: &dyn Fn() -> String, lab: &Lab, args: &ReportArgs) -> Result<()> {
     if !args.to_output() {
         output::print(text.as_bytes())?;
     }
     write_json(lab, args.json.as_deref())?;
     write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))?;
-    write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown::render(lab).as_bytes())?))?;
+    write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown().as_bytes())?))?;
     write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?))?;
     write_to(args.frontier.as_deref(), |file| {
         let plot =

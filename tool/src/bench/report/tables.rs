@@ -7,6 +7,7 @@ use super::frontier;
 use crate::bench::behind;
 use crate::bench::results::{Figures, Lab, Row, RowResult, Series, Unit};
 use crate::bench::stats::{self, Estimate};
+use crate::output::grouped;
 
 pub struct Table {
     pub title: String,
@@ -115,9 +116,9 @@ fn time(lab: &Lab) -> Table {
     Table {
         title: "Time".into(),
         note: format!(
-            "{ours}: the median, in ns for each operation or in seconds of a whole program. The others: their time \
-             over {ours}'s in the same round, the median over the rounds; above 1, {ours} is faster. ± is half of the \
-             95 % interval of what stands before it. * is the fastest."
+            "{ours}: the median, in ns for each operation or in seconds of a whole program. The others: how many times \
+             {ours}'s time they took in the same round, the median over the rounds; above 1x, {ours} is faster. ± is \
+             half of the 95 % interval of what stands before it. * is the fastest."
         ),
         columns: names(lab),
         lines: lines.collect(),
@@ -138,7 +139,7 @@ fn time_cell(result: &RowResult, place: usize, reference: usize) -> Cell {
     );
     if place == reference {
         let half = half_width(&stats::estimate(&times));
-        let text = half.map_or(shown.clone(), |half| format!("{shown} ±{}", show_time(half, result.row.unit)));
+        let text = half.map_or(shown.clone(), |half| show_with_half(time, half, result.row.unit));
         return Cell { text, detail, best: false };
     }
     match series.time_ratio(ours) {
@@ -279,8 +280,16 @@ pub fn mark_best(cells: impl Iterator<Item = Cell>, values: impl Iterator<Item =
 
 pub fn show_time(time: f64, unit: Unit) -> String {
     match unit {
-        Unit::NsPerOperation => show_number(time),
+        Unit::NsPerOperation => format!("{} ns", show_number(time)),
         Unit::Seconds => format!("{time:.3} s"),
+    }
+}
+
+/// `2.00 ±0.01 ns`.
+fn show_with_half(time: f64, half: f64, unit: Unit) -> String {
+    match unit {
+        Unit::NsPerOperation => format!("{} ±{} ns", show_number(time), show_number(half)),
+        Unit::Seconds => format!("{time:.3} ±{half:.3} s"),
     }
 }
 
@@ -294,19 +303,19 @@ fn show_number(number: f64) -> String {
 }
 
 fn show_count(number: f64) -> String {
-    format!("{number:.0}")
+    grouped(number, 0)
 }
 
 fn with_half_width(ratio: &Estimate) -> String {
     match ratio.interval {
-        Some(_) => format!("{:.2} ±{:.2}", ratio.median, half_width(ratio).unwrap_or_default()),
-        None => format!("{:.2}", ratio.median),
+        Some(_) => format!("{:.2}x ±{:.2}", ratio.median, half_width(ratio).unwrap_or_default()),
+        None => format!("{:.2}x", ratio.median),
     }
 }
 
 pub fn with_interval(ratio: &Estimate) -> String {
     match ratio.interval {
-        Some(interval) => format!("{:.2} ({:.2}..{:.2})", ratio.median, interval.low, interval.high),
+        Some(interval) => format!("{:.2} ({:.2} to {:.2})", ratio.median, interval.low, interval.high),
         None => format!("{:.2}", ratio.median),
     }
 }
@@ -320,10 +329,10 @@ mod tests {
     fn times_are_ratios_to_snug() {
         let table = time(&lab());
         let cells = &table.lines[0].cells;
-        assert_eq!(cells[0].text, "2.00 ±0.00");
-        assert!(cells[1].text.starts_with("3.00 ±"), "{cells:?}");
+        assert_eq!(cells[0].text, "2.00x ±0.00");
+        assert!(cells[1].text.starts_with("3.00 ±") && cells[1].text.ends_with(" ns"), "{cells:?}");
         assert!(cells[1].best && !cells[0].best);
-        assert!(cells[0].detail.contains("ratio 2.00 (2.00..2.00)"), "{cells:?}");
+        assert!(cells[0].detail.contains("ratio 2.00 (2.00 to 2.00)"), "{cells:?}");
     }
 
     #[test]
@@ -365,5 +374,8 @@ mod tests {
     fn numbers() {
         assert_eq!([1.234, 12.34, 123.4].map(show_number), ["1.23", "12.3", "123"]);
         assert_eq!(show_time(1.5, Unit::Seconds), "1.500 s");
+        assert_eq!(show_time(1.5, Unit::NsPerOperation), "1.50 ns");
+        assert_eq!(show_with_half(1.5, 0.25, Unit::NsPerOperation), "1.50 ±0.25 ns");
+        assert_eq!(show_count(12345.0), "12,345");
     }
 }

@@ -5,6 +5,7 @@ use crate::bench::allocators::{SNUG, SYSTEM as SYSTEM_NAME};
 use crate::bench::results::Lab;
 use crate::bench::results::RowResult;
 use crate::bench::stats::Estimate;
+use crate::output::counted;
 
 /// A smaller difference of peaks is not worth a word: a page more or less is chance, too.
 const SAME_PEAK: f64 = 0.01;
@@ -25,7 +26,8 @@ fn of_means(means: &Means) -> String {
     let factor = if speed >= 1.0 { speed } else { 1.0 / speed };
     let word = if speed >= 1.0 { "faster" } else { "slower" };
     let peak = of_peak(&Estimate { median: peak, interval: None });
-    format!("Over {rows} rows {SNUG} is {factor:.2}x {word} than {SYSTEM}, and {peak} (geometric means).")
+    let rows = counted(rows, "row");
+    format!("Over {rows} {SNUG} is {factor:.2}x {word} than {SYSTEM}, and {peak} (geometric means).")
 }
 
 /// Of the allocator at this place, beside the system's malloc, which is the first.
@@ -46,7 +48,7 @@ fn of_time(speed: &Estimate, name: &str) -> String {
     };
     if !speed.is_above(1.0) && !speed.is_below(1.0) {
         let [low, high] = [interval.low, interval.high].map(|value| format!("{:.2}x {}", factor(value), word(value)));
-        return format!("no difference in time between {name} and {SYSTEM} seen ({low} to {high})");
+        return format!("No difference in time between {name} and {SYSTEM} seen ({low} to {high})");
     }
     let (one, other) = (factor(interval.low), factor(interval.high));
     let (low, high) = (one.min(other), one.max(other));
@@ -79,7 +81,7 @@ mod tests {
         assert_eq!(said(0.8, 0.5, 0.9), "snug is 1.25x slower than the system's malloc (1.11 to 2.00)");
         assert_eq!(
             said(1.01, 0.8, 1.2),
-            "no difference in time between snug and the system's malloc seen (1.25x slower to 1.20x faster)"
+            "No difference in time between snug and the system's malloc seen (1.25x slower to 1.20x faster)"
         );
         let few = of_time(&Estimate { median: 1.2, interval: None }, "snug");
         assert_eq!(few, "snug seems 1.20x faster than the system's malloc (too few runs to be sure)");
