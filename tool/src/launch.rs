@@ -46,7 +46,8 @@ pub struct RunArgs {
 
     /// Whose details are wanted by --stats and --plot: all, none but the command's (whose children are then not followed),
     /// or those of programs of this NAME (* stands for anything) [default: of the process with the highest peak]
-    #[arg(long, value_name = "all|none|NAME", value_parser = watch::parse_children)]
+    #[arg(long, value_name = "all|none|NAME", num_args = 0..=1, require_equals = true, default_missing_value = "all",
+          value_parser = watch::parse_children)]
     pub children: Option<Children>,
 
     /// The command and its arguments; SNUG_NAME=value words may stand before it

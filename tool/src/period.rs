@@ -10,9 +10,25 @@ pub fn period(text: &str) -> Result<Duration, String> {
     time.filter(fits).ok_or("not a time from 10ms to 1day, such as 2, 0.5, 500ms, 1m".to_string())
 }
 
+/// `1 s`, `0.5 s`: as long as it was, in tenths.
+pub fn seconds(time: Duration) -> String {
+    let tenths = (time.as_secs_f64() * 10.0).round();
+    match tenths % 10.0 == 0.0 {
+        true => format!("{:.0} s", tenths / 10.0),
+        false => format!("{:.1} s", tenths / 10.0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_told_as_they_were_given() {
+        for (milliseconds, told) in [(1000, "1 s"), (500, "0.5 s"), (60_000, "60 s"), (1999, "2 s"), (1949, "1.9 s")] {
+            assert_eq!(seconds(Duration::from_millis(milliseconds)), told);
+        }
+    }
 
     #[test]
     fn times() {

@@ -42,6 +42,13 @@ fn statuses_are_those_of_the_table() {
         assert!(told(status), "{status} is not in {table}");
     }
     assert_eq!(place.output(&["run", "--stats=f.txt", "sh", "-c", "exit 77"]).status.code(), Some(77));
+    // The manual and the documentation have the same table.
+    let bare = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let table = bare(table.split("\n\n").next().unwrap());
+    let manual = stdout(&place.output(&["man", "snug"])).replace('\\', "");
+    assert!(bare(&manual).contains(&table), "{manual}");
+    let page = include_str!("../../docs/running.md");
+    assert!(bare(page).contains(&table), "not in docs/running.md: {table}");
 }
 
 /// A flag that several commands have means the same in each; numbers of runs are rounds everywhere.
@@ -54,7 +61,17 @@ fn flags_are_spelled_alike() {
         assert!(!help.contains("--runs"), "{command}: {help}");
     }
     assert_eq!(place.output(&["compare", "--runs", "1", "true"]).status.code(), Some(0), "the old name still does");
-    for command in ["stats", "top"] {
+    for (command, words) in [("run", "all|none|NAME"), ("profile", "all|none|NAME"), ("record", "all|none")] {
+        let help = stdout(&place.output(&[command, "--help"]));
+        assert!(help.contains(&format!("--children[=<{words}>]")), "{command}: {help}");
+    }
+    let recorded = ["--children", "--children=all", "--children=none"].map(|children| {
+        let output = place.output(&["record", children, "-q", "-o", "c.trace", "sh", "-c", "true; env true; true"]);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{children}");
+        stdout(&place.output(&["replay", "--info", "c.trace"])).matches("pid ").count()
+    });
+    assert!(recorded[0] >= 2 && recorded[0] == recorded[1] && recorded[2] == 1, "{recorded:?}");
+    for command in ["stats", "top", "export", "profile"] {
         let help = stdout(&place.output(&[command, "--help"]));
         assert!(help.contains("--every <TIME>"), "{command}: {help}");
     }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{assert_clean, assert_refused, browser, stderr, stdout, text, Place};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -231,6 +231,9 @@ fn profiles_are_shown_merged_and_compared(place: &Place) -> Result<Completion, F
     assert!(stdout(&shown).contains("5.72 MiB") && stdout(&shown).contains("large  "), "{}", stdout(&shown));
     assert_clean(&place.output(&["profile", "merge", "a.pb.gz", "b.pb.gz", "-o", "sum.json"]));
     assert_clean(&place.output(&["profile", "diff", "a.pb.gz", "b.pb.gz", "-o", "grown.json"]));
+    let same = place.output(&["profile", "diff", "a.pb.gz", "a.pb.gz"]);
+    assert_clean(&same);
+    assert_eq!(stdout(&same), "no difference: each site has as much in the one profile as in the other\n");
     assert_clean(&place.output(&["profile", "show", "b.pb.gz", "--by", "allocated", "-o", "b.folded"]));
     for (file, times) in [("sum.json", 9.0), ("grown.json", 3.0)] {
         let sites = sites(place, file);
@@ -316,10 +319,16 @@ fn what_cannot_be_is_refused(place: &Place) -> Result<Completion, Failed> {
     assert!(!place.path("p.doc").exists());
     let mut sleeper = place.snug(&["run", "sleep", "100"]).spawn().unwrap();
     sleep(Duration::from_millis(500));
-    let quiet = place.output(&["profile", "--for", "0.1", &sleeper.id().to_string()]);
+    let begun = Instant::now();
+    let quiet = place.output(&["profile", "--for", "0.3", &sleeper.id().to_string()]);
+    assert!(begun.elapsed() < Duration::from_millis(1900), "it looks as long as it is told to: {:?}", begun.elapsed());
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    assert_refused(&quiet, 1, &["has asked for no memory"]);
+    assert_refused(
+        &quiet,
+        1,
+        &["has asked for no memory in 0.3 s: there is nothing to be seen; a longer --for waits longer"],
+    );
     place.write("empty.pb.gz", "", 0o644);
     assert_refused(&place.output(&["profile", "show", "empty.pb.gz"]), 1, &["it is empty"]);
     assert_refused(&place.output(&["profile", "--for", "1", "4194304"]), 1, &["no process 4194304"]);

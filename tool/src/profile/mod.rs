@@ -87,7 +87,8 @@ pub struct ProfileArgs {
     on_signal: bool,
 
     /// Which processes that the command starts are looked at: all, none, or those of programs of this NAME
-    #[arg(long, value_name = "all|none|NAME", value_parser = parse_children)]
+    #[arg(long, value_name = "all|none|NAME", num_args = 0..=1, require_equals = true, default_missing_value = "all",
+          value_parser = parse_children)]
     children: Option<Children>,
 
     #[command(flatten)]

@@ -148,6 +148,11 @@ impl What {
 }
 
 impl Profile {
+    /// Whether any site has some of it. In a difference the sum of all may be 0 although sites differ.
+    pub fn has(&self, what: What) -> bool {
+        self.samples.iter().any(|sample| what.of(&sample.numbers) != 0)
+    }
+
     pub fn totals(&self) -> Numbers {
         let mut totals = Numbers::default();
         self.samples.iter().for_each(|sample| add(&mut totals, &sample.numbers, 1));

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use serde_json::json;
 
 use super::model::{Numbers, Profile, Sample, What};
-use crate::output::{counted, shown};
+use crate::output::{counted, grouped, shown};
 
 /// Frames of a site that the table shows: the libraries of C++ and Rust take ten before the code that calls them.
 const FRAMES: usize = 16;
@@ -22,12 +22,19 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     if profile.samples.is_empty() {
         return format!("{NOTHING}\n");
     }
+    if ![What::Allocated, What::AllocatedBlocks, What::Live, What::Peak].into_iter().any(|what| profile.has(what)) {
+        return format!("{SAME}\n");
+    }
     let _ = writeln!(out, "{}: {}{}", by.words(), amount(by, all), error(by, by.error_of(&totals)));
     let _ = writeln!(out, "{}", others(&totals, by));
     if by == What::Pinned && all == 0 {
         let _ = writeln!(out, "what is pinned is known only of profiles of every block, with SNUG_PROFILE_BYTES=1");
     }
-    let _ = writeln!(out, "{}, largest first; {} was looked at", counted(samples.len(), "site"), rate(profile));
+    let sites = match samples.len() {
+        0 => "no site has any of it: --by=allocated, peak or freed shows others".to_string(),
+        count => format!("{}, largest first", counted(count, "site")),
+    };
+    let _ = writeln!(out, "{sites}; {} was looked at", rate(profile));
     for note in &profile.notes {
         let _ = writeln!(out, "{}", shown(note));
     }
@@ -45,6 +52,9 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
 pub const NOTHING: &str =
     "no sample was taken: too little was allocated; SNUG_PROFILE_BYTES=1 before the command looks at every block";
 
+/// What is said of a difference in which nothing is.
+pub const SAME: &str = "no difference: each site has as much in the one profile as in the other";
+
 /// What of all was looked at.
 pub fn rate(profile: &Profile) -> String {
     match profile.mean {
@@ -61,7 +71,8 @@ pub fn others(numbers: &Numbers, by: What) -> String {
     let others = others.chain(pinned);
     let mut words: Vec<String> = others.map(part).collect();
     let size = numbers[1].checked_div(numbers[0]).map_or(String::new(), |size| format!(" of about {size} B"));
-    words.push(format!("{} blocks allocated{size}, {} live", numbers[0], numbers[2]));
+    let blocks = |count: i64| grouped(count as f64, 0);
+    words.push(format!("{} blocks allocated{size}, {} live", blocks(numbers[0]), blocks(numbers[2])));
     words.join("; ")
 }
 
@@ -109,7 +120,7 @@ pub fn amount(what: What, number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     match what.is_bytes() {
         true => format!("{sign}{}", BinaryBytes(number.unsigned_abs())),
-        false => number.to_string(),
+        false => grouped(number as f64, 0),
     }
 }
 
@@ -175,6 +186,24 @@ pub fn json(profile: &Profile) -> Result<Vec<u8>> {
 mod tests {
     use super::super::model::{Line, Module, Place};
     use super::*;
+
+    #[test]
+    fn a_difference_without_any_is_a_sentence() {
+        let sample = |stack, numbers| Sample { stack, numbers };
+        let mut one = Profile {
+            places: vec![Place { module: None, address: 1, lines: Vec::new() }],
+            samples: vec![sample(vec![0], [1; 11])],
+            ..Profile::default()
+        };
+        let other = Profile { places: one.places.clone(), samples: one.samples.clone(), ..Profile::default() };
+        one.add(&other, -1);
+        assert_eq!(table(&one, What::Live, 9), format!("{SAME}\n"));
+        // What was allocated meanwhile and freed again is no growth, but a difference.
+        one.samples[0].numbers[0..2].copy_from_slice(&[5, 500]);
+        let text = table(&one, What::Live, 9);
+        assert!(text.contains("no site has any of it: --by=allocated") && !text.contains("0 sites"), "{text}");
+        assert!(table(&one, What::Allocated, 9).contains("1 site, largest first"), "{text}");
+    }
 
     #[test]
     fn names_that_a_terminal_would_obey_are_spelled_out() {

@@ -18,11 +18,9 @@ use crate::live::list::name_of;
 use crate::live::profile::Raw;
 use crate::live::Program;
 use crate::output;
+use crate::period::seconds;
 use crate::settings::Setting;
 use crate::watch::{self, Children, Watched};
-
-/// A program that asks for nothing has nothing to be seen; one that works begins within this time.
-const BEGIN_MOST: Duration = Duration::from_secs(2);
 
 /// So often a running program is looked at in case that it ends, and seldom enough that looks take one part in ten.
 const LOOK: Duration = Duration::from_secs(1);
@@ -119,15 +117,20 @@ pub fn of_process(pid: i32, time: Duration, wanted: &Wanted) -> Result<Taken> {
     Ok(Taken { profile, snapshots, status: None })
 }
 
+/// A program that asks for nothing has nothing to be seen; one that works begins within the time.
 fn begin(program: &Program, pid: i32, time: Duration, over: &AtomicBool) -> Result<()> {
     program.request_profile(true).with_context(|| format!("process {pid} must not be written to"))?;
     let begun = Instant::now();
-    while !program.is_profiled()? && begun.elapsed() < BEGIN_MOST.max(time) && !over.load(Ordering::Relaxed) {
-        sleep(STEP);
+    let progress = output::bar(time.as_millis() as u64, &format!("waiting until process {pid} asks for memory"));
+    while !program.is_profiled()? && begun.elapsed() < time && !over.load(Ordering::Relaxed) {
+        progress.set_position(begun.elapsed().as_millis() as u64);
+        sleep(STEP.min(time));
     }
+    progress.finish_and_clear();
     if !program.is_profiled()? {
         let _ = program.request_profile(false); // whether it can be written to was seen above
-        bail!("process {pid} has asked for no memory in {} s: there is nothing to be seen", begun.elapsed().as_secs());
+        let waited = seconds(begun.elapsed().min(time));
+        bail!("process {pid} has asked for no memory in {waited}: there is nothing to be seen; a longer --for waits longer");
     }
     Ok(())
 }

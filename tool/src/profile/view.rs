@@ -24,8 +24,7 @@ impl View {
         if self.at_peak {
             return What::Peak;
         }
-        let totals = profile.totals();
-        let has = |what: &What| what.of(&totals) != 0;
+        let has = |what: &What| profile.has(*what);
         let usual = || [What::Live, What::Peak, What::Allocated].into_iter().find(has).unwrap_or(What::Live);
         self.by.unwrap_or_else(usual)
     }

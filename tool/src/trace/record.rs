@@ -38,15 +38,16 @@ const CHECK: Duration = Duration::from_millis(500);
 /// Exit status: that of the command, or 128 and the number of the signal that ended it; 127, 126 and 125 as for
 /// `snug run`.
 #[derive(Debug, Args)]
-#[command(override_usage = "snug record [-o FILE] [--children] [--times] [--] CMD [ARGS]...")]
+#[command(override_usage = "snug record [-o FILE] [--children[=all|none]] [--times] [--] CMD [ARGS]...")]
 pub struct RecordArgs {
     /// Where to write the trace [default: the command's name and .trace, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Record the processes that the command starts, too, into the same file
-    #[arg(long)]
-    pub children: bool,
+    /// Record the processes that the command starts, too, into the same file: all (as without a word), or none
+    #[arg(long, value_name = "all|none", num_args = 0..=1, require_equals = true, default_value = "none",
+          default_missing_value = "all", hide_possible_values = true, value_enum)]
+    pub children: Recorded,
 
     /// Keep the time of each call, for snug replay --pace recorded; a program is slowed down more, and the trace is larger
     #[arg(long)]
@@ -65,11 +66,19 @@ pub struct RecordArgs {
     pub words: Vec<OsString>,
 }
 
+/// Of the processes that the command starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Recorded {
+    All,
+    None,
+}
+
 pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     let mut command = launch::command_for(&args.words)?;
     let recorder = cache::unpack(&carried::RECORDER)?;
     let slots = args.buffer as usize * (1 << 20) / SLOT_SIZE;
-    let region = Region::new(slots, args.children, args.times).context("cannot share memory with the program")?;
+    let region = Region::new(slots, args.children == Recorded::All, args.times)
+        .context("cannot share memory with the program")?;
     let path = args.output.clone().unwrap_or_else(|| default_output(&args.words[0]));
     let writer = Writer::create(&path).with_context(|| output::cannot_write(&path))?;
 
