@@ -184,6 +184,12 @@ fn heaps_of_the_programs_own(place: &Place) -> Result<Completion, Failed> {
     // As one who looks at it would see it: by itself, at its end, and in the picture.
     let said = stdout(&place.output(&["stats", &pid]));
     assert!(said.contains("\n  in malloc's heap ") && said.contains("  system    left\n"), "{said}");
+    let verdict = |said: &str| {
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        words.split("snug: statistics of").nth(1).unwrap().to_string()
+    };
+    let now = verdict(&said);
+    assert!(now.contains(" Now 58.") && now.contains(" MiB of it in heaps of the program's own"), "{said}");
     let top = stdout(&place.output(&["top", &pid, "--once"]));
     let row = |name: &str| {
         let line = top.lines().find(|line| line.ends_with(name)).unwrap_or_else(|| panic!("{name} is not in {top}"));
@@ -192,6 +198,7 @@ fn heaps_of_the_programs_own(place: &Place) -> Result<Completion, Failed> {
     assert_eq!(row("  left")[8..], ["64.00", "MiB", "system", "left"], "{top}");
     assert!(row("  right").contains(&"none".to_string()) && row("  right")[2].starts_with("18."), "{top}");
     assert!(top.contains("; 2 heaps of its own: 58."), "{top}");
+    assert!(top.lines().any(|line| line.starts_with("in heaps of its own  ") && line.ends_with(" MiB")), "{top}");
     let all = stdout(&place.output(&["top", "--once"]));
     let own = all.lines().find(|line| line.trim_start().starts_with(&pid)).unwrap_or_else(|| panic!("{all}"));
     assert!(own.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() >= 58.0, "{all}");
@@ -199,6 +206,9 @@ fn heaps_of_the_programs_own(place: &Place) -> Result<Completion, Failed> {
     let mut ended = place.snug(&["run", "--stats", "--plot=heaps.svg", text(&program)]);
     let said = stderr(&ended.stdin(Stdio::null()).output().unwrap());
     assert!(said.contains("  h in heaps of its own ") && said.contains("  system    right\n"), "{said}");
+    let end = verdict(&said);
+    assert!(end.contains(" At the end 58.") && !end.contains("(0 %)"), "{said}");
+    assert!(end.contains(" were in use, ") && end.matches("in heaps of the program's own").count() == 2, "{said}");
     let svg = std::fs::read_to_string(place.path("heaps.svg")).unwrap();
     let live = svg.split("<title>").filter(|part| part.starts_with("granted"));
     let most =

@@ -35,16 +35,16 @@ impl Values {
         if occupied == 0 {
             return "It has taken no memory from snug.\n".to_string();
         }
-        let used = self.get("live").unwrap_or(0).min(occupied);
-        let mut text = match (process, self.get("peak_live"), self.get("used_peak")) {
-            (None, Some(live), Some(used)) if used > 0 && live > 0 => {
-                format!("At the peak {} of {} were in use ({} %). ", size(live), size(used), part(live, used))
-            }
-            _ => String::new(),
-        };
+        let get = |name: &str| self.get(name).unwrap_or(0);
+        let heaps = get("heaps_live");
+        let used = get("live").saturating_add(heaps).min(occupied);
+        let mut text = if process.is_none() { self.at_the_peak() } else { String::new() };
         let when = if process.is_some() { "Now" } else { "At the end" };
         let of = format!("{} of the {} that snug occupies", size(used), size(occupied));
         let _ = write!(text, "{when} {of} are in use ({} %)", part(used, occupied));
+        if heaps > 0 {
+            let _ = write!(text, ", {} of it in heaps of the program's own", size(heaps.min(used)));
+        }
         let gains = self.gains(process);
         let what: Vec<&str> = gains.iter().take(TOLD).map(|(_, what)| what.as_str()).collect();
         text += "; ";
@@ -52,9 +52,25 @@ impl Values {
         crate::output::filled(&(text + &what.join("; ") + "."), 78) + "\n"
     }
 
-    /// What snug occupies: what is in use and was never touched occupies nothing.
+    /// What was in use at the highest point; nothing if there was none that was worth a copy.
+    fn at_the_peak(&self) -> String {
+        let get = |name: &str| self.get(name).unwrap_or(0);
+        let (live, used, heaps) = (get("peak_live"), get("used_peak"), get("peak_heaps"));
+        if heaps > 0 {
+            let all = size(live.saturating_add(heaps));
+            return format!("At the peak {all} were in use, {} of it in heaps of the program's own. ", size(heaps));
+        }
+        if used == 0 || live == 0 {
+            return String::new();
+        }
+        format!("At the peak {} of {} were in use ({} %). ", size(live), size(used), part(live, used))
+    }
+
+    /// What snug occupies, in malloc's heap and in others: what is in use and was never touched occupies nothing.
     fn occupied(&self) -> u64 {
-        self.get("resident_snug").unwrap_or_else(|| self.get("live").unwrap_or(0))
+        let get = |name: &str| self.get(name);
+        let heaps = get("resident_heaps").or(get("heaps_live")).unwrap_or(0);
+        get("resident_snug").or(get("live")).unwrap_or(0).saturating_add(heaps)
     }
 
     /// Of what is free some was never touched: no more than all that is resident can be occupied.

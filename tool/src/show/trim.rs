@@ -87,7 +87,8 @@ pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
     };
     let back = match before.checked_sub(after) {
         Some(back) if back > 0 => format!("gave back {}", HumanBytes(back)),
-        _ => "had nothing to give back".to_string(),
+        Some(_) => "had nothing to give back".to_string(),
+        None => format!("took {} more meanwhile than it gave back", HumanBytes(after - before)),
     };
     let (pid, before, after) = (args.pid, HumanBytes(before), HumanBytes(after));
     output::print(format!("process {pid} {back}: {before} resident before, {after} after\n{how}\n").as_bytes())?;

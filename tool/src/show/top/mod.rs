@@ -5,6 +5,7 @@ mod history;
 mod program;
 mod programs;
 mod sites;
+mod sizes;
 mod table;
 
 use std::io::{stdout, IsTerminal};
@@ -291,7 +292,7 @@ impl App {
     fn draw(&mut self, frame: &mut Frame) {
         let above = match &self.view {
             View::All(_) => 1,
-            View::One(_) => Screen::HEIGHT,
+            View::One(screen) => screen.height(),
         };
         // Of a low terminal the table has some lines in any case.
         let above = above.min(frame.area().height.saturating_sub(5));

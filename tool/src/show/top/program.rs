@@ -1,6 +1,5 @@
 //! One program: what occupies memory, what it was at the last looks, and pages of sizes and threads.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -14,21 +13,26 @@ use ratatui::Frame;
 use super::facts::{self, Thread};
 use super::history::History;
 use super::sites;
+use super::sizes::{Sizes, Walked, SIZES};
 use super::table::{fitted, Order, Row, Table, Value};
-use crate::live::{Depth, Heap, Medium, Program, Values};
+use crate::live::{Depth, Heap, Program, Values};
 use crate::output;
 use crate::show::trim::{trim, Trimmed};
 
 /// What occupies memory: how it is called, its mark where there are no colours (that of the text report), its colour, and
 /// the gauges that are it.
-const PARTS: [(&str, char, Color, &[&str]); 6] = [
+const PARTS: [(&str, char, Color, &[&str]); 7] = [
     ("in use", '#', Color::Green, &["live"]),
     ("waste inside", '+', Color::Red, &["waste"]),
     ("waiting for threads", '=', Color::Cyan, &["cached_small", "cached_cells", "depots"]),
     ("free in slabs and spans", '-', Color::Blue, &["free_slabs", "free_cells"]),
     ("free pages, to be purged", '~', Color::Yellow, &["purge_pending"]),
     ("metadata in use", 'm', Color::Magenta, &["metadata_used"]),
+    (HEAPS_PART, 'h', Color::LightBlue, &["heaps_mapped"]),
 ];
+
+/// Shown only of a program that has made some.
+const HEAPS_PART: &str = "in heaps of its own";
 
 /// What is shown as a rate: how it is called, its counter, and whether that counts bytes.
 const RATES: [(&str, &str, bool); 5] = [
@@ -52,7 +56,6 @@ const SITES: usize = PAGES.len() - 1;
 /// A trim of tens of GiB; the screen stands still meanwhile.
 const TRIM_MOST: Duration = Duration::from_secs(10);
 
-const SIZES: &[&str] = &["SIZE", "BLOCKS", "IN USE", "CHANGE", ""];
 const HEAPS: &[&str] = &["HEAPS", "BLOCKS", "IN USE", "MAPPED", "MOST OF 1", "QUOTA", "PROVIDER", "NAME"];
 const THREADS: &[&str] = &["THREAD", "CPU %", "FAULTS", "STATE", "NAME"];
 
@@ -60,8 +63,12 @@ struct Look {
     at: Instant,
     values: Values,
     threads: Vec<Thread>,
-    /// Bytes in use by size, of the table's rows.
-    sizes: HashMap<u64, u64>,
+    sizes: Sizes,
+}
+
+fn look(program: &Program, pid: i32, walked: &mut Walked) -> Result<Look> {
+    let at = Instant::now();
+    Ok(Look { values: walked.look(program)?, at, threads: facts::threads(pid), sizes: Sizes::default() })
 }
 
 pub struct Screen {
@@ -79,28 +86,6 @@ pub struct Screen {
     pub note: String,
 }
 
-/// Medium and large blocks by size, which take long to find in a large heap: at most a twentieth of the time goes there.
-struct Walked {
-    medium: Option<Vec<Medium>>,
-    large: Option<Vec<Medium>>,
-    due: Instant,
-}
-
-impl Walked {
-    fn look(&mut self, program: &Program, pid: i32) -> Result<Look> {
-        let begun = Instant::now();
-        let values = if begun < self.due {
-            program.values(Depth::Resident)?
-        } else {
-            let values = program.values(Depth::Whole)?;
-            (self.medium, self.large) = (values.medium(), Some(values.large()));
-            self.due = Instant::now() + 20 * begun.elapsed();
-            values
-        };
-        Ok(Look { values, at: begun, threads: facts::threads(pid), sizes: HashMap::new() })
-    }
-}
-
 impl Drop for Screen {
     fn drop(&mut self) {
         self.sites.end(&self.program);
@@ -110,8 +95,8 @@ impl Drop for Screen {
 impl Screen {
     pub fn new(pid: i32) -> Result<Screen> {
         let program = Program::find(pid)?;
-        let mut walked = Walked { medium: None, large: None, due: Instant::now() };
-        let now = walked.look(&program, pid)?;
+        let mut walked = Walked::new();
+        let now = look(&program, pid, &mut walked)?;
         let mut screen = Screen {
             program,
             pid,
@@ -131,7 +116,7 @@ impl Screen {
     }
 
     pub fn look(&mut self) -> Result<()> {
-        let now = self.walked.look(&self.program, self.pid)?;
+        let now = look(&self.program, self.pid, &mut self.walked)?;
         self.before = Some(std::mem::replace(&mut self.now, now));
         self.note_look();
         Ok(())
@@ -229,51 +214,9 @@ impl Screen {
     }
 
     fn sizes(&mut self) -> Table {
-        let mut found: Vec<(String, u64, u64)> = match &self.walked.large {
-            Some(sizes) => {
-                sizes.iter().map(|size| (format!("to {}", short(size.to)), size.blocks, size.bytes)).collect()
-            }
-            None => vec![
-                ("to 128 MiB".into(), self.get("blocks_large"), self.get("live_large")),
-                ("larger".into(), self.get("blocks_huge"), self.get("live_huge")),
-            ],
-        };
-        match &self.walked.medium {
-            Some(sizes) => {
-                found.extend(sizes.iter().map(|size| (format!("to {}", short(size.to)), size.blocks, size.bytes)))
-            }
-            None => found.push(("to 128 KiB".into(), self.get("blocks_medium"), self.get("live_cells"))),
-        }
-        found.push(("hardened".into(), self.get("blocks_hardened"), self.get("live_hardened")));
-        let classes = self.now.values.classes();
-        found.extend(
-            classes
-                .iter()
-                .map(|class| (format!("{} B", class.size), class.live, class.live.saturating_mul(class.size))),
-        );
-        let most = found.iter().map(|row| row.2).max().unwrap_or(0).max(1);
-        let seconds = self.seconds();
-        let mut rows = Vec::new();
-        for (place, (name, blocks, bytes)) in found.into_iter().enumerate() {
-            let key = place as u64;
-            self.now.sizes.insert(key, bytes);
-            let before = self.before.as_ref().and_then(|before| before.sizes.get(&key)).copied();
-            if bytes == 0 && before.unwrap_or(0) == 0 {
-                continue;
-            }
-            let change = before.zip(seconds).map(|(before, seconds)| (bytes as f64 - before as f64) / seconds);
-            rows.push(Row {
-                key,
-                values: vec![
-                    Value::Label(name),
-                    Value::Count(blocks),
-                    Value::Size(bytes),
-                    Value::Change(change),
-                    Value::Bar(bytes as f64 / most as f64),
-                ],
-            });
-        }
-        Table { columns: SIZES, rows }
+        let before = self.before.as_ref().map(|before| &before.sizes);
+        self.now.sizes = Sizes::of(&self.now.values, self.now.at, &self.walked, before);
+        Table { columns: SIZES, rows: self.now.sizes.rows() }
     }
 
     fn threads(&self) -> Table {
@@ -286,7 +229,7 @@ impl Screen {
             Row {
                 key: thread.tid,
                 values: vec![
-                    Value::Count(thread.tid),
+                    Value::Id(thread.tid),
                     Value::Percent(rate(&|thread| 100.0 * thread.seconds)),
                     Value::Rate(rate(&|thread| thread.faults as f64)),
                     Value::Text(thread.state.to_string()),
@@ -317,7 +260,7 @@ impl Screen {
 
     /// All but the table.
     pub fn draw(&self, frame: &mut Frame, area: Rect) {
-        let parts = PARTS.len() as u16;
+        let parts = self.parts().len() as u16;
         let [head, command, bar, table, process, rates] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
@@ -337,11 +280,13 @@ impl Screen {
         let lines = self.history_lines(right.width.into());
         frame.render_widget(Text::from(lines.into_iter().map(Line::from).collect::<Vec<_>>()), right);
         frame.render_widget(Text::from(self.process_lines().map(Line::from).to_vec()), process);
-        frame.render_widget(Line::from(self.rate_line()), rates);
+        frame.render_widget(Line::from(self.rate_line(rates.width.into())), rates);
     }
 
     /// How many lines that takes.
-    pub const HEIGHT: u16 = 6 + PARTS.len() as u16;
+    pub fn height(&self) -> u16 {
+        6 + self.parts().len() as u16
+    }
 
     /// The same and the table, as plain lines.
     pub fn text(&self, width: usize) -> String {
@@ -351,7 +296,7 @@ impl Screen {
         }
         lines.extend(self.process_lines());
         lines.extend(facts::limits(self.pid));
-        lines.push(self.rate_line());
+        lines.push(self.rate_line(width));
         lines.extend(self.table.lines(&self.orders[self.page], width));
         let heaps = self.heaps();
         if !heaps.rows.is_empty() {
@@ -385,7 +330,9 @@ impl Screen {
     fn parts(&self) -> Vec<(&'static str, char, Color, u64)> {
         let sum = |gauges: &[&str]| gauges.iter().map(|gauge| self.get(gauge)).fold(0, u64::saturating_add);
         let mark = |mark| if output::is_plain() { mark } else { '█' };
-        PARTS.iter().map(|&(name, letter, color, gauges)| (name, mark(letter), color, sum(gauges))).collect()
+        let is_there = |part: &&(&str, char, Color, &[&str])| part.0 != HEAPS_PART || self.get("heaps") != 0;
+        let part = |&(name, letter, color, gauges): &(&'static str, _, _, _)| (name, mark(letter), color, sum(gauges));
+        PARTS.iter().filter(is_there).map(part).collect()
     }
 
     fn part_lines(&self) -> Vec<Line<'static>> {
@@ -415,12 +362,12 @@ impl Screen {
     }
 
     fn process_lines(&self) -> [String; 2] {
-        let mut resident = format!(
-            "resident {}: snug's {}, others' {}",
-            self.size("resident"),
-            self.size("resident_snug"),
-            self.size("resident_other")
-        );
+        let mut resident = format!("resident {}", self.size("resident"));
+        // Of a heap that grew or shrank while it was looked at it is not known.
+        if self.now.values.get("resident_snug").is_some() {
+            let (own, other) = (self.size("resident_snug"), self.size("resident_other"));
+            let _ = write!(resident, ": snug's {own}, others' {other}");
+        }
         if self.get("resident_excess") != 0 {
             resident = format!("{resident}, huge pages {}", self.size("resident_excess"));
         }
@@ -437,13 +384,14 @@ impl Screen {
         [resident, peaks]
     }
 
-    fn rate_line(&self) -> String {
+    /// As many of them as there is room for: half a number would be another one.
+    fn rate_line(&self, width: usize) -> String {
         let one = |&(name, counter, bytes): &(&str, &str, bool)| match self.rate(counter) {
             None => format!("{name} -"),
             Some(rate) if bytes => format!("{name} {}/s", HumanBytes(rate as u64)),
-            Some(rate) => format!("{name} {rate:.0}/s"),
+            Some(rate) => format!("{name} {}/s", output::grouped(rate, 0)),
         };
-        RATES.iter().map(one).collect::<Vec<_>>().join(", ")
+        joined(RATES.iter().map(one), width)
     }
 }
 
@@ -452,7 +400,29 @@ const PARTS_WIDTH: u16 = 40;
 const NAME_WIDTH: usize = 9;
 const NUMBER_WIDTH: usize = 12;
 
-/// A power of two.
-fn short(bytes: u64) -> String {
-    HumanBytes(bytes).to_string().replace(".00", "")
+/// With commas between, as long as they fit.
+fn joined(parts: impl Iterator<Item = String>, width: usize) -> String {
+    let mut line = String::new();
+    for part in parts {
+        let gap = if line.is_empty() { "" } else { ", " };
+        if line.chars().count() + gap.len() + part.chars().count() > width {
+            break;
+        }
+        line = line + gap + &part;
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_cut() {
+        let parts = || ["refills 12,345/s", "faults 3,931/s"].map(String::from).into_iter();
+        assert_eq!(joined(parts(), 80), "refills 12,345/s, faults 3,931/s");
+        assert_eq!(joined(parts(), 32), "refills 12,345/s, faults 3,931/s");
+        assert_eq!(joined(parts(), 31), "refills 12,345/s");
+        assert_eq!(joined(parts(), 3), "");
+    }
 }

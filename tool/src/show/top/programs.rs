@@ -50,7 +50,7 @@ impl Programs {
             self.table.rows.push(Row {
                 key: process as u64,
                 values: vec![
-                    Value::Count(process as u64),
+                    Value::Id(process as u64),
                     Value::Size(get("live").saturating_add(get("heaps_live"))),
                     Value::Size(KEPT.iter().map(|gauge| get(gauge)).fold(0, u64::saturating_add)),
                     Value::Size(get("resident")),

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 
 use indicatif::HumanBytes;
 
+use crate::output::grouped;
+
 /// What stands in one place of a table. Numbers stand to the right.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -12,6 +14,8 @@ pub enum Value {
     Label(String),
     Size(u64),
     Count(u64),
+    /// The number of a process or a thread, which is a name more than a number.
+    Id(u64),
     /// Bytes more or fewer, each second; None: not known yet.
     Change(Option<f64>),
     /// Occasions each second.
@@ -51,13 +55,14 @@ impl Value {
         match self {
             Value::Text(text) | Value::Label(text) => text.clone(),
             Value::Size(bytes) => HumanBytes(*bytes).to_string(),
-            Value::Count(count) => count.to_string(),
+            Value::Count(count) => grouped(*count as f64, 0),
+            Value::Id(number) => number.to_string(),
             Value::Change(None) | Value::Rate(None) | Value::Percent(None) => "-".to_string(),
             Value::Change(Some(change)) => match change.round() as i64 {
                 0 => "0 B/s".to_string(),
                 bytes => format!("{}{}/s", if bytes < 0 { '-' } else { '+' }, HumanBytes(bytes.unsigned_abs())),
             },
-            Value::Rate(Some(rate)) => format!("{rate:.0}/s"),
+            Value::Rate(Some(rate)) => format!("{}/s", grouped(*rate, 0)),
             Value::Percent(Some(part)) => format!("{part:.1}"),
             Value::Bar(_) => String::new(),
         }
@@ -69,7 +74,7 @@ impl Value {
 
     fn number(&self) -> f64 {
         match self {
-            Value::Size(number) | Value::Count(number) => *number as f64,
+            Value::Size(number) | Value::Count(number) | Value::Id(number) => *number as f64,
             Value::Change(number) | Value::Rate(number) | Value::Percent(number) => number.unwrap_or(0.0),
             Value::Bar(part) => *part,
             Value::Text(_) | Value::Label(_) => 0.0,
@@ -192,6 +197,12 @@ mod tests {
         assert_eq!(keys(Order { is_reversed: true, ..Order::by(1) }), [1, 2]);
         assert_eq!(keys(Order { filter: "AB".into(), ..Order::by(1) }), [1]);
         assert_eq!(keys(Order { filter: "nothing".into(), ..Order::by(1) }), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn counts_have_separators_and_names_have_none() {
+        let shown = [Value::Count(1234567), Value::Id(1234567), Value::Rate(Some(98765.4)), Value::Count(999)];
+        assert_eq!(shown.map(|value| value.shown()), ["1,234,567", "1234567", "98,765/s", "999"]);
     }
 
     #[test]
