@@ -101,6 +101,7 @@ fn carry() -> Result<(), String> {
     for name in OTHERS {
         carry_file(&library.with_file_name(name), name)?;
     }
+    TEXTS.iter().try_for_each(|path| carry_text(path))?;
     Ok(())
 }
 
@@ -118,6 +119,19 @@ fn carry_file(source: &Path, name: &str) -> Result<(), String> {
     println!("cargo::rustc-env=ID_OF_{name}={}", identity(&bytes));
     println!("cargo::rustc-env=CHECKSUM_OF_{name}={}", crc32fast::hash(&bytes));
     Ok(())
+}
+
+/// Texts that are seldom read, and which a fifth of the room is enough for.
+const TEXTS: [&str; 2] = ["include/snug/snug.h", "docs/dashboard.json"];
+
+fn carry_text(path: &str) -> Result<(), String> {
+    let source = Path::new("..").join(path);
+    println!("cargo::rerun-if-changed={}", source.display());
+    let bytes = fs::read(&source).map_err(|e| format!("cannot read {}: {e}", source.display()))?;
+    let packed = zstd::bulk::compress(&bytes, LEVEL).map_err(|e| format!("cannot compress {path}: {e}"))?;
+    let name = source.file_name().unwrap_or_default();
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?).join(name);
+    fs::write(out, packed).map_err(|e| format!("cannot copy {path}: {e}"))
 }
 
 /// Of zstd: the smallest file, in a second.

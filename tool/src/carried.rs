@@ -1,4 +1,4 @@
-//! The files inside the tool: the library, and what records and replays programs.
+//! The files inside the tool: the library, what records and replays programs, and texts.
 
 use std::io::{self, Read};
 
@@ -59,3 +59,19 @@ pub const REPLAYER: Carried = Carried {
     suffix: "",
     id: env!("ID_OF_snugreplay"),
 };
+
+/// snug.h, of which the pages of its functions are made.
+pub fn header() -> io::Result<String> {
+    text(include_bytes!(concat!(env!("OUT_DIR"), "/snug.h")))
+}
+
+/// docs/dashboard.json.
+pub fn dashboard() -> io::Result<String> {
+    text(include_bytes!(concat!(env!("OUT_DIR"), "/dashboard.json")))
+}
+
+fn text(packed: &[u8]) -> io::Result<String> {
+    let mut text = String::new();
+    zstd::Decoder::with_buffer(packed)?.read_to_string(&mut text)?;
+    Ok(text)
+}

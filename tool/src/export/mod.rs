@@ -13,14 +13,12 @@ use std::time::{Duration, Instant};
 use anyhow::{ensure, Result};
 use clap::Args;
 
+use crate::carried;
 use crate::live::list::{name_of, programs};
 use crate::live::{Depth, Format, Program};
 use crate::output::{self, Whole};
 use crate::period::period;
 use merge::Source;
-
-/// For Grafana; docs/dashboard.json.
-const DASHBOARD: &str = include_str!("../../../docs/dashboard.json");
 
 /// Export the metrics of all programs on snug that can be seen, in OpenMetrics, with labels pid and program
 ///
@@ -52,7 +50,7 @@ pub struct ExportArgs {
 
 pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     if args.dashboard {
-        output::print(DASHBOARD.as_bytes())?;
+        output::print(carried::dashboard()?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let socket = match &args.socket {

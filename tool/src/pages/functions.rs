@@ -6,12 +6,12 @@ use clap_mangen::roff::{bold, roman, Inline, Roff};
 use super::header::{parse, Header, Paragraph, Section};
 use super::text;
 use super::Page;
+use crate::carried;
 
-const HEADER: &str = include_str!("../../../include/snug/snug.h");
 const MANUAL: &str = "snug's functions";
 
 pub fn pages() -> Result<Vec<Page>> {
-    Ok(pages_of(&parse(HEADER)))
+    Ok(pages_of(&parse(&carried::header()?)))
 }
 
 /// A section's page has the name of its first function.
@@ -118,9 +118,10 @@ mod tests {
 
     #[test]
     fn each_function_of_the_header_has_a_page_that_is_about_it() {
-        let declared: Vec<&str> = HEADER
+        let header = carried::header().unwrap();
+        let declared: Vec<&str> = header
             .match_indices("\nSNUG_PUBLIC")
-            .filter_map(|(start, _)| HEADER[start..].split_once('('))
+            .filter_map(|(start, _)| header[start..].split_once('('))
             .filter_map(|(before, _)| before.split([' ', '*', '\n']).next_back())
             .collect();
         let pages = pages().unwrap();
