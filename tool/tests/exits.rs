@@ -60,6 +60,16 @@ fn flags_are_spelled_alike() {
         assert!(help.contains("--rounds <N>"), "{command}: {help}");
         assert!(!help.contains("--runs"), "{command}: {help}");
     }
+    // A format without a file is printed, by commands that measure as by those that look.
+    let printed = |words: &[&str]| serde_json::from_str::<Value>(&stdout(&place.output(words)));
+    assert!(printed(&["compare", "--rounds", "1", "--json", "--", "true"]).unwrap()["rows"].is_array());
+    assert!(printed(&["compare", "--json", "--rounds", "1", "true"]).unwrap()["rows"].is_array());
+    assert!(printed(&["options", "--json"]).unwrap().is_array());
+    for words in [vec!["options", "--json=a.json"], vec!["compare", "--rounds", "1", "--json=a.json", "true"]] {
+        assert_eq!(place.output(&words).status.code(), Some(0), "{words:?}");
+        let written = fs::read(place.path("a.json")).unwrap();
+        assert!(serde_json::from_slice::<Value>(&written).is_ok(), "{words:?}");
+    }
     assert_eq!(place.output(&["compare", "--runs", "1", "true"]).status.code(), Some(0), "the old name still does");
     for (command, words) in [("run", "all|none|NAME"), ("profile", "all|none|NAME"), ("record", "all|none")] {
         let help = stdout(&place.output(&[command, "--help"]));

@@ -27,28 +27,28 @@ use crate::output;
 use crate::refusal::Refusal;
 
 /// Where reports go; part of the arguments of every command that measures. `-` is the standard output, which then has nothing
-/// else.
+/// else; so is no word at all, as in `snug stats`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReportArgs {
-    /// Write every measured value to FILE, for snug bench --compare and --resume; compressed if its name ends in .zst; - is
-    /// the standard output
-    #[arg(long, value_name = "FILE")]
+    /// Write every measured value to FILE, for snug bench --compare and --resume; compressed if its name ends in .zst.
+    /// Without FILE, here and below, and with -, to the standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = output::STANDARD)]
     pub json: Option<PathBuf>,
 
     /// Write a line for each run to FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = output::STANDARD)]
     pub csv: Option<PathBuf>,
 
     /// Write the tables to FILE, as Markdown
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = output::STANDARD)]
     pub markdown: Option<PathBuf>,
 
     /// Write tables and plots to FILE, as one page of HTML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = output::STANDARD)]
     pub html: Option<PathBuf>,
 
     /// Write the plot of speed against memory over all rows to FILE, as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = output::STANDARD)]
     pub frontier: Option<PathBuf>,
 }
 
