@@ -28,7 +28,7 @@ HOT void operator_delete(void *block)
     size_t class = page_map_home_class(address);
     struct cache *cache = thread_self.cache;
     if (UNLIKELY(!cache_push_of(cache, address, class)))
-        free_slow(block, class, cache);
+        free_above(block, class, cache);
 }
 
 OPERATOR void _ZdaPv(void *block) __attribute__((alias("operator_delete")));
