@@ -16,7 +16,7 @@ AT_START static void operators_begin(void)
 #if defined(SNUG_STATIC)
     if (delete_is_replaced())
         page_map_replace_forms();
-#elif defined(SNUG_OVERRIDE)
+#elif defined(SNUG_SHARED)
     if (!delete_is_replaced() && !new_is_replaced())
         return;
     page_map_replace_forms();
