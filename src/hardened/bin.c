@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/peek.h"
-#include "hardened/canary.h"
 #include "hardened/dice.h"
+#include "hardened/hard_pages.h"
 #include "meta/page_map.h"
 
 /* One part in: of a heap's addresses, whole slabs stay as they are up to that, for what comes next,
@@ -66,6 +66,18 @@ static void slab_is_no_more_dirty(struct hard_zones *zones, const struct hard_sl
     gauge_change(&zones->whole, -(size_t)slab->zone->row->slab_bytes);
 }
 
+/* Makes pages present that are not, and leaves what they hold: they are about to be looked at, and
+ * then written to, which would be a page fault each. */
+static void pages_touch(uintptr_t start, size_t bytes)
+{
+    for (uintptr_t page = start; page < start + bytes; page += os_kernel_page_size()) {
+        uint64_t zero = 0;
+        /* relaxed, both: it is nobody else's; one instruction, which no compiler leaves out */
+        __atomic_compare_exchange_n((canary_word *)page, &zero, 0, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+    }
+}
+
 /* Takes up to `count` objects of a slab that has some, from a random one on. */
 static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab,
                         struct hard_entry *entries, size_t count)
@@ -78,6 +90,8 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
     uintptr_t start = slab_start(slab);
     if (slab_is_whole(slab) && !slab->purged)
         slab_is_no_more_dirty(zones, slab);
+    if (slab->purged && row->bytes <= HARD_FAST_MOST)
+        pages_touch(start, row->slab_bytes);
     slab->purged = false;
     count = size_min(count, slab->free);
     for (; taken < count; taken++) {
@@ -130,7 +144,7 @@ static uintptr_t slab_purge(struct hard_bin *bin, struct hard_zones *zones, stru
     uint16_t *states = &slab->zone->states[(size_t)slab->number * row->per_slab];
     for (uint32_t i = 0; i < row->per_slab; i++) {
         uintptr_t object = start + (size_t)i * row->bytes;
-        if (states[i] != STATE_NEW && !words_are_zero(object, object + row->bytes))
+        if (states[i] != STATE_NEW && !object_rests(zones->provider, object, row->bytes))
             return object;
     }
     slab_is_no_more_dirty(zones, slab);
@@ -151,6 +165,9 @@ static void slab_put_last(struct hard_bin *bin, struct hard_slab *slab)
 static uintptr_t slab_keep(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab)
 {
     slab_put_last(bin, slab);
+    slab->purged = has_pages(slab->zone->row->bytes); /* its free did that; it is looked at later */
+    if (slab->purged)
+        return 0;
     gauge_change(&zones->whole, slab->zone->row->slab_bytes);
     /* relaxed, both: what is a little late is purged later */
     size_t whole = __atomic_load_n(&zones->whole, __ATOMIC_RELAXED);

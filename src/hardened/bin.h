@@ -14,30 +14,29 @@
 
 #include "hardened/zone.h"
 
-/* An object that is not in its slab, with its class above its address, and the place of its state.
- */
+/* An object that is not in its slab: its address above its class, and the place of its state. */
 struct hard_entry {
     uint64_t word;
     uint16_t *state;
 };
 
-/* Layout: addresses of the page map have so many bits. */
-enum { ENTRY_ADDRESS_BITS = 48 };
+/* Layout: of a class; addresses of the page map have no more bits than are left. */
+enum { ENTRY_CLASS_BITS = 16 };
 
 static ALWAYS_INLINE uintptr_t entry_object(const struct hard_entry *entry)
 {
-    return entry->word & (((uint64_t)1 << ENTRY_ADDRESS_BITS) - 1);
+    return entry->word >> ENTRY_CLASS_BITS;
 }
 
 static ALWAYS_INLINE size_t entry_hard_class(const struct hard_entry *entry)
 {
-    return entry->word >> ENTRY_ADDRESS_BITS;
+    return (uint16_t)entry->word;
 }
 
 static ALWAYS_INLINE struct hard_entry hard_entry_of(uintptr_t object, size_t class,
                                                      uint16_t *state)
 {
-    return (struct hard_entry){object | (uint64_t)class << ENTRY_ADDRESS_BITS, state};
+    return (struct hard_entry){object << ENTRY_CLASS_BITS | class, state};
 }
 
 struct hard_bin {

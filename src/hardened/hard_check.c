@@ -2,7 +2,7 @@
  * Walking hardened heaps: what is wrong in them, and which blocks there are.
  */
 #include "base/peek.h"
-#include "hardened/canary.h"
+#include "hardened/hard_pages.h"
 #include "hardened/hardened.h"
 #include "meta/page_map.h"
 
@@ -77,19 +77,20 @@ static struct misuse live_check(uintptr_t object, size_t bytes, uint16_t *state,
 
 /* `resting`: nobody is about to clear it, or to hand it out. The lock of the bin must be held, so
  * only one check looks at an object at a time. */
-static struct misuse object_check(const struct hard_zone *zone, uintptr_t object, uint16_t *state,
-                                  bool resting)
+static struct misuse object_check(const struct hard_zones *zones, const struct hard_zone *zone,
+                                  uintptr_t object, uint16_t *state, bool resting)
 {
     size_t bytes = hard_classes[zone->class].bytes;
     uint16_t value = state_of(state);
     if (value >= STATE_LIVE)
         return live_check(object, bytes, state, value);
-    if (value == STATE_FREE && resting && !words_are_zero(object, object + bytes))
+    if (value == STATE_FREE && resting && !object_rests(zones->provider, object, bytes))
         return (struct misuse){.kind = MISUSE_WRITTEN, .address = object, .bytes = bytes};
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
-static const char *slab_check(const struct hard_slab *slab, struct misuse *misuse)
+static const char *slab_check(const struct hard_zones *zones, const struct hard_slab *slab,
+                              struct misuse *misuse)
 {
     const struct hard_zone *zone = slab->zone;
     const struct hard_class *row = &hard_classes[zone->class];
@@ -102,7 +103,7 @@ static const char *slab_check(const struct hard_slab *slab, struct misuse *misus
         free += in_slab;
         if (in_slab && state_of(&states[i]) >= STATE_LIVE)
             return "a hardened block is in use and free";
-        *misuse = object_check(zone, slab_start(slab) + (size_t)i * row->bytes, &states[i],
+        *misuse = object_check(zones, zone, slab_start(slab) + (size_t)i * row->bytes, &states[i],
                                in_slab || alone);
         if (misuse->kind == MISUSE_WRITTEN)
             return "a hardened block was written to after it was freed";
@@ -114,12 +115,13 @@ static const char *slab_check(const struct hard_slab *slab, struct misuse *misus
 
 /* The lock of the bin must be held. Other threads may take and free what is out of its slabs
  * meanwhile; so what waits is looked at only if there are none. */
-static const char *bin_check(const struct hard_bin *bin, struct misuse *misuse)
+static const char *bin_check(const struct hard_zones *zones, const struct hard_bin *bin,
+                             struct misuse *misuse)
 {
     for (const struct hard_zone *zone = bin->zones; zone != NULL; zone = zone->next)
         for (uint32_t i = 0; i < zone->slabs_count; i++) {
             const struct hard_slab *slab = &zone->slabs[i];
-            const char *wrong = slab->kind == SLAB_OPEN ? slab_check(slab, misuse) : NULL;
+            const char *wrong = slab->kind == SLAB_OPEN ? slab_check(zones, slab, misuse) : NULL;
             if (wrong != NULL)
                 return wrong;
         }
@@ -146,7 +148,7 @@ const char *hard_check(struct hardened *hardened, struct misuse *misuse)
     for (size_t class = 1; class < HARD_CLASSES && wrong == NULL; class++) {
         struct hard_bin *bin = &hardened->bins[class];
         lock_acquire(&bin->lock);
-        wrong = bin_check(bin, misuse);
+        wrong = bin_check(&hardened->zones, bin, misuse);
         lock_release(&bin->lock);
     }
     return wrong;

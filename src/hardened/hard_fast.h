@@ -15,10 +15,6 @@
 #include "hardened/canary.h"
 #include "hardened/hardened.h"
 
-/* Bytes: an object of at most so many leaves no more behind a block than a short canary, if the
- * block had not to be aligned. */
-#define HARD_FAST_MOST KIB
-
 /* A block of fewer bytes than HARD_FAST_MOST. NULL: the magazine is empty, or what is on top of it
  * was written to. */
 static ALWAYS_INLINE void *hard_pop(struct hard_cache *cache, size_t bytes)
@@ -74,26 +70,26 @@ enum hard_pushed { HARD_NOT_PUSHED, HARD_PUSHED, HARD_PUSHED_TURN };
 static ALWAYS_INLINE enum hard_pushed
 hard_push(struct hard_cache *cache, const struct hard_zone *zone, uintptr_t address, size_t size)
 {
-    struct hard_place place = zone_place(zone, address);
-    if (UNLIKELY(!place_is_object(zone, place)))
+    const struct hard_class *row = zone->row;
+    size_t number, id;
+    if (UNLIKELY(!zone_place_fast(zone, address, &number, &id)))
         return HARD_NOT_PUSHED;
-    uint16_t *state = &zone->states[place.id];
+    uint16_t *state = &zone->states[id];
     uint16_t value = __atomic_load_n(state, __ATOMIC_RELAXED); /* see state_of */
-    size_t slack = (size_t)value - STATE_LIVE, bytes = zone->row->bytes;
-    if (UNLIKELY(slack > CANARY_SHORT || bytes > HARD_FAST_MOST) ||
-        UNLIKELY(size != SIZE_MAX && size != bytes - slack))
+    size_t slack = (size_t)value - STATE_LIVE, bytes = row->bytes;
+    if (UNLIKELY(slack > CANARY_SHORT) || UNLIKELY(size != SIZE_MAX && size != bytes - slack))
         return HARD_NOT_PUSHED;
     object_pair damage = canary_short_damage(address, address + bytes, slack);
     bool alone = lock_is_alone();
     if (LIKELY(alone)) {
-        if (UNLIKELY(place.number == 0))
+        if (UNLIKELY(number == 0))
             return HARD_NOT_PUSHED;
         damage |= before_damage(address, bytes, state);
     }
     if (UNLIKELY(!pair_is_zero(damage)) || UNLIKELY(!state_claim_fast(state, value, alone)))
         return HARD_NOT_PUSHED;
     object_clear(address, bytes);
-    bool turn = wait_put(&cache->wait, hard_entry_of(address, zone->class, state), bytes);
+    bool turn = hard_cache_wait(cache, hard_entry_of(address, zone->class, state), bytes);
     return UNLIKELY(turn) ? HARD_PUSHED_TURN : HARD_PUSHED;
 }
 

@@ -50,8 +50,7 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
         __builtin_memset(start, 0, mapped);
     if (start != NULL) {
         char *first = (char *)align_up((uintptr_t)start + page, size_max(alignment, page));
-        *block =
-            (struct hard_block){.start = start, .bytes = mapped, .requested = bytes, .live = true};
+        *block = (struct hard_block){.start = start, .bytes = mapped, .state = BLOCK_LIVE};
         block->zone.row = &hard_classes[0];
         block->zone.span = (struct span){.start = first,
                                          .owner = large->owner,
@@ -65,21 +64,61 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
     return NULL;
 }
 
+/* One that nobody had. */
+static struct hard_block *block_new(struct hard_large *large, size_t alignment, size_t bytes)
+{
+    struct hard_block *block = block_map(large, alignment, bytes);
+    if (block == NULL)
+        return NULL;
+    block_guard(large->provider, block);
+    page_map_set_entry(block->zone.span.start, (uintptr_t)&block->zone);
+    page_map_fill_classes(block->zone.span.start, 1, PAGE_MAP_HARDENED);
+    GAUGE_ADD(large->mapped, block->bytes);
+    return block;
+}
+
+/* Whether a block that waits may serve. */
+static bool block_serves(const struct hard_large *large, const struct hard_block *block,
+                         size_t alignment, size_t pages)
+{
+    return block->zone.span.pages == pages && block->state != BLOCK_GUARD &&
+           large->frees - block->freed >= LARGE_WAIT_LEAST &&
+           (uintptr_t)block->zone.span.start % alignment == 0;
+}
+
+/* One of those that have waited for long, or NULL. */
+static struct hard_block *block_again(struct hard_large *large, size_t alignment, size_t bytes)
+{
+    size_t pages = align_up(bytes + 1, os_page_size()) >> PAGE_SHIFT;
+    unsigned from = large->waits != 0 ? dice_below(&large->random, large->waits) : 0;
+    for (unsigned i = 0; i < large->waits; i++) {
+        struct hard_block **place = &large->waiting[(from + i) % large->waits], *block = *place;
+        if (!block_serves(large, block, alignment, pages))
+            continue;
+        if (block->state == BLOCK_SHUT && !os_open(block->zone.span.start, pages << PAGE_SHIFT))
+            return NULL; /* there is no memory for it, or it is a mapping too many */
+        *place = large->waiting[--large->waits];
+        GAUGE_ADD(large->waiting_bytes, -block->bytes);
+        block->state = BLOCK_LIVE;
+        return block;
+    }
+    return NULL;
+}
+
 void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
 {
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     lock_acquire(&large->lock);
-    struct hard_block *block = block_map(large, alignment, bytes);
+    struct hard_block *block = block_again(large, alignment, bytes);
+    if (block == NULL)
+        block = block_new(large, alignment, bytes);
     large->refused = block == NULL;
     if (block != NULL) {
         uintptr_t first = (uintptr_t)block->zone.span.start;
-        block_guard(large->provider, block);
+        block->requested = bytes;
         canary_put(first, first + bytes, block_end(block));
-        page_map_set_entry((void *)first, (uintptr_t)&block->zone);
-        page_map_fill_classes((void *)first, 1, PAGE_MAP_HARDENED);
         list_push(&large->blocks, &block->link);
-        GAUGE_ADD(large->mapped, block->bytes);
         GAUGE_ADD(large->count, 1);
         GAUGE_ADD(large->requested, bytes);
     }
@@ -100,7 +139,7 @@ struct misuse hard_large_damage(const struct hard_block *block)
 static struct misuse block_misuse(const struct hard_block *block, uintptr_t address)
 {
     uintptr_t start = (uintptr_t)block->zone.span.start;
-    if (!block->live)
+    if (block->state != BLOCK_LIVE)
         return (struct misuse){
             .kind = MISUSE_DOUBLE_FREE, .address = address, .bytes = block->requested};
     if (address != start)
@@ -130,18 +169,29 @@ static void block_end_it(struct hard_large *large, struct hard_block *block)
     meta_free(block, sizeof(*block));
 }
 
+/* Drops what a block that was freed holds, and makes it unreachable. */
+static enum hard_block_state block_shut(const struct provider *provider, char *start, size_t bytes)
+{
+    bool of_system = provider->kind == KIND_SYSTEM;
+    if (of_system && os_shut(start, bytes))
+        return BLOCK_SHUT;
+    if (of_system && hard_guard(provider, start, bytes))
+        return BLOCK_GUARD;
+    if (!provider->purge(provider, start, bytes))
+        __builtin_memset(start, 0, bytes);
+    return BLOCK_PURGED;
+}
+
 /* Into the quarantine, at a random place of it; what was there goes. */
 static void block_wait(struct hard_large *large, struct hard_block *block)
 {
-    const struct provider *provider = large->provider;
     char *start = block->zone.span.start;
-    size_t bytes = block_end(block) - (uintptr_t)start;
     if (large->refused) {
         block_end_it(large, block);
         return;
     }
-    if (!hard_guard(provider, start, bytes) && !provider->purge(provider, start, bytes))
-        __builtin_memset(start, 0, bytes);
+    block->state = block_shut(large->provider, start, block_end(block) - (uintptr_t)start);
+    block->freed = large->frees++;
     GAUGE_ADD(large->waiting_bytes, block->bytes);
     if (large->waits < LARGE_WAIT) {
         large->waiting[large->waits++] = block;
@@ -160,7 +210,6 @@ struct misuse hard_large_free(struct hard_large *large, struct hard_zone *zone, 
     lock_acquire(&large->lock);
     struct misuse misuse = free_misuse(block, address, size);
     if (misuse.kind == MISUSE_NONE) {
-        block->live = false;
         list_remove(&block->link);
         GAUGE_ADD(large->count, -1);
         GAUGE_ADD(large->requested, -block->requested);

@@ -1,13 +1,14 @@
 /*
  * Hardened blocks above HARD_MOST: each in a mapping of its own, between two guards.
  *
- * A block that is freed becomes a guard as a whole: its memory goes back at once, every access to
- * it faults, and its addresses wait among the others of that kind, up to LARGE_WAIT of them, before
- * the system gets them back. The descriptor is a zone of class 0; the entry of the block's first
- * page leads to it, also while it waits.
+ * A block that is freed is shut as a whole: its memory goes back at once, every access to it
+ * faults, and its addresses wait among the others of that kind, up to LARGE_WAIT of them. One that
+ * has waited for a while serves a request of as many pages, at random, with the guards that it has;
+ * what is too many goes back to the system. The descriptor is a zone of class 0; the entry of the
+ * block's first page leads to it, also while it waits.
  *
- * Cost: four system calls for a block, and its page faults. Thread-safe; takes RANK_HARD_ZONE, and
- * RANK_META inside.
+ * Cost: two system calls for a block whose length is asked for again and again, otherwise five, and
+ * its page faults. Thread-safe; takes RANK_HARD_ZONE, and RANK_META inside.
  */
 #ifndef SNUG_HARDENED_HARD_LARGE_H
 #define SNUG_HARDENED_HARD_LARGE_H
@@ -19,13 +20,25 @@
 /* Blocks: that were freed and wait, so many mappings that occupy no memory. */
 enum { LARGE_WAIT = 64 };
 
+/* Frees: of other large blocks, before an address is handed out again. */
+enum { LARGE_WAIT_LEAST = LARGE_WAIT / 2 };
+
+/* What a block is. */
+enum hard_block_state {
+    BLOCK_LIVE,
+    BLOCK_PURGED, /* it waits, and is zero: its provider's memory cannot be made unreachable */
+    BLOCK_SHUT,   /* it waits, unreachable */
+    BLOCK_GUARD   /* the same, for good: it was too many mappings */
+};
+
 struct hard_block {
     struct hard_zone zone; /* its span: without the guards */
     struct list link;      /* in hard_large.blocks */
     char *start;           /* the mapping */
     size_t bytes;
     size_t requested;
-    bool live;
+    uint64_t freed; /* hard_large.frees when it was */
+    enum hard_block_state state;
 };
 
 struct hard_large {
@@ -37,6 +50,7 @@ struct hard_large {
                      may need the addresses, as for a thread's stack */
     struct hard_block *waiting[LARGE_WAIT];
     unsigned waits;
+    uint64_t frees;
     uint64_t random;
     size_t mapped; /* == sum of `bytes` of those in use and those that wait */
     size_t waiting_bytes;

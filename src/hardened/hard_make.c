@@ -27,13 +27,16 @@ const unsigned char canary_window[2 * CANARY_SHORT] = {[CANARY_SHORT] = 255,
 
 bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count)
 {
-    size_t slots = (size_t)1 << (bit_highest(count + 1) + 1);
-    size_t ring_bytes = slots * sizeof(struct hard_entry);
-    *wait = (struct hard_wait){.mask = (uint32_t)slots - 1,
-                               .count_most = (uint32_t)count,
-                               .bytes_most = bytes,
+    uint32_t all = (uint32_t)1 << bit_highest(size_max(count, 2)), half = all / 2;
+    size_t ring_bytes = all * sizeof(struct hard_entry);
+    *wait = (struct hard_wait){.half = half,
+                               .mask = half - 1,
+                               .count_most = all,
+                               .least = count > 1, /* or none waits behind another */
                                .random = os_random() | 1};
+    wait_limit(wait, bytes);
     wait->ring = ring_bytes <= META_MOST ? meta_alloc(ring_bytes) : meta_map(ring_bytes);
+    wait->places = wait->ring + half;
     return wait->ring != NULL;
 }
 
@@ -69,8 +72,7 @@ bool hardened_init(struct hardened *hardened, const struct hard_settings *settin
     struct hard_entry *ring = hardened->wait.ring; /* of a heap that had this memory before */
     if (ring == NULL)
         return hard_wait_init(&hardened->wait, settings->wait_bytes, settings->wait_count);
-    hardened->wait.first = hardened->wait.count = hardened->wait.settled = 0;
-    hardened->wait.bytes = 0;
+    wait_forget(&hardened->wait);
     return true;
 }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "hardened/canary.h"
+#include "hardened/hard_pages.h"
 #include "meta/meta.h"
 #include "meta/page_map.h"
 
@@ -85,6 +85,8 @@ static struct hard_magazine *magazine_new(struct hard_cache *cache, size_t class
     return magazine;
 }
 
+struct hard_cache hard_cache_none = {.owner = &hard_cache_none};
+
 /* A thread's magazine of a class; NULL: it has none. */
 static struct hard_magazine *magazine_of(struct hard_cache *cache, size_t class)
 {
@@ -124,10 +126,11 @@ static bool entry_pop(struct hardened *hardened, struct hard_cache *cache, size_
 
 /* Whether an object is as it was left. One that is larger than a page and new is not looked at:
  * that would touch it. */
-static ALWAYS_INLINE bool entry_is_sound(const struct hard_entry *entry, size_t bytes)
+static ALWAYS_INLINE bool entry_is_sound(const struct hardened *hardened,
+                                         const struct hard_entry *entry, size_t bytes)
 {
     return (bytes > PAGE_BYTES && state_of(entry->state) == STATE_NEW) ||
-           object_is_zero(entry_object(entry), bytes);
+           object_rests(hardened->zones.provider, entry_object(entry), bytes);
 }
 
 void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t alignment,
@@ -145,7 +148,7 @@ void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t ali
         if (UNLIKELY(!entry_pop(hardened, cache, class, &entry)))
             return NULL;
         uintptr_t object = entry_object(&entry);
-        if (UNLIKELY(!entry_is_sound(&entry, of_object))) {
+        if (UNLIKELY(!entry_is_sound(hardened, &entry, of_object))) {
             /* With SNUG_MISUSE=warn it is never handed out again. */
             hard_report_written(object, class);
             continue;
@@ -202,7 +205,7 @@ static void entries_to_bin(struct hardened *hardened, const struct hard_entry *e
 static void entry_retire(struct hardened *hardened, struct hard_entry entry)
 {
     size_t class = entry_hard_class(&entry);
-    if (UNLIKELY(!entry_is_sound(&entry, hard_classes[class].bytes)))
+    if (UNLIKELY(!entry_is_sound(hardened, &entry, hard_classes[class].bytes)))
         hard_report_written(entry_object(&entry), class);
     else
         entries_to_bin(hardened, &entry, 1);
@@ -220,59 +223,58 @@ static NOINLINE void magazine_flush(struct hardened *hardened, struct hard_magaz
     entries_to_bin(hardened, &magazine->entries[keep], count - keep);
 }
 
-static ALWAYS_INLINE void entry_push(struct hardened *hardened, struct hard_cache *cache,
-                                     const struct hard_entry *entry)
+/* Makes room in a thread's magazine for an object. */
+static NOINLINE void entry_push(struct hard_cache *cache, struct hard_entry entry)
 {
-    struct hard_magazine *magazine = cache->magazines[entry_hard_class(entry)];
-    if (UNLIKELY(magazine->count == magazine->most)) {
-        magazine = magazine_of(cache, entry_hard_class(entry));
-        if (magazine == NULL) {
-            entries_to_bin(hardened, entry, 1);
-            return;
-        }
-        if (magazine->count == magazine->most)
-            magazine_flush(hardened, magazine, magazine->most / 2);
+    struct hard_magazine *magazine = magazine_of(cache, entry_hard_class(&entry));
+    if (magazine == NULL) {
+        entries_to_bin(cache->home, &entry, 1);
+        return;
     }
-    magazine->entries[magazine->count] = *entry;
-    __atomic_signal_fence(__ATOMIC_RELEASE);
-    GAUGE_SET(magazine->count, magazine->count + 1);
+    if (magazine->count == magazine->most)
+        magazine_flush(cache->home, magazine, magazine->most / 2);
+    hard_magazine_put(magazine, entry);
 }
 
 NOINLINE void hard_cache_turn(struct hard_cache *cache)
 {
     struct hard_wait *wait = &cache->wait;
-    uint32_t count = wait->count, count_most = (uint32_t)wait_stays(wait->count_most);
-    size_t bytes = wait->bytes, bytes_most = wait_stays(wait->bytes_most);
-    while (count > count_most || (bytes > bytes_most && count > 1)) {
-        struct hard_entry oldest = wait_get(wait, count--);
-        bytes -= hard_classes[entry_hard_class(&oldest)].bytes;
-        entry_push(cache->home, cache, &oldest);
+    if (cache->left.state != NULL)
+        entry_push(cache, cache->left);
+    cache->left = (struct hard_entry){0, NULL};
+    while (wait_is_over(wait)) {
+        struct hard_entry leaves = wait_take(wait);
+        if (UNLIKELY(!hard_magazine_put(cache->magazines[entry_hard_class(&leaves)], leaves)))
+            entry_push(cache, leaves);
     }
-    GAUGE_SET(wait->bytes, bytes);
-    wait_settle(wait);
 }
 
 /* Objects: that leave the quarantine of all threads while its lock is held once. */
 enum { SHARED_TURN = 32 };
 
-/* Into the quarantine of all threads; if it is the turn of the oldest, they leave it. */
+/* Into the quarantine of all threads; what has to leave it goes to the bins. */
 static void wait_shared(struct hardened *hardened, struct hard_entry entry, size_t bytes)
 {
     struct hard_wait *wait = &hardened->wait;
-    struct hard_entry oldest[SHARED_TURN];
-    size_t count = SHARED_TURN;
+    struct hard_entry leave[SHARED_TURN];
+    size_t count = 0;
     lock_acquire(&hardened->wait_lock);
-    bool turn = wait_put(wait, entry, bytes);
-    while (turn && count == SHARED_TURN) {
-        for (count = 0; count < SHARED_TURN && wait_is_over(wait); count++)
-            oldest[count] = wait_take(wait);
-        wait_settle(wait);
+    if (wait_is_full(wait))
+        leave[count++] = wait_change(wait, entry, bytes);
+    else
+        wait_add(wait, entry, bytes);
+    bool turn = wait_has_turn(wait);
+    do {
+        while (turn && count < SHARED_TURN && wait_is_over(wait))
+            leave[count++] = wait_take(wait);
         lock_release(&hardened->wait_lock);
+        turn = count == SHARED_TURN;
         for (size_t i = 0; i < count; i++)
-            entries_to_bin(hardened, &oldest[i], 1);
-        lock_acquire(&hardened->wait_lock);
-    }
-    lock_release(&hardened->wait_lock);
+            entries_to_bin(hardened, &leave[i], 1);
+        count = 0;
+        if (turn)
+            lock_acquire(&hardened->wait_lock);
+    } while (turn);
 }
 
 static void entry_wait(struct hardened *hardened, struct hard_cache *cache,
@@ -280,7 +282,7 @@ static void entry_wait(struct hardened *hardened, struct hard_cache *cache,
 {
     if (cache == NULL || row->magazine == 0)
         wait_shared(hardened, entry, row->bytes);
-    else if (wait_put(&cache->wait, entry, row->bytes))
+    else if (hard_cache_wait(cache, entry, row->bytes))
         hard_cache_turn(cache);
 }
 
@@ -329,7 +331,10 @@ bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_
         return refuse(MISUSE_OVERFLOW, address, bytes, 0, misuse);
     if (LIKELY(lock_is_alone()) && UNLIKELY(!hard_front_is_sound(zone, place, address)))
         return refuse(MISUSE_UNDERFLOW, address, bytes, 0, misuse);
-    words_clear(address, canary_end(behind, end));
+    if (UNLIKELY(has_pages(row->bytes)))
+        pages_clear(hardened->zones.provider, address, row->bytes);
+    else
+        words_clear(address, canary_end(behind, end));
     entry_wait(hardened, cache, row, hard_entry_of(address, zone->class, state));
     return true;
 }
@@ -398,6 +403,7 @@ static struct hard_cache *cache_make(struct hardened *hardened)
         return NULL;
     }
     cache->home = hardened;
+    cache->owner = hardened->zones.owner;
     cache->next = hardened->caches;
     /* release: who finds the cache finds it whole */
     __atomic_store_n(&hardened->caches, cache, __ATOMIC_RELEASE);
@@ -413,7 +419,7 @@ struct hard_cache *hard_cache_new(struct hardened *hardened)
     if (cache != NULL) {
         cache->generation = hardened->generation;
         size_t share = size_max(THREAD_SHARE, ++hardened->threads);
-        cache->wait.bytes_most = hardened->wait.bytes_most / share;
+        wait_limit(&cache->wait, hardened->wait.bytes_most / share);
     }
     lock_release(&hardened->wait_lock);
     return cache;
@@ -456,9 +462,9 @@ void hard_forked(struct hardened *hardened, struct hard_cache *own)
 static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
 {
     struct hard_wait *wait = &cache->wait;
-    while (wait->count != 0) {
-        struct hard_entry entry = wait_take(wait);
-        hard_bin_adopt(&hardened->bins[entry_hard_class(&entry)], &hardened->zones, &entry);
+    for (uint32_t i = 0; i < wait->young + wait->old; i++) {
+        const struct hard_entry *entry = wait_at(wait, i);
+        hard_bin_adopt(&hardened->bins[entry_hard_class(entry)], &hardened->zones, entry);
     }
     for (size_t class = 1; class < HARD_CLASSES; class++) {
         struct hard_magazine *magazine = cache->magazines[class];
@@ -467,8 +473,8 @@ static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
         if (magazine->count != 0)
             GAUGE_SET(magazine->count, 0);
     }
-    GAUGE_SET(wait->count, 0);
-    GAUGE_SET(wait->bytes, 0);
+    wait_forget(wait);
+    cache->left = (struct hard_entry){0, NULL};
     cache->generation = 0;
 }
 

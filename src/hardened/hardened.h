@@ -39,7 +39,9 @@ struct hard_magazine {
 struct hard_cache {
     struct hard_magazine *magazines[HARD_CLASSES];
     struct hard_wait wait;
+    struct hard_entry left; /* it has left quarantine, and its magazine had no room; or all zero */
     struct hardened *home;
+    const void *owner;       /* home->zones.owner */
     struct hard_cache *next; /* of all, for the statistics; they are never anything else */
     uint32_t generation;     /* of forks, when its thread got it; 0: it has none */
 };
@@ -55,6 +57,9 @@ struct hardened {
     bool orphans;        /* in a child: what other threads had is still to be taken back */
     struct hard_bin bins[HARD_CLASSES];
 };
+
+/* What a thread has that has none: it is of no heap. */
+extern INTERNAL struct hard_cache hard_cache_none;
 
 /* What a hardened heap is made with. */
 struct hard_settings {
@@ -105,8 +110,38 @@ struct hard_cache *hard_cache_new(struct hardened *hardened);
 void hard_cache_flush(struct hard_cache *cache);
 void hard_cache_free(struct hard_cache *cache);
 
-/* Moves the oldest of what waits in it to where it can be handed out again. */
+/* Finds room for what has left quarantine, of which as much goes as has to. */
 void hard_cache_turn(struct hard_cache *cache);
+
+/* Puts an object into a magazine; false: that has no room. */
+static ALWAYS_INLINE bool hard_magazine_put(struct hard_magazine *magazine, struct hard_entry entry)
+{
+    uint32_t count = magazine->count;
+    if (UNLIKELY(count == magazine->most))
+        return false;
+    magazine->entries[count] = entry;
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    GAUGE_SET(magazine->count, count + 1);
+    return true;
+}
+
+/* Puts an object that was freed into a thread's quarantine, for which another may leave. True:
+ * hard_cache_turn has to be called. */
+static ALWAYS_INLINE bool hard_cache_wait(struct hard_cache *cache, struct hard_entry entry,
+                                          size_t bytes)
+{
+    struct hard_wait *wait = &cache->wait;
+    if (LIKELY(wait_is_full(wait))) {
+        struct hard_entry leaves = wait_change(wait, entry, bytes);
+        if (UNLIKELY(!hard_magazine_put(cache->magazines[entry_hard_class(&leaves)], leaves))) {
+            cache->left = leaves;
+            return true;
+        }
+    } else {
+        wait_add(wait, entry, bytes);
+    }
+    return wait_has_turn(wait);
+}
 
 /* ---- The whole ---- */
 

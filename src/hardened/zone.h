@@ -128,6 +128,25 @@ static ALWAYS_INLINE struct hard_place zone_place(const struct hard_zone *zone, 
                                slab * row->per_slab + number};
 }
 
+/* Where an object is in its slab, and in its zone. False: none begins at the address, or it is
+ * larger than HARD_FAST_MOST.
+ *
+ * The zone is a whole number of such slabs. rest * r / 2^32 is the number, as in hard_divide; what
+ * it leaves is below r if the address is at the beginning: rest = n * bytes leaves n * e with
+ * e = r * bytes - 2^32 < bytes, so less than a slab has bytes; each byte more leaves r more. */
+static ALWAYS_INLINE bool zone_place_fast(const struct hard_zone *zone, uintptr_t address,
+                                          size_t *number, size_t *id)
+{
+    const struct hard_class *row = zone->row;
+    size_t offset = address - (uintptr_t)zone->span.start, slab = offset >> row->slab_shift;
+    uint64_t product = (offset & (row->slab_bytes - 1)) * row->by_rest;
+    *number = product >> 32;
+    if (UNLIKELY((uint32_t)product >= row->by_rest) || UNLIKELY(*number >= row->per_slab))
+        return false;
+    *id = slab * row->per_slab + *number;
+    return true;
+}
+
 /* What an object's state says, whoever looks at the object. relaxed: who asks has the object, or is
  * wrong whatever is found. */
 static ALWAYS_INLINE uint16_t state_of(const uint16_t *state)

@@ -25,7 +25,8 @@ static COLD struct hard_cache *self_new(void)
         hard_cache_free(cache);
         cache = NULL;
     }
-    hard_cache_self = cache;
+    if (cache != NULL)
+        hard_cache_self = cache;
     return cache;
 }
 
@@ -33,7 +34,7 @@ static ALWAYS_INLINE struct hard_cache *cache_of(const struct heap *heap)
 {
     if (UNLIKELY(heap != &heap_default))
         return NULL;
-    return LIKELY(hard_cache_self != NULL) ? hard_cache_self : self_new();
+    return LIKELY(hard_cache_self != &hard_cache_none) ? hard_cache_self : self_new();
 }
 
 /* ---- Taking and freeing ---- */
@@ -71,13 +72,9 @@ static NOINLINE void *alloc_long(struct heap *heap, size_t alignment, size_t byt
 void *heap_malloc_hardened(size_t bytes, struct heap *heap)
 {
     struct hard_cache *cache = hard_cache_self;
-    if (UNLIKELY(bytes - 1 >= HARD_FAST_MOST - 1))
-        return alloc_long(heap, MIN_ALIGN, bytes);
-    if (UNLIKELY(cache == NULL))
+    if (UNLIKELY(!size_is_below(bytes - 1, &hard_fast_sizes)))
         return alloc_long(heap, MIN_ALIGN, bytes);
     if (UNLIKELY(cache->home != heap->hardened))
-        return alloc_long(heap, MIN_ALIGN, bytes);
-    if (UNLIKELY((watchers() & WATCH_PROFILE) != 0))
         return alloc_long(heap, MIN_ALIGN, bytes);
     void *block = hard_pop(cache, bytes);
     return LIKELY(block != NULL) ? block : alloc_long(heap, MIN_ALIGN, bytes);
@@ -124,16 +121,15 @@ static NOINLINE void turn(struct hard_cache *cache)
     errno = error;
 }
 
-/* Whether that was all. */
+/* Whether that was all. The address is of a hardened zone. */
 static ALWAYS_INLINE bool free_fast(void *block, size_t bytes)
 {
     struct hard_cache *cache = hard_cache_self;
-    const struct hard_zone *zone = (const struct hard_zone *)page_map_home_entry((uintptr_t)block);
-    if (UNLIKELY(zone == NULL))
+    if (UNLIKELY(!page_map_is_home((uintptr_t)block)))
         return false;
-    if (UNLIKELY(cache == NULL))
-        return false;
-    if (UNLIKELY(zone->span.owner != &heap_default.page_heap))
+    const struct hard_zone *zone =
+        (const struct hard_zone *)page_map_home_entry_of((uintptr_t)block);
+    if (UNLIKELY(zone->span.owner != cache->owner))
         return false;
     if (UNLIKELY(profile_has_blocks()))
         return false;

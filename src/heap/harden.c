@@ -6,7 +6,10 @@
 #include "heap/user_heaps.h"
 #include "options/options.h"
 
-__thread struct hard_cache *hard_cache_self __attribute__((tls_model("initial-exec")));
+__thread struct hard_cache *hard_cache_self __attribute__((tls_model("initial-exec"))) =
+    &hard_cache_none;
+
+size_t hard_fast_sizes;
 
 BULKY static struct hardened of_malloc;
 
@@ -76,9 +79,15 @@ void heap_harden_end(struct heap *heap)
 void heap_harden_thread_end(void)
 {
     struct hard_cache *cache = hard_cache_self;
-    hard_cache_self = NULL;
-    if (cache != NULL)
+    hard_cache_self = &hard_cache_none;
+    if (cache != &hard_cache_none)
         hard_cache_free(cache);
+}
+
+/* The calling thread's cache of a heap, or NULL. */
+static struct hard_cache *cache_of_thread(const struct heap *heap)
+{
+    return heap == &heap_default && hard_cache_self != &hard_cache_none ? hard_cache_self : NULL;
 }
 
 /* ---- All of it ---- */
@@ -87,7 +96,7 @@ size_t heap_harden_trim(struct heap *heap)
 {
     if (heap->hardened == NULL)
         return 0;
-    if (heap == &heap_default && hard_cache_self != NULL)
+    if (cache_of_thread(heap) != NULL)
         hard_cache_flush(hard_cache_self);
     return hard_trim(heap->hardened);
 }
@@ -104,7 +113,7 @@ void heap_harden_exit(void)
 void heap_harden_forked(struct heap *heap)
 {
     if (heap->hardened != NULL)
-        hard_forked(heap->hardened, heap == &heap_default ? hard_cache_self : NULL);
+        hard_forked(heap->hardened, cache_of_thread(heap));
 }
 
 void heap_harden_each_lock(struct heap *heap, enum lock_rank rank, void (*act)(struct lock *lock))

@@ -23,9 +23,13 @@ void heap_harden_end(struct heap *heap);
  * bytes. */
 size_t heap_harden_trim(struct heap *heap);
 
-/* The calling thread's cache of malloc's heap, or NULL. */
+/* The calling thread's cache of malloc's heap, or &hard_cache_none. */
 extern INTERNAL __thread struct hard_cache *hard_cache_self
     __attribute__((tls_model("initial-exec")));
+
+/* How many sizes, from 1 on, that cache may serve without a further look: those below
+ * HARD_FAST_MOST, or 0 while requests are counted (heap_serve). */
+extern INTERNAL size_t hard_fast_sizes;
 
 /* Ends it. */
 void heap_harden_thread_end(void);

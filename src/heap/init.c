@@ -46,7 +46,7 @@ static void make(void)
     page_heap_init(&heap_default.page_heap, heap_source());
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
     if (options.preset == PRESET_HARDENED && heap_harden(&heap_default))
-        heap_serve(HEAP_LONG);
+        heap_serve(HEAP_FAST); /* where sizes go differs */
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
     /* release: who sees the heap ready sees it whole */
@@ -93,6 +93,8 @@ void heap_serve(enum heap_way way)
     __atomic_store_n(&page_map.form_sizes, fast && !page_map.forms_replaced ? SMALL_MOST + 1 : 0,
                      __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.cell_sizes, fast ? CELL_MOST - SMALL_MOST : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&hard_fast_sizes, way == HEAP_FAST && hardened ? HARD_FAST_MOST - 1 : 0,
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.counted_sizes, counted ? CELL_MOST + 1 : 0, __ATOMIC_RELAXED);
 }
 

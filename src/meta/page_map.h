@@ -227,6 +227,14 @@ static ALWAYS_INLINE uintptr_t page_map_home_entry(uintptr_t address)
     return __atomic_load_n(&chunk[page_map_in_chunk(address)], __ATOMIC_RELAXED);
 }
 
+/* The same for a page that is at home and has a class, so it has an entry. */
+static ALWAYS_INLINE uintptr_t page_map_home_entry_of(uintptr_t address)
+{
+    const uintptr_t *chunk = __atomic_load_n(
+        &page_map.home_chunks[(address - page_map.home) >> PAGE_MAP_CHUNK_BITS], __ATOMIC_RELAXED);
+    return __atomic_load_n(&chunk[page_map_in_chunk(address)], __ATOMIC_RELAXED);
+}
+
 /* As page_map_entry, inlined for the home. */
 static ALWAYS_INLINE uintptr_t page_map_entry_fast(uintptr_t address)
 {

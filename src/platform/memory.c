@@ -285,13 +285,18 @@ uint64_t os_purge_ranges(const struct iovec *ranges, size_t count)
     return done;
 }
 
+bool os_which_resident(const void *start, size_t bytes, uint8_t *present)
+{
+    return !is_error(syscall3(SYS_mincore, (long)start, (long)bytes, (long)present));
+}
+
 size_t os_resident_bytes(const void *start, size_t bytes)
 {
     uint8_t present[512]; /* one for each page */
     size_t page = os_kernel_page_size(), resident = 0;
     for (size_t done = 0; done < bytes;) {
         size_t piece = size_min(bytes - done, sizeof(present) * page);
-        if (is_error(syscall3(SYS_mincore, (long)start + (long)done, (long)piece, (long)present)))
+        if (!os_which_resident((const char *)start + done, piece, present))
             return bytes;
         for (size_t i = 0; i < piece / page; i++)
             resident += (present[i] & 1) * page;

@@ -85,6 +85,11 @@ bool os_open(void *start, size_t bytes);
  * up to two, of which a process has vm.max_map_count. False: the range is as before. */
 bool os_guard(void *start, size_t bytes);
 
+/* Of each page of the kernel's (os_kernel_page_size) in a range, whether it is in memory, as bit 0
+ * of a byte. What is not was never written to, or was purged, or is swapped out. False: the system
+ * does not say. */
+bool os_which_resident(const void *start, size_t bytes, uint8_t *present);
+
 /* How many bytes of a range occupy memory; `bytes` if the system does not say. */
 size_t os_resident_bytes(const void *start, size_t bytes);
 

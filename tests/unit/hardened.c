@@ -10,6 +10,7 @@
 #include "heap/harden.h"
 #include "heap/user_heaps.h"
 #include "options/options.h"
+#include "platform/look.h"
 
 static const size_t sizes[] = {1, 24, 40, 200, 1000, 3000, 20000, 100000};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
@@ -147,6 +148,9 @@ static void test_written_after_free(void **state)
  * that are taken it would be one, since no slab is opened while there are free objects. */
 enum { HELD = 1024 };
 
+/* Of what may wait, so many times later there is hardly one of 10^12 that still does. */
+enum { WAITS_LONG = 16 };
+
 static void test_written_is_not_handed_out(void **state)
 {
     (void)state;
@@ -158,7 +162,7 @@ static void test_written_is_not_handed_out(void **state)
         block[sizes[i] - 1] = 1;
         bool again = false;
         stderr_capture();
-        for (size_t turn = 0; turn < 2 * options.quarantine_count; turn++)
+        for (size_t turn = 0; turn < WAITS_LONG * options.quarantine_count; turn++)
             heap_free(heap_alloc_in(heap, sizes[i]));
         for (size_t taken = 0; taken < HELD; taken++) {
             held[taken] = heap_alloc_in(heap, sizes[i]);
@@ -261,6 +265,62 @@ static void test_guards(void **state)
         }
     assert_in_range(guards, open / options.guards / 4, open / options.guards * 4);
     heap_clear(heap);
+}
+
+/* A long block that is hardly written is not made present by its free, nor by who takes it again.
+ */
+static void test_pages_stay_away(void **state)
+{
+    (void)state;
+    enum { BYTES = 100000, TOUCHED = 50000 };
+    for (int turn = 0; turn < 1000; turn++) {
+        char *block = heap_alloc_in(heap, BYTES);
+        assert_in_range(os_resident_bytes(block, align_down(BYTES, PAGE_BYTES)), 0, BYTES / 4);
+        assert_int_equal(block[TOUCHED], 0);
+        block[TOUCHED] = 1;
+        assert_free_is_silent(block);
+    }
+}
+
+/* One that is written in full goes back as it is freed. */
+static void test_pages_go_back(void **state)
+{
+    (void)state;
+    enum { BYTES = 100000 };
+    char *block = heap_alloc_in(heap, BYTES);
+    memset(block, 1, BYTES);
+    assert_free_is_silent(block);
+    assert_in_range(os_resident_bytes(block, align_down(BYTES, PAGE_BYTES)), 0, BYTES / 4);
+}
+
+/* Addresses of large blocks wait, unreachable, and come back zero and with their guards. */
+static void test_large_blocks_come_back(void **state)
+{
+    (void)state;
+    enum { FREES = 4 * LARGE_WAIT };
+    char *freed[FREES];
+    size_t again = 0;
+    for (size_t i = 0; i < FREES; i++) {
+        size_t bytes = large - i % 100;
+        char *block = heap_alloc_in(heap, bytes);
+        for (size_t ago = 1; ago <= i; ago++)
+            if (freed[i - ago] == block) {
+                assert_true(ago >= LARGE_WAIT_LEAST);
+                again++;
+                break;
+            }
+        for (size_t at = 0; at < bytes; at += 1000)
+            assert_int_equal(block[at], 0);
+        assert_int_equal(heap_usable(block, "usable"), bytes);
+        memset(block, 1, bytes);
+        assert_false(os_is_readable((uintptr_t)block - MIN_ALIGN));
+        assert_false(os_is_readable(align_up((uintptr_t)block + large, os_page_size())));
+        assert_free_is_silent(block);
+        assert_false(os_is_readable((uintptr_t)block));
+        assert_false(os_is_readable((uintptr_t)block + large / 2));
+        freed[i] = block;
+    }
+    assert_in_range(again, FREES / 4, FREES);
 }
 
 /* Slabs of which nothing is in use stay up to a bound of the heap, and are zero either way. */
@@ -440,6 +500,9 @@ int main(void)
         ON_HEAP(test_order_is_random),
         ON_HEAP(test_classes_keep_their_addresses),
         ON_HEAP(test_guards),
+        ON_HEAP(test_pages_stay_away),
+        ON_HEAP(test_pages_go_back),
+        ON_HEAP(test_large_blocks_come_back),
         ON_HEAP(test_whole_slabs_go),
         ON_HEAP(test_check_finds),
         ON_HEAP(test_resize),

@@ -1,0 +1,60 @@
+/*
+ * Objects of several pages. See hard_pages.h.
+ */
+#include "hardened/hard_pages.h"
+
+/* Layout: no kernel's pages are smaller. */
+enum { PAGES_MOST = (128 << 10) >> 12 };
+
+_Static_assert(HARD_MOST / PAGES_MOST == 4 * KIB, "a byte for each page of the largest object");
+
+/* Pages: of a freed object, that stay present for the next block; more of them go back. */
+enum { PAGES_STAY = 4 };
+
+/* What the system says of an object; false: all of it has to be taken for present. */
+static bool ask(const struct provider *provider, uintptr_t object, size_t bytes,
+                uint8_t present[PAGES_MOST])
+{
+    return provider->kind == KIND_SYSTEM && bytes % os_kernel_page_size() == 0 &&
+           os_which_resident((const void *)object, bytes, present);
+}
+
+bool pages_are_zero(const struct provider *provider, uintptr_t object, size_t bytes)
+{
+    uint8_t present[PAGES_MOST];
+    size_t page = os_kernel_page_size();
+    if (!ask(provider, object, bytes, present))
+        return words_are_zero(object, object + bytes);
+    for (size_t at = 0; at < bytes; at += page)
+        if ((present[at / page] & 1) != 0 && !words_are_zero(object + at, object + at + page))
+            return false;
+    return true;
+}
+
+static void purge(const struct provider *provider, uintptr_t at, size_t bytes)
+{
+    if (!provider->purge(provider, (void *)at, bytes))
+        words_clear(at, at + bytes);
+}
+
+void pages_clear(const struct provider *provider, uintptr_t object, size_t bytes)
+{
+    uint8_t present[PAGES_MOST];
+    size_t page = os_kernel_page_size(), next, count = 0;
+    bool asked = ask(provider, object, bytes, present);
+    for (size_t at = 0; asked && at < bytes; at += page)
+        count += present[at / page] & 1;
+    if (!asked || count > PAGES_STAY) {
+        purge(provider, object, bytes);
+        return;
+    }
+    for (size_t at = 0; at < bytes; at = next) { /* pages in a row that are there, or are not */
+        bool is_there = (present[at / page] & 1) != 0;
+        for (next = at + page; next < bytes && (present[next / page] & 1) == is_there;)
+            next += page;
+        if (is_there)
+            __builtin_memset((void *)(object + at), 0, next - at);
+        else
+            purge(provider, object + at, next - at); /* perhaps it is swapped out */
+    }
+}

@@ -1,0 +1,45 @@
+/*
+ * Objects of several pages: clearing them, and looking whether they are zero, without a touch of
+ * pages that the program never touched.
+ *
+ * The idea: who reads a page that is not there is given one, by a page fault, which costs as much
+ * as clearing some KiB, and two looks at a long block cost as much as its pages. So the system is
+ * asked which pages are there (mincore). If they are few they are cleared, and what is not there is
+ * dropped all the same, as it may be swapped out; otherwise all goes back. Who looks whether
+ * something was written to the object since asks again. What was written and then swapped out is
+ * not seen.
+ *
+ * Such objects are slabs of their own (hard_class.h). Other memory than the system's is asked for
+ * nothing, but read.
+ */
+#ifndef SNUG_HARDENED_HARD_PAGES_H
+#define SNUG_HARDENED_HARD_PAGES_H
+
+#include "hardened/canary.h"
+#include "hardened/hard_class.h"
+#include "provider/provider.h"
+
+/* Bytes: an object that is longer, and written in full, is given back and made present again in
+ * about the time in which it is cleared and looked at. */
+#define HARD_PAGES_LEAST (32 * KIB)
+
+static ALWAYS_INLINE bool has_pages(size_t bytes)
+{
+    return bytes > HARD_PAGES_LEAST;
+}
+
+/* Whether all of such an object is zero. */
+bool pages_are_zero(const struct provider *provider, uintptr_t object, size_t bytes);
+
+/* Clears all of it; no more than a few pages of it take memory then. */
+void pages_clear(const struct provider *provider, uintptr_t object, size_t bytes);
+
+/* Whether an object of any size is zero. */
+static ALWAYS_INLINE bool object_rests(const struct provider *provider, uintptr_t object,
+                                       size_t bytes)
+{
+    return UNLIKELY(has_pages(bytes)) ? pages_are_zero(provider, object, bytes)
+                                      : object_is_zero(object, bytes);
+}
+
+#endif
