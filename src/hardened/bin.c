@@ -68,9 +68,9 @@ static void slab_is_no_more_dirty(struct hard_zones *zones, const struct hard_sl
 
 /* Makes pages present that are not, and leaves what they hold: they are about to be looked at, and
  * then written to, which would be a page fault each. */
-static void pages_touch(uintptr_t start, size_t bytes)
+static void pages_touch(uintptr_t start, uintptr_t end)
 {
-    for (uintptr_t page = start; page < start + bytes; page += os_kernel_page_size()) {
+    for (uintptr_t page = start; page < end; page += os_kernel_page_size()) {
         uint64_t zero = 0;
         /* relaxed, both: it is nobody else's; one instruction, which no compiler leaves out */
         __atomic_compare_exchange_n((canary_word *)page, &zero, 0, false, __ATOMIC_RELAXED,
@@ -90,16 +90,25 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
     uintptr_t start = slab_start(slab);
     if (slab_is_whole(slab) && !slab->purged)
         slab_is_no_more_dirty(zones, slab);
+    /* Of slabs of many pages, only what is taken. Larger objects are not looked at. */
+    bool each_is_touched = row->bytes > HARD_FAST_MOST && row->bytes <= PAGE_BYTES;
     if (slab->purged && row->bytes <= HARD_FAST_MOST)
-        pages_touch(start, row->slab_bytes);
+        pages_touch(start, start + row->slab_bytes);
     slab->purged = false;
     count = size_min(count, slab->free);
-    for (; taken < count; taken++) {
-        number = bitmap_next(bits, words, number);
-        if (number >= row->per_slab)
-            number = bitmap_next(bits, words, 0);
-        bitmap_clear(bits, number);
-        entries[taken] = hard_entry_of(start + number * row->bytes, bin->class, &states[number]);
+    size_t at = number / 64;
+    uint64_t left = bits[at] >> number % 64 << number % 64;
+    while (taken < count) {
+        for (; left != 0 && taken < count; left &= left - 1) {
+            number = at * 64 + bit_lowest(left);
+            uintptr_t object = start + number * row->bytes;
+            if (each_is_touched && states[number] == STATE_NEW)
+                pages_touch(align_down(object, os_kernel_page_size()), object + row->bytes);
+            entries[taken++] = hard_entry_of(object, bin->class, &states[number]);
+            bits[at] &= ~(left & -left);
+        }
+        at = at + 1 < words ? at + 1 : 0;
+        left = bits[at];
     }
     slab->free = (uint16_t)(slab->free - count);
     if (slab->free == 0)
@@ -107,10 +116,17 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
     return count;
 }
 
+/* Layout: bits of a random number that one draw takes. */
+enum { SHUFFLE_BITS = 16 };
+
 static void entries_shuffle(uint64_t *random, struct hard_entry *entries, size_t count)
 {
-    for (size_t i = 1; i < count; i++) {
-        struct hard_entry *other = &entries[dice_below(random, (uint32_t)i + 1)], entry = *other;
+    uint64_t bits = 0;
+    for (size_t i = 1; i < count; i++, bits >>= SHUFFLE_BITS) {
+        if (bits == 0)
+            bits = dice_word(random);
+        struct hard_entry *other = &entries[(uint16_t)bits * (i + 1) >> SHUFFLE_BITS];
+        struct hard_entry entry = *other;
         *other = entries[i];
         entries[i] = entry;
     }
@@ -177,11 +193,18 @@ static uintptr_t slab_keep(struct hard_bin *bin, struct hard_zones *zones, struc
     return slab_purge(bin, zones, slab);
 }
 
-static uintptr_t object_put(struct hard_bin *bin, struct hard_zones *zones,
-                            const struct hard_entry *entry)
+/* The zone of an object, which may be that of the one before. */
+static ALWAYS_INLINE const struct hard_zone *zone_of(const struct hard_zone *last, uintptr_t object)
 {
-    uintptr_t object = entry_object(entry);
-    const struct hard_zone *zone = (const struct hard_zone *)page_map_entry_fast(object);
+    if (last != NULL && object - (uintptr_t)last->span.start < (size_t)last->span.pages
+                                                                   << PAGE_SHIFT)
+        return last;
+    return (const struct hard_zone *)page_map_entry_fast(object);
+}
+
+static uintptr_t object_put(struct hard_bin *bin, struct hard_zones *zones,
+                            const struct hard_zone *zone, uintptr_t object)
+{
     struct hard_place place = zone_place(zone, object);
     struct hard_slab *slab = &zone->slabs[place.slab];
     bitmap_set(slab_bits(slab), place.number);
@@ -194,9 +217,12 @@ uintptr_t hard_bin_put(struct hard_bin *bin, struct hard_zones *zones,
                        const struct hard_entry *entries, size_t count)
 {
     uintptr_t written = 0;
+    const struct hard_zone *zone = NULL;
     lock_acquire(&bin->lock);
     for (size_t i = 0; i < count; i++) {
-        uintptr_t found = object_put(bin, zones, &entries[i]);
+        uintptr_t object = entry_object(&entries[i]);
+        zone = zone_of(zone, object);
+        uintptr_t found = object_put(bin, zones, zone, object);
         written = found != 0 ? found : written;
     }
     GAUGE_ADD(bin->in_slabs, count);

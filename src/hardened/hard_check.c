@@ -62,17 +62,20 @@ bool hard_extent(uintptr_t address, struct block_extent *extent)
  * waits meanwhile; if somebody has just done so, there is nothing to look at. */
 static struct misuse live_check(uintptr_t object, size_t bytes, uint16_t *state, uint16_t value)
 {
+    const struct misuse none = {.kind = MISUSE_NONE};
+    size_t slack = (size_t)value - STATE_LIVE;
+    uintptr_t end = object + bytes;
+    struct misuse overflow = {.kind = MISUSE_OVERFLOW, .address = object, .bytes = bytes - slack};
+    if (lock_is_alone())
+        return canary_is_sound(object, end - slack, end) ? none : overflow;
     /* acquire: pairs with the release in hard_alloc and hard_resize, after they wrote the canary */
     if (!__atomic_compare_exchange_n(state, &value, value | STATE_LOOKED, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
-        return (struct misuse){.kind = MISUSE_NONE};
-    size_t slack = (size_t)value - STATE_LIVE;
-    bool sound = canary_is_sound_beside(object, object + bytes - slack, object + bytes);
+        return none;
+    bool sound = canary_is_sound_beside(object, end - slack, end);
     /* release: who waited writes after the last look */
     __atomic_store_n(state, value, __ATOMIC_RELEASE);
-    if (sound)
-        return (struct misuse){.kind = MISUSE_NONE};
-    return (struct misuse){.kind = MISUSE_OVERFLOW, .address = object, .bytes = bytes - slack};
+    return sound ? none : overflow;
 }
 
 /* `resting`: nobody is about to clear it, or to hand it out. The lock of the bin must be held, so
@@ -152,4 +155,52 @@ const char *hard_check(struct hardened *hardened, struct misuse *misuse)
         lock_release(&bin->lock);
     }
     return wrong;
+}
+
+/* ---- What waits ---- */
+
+/* Whether nothing was written to it; otherwise `*misuse` says so. */
+static bool entry_check(const struct hardened *hardened, const struct hard_entry *entry,
+                        struct misuse *misuse)
+{
+    size_t bytes = hard_classes[entry_hard_class(entry)].bytes;
+    uintptr_t object = entry_object(entry);
+    if ((bytes > PAGE_BYTES && state_of(entry->state) == STATE_NEW) || /* as in hard_alloc */
+        object_rests(hardened->zones.provider, object, bytes))
+        return true;
+    *misuse = (struct misuse){.kind = MISUSE_WRITTEN, .address = object, .bytes = bytes};
+    return false;
+}
+
+static bool wait_check(const struct hardened *hardened, const struct hard_wait *wait,
+                       struct misuse *misuse)
+{
+    for (uint32_t i = 0; i < wait->young + wait->old; i++)
+        if (!entry_check(hardened, wait_at(wait, i), misuse))
+            return false;
+    return true;
+}
+
+static bool cache_check(const struct hardened *hardened, const struct hard_cache *cache,
+                        struct misuse *misuse)
+{
+    for (size_t class = 1; class < HARD_CLASSES; class++) {
+        const struct hard_magazine *magazine = cache->magazines[class];
+        for (uint32_t i = 0; i < magazine->count; i++)
+            if (!entry_check(hardened, &magazine->entries[i], misuse))
+                return false;
+    }
+    return wait_check(hardened, &cache->wait, misuse);
+}
+
+bool hard_check_waiting(struct hardened *hardened, const struct hard_cache *own,
+                        struct misuse *misuse)
+{
+    *misuse = (struct misuse){.kind = MISUSE_NONE};
+    if (own != NULL && !cache_check(hardened, own, misuse))
+        return false;
+    lock_acquire(&hardened->wait_lock);
+    bool sound = wait_check(hardened, &hardened->wait, misuse);
+    lock_release(&hardened->wait_lock);
+    return sound;
 }

@@ -27,11 +27,10 @@ const unsigned char canary_window[2 * CANARY_SHORT] = {[CANARY_SHORT] = 255,
 
 bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count)
 {
-    uint32_t all = (uint32_t)1 << bit_highest(size_max(count, 2)), half = all / 2;
-    size_t ring_bytes = all * sizeof(struct hard_entry);
-    *wait = (struct hard_wait){.half = half,
-                               .mask = half - 1,
-                               .count_most = all,
+    uint32_t half = (uint32_t)1 << bit_highest(size_max(count, 2) - 1);
+    size_t ring_bytes = 2 * half * sizeof(struct hard_entry);
+    *wait = (struct hard_wait){.mask = half - 1,
+                               .count_most = (uint32_t)size_max(count, 2),
                                .least = count > 1, /* or none waits behind another */
                                .random = os_random() | 1};
     wait_limit(wait, bytes);

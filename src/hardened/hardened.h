@@ -152,6 +152,12 @@ size_t hard_trim(struct hardened *hardened);
  * where; otherwise it is MISUSE_NONE. (hard_check.c) */
 const char *hard_check(struct hardened *hardened, struct misuse *misuse);
 
+/* Whether something was written to what waits: in a thread's own cache, which may be NULL and is
+ * the caller's, and in the quarantine of all threads. What hard_check leaves out while there are
+ * other threads. (hard_check.c) */
+bool hard_check_waiting(struct hardened *hardened, const struct hard_cache *own,
+                        struct misuse *misuse);
+
 /* Calls `visit` with each block until it returns false; false if it did. (hard_check.c) */
 bool hard_visit(struct hardened *hardened, bool (*visit)(void *context, void *block, size_t bytes),
                 void *context);

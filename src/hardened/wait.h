@@ -2,12 +2,11 @@
  * A quarantine: objects that were freed wait in it, so that a pointer that is left to one does not
  * lead to another soon, and that what is written through it is found.
  *
- * The idea: two halves. What comes in is put behind the others of the younger half, a ring. The
- * oldest of a full ring goes to a random place of the older half, and what was there leaves. So
- * nothing leaves before half of what may wait has come in behind it, and nobody can tell when it
- * does. That is all as long as the number bounds what waits. If its bytes do, there is a turn now
- * and then, in which some of the older half leave, at random; if that is empty, half of the ring
- * becomes it.
+ * The idea: two halves. What comes in is put behind the others of the younger half, a ring. Once
+ * there are enough, in number or nearly so in bytes, the oldest of the ring goes to a random place
+ * of the older half each time, and what was there leaves. So nothing leaves before about half of
+ * what may wait has come in behind it, and nobody can tell when it does. If what comes is larger
+ * than what leaves, there is a turn now and then, in which some more of the older half leave.
  *
  *     ring     the younger half: `young` of it from `first` on, the oldest first
  *     places   the older half: the first `old` of it, in no order
@@ -21,20 +20,20 @@
 #include "hardened/bin.h"
 #include "hardened/dice.h"
 
-/* One part in: of the bytes that may wait goes in a turn, which is seldom enough then. */
+/* One part in: of the bytes that may wait goes in a turn, which is seldom enough then. Above that
+ * one leaves for each that comes. */
 enum { TURN_SHARE = 16 };
 
 struct hard_wait {
-    struct hard_entry *ring;   /* of `half` entries, a power of two */
-    struct hard_entry *places; /* of as many, behind them */
-    uint32_t half;
-    uint32_t mask; /* half - 1 */
+    struct hard_entry *ring;   /* of mask + 1 entries */
+    struct hard_entry *places; /* behind them, of as many */
+    uint32_t mask;
     uint32_t first;
-    uint32_t young, old;
-    uint32_t count, count_most; /* count == young + old; count_most == 2 * half */
+    uint32_t young, old;        /* but for one more, as many */
+    uint32_t count, count_most; /* count == young + old */
     uint32_t least;             /* so many stay however large: 1, or 0 if none may wait */
     size_t bytes;               /* == sum over the entries of their classes' bytes */
-    size_t bytes_most;
+    size_t bytes_enough, bytes_most;
     uint64_t bits; /* random ones for the next draws */
     uint64_t random;
 };
@@ -46,6 +45,7 @@ bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count);
 static inline void wait_limit(struct hard_wait *wait, size_t bytes)
 {
     wait->bytes_most = wait->least != 0 ? bytes : 0;
+    wait->bytes_enough = wait->bytes_most - wait->bytes_most / TURN_SHARE;
 }
 
 /* Forgets all that is in it. */
@@ -68,13 +68,14 @@ static inline struct hard_entry *wait_at(const struct hard_wait *wait, uint32_t 
  */
 enum { DRAW_BITS = 16 };
 
-static ALWAYS_INLINE uint32_t wait_draw(struct hard_wait *wait)
+/* A random one of the older half, which has some. */
+static ALWAYS_INLINE struct hard_entry *wait_draw(struct hard_wait *wait)
 {
     uint64_t bits = wait->bits;
     if (UNLIKELY(bits == 0))
         bits = dice_word(&wait->random);
     wait->bits = bits >> DRAW_BITS;
-    return (uint16_t)bits;
+    return &wait->places[(uint16_t)bits * wait->old >> DRAW_BITS];
 }
 
 /* As a copy of the structure, which compilers make word by word. */
@@ -84,10 +85,11 @@ static ALWAYS_INLINE void entry_move(struct hard_entry *to, const struct hard_en
     *(entry_pair *)to = *(const entry_pair *)from;
 }
 
-/* Whether one has to leave for each that comes. */
+/* Whether one has to leave for each that comes, and can. */
 static ALWAYS_INLINE bool wait_is_full(const struct hard_wait *wait)
 {
-    return wait->count == wait->count_most;
+    return LIKELY(wait->count == wait->count_most) ||
+           (wait->bytes > wait->bytes_enough && wait->old != 0);
 }
 
 /* Whether there is a turn: then wait_take is called as long as wait_is_over. */
@@ -101,10 +103,9 @@ static ALWAYS_INLINE struct hard_entry wait_change(struct hard_wait *wait, struc
                                                    size_t bytes)
 {
     uint32_t first = wait->first, mask = wait->mask;
-    struct hard_entry *oldest = &wait->ring[first & mask];
-    struct hard_entry *place = &wait->ring[mask + 1 + (wait_draw(wait) & mask)], leaves = *place;
-    entry_move(place, oldest);
-    *oldest = entry; /* which is where the next one's place is */
+    struct hard_entry *ring = wait->ring, *place = wait_draw(wait), leaves = *place;
+    entry_move(place, &ring[first & mask]);
+    ring[(first + wait->young) & mask] = entry;
     __atomic_signal_fence(__ATOMIC_RELEASE);
     wait->first = first + 1;
     GAUGE_ADD(wait->bytes, bytes - hard_classes[entry_hard_class(&leaves)].bytes);
@@ -122,9 +123,9 @@ static inline void wait_age(struct hard_wait *wait)
 }
 
 /* Puts an object of so many bytes into one that is not full. */
-static ALWAYS_INLINE void wait_add(struct hard_wait *wait, struct hard_entry entry, size_t bytes)
+static inline void wait_add(struct hard_wait *wait, struct hard_entry entry, size_t bytes)
 {
-    if (UNLIKELY(wait->young == wait->half))
+    if (wait->young > wait->old)
         wait_age(wait);
     wait->ring[(wait->first + wait->young) & wait->mask] = entry;
     __atomic_signal_fence(__ATOMIC_RELEASE);
@@ -136,18 +137,15 @@ static ALWAYS_INLINE void wait_add(struct hard_wait *wait, struct hard_entry ent
 /* Whether one has to go, in a turn. */
 static inline bool wait_is_over(const struct hard_wait *wait)
 {
-    return wait->bytes > wait->bytes_most - wait->bytes_most / TURN_SHARE &&
-           wait->count > wait->least;
+    return wait->bytes > wait->bytes_enough && wait->count > wait->least;
 }
 
 /* One of the older half leaves; something must wait. */
 static inline struct hard_entry wait_take(struct hard_wait *wait)
 {
-    if (wait->old == 0)
-        for (uint32_t stay = wait->young / 2; wait->young > stay;)
-            wait_age(wait);
-    struct hard_entry *place = &wait->places[wait_draw(wait) * wait->old >> DRAW_BITS];
-    struct hard_entry leaves = *place;
+    if (wait->young > wait->old)
+        wait_age(wait);
+    struct hard_entry *place = wait_draw(wait), leaves = *place;
     *place = wait->places[wait->old - 1];
     __atomic_signal_fence(__ATOMIC_RELEASE);
     wait->old--;

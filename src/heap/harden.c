@@ -106,7 +106,8 @@ void heap_harden_exit(void)
     struct misuse misuse;
     if (heap_default.hardened == NULL)
         return;
-    hard_check(heap_default.hardened, &misuse);
+    if (hard_check(heap_default.hardened, &misuse) == NULL)
+        hard_check_waiting(heap_default.hardened, cache_of_thread(&heap_default), &misuse);
     misuse_report("exit", &misuse);
 }
 

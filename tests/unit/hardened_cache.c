@@ -255,6 +255,34 @@ static void test_waits_differ(void **state)
     assert_in_range(same, 0, ROUNDS / 8);
 }
 
+/* What waits is looked at while there are other threads, too: in the thread's quarantine, its
+ * magazines, and the quarantine of all. */
+static void test_check_finds_what_waits(void **state)
+{
+    (void)state;
+    enum { COUNT = 400, LONG = 20000 };
+    struct misuse misuse;
+    char *blocks[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = take(100);
+    for (int i = 0; i < COUNT; i++)
+        give(blocks[i]);
+    char *in_magazine = (char *)entry_object(&cache->magazines[100 / MIN_ALIGN + 1]->entries[0]);
+    char *young = blocks[COUNT - 1], *old = (char *)entry_object(wait_at(&cache->wait, 0));
+    char *shared = hard_alloc(heap->hardened, cache, MIN_ALIGN, LONG);
+    assert_true(
+        hard_free(heap->hardened, cache, zone_of(shared), (uintptr_t)shared, SIZE_MAX, &misuse));
+    assert_true(hard_check_waiting(heap->hardened, cache, &misuse));
+    char *all[] = {in_magazine, young, old, shared};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        all[i][17] = 1;
+        assert_false(hard_check_waiting(heap->hardened, cache, &misuse));
+        assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+        assert_ptr_equal((char *)misuse.address, all[i]);
+        all[i][17] = 0;
+    }
+}
+
 static void test_order_is_random(void **state)
 {
     (void)state;
@@ -283,6 +311,7 @@ int main(void)
         ON_HEAP(test_addresses_wait),
         ON_HEAP(test_waits_in_random_order),
         ON_HEAP(test_waits_differ),
+        ON_HEAP(test_check_finds_what_waits),
         ON_HEAP(test_order_is_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
