@@ -68,7 +68,7 @@ static void slab_is_no_more_dirty(struct hard_zones *zones, const struct hard_sl
 
 /* Makes pages present that are not, and leaves what they hold: they are about to be looked at, and
  * then written to, which would be a page fault each. */
-static void pages_touch(uintptr_t start, uintptr_t end)
+static NOINLINE void pages_touch(uintptr_t start, uintptr_t end)
 {
     for (uintptr_t page = start; page < end; page += os_kernel_page_size()) {
         uint64_t zero = 0;

@@ -39,6 +39,7 @@ void hard_classes_init(void)
         row->per_slab = (uint32_t)(slab / bytes);
         if (bytes <= MAGAZINE_OBJECT)
             row->magazine = (uint32_t)size_min(MAGAZINE_MOST, MAGAZINE_BYTES / bytes);
+        row->slab_rest = (uint32_t)slab - 1;
         row->slab_shift = bit_highest(slab);
         row->by_rest = bytes <= HARD_FAST_MOST ? (uint32_t)((UINT32_MAX + bytes) / bytes) : 0;
         row->by_bytes = (((uint64_t)1 << 44) + bytes - 1) / bytes;

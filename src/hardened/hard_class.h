@@ -29,6 +29,7 @@ struct hard_class {
     uint32_t slab_bytes; /* whole pages */
     uint32_t per_slab;   /* objects */
     uint32_t magazine;   /* objects that a thread's magazine has room for; 0: it has none */
+    uint32_t slab_rest;  /* slab_bytes - 1 */
     uint32_t slab_shift; /* of those up to HARD_FAST_MOST: slab_bytes == 1 << slab_shift */
     uint32_t by_rest;    /* 2^32 / bytes rounded up; 0 above HARD_FAST_MOST: see zone_place_fast */
     uint64_t by_bytes;   /* 2^44 / bytes rounded up, and the same of a slab: see hard_divide */

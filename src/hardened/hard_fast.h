@@ -6,7 +6,7 @@
  * something is wrong; then the long way looks again, and says what it is. So there is nothing here
  * but the checks themselves, in the order in which they need the least, and no lock.
  *
- * Cost: about 55 instructions to take 64 bytes and 110 to free them; see
+ * Cost: about 75 instructions to take 64 bytes and 175 to free them; see
  * docs/decisions/0015-hardened.md.
  */
 #ifndef SNUG_HARDENED_HARD_FAST_H
@@ -48,6 +48,15 @@ static ALWAYS_INLINE object_pair before_damage(uintptr_t object, size_t bytes,
     return *pair_at(object - CANARY_SHORT);
 }
 
+/* Whether nothing was written before the first object of a slab. */
+static ALWAYS_INLINE bool first_is_sound(const struct hard_zone *zone, uintptr_t object, size_t id)
+{
+    size_t offset = object - (uintptr_t)zone->span.start;
+    struct hard_place place = {.slab = (uint32_t)(offset >> zone->row->slab_shift),
+                               .id = (uint32_t)id};
+    return hard_front_is_sound(zone, place, object);
+}
+
 /* As state_claim in hardened.c, but not if a check looks at the object. */
 static ALWAYS_INLINE bool state_claim_fast(uint16_t *state, uint16_t value, bool alone)
 {
@@ -60,15 +69,17 @@ static ALWAYS_INLINE bool state_claim_fast(uint16_t *state, uint16_t value, bool
                                        __ATOMIC_RELAXED);
 }
 
-/* Whether something was freed, and hard_cache_turn is to be called. */
-enum hard_pushed { HARD_NOT_PUSHED, HARD_PUSHED, HARD_PUSHED_TURN };
+/* Whether something was freed, and hard_cache_turn is to be called. HARD_NOT_HERE: nothing was, but
+ * it may be by a call that says `first`. */
+enum hard_pushed { HARD_NOT_PUSHED, HARD_NOT_HERE, HARD_PUSHED, HARD_PUSHED_TURN };
 
 /* Frees what is at an address in a zone of the heap that the cache is of, of which the program says
- * that it has `size` bytes (SIZE_MAX: it does not). HARD_NOT_PUSHED: it is no block, it or what is
- * before it has a longer canary, it is larger than HARD_FAST_MOST or the first of its slab, or
- * something is wrong. */
-static ALWAYS_INLINE enum hard_pushed
-hard_push(struct hard_cache *cache, const struct hard_zone *zone, uintptr_t address, size_t size)
+ * that it has `size` bytes (SIZE_MAX: it does not). HARD_NOT_PUSHED: it is no block, it has a
+ * longer canary, it is larger than HARD_FAST_MOST, or something is wrong. `first`, a constant: also
+ * if it is the first of its slab, which is another function's work. */
+static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
+                                                const struct hard_zone *zone, uintptr_t address,
+                                                size_t size, bool first)
 {
     const struct hard_class *row = zone->row;
     size_t number, id;
@@ -82,9 +93,12 @@ hard_push(struct hard_cache *cache, const struct hard_zone *zone, uintptr_t addr
     object_pair damage = canary_short_damage(address, address + bytes, slack);
     bool alone = lock_is_alone();
     if (LIKELY(alone)) {
-        if (UNLIKELY(number == 0))
+        if (LIKELY(number != 0))
+            damage |= before_damage(address, bytes, state);
+        else if (!first)
+            return HARD_NOT_HERE;
+        else if (UNLIKELY(!first_is_sound(zone, address, id)))
             return HARD_NOT_PUSHED;
-        damage |= before_damage(address, bytes, state);
     }
     if (UNLIKELY(!pair_is_zero(damage)) || UNLIKELY(!state_claim_fast(state, value, alone)))
         return HARD_NOT_PUSHED;

@@ -31,6 +31,12 @@ bool pages_are_zero(const struct provider *provider, uintptr_t object, size_t by
     return true;
 }
 
+bool object_rests(const struct provider *provider, uintptr_t object, size_t bytes)
+{
+    return has_pages(bytes) ? pages_are_zero(provider, object, bytes)
+                            : words_are_zero(object, object + bytes);
+}
+
 static void purge(const struct provider *provider, uintptr_t at, size_t bytes)
 {
     if (!provider->purge(provider, (void *)at, bytes))

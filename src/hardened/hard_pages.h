@@ -35,11 +35,6 @@ bool pages_are_zero(const struct provider *provider, uintptr_t object, size_t by
 void pages_clear(const struct provider *provider, uintptr_t object, size_t bytes);
 
 /* Whether an object of any size is zero. */
-static ALWAYS_INLINE bool object_rests(const struct provider *provider, uintptr_t object,
-                                       size_t bytes)
-{
-    return UNLIKELY(has_pages(bytes)) ? pages_are_zero(provider, object, bytes)
-                                      : object_is_zero(object, bytes);
-}
+bool object_rests(const struct provider *provider, uintptr_t object, size_t bytes);
 
 #endif

@@ -85,7 +85,7 @@ static struct hard_magazine *magazine_new(struct hard_cache *cache, size_t class
     return magazine;
 }
 
-struct hard_cache hard_cache_none = {.owner = &hard_cache_none};
+struct hard_cache hard_cache_none;
 
 /* A thread's magazine of a class; NULL: it has none. */
 static struct hard_magazine *magazine_of(struct hard_cache *cache, size_t class)
@@ -129,7 +129,9 @@ static bool entry_pop(struct hardened *hardened, struct hard_cache *cache, size_
 static ALWAYS_INLINE bool entry_is_sound(const struct hardened *hardened,
                                          const struct hard_entry *entry, size_t bytes)
 {
-    return (bytes > PAGE_BYTES && state_of(entry->state) == STATE_NEW) ||
+    if (bytes <= PAGE_BYTES)
+        return object_is_zero(entry_object(entry), bytes);
+    return state_of(entry->state) == STATE_NEW ||
            object_rests(hardened->zones.provider, entry_object(entry), bytes);
 }
 

@@ -112,27 +112,8 @@ static ALWAYS_INLINE struct hard_entry wait_change(struct hard_wait *wait, struc
     return leaves;
 }
 
-/* The oldest of the ring becomes one of the older half, which has room. */
-static inline void wait_age(struct hard_wait *wait)
-{
-    wait->places[wait->old] = wait->ring[wait->first & wait->mask];
-    __atomic_signal_fence(__ATOMIC_RELEASE);
-    wait->old++;
-    wait->first++;
-    wait->young--;
-}
-
-/* Puts an object of so many bytes into one that is not full. */
-static inline void wait_add(struct hard_wait *wait, struct hard_entry entry, size_t bytes)
-{
-    if (wait->young > wait->old)
-        wait_age(wait);
-    wait->ring[(wait->first + wait->young) & wait->mask] = entry;
-    __atomic_signal_fence(__ATOMIC_RELEASE);
-    wait->young++;
-    GAUGE_SET(wait->count, wait->count + 1);
-    GAUGE_ADD(wait->bytes, bytes);
-}
+/* Puts an object of so many bytes into one that is not full. (wait.c) */
+void wait_add(struct hard_wait *wait, struct hard_entry entry, size_t bytes);
 
 /* Whether one has to go, in a turn. */
 static inline bool wait_is_over(const struct hard_wait *wait)
@@ -140,18 +121,7 @@ static inline bool wait_is_over(const struct hard_wait *wait)
     return wait->bytes > wait->bytes_enough && wait->count > wait->least;
 }
 
-/* One of the older half leaves; something must wait. */
-static inline struct hard_entry wait_take(struct hard_wait *wait)
-{
-    if (wait->young > wait->old)
-        wait_age(wait);
-    struct hard_entry *place = wait_draw(wait), leaves = *place;
-    *place = wait->places[wait->old - 1];
-    __atomic_signal_fence(__ATOMIC_RELEASE);
-    wait->old--;
-    GAUGE_SET(wait->count, wait->count - 1);
-    GAUGE_ADD(wait->bytes, -(size_t)hard_classes[entry_hard_class(&leaves)].bytes);
-    return leaves;
-}
+/* One of the older half leaves; something must wait. (wait.c) */
+struct hard_entry wait_take(struct hard_wait *wait);
 
 #endif

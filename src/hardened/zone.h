@@ -47,7 +47,7 @@ struct hard_slab {
     uint16_t number; /* in its zone */
     uint16_t free;   /* objects in it == bits set */
     uint8_t kind;
-    bool purged; /* whole, and given back: all of it is new */
+    bool purged; /* whole, and given back: it is new, or its one object is zero (hard_pages.h) */
 };
 
 /* The descriptor of a zone, or of a large block (hard_large.h), which has class 0: the entries of
@@ -139,7 +139,7 @@ static ALWAYS_INLINE bool zone_place_fast(const struct hard_zone *zone, uintptr_
 {
     const struct hard_class *row = zone->row;
     size_t offset = address - (uintptr_t)zone->span.start, slab = offset >> row->slab_shift;
-    uint64_t product = (offset & (row->slab_bytes - 1)) * row->by_rest;
+    uint64_t product = (offset & row->slab_rest) * row->by_rest;
     *number = product >> 32;
     if (UNLIKELY((uint32_t)product >= row->by_rest) || UNLIKELY(*number >= row->per_slab))
         return false;

@@ -121,32 +121,36 @@ static NOINLINE void turn(struct hard_cache *cache)
     errno = error;
 }
 
-/* Whether that was all. The address is of a hardened zone. */
-static ALWAYS_INLINE bool free_fast(void *block, size_t bytes)
+/* As hard_push. The address is of a hardened zone. */
+static ALWAYS_INLINE enum hard_pushed push_fast(void *block, size_t bytes, bool first)
 {
     struct hard_cache *cache = hard_cache_self;
     if (UNLIKELY(!page_map_is_home((uintptr_t)block)))
-        return false;
+        return HARD_NOT_PUSHED;
     const struct hard_zone *zone =
         (const struct hard_zone *)page_map_home_entry_of((uintptr_t)block);
     if (UNLIKELY(zone->span.owner != cache->owner))
-        return false;
+        return HARD_NOT_PUSHED;
     if (UNLIKELY(profile_has_blocks()))
-        return false;
-    enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, bytes);
+        return HARD_NOT_PUSHED;
+    enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, bytes, first);
     if (UNLIKELY(pushed == HARD_PUSHED_TURN))
         turn(cache);
-    return LIKELY(pushed != HARD_NOT_PUSHED);
+    return pushed;
 }
 
 void heap_free_hardened(struct heap *only, void *block, size_t bytes)
 {
-    if (only != NULL || !free_fast(block, bytes))
+    if (only != NULL || UNLIKELY(push_fast(block, bytes, true) == HARD_NOT_PUSHED))
         free_long(only, block, bytes);
 }
 
+/* What is the first of its slab is left to the other, for the registers of this. */
 void heap_free_plain_hardened(void *block)
 {
-    if (UNLIKELY(!free_fast(block, SIZE_MAX)))
+    enum hard_pushed pushed = push_fast(block, SIZE_MAX, false);
+    if (UNLIKELY(pushed == HARD_NOT_HERE))
+        heap_free_hardened(NULL, block, SIZE_MAX);
+    else if (UNLIKELY(pushed == HARD_NOT_PUSHED))
         free_long(NULL, block, SIZE_MAX);
 }

@@ -167,7 +167,7 @@ static NOINLINE void *resize_hardened(struct heap *heap, void *block, size_t byt
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old_bytes, bytes));
-    heap_free_hardened(heap, block, SIZE_MAX);
+    heap_free_hardened(heap == &heap_default ? NULL : heap, block, SIZE_MAX);
     return moved;
 }
 

@@ -171,8 +171,9 @@ static void *allocate_what_there_is(void *argument)
 static void threads_at_the_limit(void)
 {
     set_limit(RLIMIT_AS, 512 * MIB);
-    struct held *list = NULL;
+    struct held *list = NULL, *rest = NULL;
     CHECK(take_all(MIB, &list) > 10);
+    take_all(129 * 1024, &rest);  /* there is no room for a stack in what is left */
     for (int i = 0; i < 2; i++) { /* room for a few stacks */
         struct held *next = list->next;
         free(list);
@@ -181,7 +182,7 @@ static void threads_at_the_limit(void)
     size_t started = 0;
     pthread_attr_t attributes;
     CHECK(pthread_attr_init(&attributes) == 0);
-    CHECK(pthread_attr_setstacksize(&attributes, 128 * 1024) == 0);
+    CHECK(pthread_attr_setstacksize(&attributes, 192 * 1024) == 0);
     for (size_t i = 0; i < 200; i++) {
         pthread_t thread;
         if (pthread_create(&thread, &attributes, allocate_what_there_is, NULL) != 0)
@@ -191,6 +192,7 @@ static void threads_at_the_limit(void)
     }
     CHECK_MSG(started > 0, "no thread could be started");
     free_all(&list);
+    free_all(&rest);
 }
 
 /* ---- Mappings -------------------------------------------------------------------------------- */

@@ -74,7 +74,9 @@ static char *take_amid(size_t bytes)
 
 static enum hard_pushed push(char *block, size_t size)
 {
-    enum hard_pushed pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size);
+    enum hard_pushed pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size, false);
+    if (pushed == HARD_NOT_HERE)
+        pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size, true);
     if (pushed == HARD_PUSHED_TURN)
         hard_cache_turn(cache);
     return pushed;
