@@ -70,10 +70,11 @@ static void slab_is_no_more_dirty(struct hard_zones *zones, const struct hard_sl
  * then written to, which would be a page fault each. */
 static NOINLINE void pages_touch(uintptr_t start, uintptr_t end)
 {
-    for (uintptr_t page = start; page < end; page += os_kernel_page_size()) {
+    size_t page = os_kernel_page_size();
+    for (uintptr_t at = start; at < end; at = align_down(at, page) + page) {
         uint64_t zero = 0;
         /* relaxed, both: it is nobody else's; one instruction, which no compiler leaves out */
-        __atomic_compare_exchange_n((canary_word *)page, &zero, 0, false, __ATOMIC_RELAXED,
+        __atomic_compare_exchange_n((canary_word *)at, &zero, 0, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
     }
 }
@@ -103,7 +104,7 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
             number = at * 64 + bit_lowest(left);
             uintptr_t object = start + number * row->bytes;
             if (each_is_touched && states[number] == STATE_NEW)
-                pages_touch(align_down(object, os_kernel_page_size()), object + row->bytes);
+                pages_touch(object, object + row->bytes);
             entries[taken++] = hard_entry_of(object, bin->class, &states[number]);
             bits[at] &= ~(left & -left);
         }
