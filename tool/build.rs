@@ -49,7 +49,7 @@ const SHARED: [&str; 21] = [
 fn compile_shared_code() {
     let library = Path::new("../src");
     let mut build = cc::Build::new();
-    build.std("c17").flag("-fvisibility=hidden").flag("-ffunction-sections").opt_level(2).warnings(false);
+    build.std("c17").flag("-fvisibility=hidden").flag("-ffunction-sections").opt_level_str("s").warnings(false);
     build.include(library).include("../include").include("src").define("_GNU_SOURCE", None);
     build.define("ANCHOR_LAYOUT", layout(library).expect("../src can be read").as_str());
     build
