@@ -9,7 +9,7 @@ sum=1087466 # what the servers answer: 1 MiB, and the digits of the numbers belo
 export LC_ALL=C
 
 # shellcheck source=../support/verdict.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
+. "$source/tests/support/verdict.sh"
 
 scratch=$(mktemp -d)
 server='' # a process of the recipe that must not stay if the test fails
@@ -138,8 +138,9 @@ recipe_PostgreSQL() {
         # It refuses to be root.
         command -v setpriv >/dev/null || skip "there is no setpriv"
         cp "$source/tests/recipes/recipes.sh" "$scratch/recipes.sh"
-        mkdir -p "$scratch/tree/docs" "$scratch/tree/build" && chmod 755 "$scratch"
+        mkdir -p "$scratch/tree/docs" "$scratch/tree/build" "$scratch/tree/tests/support" && chmod 755 "$scratch"
         cp "$source/docs/recipes.md" "$scratch/tree/docs/"
+        cp "$source/tests/support/verdict.sh" "$scratch/tree/tests/support/"
         cp -r "$scratch/lib" "$scratch/bin" "$scratch/tree/build/"
         setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/nonexistent TMPDIR=/tmp \
             bash "$scratch/recipes.sh" "$scratch/tree" PostgreSQL "$planted"
