@@ -4,7 +4,7 @@
  *
  * Every range that snug has is looked up in the kernel's page map. Another process is walked as it
  * is; a walk that leads astray, because it changes meanwhile, ends after as many steps as there are
- * ranges, and all stays unknown.
+ * ranges, and as many pages as it can have, and all stays unknown.
  */
 #include "hardened/hardened.h"
 #include "meta/meta.h"
@@ -17,6 +17,7 @@ struct walk {
     const struct page_heap *page_heap;
     int pagemap;
     size_t steps; /* that are left */
+    size_t pages; /* of runs and segments, that are left */
     bool failed;
     uint64_t resident;
 };
@@ -46,6 +47,16 @@ static void walk_range(struct walk *walk, uintptr_t start, size_t bytes)
     }
 }
 
+/* The same of a span or a segment: what was one a moment ago may say that it has any length. */
+static void walk_pages(struct walk *walk, uintptr_t start, size_t pages)
+{
+    walk->failed |= pages > walk->pages;
+    if (walk->failed)
+        return;
+    walk->pages -= pages;
+    walk_range(walk, start, pages << PAGE_SHIFT);
+}
+
 /* The next node of a list that is walked, or NULL at its end. */
 static const struct list *walk_next(struct walk *walk, const struct list *head,
                                     const struct list *node)
@@ -59,8 +70,8 @@ static void walk_segments(struct walk *walk, const struct list *head)
 {
     for (const struct list *node = head; (node = walk_next(walk, head, node)) != NULL;) {
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
-        walk_range(walk, (uintptr_t)PEEK(walk->peek, segment->start),
-                   PEEK(walk->peek, segment->pages) << PAGE_SHIFT);
+        walk_pages(walk, (uintptr_t)PEEK(walk->peek, segment->start),
+                   PEEK(walk->peek, segment->pages));
     }
 }
 
@@ -68,8 +79,7 @@ static void walk_spans(struct walk *walk, const struct list *head)
 {
     for (const struct list *node = head; (node = walk_next(walk, head, node)) != NULL;) {
         const struct span *span = CONTAINER_OF(node, struct span, link);
-        walk_range(walk, (uintptr_t)PEEK(walk->peek, span->start),
-                   (size_t)PEEK(walk->peek, span->pages) << PAGE_SHIFT);
+        walk_pages(walk, (uintptr_t)PEEK(walk->peek, span->start), PEEK(walk->peek, span->pages));
     }
 }
 
@@ -77,8 +87,7 @@ static void walk_huge(struct walk *walk, const struct page_heap *page_heap)
 {
     const struct span *span = PEEK(walk->peek, page_heap->huge);
     for (; span != NULL && !walk->failed; span = PEEK(walk->peek, span->right)) {
-        walk_range(walk, (uintptr_t)PEEK(walk->peek, span->start),
-                   (size_t)PEEK(walk->peek, span->pages) << PAGE_SHIFT);
+        walk_pages(walk, (uintptr_t)PEEK(walk->peek, span->start), PEEK(walk->peek, span->pages));
         walk->failed |= walk->steps-- == 0;
     }
 }
@@ -119,11 +128,18 @@ static void walk_hardened(struct walk *walk, const struct heap *heap)
     walk_large(walk, &hardened->large);
 }
 
+/* In a heap that grows while it is walked, too. */
+static size_t pages_most(struct peek *peek, const struct page_heap *page_heap)
+{
+    return 2 * PEEK(peek, page_heap->mapped_peak);
+}
+
 /* Resident bytes of what should have none. */
 static uint64_t walk_clean(struct walk *walk, const struct page_heap *page_heap)
 {
     struct walk clean = *walk;
     clean.resident = 0;
+    clean.pages = pages_most(walk->peek, page_heap);
     for (size_t bin = 0; bin < RUN_BINS && !clean.failed; bin++)
         walk_spans(&clean, &page_heap->clean.bins[bin]);
     walk->failed = clean.failed;
@@ -135,6 +151,7 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
     const struct page_heap *page_heap = &heap->page_heap;
     walk->steps =
         PEEK(walk->peek, page_heap->huge_count) + values->free_runs + 2 * RUN_BINS + 65536;
+    walk->pages = pages_most(walk->peek, page_heap);
     walk_segments(walk, &page_heap->segments);
     walk_segments(walk, &page_heap->cache.list);
     walk_huge(walk, page_heap);
@@ -158,6 +175,7 @@ bool heap_read_resident(struct peek *peek, const struct heap *heap, int pagemap,
     const struct page_heap *page_heap = &heap->page_heap;
     struct walk walk = {.peek = peek, .page_heap = page_heap, .pagemap = pagemap};
     walk.steps = PEEK(peek, page_heap->huge_count) + 65536;
+    walk.pages = pages_most(peek, page_heap);
     walk_segments(&walk, &page_heap->segments);
     walk_segments(&walk, &page_heap->cache.list);
     walk_huge(&walk, page_heap);

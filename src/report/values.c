@@ -65,6 +65,15 @@ static void read_gauges(struct values *values, struct peek *peek, const struct a
 #undef GAUGE
 }
 
+/* A reader for one walk: what it finds that is not there counts for nothing else. */
+static struct peek *peek_apart(struct peek *apart, const struct peek *peek)
+{
+    if (peek == NULL)
+        return NULL;
+    *apart = *peek;
+    return apart;
+}
+
 /* Walks all there is. In this process under the lock of page runs, if that can be had at once: a
  * signal handler must not wait for it. */
 static void walk_heap(struct values *values, struct peek *peek, const struct anchor *anchor,
@@ -74,9 +83,10 @@ static void walk_heap(struct values *values, struct peek *peek, const struct anc
     struct lock *lock = (struct lock *)&heap->page_heap.lock;
     if (PEEK(peek, heap->page_heap.meta) == NULL || (peek == NULL && !lock_try(lock)))
         return;
-    values_read_resident(values, peek, heap, process);
+    struct peek apart;
+    values_read_resident(values, peek_apart(&apart, peek), heap, process);
     struct medium_walk walk = {.looks = SIZE_MAX, .each = SIZE_MAX, .every = 1};
-    if (medium && medium_walk(&walk, peek, heap, values->mapped)) {
+    if (medium && medium_walk(&walk, peek_apart(&apart, peek), heap, values->mapped)) {
         memcpy(values->more->medium, walk.rows, sizeof(walk.rows));
         values->more->medium_known = true;
     }

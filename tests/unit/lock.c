@@ -206,7 +206,7 @@ TEST(other_threads_wait_for_the_forking_one)
     lock_acquire(&lock);
     lock_release(&lock);
     assert_int_equal(held(&lock), 1); /* still held, still with a sleeper */
-    assert_int_equal(lock.asleep, 1);
+    assert_int_equal(__atomic_load_n(&lock.asleep, __ATOMIC_RELAXED), 1);
     lock_fork_end();
     lock_release(&lock);
     pthread_join(waiter, NULL);

@@ -23,8 +23,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* As struct anchor of src/report/anchor.h has them. */
-enum { WORDS = 1 << 20, HEADER = 4, BORROW_ENTRY = HEADER + 14, POINTERS = 16 };
+#include "report/anchor.h"
+
+enum {
+    WORDS = 1 << 20,
+    HEADER = offsetof(struct anchor, heap) / sizeof(uint64_t),
+    ENTRY = offsetof(struct anchor, borrow_entry) / sizeof(uint64_t),
+    POINTERS = sizeof(struct anchor) / sizeof(uint64_t) - HEADER
+};
 
 static uint64_t *anchor, *area, saved[HEADER + POINTERS];
 static volatile int moving;
@@ -127,7 +133,7 @@ static void lie(const char *kind, uint64_t seed)
         ((uint32_t *)anchor)[3] ^= 1;
         memcpy((char *)anchor + 16, bad, 16);
     } else if (strcmp(kind, "work") == 0) {
-        anchor[BORROW_ENTRY] = (uint64_t)work;
+        anchor[ENTRY] = (uint64_t)work;
     } else if (strcmp(kind, "names") == 0) {
         prctl(PR_SET_NAME, bad);
     } else {

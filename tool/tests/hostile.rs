@@ -13,6 +13,9 @@ use common::{assert_refused, text, Place};
 /// In a process of this size a look has some millions of reads, of which those of the page map take ten seconds.
 const MOST: Duration = Duration::from_secs(50);
 
+/// Where the program learns what the anchor is like.
+const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../src");
+
 struct Liar {
     child: Child,
     said: BufReader<std::process::ChildStdout>,
@@ -20,7 +23,7 @@ struct Liar {
 
 impl Liar {
     fn new(place: &Place) -> Liar {
-        let program = place.compile("liar", include_str!("hostile.c"), &["-O1", "-w", "-pthread"]);
+        let program = place.compile("liar", include_str!("hostile.c"), &["-O1", "-w", "-pthread", INCLUDE]);
         let mut command = place.snug(&["run", text(&program)]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());

@@ -4,6 +4,7 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::running::{holder, json_of, Running, Terminal, HOLDER};
 use common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
@@ -22,6 +23,7 @@ fn main() {
         ("what_is_free_and_why", what_is_free_and_why),
         ("what_a_trim_gives_back_is_known_before", what_a_trim_gives_back_is_known_before),
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
+        ("a_busy_program_is_looked_at", a_busy_program_is_looked_at),
         ("top_in_a_terminal", top_in_a_terminal),
         ("a_plot_is_drawn", a_plot_is_drawn),
     ];
@@ -56,6 +58,56 @@ fn statistics_from_outside(place: &Place) -> Result<Completion, Failed> {
     assert!(lines(&[]) <= 40 && lines(&["--detail"]) > 60);
     Ok(Completion::Completed)
 }
+
+/// Threads begin and end in it, and spans and large blocks come and go, so that lists change while they are followed.
+fn a_busy_program_is_looked_at(place: &Place) -> Result<Completion, Failed> {
+    let program = place.compile("busy", BUSY, &["-O1", "-w", "-fno-builtin", "-pthread"]);
+    let program = Running::start(place.snug(&["run", text(&program)]));
+    for _ in 0..40 {
+        let begun = Instant::now();
+        assert!(json_of(place, &program.pid())["memory"]["mapped"].as_u64().unwrap() > 0);
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+    Ok(Completion::Completed)
+}
+
+const BUSY: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *works(void *seed)
+{
+    unsigned random = (unsigned)(size_t)seed * 7919 + 1;
+    void *blocks[300] = {0};
+    for (;;) {
+        random = random * 1664525u + 1013904223u;
+        unsigned i = (random >> 8) % 300;
+        free(blocks[i]);
+        blocks[i] = malloc(random % 4999 == 0 ? 3000000 : random % 997 == 0 ? 200000 : (random >> 16) % 3000 + 1);
+        *(char *)blocks[i] = 1;
+    }
+}
+static void *ends(void *unused)
+{
+    for (int i = 0; i < 300; i++)
+        free(malloc(i * 10 + 1));
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread, threads[20];
+    for (size_t i = 0; i < 3; i++)
+        pthread_create(&thread, NULL, works, (void *)i);
+    puts("ready");
+    fflush(stdout);
+    for (;;) {
+        for (int i = 0; i < 20; i++)
+            pthread_create(&threads[i], NULL, ends, NULL);
+        for (int i = 0; i < 20; i++)
+            pthread_join(threads[i], NULL);
+    }
+}
+"#;
 
 /// Preloaded, linked, static without position, and stripped: the note is found in all of them.
 fn all_ways_to_be_linked(place: &Place) -> Result<Completion, Failed> {

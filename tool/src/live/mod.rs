@@ -23,7 +23,7 @@ mod ptrace;
 use std::ffi::{c_void, CStr, CString};
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure, Context, Result};
 
@@ -94,6 +94,9 @@ pub enum Format {
     OpenMetrics,
 }
 
+/// How long the lists of a busy program are followed again, if they led astray.
+const FOLLOWED_MOST: Duration = Duration::from_millis(300);
+
 extern "C" fn read(context: *mut c_void, address: usize, value: *mut c_void, bytes: usize) -> bool {
     // SAFETY: the context is the Memory that was given with this function, which outlives the call; `value` has room
     // for `bytes`.
@@ -134,8 +137,19 @@ impl Program {
         self.process
     }
 
-    /// The statistics now.
+    /// The statistics now. Lists of a busy program change while they are followed: then what is in them is not known, and
+    /// all is looked at again, for a while.
     pub fn values(&self, depth: Depth) -> Result<Values> {
+        let begun = Instant::now();
+        loop {
+            let values = self.look(depth)?;
+            if values.are_complete(depth) || begun.elapsed() > FOLLOWED_MOST {
+                return Ok(values);
+            }
+        }
+    }
+
+    fn look(&self, depth: Depth) -> Result<Values> {
         self.memory.refresh();
         self.check_is_the_same()?;
         // SAFETY: this only asks for a number.
@@ -315,6 +329,17 @@ impl Values {
             found.then_some(Class { size, live })
         };
         (1..).map_while(class).collect()
+    }
+
+    /// Whether all is known that was looked at. A heap that was never used has nothing to walk through.
+    fn are_complete(&self, depth: Depth) -> bool {
+        let unused = self.get("mapped") == Some(0);
+        let walked = unused || self.get("resident_snug").is_some();
+        match depth {
+            Depth::Quick => true,
+            Depth::Resident => walked,
+            Depth::Whole => walked && (unused || self.slabs().is_some() && self.medium().is_some()),
+        }
     }
 
     /// None if they are not known.
