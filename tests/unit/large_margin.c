@@ -59,10 +59,10 @@ TEST(an_overflow_is_told_once_by_whoever_looks)
             size_t bytes = sizes[i], last = align_up(bytes, PAGE_BYTES) - 1;
             char *start = take_as(bytes, used != 0);
             assert_int_equal(measure(start, bytes).kind, MISUSE_NONE);
-            start[bytes] ^= 0x41;
+            start[bytes] ^= 0x40; /* never zero: the lowest bit of a seal is set in each byte */
             assert_overflow(measure(start, bytes), start, bytes);
             assert_int_equal(measure(start, bytes).kind, MISUSE_NONE);
-            start[last] ^= 0x41; /* from below, by who has the block behind */
+            start[last] ^= 0x40; /* from below, by who has the block behind */
             assert_overflow(give(start), start, bytes);
             assert_page_heap_sound();
             page_heap_purge(&page_heap, 0);
