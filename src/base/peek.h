@@ -48,6 +48,15 @@ static inline uint64_t peek_word(struct peek *peek, const void *address, size_t 
     return value;
 }
 
+/* A reader for one walk: what it finds that is not there counts for nothing else. */
+static inline struct peek *peek_apart(struct peek *apart, const struct peek *peek)
+{
+    if (peek == NULL)
+        return NULL;
+    *apart = *peek;
+    return apart;
+}
+
 /* The value of a field of 1, 4 or 8 bytes. */
 #define PEEK(peek, field) ((__typeof__(field))peek_word((peek), &(field), sizeof(field)))
 

@@ -184,14 +184,14 @@ void values_read_heaps(struct values *values, struct peek *peek, const struct an
 {
     struct values_more *more = values->more;
     /* A list that moves under a reader from outside may lead anywhere: the rest is known still. */
-    struct peek own = peek != NULL ? *peek : (struct peek){.failed = false};
+    struct peek apart;
     if (peek == NULL && !lock_try(&heaps_lock))
         return;
     values->heaps = values->heaps_blocks = values->heaps_live = values->heaps_mapped = 0;
     int pagemap = depth == VALUES_QUICK ? -1 : os_pagemap_open(process);
     if (pagemap >= 0)
         values->resident_heaps = 0;
-    more->heaps_known = walk_heaps(values, peek != NULL ? &own : NULL, anchor, pagemap);
+    more->heaps_known = walk_heaps(values, peek_apart(&apart, peek), anchor, pagemap);
     if (pagemap >= 0)
         os_close(pagemap);
     if (peek == NULL)

@@ -65,15 +65,6 @@ static void read_gauges(struct values *values, struct peek *peek, const struct a
 #undef GAUGE
 }
 
-/* A reader for one walk: what it finds that is not there counts for nothing else. */
-static struct peek *peek_apart(struct peek *apart, const struct peek *peek)
-{
-    if (peek == NULL)
-        return NULL;
-    *apart = *peek;
-    return apart;
-}
-
 /* Walks all there is. In this process under the lock of page runs, if that can be had at once: a
  * signal handler must not wait for it. */
 static void walk_heap(struct values *values, struct peek *peek, const struct anchor *anchor,
