@@ -46,6 +46,7 @@ void cells_clear(struct cells *cells)
     cells->top = NULL;
     GAUGE_SET(cells->span_count, 0);
     GAUGE_SET(cells->free_units, 0);
+    GAUGE_SET(cells->short_units, 0);
     GAUGE_SET(cells->given, cells->taken);
     cells->aged_units = 0;
     cells->gone_pages = 0;

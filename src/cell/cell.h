@@ -101,6 +101,7 @@ struct cells {
     size_t taken_units; /* and the units in them */
     size_t given;       /* back; taken - given are live, or in magazines */
     size_t free_units;  /* == sum over the lists, and the units of top */
+    size_t short_units; /* == sum over the cells in use for which cell_is_short() */
     struct cell *top;   /* the free rest of the newest span, in no list; NULL if there is none */
     char *fresh; /* what of the top lies from here on was in no block since the span is one, */
     bool fresh_is_zero;                    /* and is zero, or was in a block of another span */
@@ -235,6 +236,12 @@ static ALWAYS_INLINE size_t cell_sort_of(size_t units)
 {
     return bit_part((uint32_t)units, CELL_SORT_STEP_LOG) -
            ((CELL_SORT_FIRST_LOG + 127) << CELL_SORT_STEP_LOG);
+}
+
+/* Whether a cell is of a size that slabs serve, too: it has no number to be sorted by. */
+static inline bool cell_is_short(size_t units)
+{
+    return units < (size_t)1 << CELL_SORT_FIRST_LOG;
 }
 
 static inline bool cell_state_is_live(uint8_t state)

@@ -42,8 +42,13 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
     return NULL;
 }
 
-/* Adds the units of the free cells of a span to `*free_units`. */
-static const char *cell_span_check(const struct span *span, size_t *free_units)
+/* Units of cells: of those that are free, and of those in use that are short. */
+struct found_units {
+    size_t idle, brief;
+};
+
+/* Adds up the units of a span's cells. */
+static const char *cell_span_check(const struct span *span, struct found_units *found)
 {
     bool before_free = false, before_top = false;
     const struct cell *end = end_cell(span);
@@ -53,7 +58,10 @@ static const char *cell_span_check(const struct span *span, size_t *free_units)
             return check_found((const char *)cell + CELL_HEADER, wrong);
         before_free = cell_is_free(cell);
         before_top = cell == cells_of(span)->top;
-        *free_units += before_free ? cell->units : 0u;
+        if (before_free)
+            found->idle += cell->units;
+        else if (cell_is_short(cell->units))
+            found->brief += cell->units;
     }
     if (!before_top && (end->state != CELL_END || !cell_is_sound(end) || end->units != 0 ||
                         (end->prev_free != 0) != before_free))
@@ -114,7 +122,7 @@ static const char *lists_check(const struct cells *cells, struct aged *aged)
 static const char *cell_spans_check(struct cells *cells)
 {
     const char *wrong = NULL;
-    size_t free_units = 0;
+    struct found_units found = {0, 0};
     size_t count = 0;
     struct page_heap *page_heap = cells->page_heap;
     lock_acquire(&page_heap->lock);
@@ -122,15 +130,17 @@ static const char *cell_spans_check(struct cells *cells)
         const struct segment *segment = CONTAINER_OF(node, struct segment, link);
         EACH_SPAN(span, segment)
             if (wrong == NULL && span->kind == SPAN_CELLS && cells_of(span) == cells) {
-                wrong = cell_span_check(span, &free_units);
+                wrong = cell_span_check(span, &found);
                 count++;
             }
     }
     lock_release(&page_heap->lock);
     if (wrong == NULL && count != cells->span_count)
         wrong = "the count of cell spans is wrong";
-    if (wrong == NULL && free_units != cells->free_units)
+    if (wrong == NULL && found.idle != cells->free_units)
         wrong = "a free cell is in no list";
+    if (wrong == NULL && found.brief != cells->short_units)
+        wrong = "the count of short cells is wrong";
     return wrong;
 }
 

@@ -63,6 +63,8 @@ static inline struct cell *cell_of_links(struct free_links *links)
 /* Atomic because other arenas look at it without the lock; relaxed: what they see is a hint. */
 static inline void cells_count_free(struct cells *cells, size_t more, size_t fewer)
 {
+    size_t was = cell_is_short(more) ? more : 0, is = cell_is_short(fewer) ? fewer : 0;
+    GAUGE_SET(cells->short_units, cells->short_units + is - was);
     __atomic_store_n(&cells->free_units, cells->free_units + more - fewer, __ATOMIC_RELAXED);
 }
 

@@ -132,12 +132,19 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class);
 /* Gives what waits in the depots of a class back to the slabs. */
 void arenas_empty_depots(struct arenas *arenas, size_t class);
 
-/* A program uses many sizes a few times only. A page for each of them is what makes small programs
- * large; so the first requests of classes above BYTES_SHORT, of which a page holds few objects, are
- * cells. */
+/* A program uses many sizes seldom, or for a block or two at a time. A page for each of them is
+ * what makes small programs large; so the first requests of classes above BYTES_SHORT, of which a
+ * page holds few objects, are cells, as long as all such cells together hold less than those pages.
+ */
 
-/* Requests: so many of a class are cells, before a slab of its own is worth a page. */
-enum { COLD_REQUESTS = 12 };
+/* Requests: so many of a class may be cells, each of which costs some 900 instructions more. */
+enum { COLD_REQUESTS = 128 };
+
+/* Bytes (machine): a page for each of these classes. */
+#define COLD_BYTES ((SMALL_MOST - BYTES_SHORT) / BYTES_STEP * PAGE_BYTES)
+
+/* The bytes of all cells that are no larger than small objects, read without locks: a hint. */
+size_t arenas_short_cells(const struct arenas *arenas);
 
 /* Whether a class is still so little asked for that a cell, packed among others, serves it better
  * than the first page of a slab of its own. Counts the request. */
@@ -150,8 +157,9 @@ static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
     uint8_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
     if (seen >= COLD_REQUESTS)
         return false;
-    __atomic_store_n(count, (uint8_t)(seen + 1), __ATOMIC_RELAXED);
-    return true;
+    bool fits = arenas_short_cells(arenas) < COLD_BYTES;
+    __atomic_store_n(count, (uint8_t)(fits ? seen + 1 : COLD_REQUESTS), __ATOMIC_RELAXED);
+    return fits;
 }
 
 /* A medium block, as cells_alloc: from the arena of the processor, from others that have a lot

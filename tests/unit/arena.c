@@ -139,20 +139,6 @@ TEST(a_thread_on_another_processor_uses_another_arena)
 
 /* ---- Cold classes ---- */
 
-TEST(a_class_is_cold_for_its_first_requests)
-{
-    for (size_t class = 1; class < CLASS_COUNT; class++) {
-        unsigned cold = 0;
-        while (cold < 1000 && arenas_class_is_cold(&arenas, class))
-            cold++;
-        if (class_bytes(class) <= 256)
-            assert_int_equal(cold, 0);
-        else
-            assert_in_range(cold, 1, 100);
-        assert_false(arenas_class_is_cold(&arenas, class));
-    }
-}
-
 /* ---- Cells ---- */
 
 static uintptr_t alloc_cell(size_t bytes, size_t alignment)
@@ -168,6 +154,42 @@ static void free_cell(uintptr_t block)
 {
     cell_set_state(block, CELL_CACHED);
     cells_free(&block, 1);
+}
+
+TEST(a_class_is_cold_for_its_first_requests)
+{
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        unsigned cold = 0;
+        while (cold < 1000 && arenas_class_is_cold(&arenas, class))
+            cold++;
+        if (class_bytes(class) <= 256)
+            assert_int_equal(cold, 0);
+        else
+            assert_in_range(cold, 1, 200);
+        assert_false(arenas_class_is_cold(&arenas, class));
+    }
+}
+
+TEST(no_class_is_cold_when_such_cells_hold_more_than_pages_would)
+{
+    enum { BYTES = 600, MOST = 1000 };
+    static uintptr_t blocks[MOST];
+    size_t count = 0;
+    /* Others are asked for as well, so none of them is asked for often. */
+    for (size_t class = class_of_size(BYTES); arenas_class_is_cold(&arenas, class); class++) {
+        for (size_t i = 0; i < 40; i++)
+            blocks[count++] = alloc_cell(BYTES, 16);
+        assert_in_range(class, 1, CLASS_COUNT - 2);
+    }
+    /* a page for each class above 256 bytes, and the step that goes over it */
+    assert_in_range(count * BYTES, 48 * 4096, 48 * 4096 + 41 * BYTES);
+    assert_false(arenas_class_is_cold(&arenas, CLASS_COUNT - 1));
+    for (size_t i = 0; i < count; i++)
+        free_cell(blocks[i]);
+    /* That which was too many is warm for good, others are as before. */
+    assert_false(arenas_class_is_cold(&arenas, CLASS_COUNT - 1));
+    assert_true(arenas_class_is_cold(&arenas, class_of_size(300)));
+    assert_null(arenas_check(&arenas));
 }
 
 TEST(cells_come_from_the_arena_of_the_thread)
@@ -295,6 +317,8 @@ int main(void)
         ROW_WITH(without_memory_what_waits_in_depots_makes_room, two_arenas_begin, page_heap_end),
         ROW_WITH(a_thread_on_another_processor_uses_another_arena, two_arenas_begin, page_heap_end),
         ROW_WITH(a_class_is_cold_for_its_first_requests, arenas_begin, page_heap_end),
+        ROW_WITH(no_class_is_cold_when_such_cells_hold_more_than_pages_would, arenas_begin,
+                 page_heap_end),
         ROW_WITH(cells_come_from_the_arena_of_the_thread, two_arenas_begin, page_heap_end),
         ROW_WITH(cells_that_others_can_spare_come_before_a_new_span, two_arenas_begin,
                  page_heap_end),
