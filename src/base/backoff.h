@@ -41,4 +41,11 @@ static inline void backoff_note(struct backoff *backoff, bool paid)
     __atomic_store_n(&backoff->wait, (uint32_t)waited, __ATOMIC_RELAXED);
 }
 
+/* The same for one that paid, but no more than a part of what others cost: as many pass again. */
+static inline void backoff_again(struct backoff *backoff)
+{
+    size_t waited = __atomic_load_n(&backoff->waited, __ATOMIC_RELAXED);
+    __atomic_store_n(&backoff->wait, (uint32_t)waited, __ATOMIC_RELAXED);
+}
+
 #endif

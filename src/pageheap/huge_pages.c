@@ -26,8 +26,32 @@ static bool may_buy(const struct page_heap *page_heap)
            page_heap_kept_pages(page_heap) + HUGE_PAGES_PAGES <= page_heap_bound(page_heap);
 }
 
+/* A run that is in no bin is as one in use as long as it is being made present: nobody joins it,
+ * and its segment stays. */
+static void filling_begin(struct page_heap *page_heap, struct span *run)
+{
+    run->kind = SPAN_FILLING;
+    if (run->segment->used_pages == 0)
+        page_heap->empty_segments--;
+    run->segment->used_pages += run->pages;
+    GAUGE_ADD(page_heap->used_pages, run->pages);
+    GAUGE_ADD(page_heap->filling_pages, run->pages);
+}
+
+static void filling_end(struct page_heap *page_heap, struct span *run, enum span_kind kind)
+{
+    GAUGE_ADD(page_heap->filling_pages, -(size_t)run->pages);
+    GAUGE_ADD(page_heap->used_pages, -(size_t)run->pages);
+    run->segment->used_pages -= run->pages;
+    if (run->segment->used_pages == 0)
+        page_heap->empty_segments++;
+    run->kind = (uint8_t)kind;
+    run->former_bytes = 0;
+    run_settle(page_heap, run);
+}
+
 /* Makes part of a clean run present, as a dirty run. Returns the nanoseconds that took; 0: it was
- * not done. The run's descriptor may be gone then. */
+ * not done. The lock is not held meanwhile; afterwards any run may be another. */
 static uint64_t run_populate(struct page_heap *page_heap, struct span *run, char *start,
                              size_t pages, bool huge)
 {
@@ -35,41 +59,47 @@ static uint64_t run_populate(struct page_heap *page_heap, struct span *run, char
     struct span *part = run_part(page_heap, run, start, pages);
     if (part == NULL)
         return 0;
+    filling_begin(page_heap, part);
+    lock_release(&page_heap->lock);
     uint64_t elapsed = provider->populate(provider, start, pages << PAGE_SHIFT, huge);
-    if (elapsed != 0)
-        part->kind = SPAN_DIRTY;
-    else
+    if (elapsed == 0)
         provider->purge(provider, start, pages << PAGE_SHIFT); /* there may be some of it */
-    part->former_bytes = 0;
-    run_settle(page_heap, part);
+    lock_acquire(&page_heap->lock);
+    filling_end(page_heap, part, elapsed != 0 ? SPAN_DIRTY : SPAN_CLEAN);
     return elapsed;
 }
 
-static void buy_small(struct page_heap *page_heap, struct span *run, char *start, size_t pages)
+/* This and the next return the pages that were bought. */
+static size_t buy_small(struct page_heap *page_heap, struct span *run, char *start, size_t pages)
 {
     uint64_t elapsed = run_populate(page_heap, run, start, pages, false);
-    if (elapsed != 0)
-        huge_price_note_small(&page_heap->huge_price, pages, elapsed);
+    if (elapsed == 0)
+        return 0;
+    huge_price_note_small(&page_heap->huge_price, pages, elapsed);
+    return pages;
 }
 
-static void buy_huge(struct page_heap *page_heap, struct span *run, char *start)
+static size_t buy_huge(struct page_heap *page_heap, struct span *run, char *start)
 {
     struct segment *segment = run->segment;
+    bool fresh = start >= page_heap->fresh && start < page_heap->fresh_end;
     uint64_t elapsed = run_populate(page_heap, run, start, HUGE_PAGES_PAGES, true);
     /* Elsewhere page tables may be left over, which keep a huge page out: that says nothing about
      * their price. No memory for one is as dear as can be. */
-    bool tells = elapsed == 0 || (start >= page_heap->fresh && start < page_heap->fresh_end);
+    bool tells = elapsed == 0 || fresh;
     uint64_t price = elapsed == 0 ? UINT64_MAX : elapsed;
     bool cheap = !tells || huge_price_note_huge(&page_heap->huge_price, HUGE_PAGES_PAGES, price);
     if (cheap)
         segment_set_huge(segment, HUGE_THERE);
+    return elapsed == 0 ? 0 : HUGE_PAGES_PAGES;
 }
 
 /* Makes something present where a span of `pages` at `start`, in a clean run, would be, if there is
- * occasion to. True: it was tried, and the runs there are others now. When it is time to measure
- * small pages, the range at hand goes without a huge one: where each is bought there is no other
- * place for that. */
-static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start, size_t pages)
+ * occasion to, and says how many pages it was. True: it was tried, and the runs there are others
+ * now. When it is time to measure small pages, the range at hand goes without a huge one: where
+ * each is bought there is no other place for that. */
+static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start, size_t pages,
+                      size_t *bought)
 {
     char *huge = (char *)align_up((uintptr_t)start, OS_HUGE_PAGE);
     if (huge_price_is_stale(&page_heap->huge_price)) {
@@ -77,13 +107,13 @@ static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start
         char *end = start + (sample << PAGE_SHIFT);
         if (end > huge || end > span_end(run))
             return false;
-        buy_small(page_heap, run, start, sample);
+        *bought = buy_small(page_heap, run, start, sample);
         return true;
     }
     if (huge >= start + (pages << PAGE_SHIFT) || huge + OS_HUGE_PAGE > span_end(run) ||
         !huge_price_try(&page_heap->huge_price))
         return false;
-    buy_huge(page_heap, run, huge);
+    *bought = buy_huge(page_heap, run, huge);
     return true;
 }
 
@@ -93,10 +123,10 @@ struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t a
     if (found.run == NULL || found.run->kind != SPAN_CLEAN || !may_buy(page_heap))
         return found;
     char *start = (char *)align_up((uintptr_t)found.run->start, alignment);
-    size_t kept = page_heap_kept_pages(page_heap);
-    if (!buy_ahead(page_heap, found.run, start, pages))
+    size_t bought;
+    if (!buy_ahead(page_heap, found.run, start, pages, &bought))
         return found;
-    struct found bought = run_find(page_heap, pages, alignment);
-    bought.fresh += page_heap_kept_pages(page_heap) - kept;
-    return bought;
+    found = run_find(page_heap, pages, alignment);
+    found.fresh += bought;
+    return found;
 }

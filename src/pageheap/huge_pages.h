@@ -8,6 +8,9 @@
  * the reason for a huge page. So a program that touches one byte in a thousand has none, and one
  * that fills its memory has hardly any faults.
  *
+ * The lock is released meanwhile, as a huge page may take the kernel milliseconds: other threads
+ * take and free what there is, or buy for themselves.
+ *
  * The kernel is told to use a huge page for that range, and then that it should not make others:
  * what is purged later stays away.
  *
@@ -19,7 +22,8 @@
 
 #include "pageheap/run.h"
 
-/* As run_find, for a span that will be filled. The page heap's lock must be held. */
+/* As run_find, for a span that will be filled. The page heap's lock must be held; it may be
+ * released and taken again. */
 struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment);
 
 #endif

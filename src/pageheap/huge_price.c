@@ -11,6 +11,10 @@ enum { RISE_MOST = 2 };
  * is no reason for it. */
 enum { CHEAP_BELOW = 48 };
 
+/* Times: of the price below which one is cheap, no more is owed, as an interruption makes one dear,
+ * and as the machine may be another by and by. */
+enum { DEBT_MOST = 4 };
+
 bool huge_price_is_stale(const struct huge_price *price)
 {
     return price->small_ns == 0 || price->age >= HUGE_PRICE_AGE;
@@ -33,7 +37,16 @@ bool huge_price_try(struct huge_price *price)
 
 bool huge_price_note_huge(struct huge_price *price, size_t pages, uint64_t elapsed)
 {
-    bool cheap = elapsed / pages < (uint64_t)price->small_ns * CHEAP_BELOW / 64;
-    backoff_note(&price->backoff, cheap);
+    uint64_t each = elapsed / pages, border = (uint64_t)price->small_ns * CHEAP_BELOW / 64;
+    bool cheap = each < border;
+    if (cheap)
+        price->debt_ns -= size_min(price->debt_ns, border - each);
+    else
+        price->debt_ns = size_min(price->debt_ns + size_min(each - border, DEBT_MOST * border),
+                                  DEBT_MOST * border);
+    if (cheap && price->debt_ns != 0)
+        backoff_again(&price->backoff);
+    else
+        backoff_note(&price->backoff, cheap);
     return cheap;
 }

@@ -5,7 +5,8 @@
  * huge page is compared with what they cost singly, both measured here and now: on a machine with
  * fresh memory a huge page costs a third, on one whose memory is in pieces the kernel has to move
  * others first, and it costs several times as much. When it was dear, occasions pass unused, as
- * base/backoff.h says.
+ * base/backoff.h says. Where some are cheap and some are dear the mean decides: what a dear one
+ * cost too much is a debt, and only when cheap ones have paid it back is every occasion used again.
  *
  * Cost: where huge pages are dear one of every BACKOFF_MOST is bought in the end; a measurement of
  * small pages, which are used afterwards, at every HUGE_PRICE_AGE occasions.
@@ -23,6 +24,7 @@ enum { HUGE_PRICE_AGE = 64 };
 struct huge_price {
     uint32_t small_ns; /* for 4 KiB made present in small pages; 0: not known */
     uint32_t age;      /* occasions since that was measured */
+    uint64_t debt_ns;  /* for 4 KiB: what dear ones cost too much, less what cheap ones saved */
     struct backoff backoff;
 };
 

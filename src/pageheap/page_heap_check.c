@@ -14,17 +14,18 @@ static const char *span_check(const struct span *span)
         return large_table_find(&page_heap->large, span->start) == span
                    ? NULL
                    : check_found(span->start, "a large block is not in the table");
-    for (size_t i = 0; i < span->pages && !span_is_free(span); i += size_max(span->pages - 1, 1))
+    bool leads = span_is_used(span) || span->kind == SPAN_RECENT;
+    for (size_t i = 0; i < span->pages && leads; i += size_max(span->pages - 1, 1))
         if (page_map_entry((uintptr_t)span->start + (i << PAGE_SHIFT)) != (uintptr_t)span)
             return check_found(span->start, "a page of a span leads elsewhere");
     return NULL;
 }
 
-/* Layout: of counts of pages. Those of runs and of recent blocks stand at their kind; */
+/* Layout: of counts of pages. Those of what is not in use stand at its kind; */
 enum {
-    PAGES_USED = SPAN_RECENT + 1, /* those of spans in use, recent ones too, */
-    PAGES_SHARED,                 /* and of these, those of slabs and spans of cells; */
-    BYTES_LARGE,                  /* and the bytes that were asked for in large and recent blocks */
+    PAGES_USED = SPAN_FILLING + 1, /* those of all that is no run, */
+    PAGES_SHARED,                  /* and of these, those of slabs and spans of cells; */
+    BYTES_LARGE, /* and the bytes that were asked for in large and recent blocks */
     PAGE_COUNTS
 };
 
@@ -118,6 +119,8 @@ const char *page_heap_check(struct page_heap *page_heap)
         (pages[SPAN_DIRTY] != page_heap->dirty.pages ||
          pages[SPAN_CLEAN] != page_heap->clean.pages || pages[PAGES_USED] != page_heap->used_pages))
         wrong = "the page counts of the runs are wrong";
+    if (wrong == NULL && pages[SPAN_FILLING] != page_heap->filling_pages)
+        wrong = "the count of pages that are being made present is wrong";
     if (wrong == NULL)
         wrong = recent_check(&page_heap->recent, pages[SPAN_RECENT]);
     if (wrong == NULL &&

@@ -151,6 +151,43 @@ TEST(what_is_bought_is_dirty_and_used_next)
     give_all();
 }
 
+/* What the other thread has, and what was kept when it came. */
+static struct span *others[3];
+static size_t kept_meanwhile;
+
+static void others_take(void)
+{
+    shop.meanwhile = NULL;
+    kept_meanwhile = page_heap_kept_pages(&page_heap);
+    others[0] = alloc_by(span_alloc, SPAN_LARGE, PIECE, PAGE_BYTES);
+    others[1] = alloc_by(span_alloc, SPAN_LARGE, HUGE_PAGES, PAGE_BYTES);
+    others[2] = piece_take();
+    /* What is being made present is not purged, nor joined with its neighbours. */
+    assert_int_equal(page_heap_purge(&page_heap, 0), 0);
+    assert_packed_sound();
+}
+
+TEST(other_threads_take_and_free_while_one_buys)
+{
+    fill_share();
+    fill_to_huge();
+    while (page_heap.dirty.pages != 0) /* the next is bought, too */
+        piece_take();
+    size_t in_use = page_heap_in_use_pages(&page_heap);
+    shop.meanwhile = others_take;
+    const struct span *piece = piece_take();
+    assert_null(shop.meanwhile);
+    assert_int_equal(kept_meanwhile, HUGE_PAGES);
+    assert_int_equal(page_heap.filling_pages, 0);
+    /* Nobody has a page of the other's. */
+    assert_int_equal(page_heap_kept_pages(&page_heap), HUGE_PAGES - PIECE);
+    assert_int_equal(page_heap_in_use_pages(&page_heap) - in_use, HUGE_PAGES + 3 * PIECE);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(span_end(others[i]) <= piece->start || others[i]->start >= span_end(piece));
+    assert_packed_sound();
+    give_all();
+}
+
 TEST(what_is_not_used_goes_like_all_that_is_dirty)
 {
     fill_share();
@@ -301,6 +338,7 @@ int main(void)
         ROW_WITH(each_range_of_clean_memory_is_bought_while_that_is_cheap, packed_begin,
                  packed_end),
         ROW_WITH(what_is_bought_is_dirty_and_used_next, packed_begin, packed_end),
+        ROW_WITH(other_threads_take_and_free_while_one_buys, packed_begin, packed_end),
         ROW_WITH(what_is_not_used_goes_like_all_that_is_dirty, packed_begin, packed_end),
         ROW_WITH(ranges_that_are_not_clean_as_a_whole_are_not_bought, packed_begin, packed_end),
         ROW_WITH(the_end_of_a_segment_is_not_bought_beyond, packed_begin, packed_end),

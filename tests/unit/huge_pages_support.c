@@ -10,17 +10,17 @@
 
 struct shop shop;
 
-/* NULL, or why nothing may be bought here. The lock is held. */
+/* NULL, or why nothing may be bought here. */
 static const char *call_wrong(char *start, size_t bytes, bool huge)
 {
     const struct span *run = span_around(&page_heap, (uintptr_t)start);
-    if (run == NULL || run->kind != SPAN_CLEAN || start + bytes > span_end(run))
-        return "not all of it is clean memory of a segment";
+    if (run == NULL || run->kind != SPAN_FILLING || start + bytes > span_end(run))
+        return "not all of it is what is to be made present";
     if (huge && (bytes != OS_HUGE_PAGE || (uintptr_t)start % OS_HUGE_PAGE != 0))
         return "that is not where a huge page can be";
     if (page_heap.shared_pages << PAGE_SHIFT < SHARE_BYTES)
         return "slabs and cells do not take enough";
-    if (huge && page_heap_kept_pages(&page_heap) + HUGE_PAGES > page_heap_bound(&page_heap))
+    if (huge && page_heap_kept_pages(&page_heap) > page_heap_bound(&page_heap))
         return "more would be kept than may be";
     return NULL;
 }
@@ -30,6 +30,10 @@ uint64_t shop_populate(const struct provider *provider, void *start, size_t byte
     (void)provider;
     if (shop.wrong == NULL)
         shop.wrong = call_wrong(start, bytes, huge);
+    if (shop.wrong == NULL) /* which takes the lock: nobody has it */
+        shop.wrong = page_heap_check(&page_heap);
+    if (shop.meanwhile != NULL)
+        shop.meanwhile();
     uint64_t price = huge ? shop.huge_ns : shop.small_ns;
     if (price == 0) {
         shop.refused++;

@@ -23,7 +23,8 @@ struct shop {
     char *last; /* where the last call that succeeded was */
     size_t last_bytes;
     char *first_small_end;
-    const char *wrong; /* what was wrong with a call */
+    const char *wrong;       /* what was wrong with a call */
+    void (*meanwhile)(void); /* what another thread does during a call; NULL: nothing */
 };
 extern struct shop shop;
 

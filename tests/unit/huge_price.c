@@ -111,23 +111,58 @@ TEST(after_each_dear_one_twice_as_many_pass)
     }
 }
 
-TEST(after_a_cheap_one_none_passes_and_waiting_begins_anew)
+TEST(after_a_cheap_one_none_passes)
 {
     small_costs(1000);
     for (unsigned i = 0; i < 5; i++) {
         assert_true(huge_costs(300));
         assert_int_equal(occasions_passed(), 0);
     }
+}
+
+TEST(cheap_ones_pay_dear_ones_back_first)
+{
+    small_costs(1000);
     for (size_t dear = 1; dear < 9; dear++) {
+        size_t passed = 0;
         for (size_t i = 0; i < dear; i++) {
-            assert_false(huge_costs(4000));
-            assert_in_range(occasions_passed(), BACKOFF_LEAST, BACKOFF_MOST);
+            assert_false(huge_costs(1650)); /* 900 too much */
+            passed = occasions_passed();
+            assert_int_equal(passed, BACKOFF_LEAST << i);
+        }
+        /* Each saves 450; more than 3,000 is not owed. */
+        for (size_t left = dear < 4 ? 2 * dear : 7; left > 1; left--) {
+            assert_true(huge_costs(300));
+            assert_int_equal(occasions_passed(), passed);
         }
         assert_true(huge_costs(300));
         assert_int_equal(occasions_passed(), 0);
     }
-    assert_false(huge_costs(4000));
-    assert_int_equal(occasions_passed(), BACKOFF_LEAST);
+}
+
+/* What a run of `count` ranges costs where `dear` of ten huge pages are dear, in units of what
+ * small pages for them would. */
+static double cost_of_mixed(unsigned count, unsigned dear)
+{
+    double cost = 0;
+    small_costs(1000);
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t nanoseconds = 1000;
+        if (huge_price_try(&price)) {
+            nanoseconds = (i * 7919u >> 3) % 10 < dear ? 5000 : 300;
+            huge_costs(nanoseconds);
+        }
+        cost += (double)nanoseconds / 1000;
+    }
+    return cost / count;
+}
+
+TEST(where_some_are_dear_the_mean_decides)
+{
+    assert_true(cost_of_mixed(10000, 0) < 0.31);
+    assert_true(cost_of_mixed(10000, 1) < 1.05); /* all of them bought: 0.77 */
+    assert_true(cost_of_mixed(10000, 3) < 1.05); /* 1.71 */
+    assert_true(cost_of_mixed(10000, 6) < 1.05); /* 3.12 */
 }
 
 TEST(an_interrupted_measurement_doubles_the_price_at_most)
@@ -188,7 +223,9 @@ int main(void)
         ROW_WITH(the_price_is_that_of_one_page, begin, options_reset),
         ROW_WITH(three_quarters_are_the_border_of_cheap, begin, options_reset),
         ROW_WITH(after_each_dear_one_twice_as_many_pass, begin, options_reset),
-        ROW_WITH(after_a_cheap_one_none_passes_and_waiting_begins_anew, begin, options_reset),
+        ROW_WITH(after_a_cheap_one_none_passes, begin, options_reset),
+        ROW_WITH(cheap_ones_pay_dear_ones_back_first, begin, options_reset),
+        ROW_WITH(where_some_are_dear_the_mean_decides, begin, options_reset),
         ROW_WITH(an_interrupted_measurement_doubles_the_price_at_most, begin, options_reset),
         ROW_WITH(what_stays_dearer_is_believed_by_and_by, begin, options_reset),
         ROW_WITH(numbers_may_be_as_large_or_small_as_they_like, begin, options_reset),
