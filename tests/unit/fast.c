@@ -35,12 +35,12 @@ static int end(void **state)
 }
 
 /* Fills a few magazines' worth of objects of each class with rubbish, and frees them: what waits
- * for the thread from then on is dirty to its end. */
+ * for the thread from then on is dirty to its end. Often enough that no class is cold any more. */
 static void make_dirty(void)
 {
     enum { EACH = 40 };
     static char *blocks[CLASS_COUNT][EACH];
-    for (unsigned round = 0; round < 2; round++) {
+    for (unsigned round = 0; round < 5; round++) {
         for (size_t class = 1; class < CLASS_COUNT; class++)
             for (size_t i = 0; i < EACH; i++) {
                 blocks[class][i] = block_get(class_bytes(class));

@@ -29,9 +29,10 @@ static int use_heap(void **state)
     static const size_t sizes[] = {24, 800, 20000, 200000, 3000001};
     heap_default.page_heap.large_most = MIB;
     for (size_t i = 0; i < 5; i++) {
-        for (unsigned j = 0; j < 40; j++)
+        unsigned count = sizes[i] <= SMALL_MOST ? 150 : 40; /* no class is cold after so many */
+        for (unsigned j = 0; j < count; j++)
             kept[i] = block_get(sizes[i]);
-        for (unsigned j = 0; j < 40; j++)
+        for (unsigned j = 0; j < count; j++)
             heap_free(block_get(sizes[i]));
     }
     return options_reset(state);
