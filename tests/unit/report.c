@@ -29,10 +29,11 @@ static int use_heap(void **state)
     static const size_t sizes[] = {24, 800, 20000, 200000, 3000001};
     heap_default.page_heap.large_most = MIB;
     for (size_t i = 0; i < 5; i++) {
-        unsigned count = sizes[i] <= SMALL_MOST ? 150 : 40; /* no class is cold after so many */
-        for (unsigned j = 0; j < count; j++)
+        for (unsigned j = 0; j < 150 && sizes[i] <= SMALL_MOST; j++) /* then no class is cold */
+            heap_free(block_get(sizes[i]));
+        for (unsigned j = 0; j < 40; j++)
             kept[i] = block_get(sizes[i]);
-        for (unsigned j = 0; j < count; j++)
+        for (unsigned j = 0; j < 40; j++)
             heap_free(block_get(sizes[i]));
     }
     return options_reset(state);
