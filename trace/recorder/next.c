@@ -14,6 +14,9 @@ enum { SIZE_ROOM = 16 };
 struct next next;
 static bool finding;
 
+static const char unknown;
+const char *next_single_threaded = &unknown;
+
 alignas(64) char bootstrap[BOOTSTRAP_SIZE];
 static size_t bootstrap_used;
 
@@ -44,6 +47,10 @@ bool next_find(void)
     find(&found.aligned_alloc, "aligned_alloc");
     find(&found.memalign, "memalign");
     find(&found.posix_memalign, "posix_memalign");
+    /* Looked up by name, or the recorder would need that version of glibc. */
+    const char *single_threaded = dlsym(RTLD_DEFAULT, "__libc_single_threaded");
+    if (single_threaded != NULL)
+        next_single_threaded = single_threaded;
     next = found;
     finding = false;
     return true;

@@ -24,6 +24,9 @@ struct next {
 
 extern struct next next;
 
+/* Not 0 while the process has one thread, where libc says it: glibc from 2.32 on. */
+extern const char *next_single_threaded;
+
 /* Fills `next`, once; false while it is at it, which is when dlsym allocates. The first allocation
  * of a program comes from the dynamic linker or libc, before there is a second thread. */
 bool next_find(void);

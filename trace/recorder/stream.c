@@ -130,6 +130,15 @@ static __attribute__((noinline)) bool make_room_once(uint64_t ticket)
     return room;
 }
 
+/* Of any length, byte by byte. */
+__attribute__((noinline, cold)) uint8_t *stream_put_long(uint8_t *at, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        *at++ = (uint8_t)(number | 0x80);
+    *at++ = (uint8_t)number;
+    return at;
+}
+
 /* Whether there is room, or can be made. */
 static bool has_room(uint64_t ticket)
 {

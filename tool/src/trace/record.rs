@@ -27,6 +27,12 @@ use crate::output::{self, counted};
 const ROUND: Duration = Duration::from_millis(50);
 /// Slots that wait: with so many of the 64 that may, the program is faster than the tool.
 const BEHIND: u32 = 16;
+/// So often it looks how much of its time it works.
+const PACE: Duration = Duration::from_millis(20);
+/// Parts of the time: who works more than the first hurries, until it is less than the second, since what is done in a
+/// hurry takes an eighth of the time or less for most programs' events.
+const BUSY: u32 = 3;
+const IDLE: u32 = 24;
 /// How often it looks which processes are still there, and hands what it wrote to the system.
 const CHECK: Duration = Duration::from_millis(500);
 
@@ -86,7 +92,10 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     command.env(region::VARIABLE, region.path());
     signals::pass_on(&mut command);
     let child = command.spawn().with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
-    let recording = Recording { region, journal: Journal { writer, processes: HashMap::new(), threads: 0, events: 0 } };
+    let recording = Recording {
+        region,
+        journal: Journal { pace: Pace::new(), writer, processes: HashMap::new(), threads: 0, events: 0 },
+    };
     let (status, result) = recording.follow(child);
     let summary = result.with_context(|| output::cannot_write(&path))?;
     if !args.quiet {
@@ -115,8 +124,34 @@ struct Recording {
     journal: Journal,
 }
 
+/// Whether the tool should do with less work: where there are no processors to spare, its work is time that the program
+/// does not have.
+struct Pace {
+    since: Instant,
+    worked: Duration,
+    hurry: bool,
+}
+
+impl Pace {
+    fn new() -> Pace {
+        Pace { since: Instant::now(), worked: Duration::ZERO, hurry: false }
+    }
+
+    /// Some work was done, and this is how long it took, until `now`.
+    fn note(&mut self, work: Duration, now: Instant) {
+        self.worked += work;
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed >= PACE {
+            let most = if self.hurry { IDLE } else { BUSY };
+            self.hurry = self.worked * most > elapsed;
+            (self.since, self.worked) = (now, Duration::ZERO);
+        }
+    }
+}
+
 /// The file, and what went into it.
 struct Journal {
+    pace: Pace,
     writer: Writer<BufWriter<File>>,
     /// Processes by number, with their pid, until they have gone.
     processes: HashMap<u32, u32>,
@@ -210,10 +245,14 @@ impl Journal {
             _ => self.events += slot.data.len() as u64,
         }
         self.threads = self.threads.max(slot.thread);
-        self.writer.hurry(slot.backlog >= BEHIND)?;
+        let begun = Instant::now();
+        self.writer.hurry(slot.backlog >= BEHIND || self.pace.hurry)?;
         let Slot { process, thread, ticket, time, .. } = slot;
         let header = Header { kind, process, thread, ticket, time, length: 0, stored: 0, checksum: 0 };
-        Ok(self.writer.write(header, &slot.data)?)
+        self.writer.write(header, &slot.data)?;
+        let now = Instant::now();
+        self.pace.note(now - begun, now);
+        Ok(())
     }
 
     /// Those that have ended, and those whose pid belongs to a later one, after exec.
@@ -296,6 +335,21 @@ mod tests {
     #[test]
     fn the_trace_is_called_after_the_program() {
         assert_eq!(default_output("/usr/bin/gcc".as_ref()), Path::new("gcc.trace"));
+    }
+
+    #[test]
+    fn who_works_much_hurries_until_there_is_little_to_do() {
+        let mut pace = Pace::new();
+        let mut now = pace.since;
+        let mut after = |work: u64, total: u64| {
+            now += Duration::from_millis(total);
+            pace.note(Duration::from_millis(work), now);
+            pace.hurry
+        };
+        assert!(!after(5, 5), "too soon to tell");
+        assert!(!after(5, 35), "10 of 40");
+        assert!(after(20, 40) && after(2, 40));
+        assert!(!after(1, 40));
     }
 
     #[test]
