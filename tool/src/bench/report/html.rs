@@ -137,7 +137,7 @@ mod tests {
             "larson/2 on mine: signal: 6",
             "other (get it)",
             "imitates &lt;something&gt;",
-            "<strong>3.00 ±1.00 ns*</strong>",
+            "<strong>3.00 ±1.00*</strong>",
         ] {
             assert!(page.contains(part), "{part} is not in the page");
         }

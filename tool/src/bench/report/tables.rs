@@ -37,8 +37,16 @@ const NOTHING: &str = "-";
 
 /// All tables that have something to show.
 pub fn all(lab: &Lab) -> Vec<Table> {
-    let mut tables =
-        vec![time(lab), peak(lab), overhead(lab), page_faults(lab), system_calls(lab), instructions(lab), further(lab)];
+    let mut tables = vec![
+        time(lab),
+        time_ratios(lab),
+        peak(lab),
+        overhead(lab),
+        page_faults(lab),
+        system_calls(lab),
+        instructions(lab),
+        further(lab),
+    ];
     tables.retain(|table| !table.lines.is_empty());
     tables
 }
@@ -100,55 +108,71 @@ pub fn all_rows(lab: &Lab) -> Table {
     }
 }
 
+/// In one unit for all columns of a line.
 fn time(lab: &Lab) -> Table {
-    let reference = lab.reference();
-    let ours = &lab.allocators[reference].name;
-    let measured =
-        |result: &&RowResult| result.series.iter().any(|series| !series.figures.is_empty() || series.failure.is_some());
-    let lines = lab.rows.iter().filter(measured).map(|result| {
-        let cells = (0..lab.allocators.len()).map(|place| time_cell(result, place, reference));
-        // By the same figure that is shown: two medians may have another order than the median of the pairs.
-        let ours = &result.series[reference];
-        let paired = |series: &Series| series.time_ratio(ours).map(|ratio| ratio.median);
-        let value = |series: &Series| if ours.figures.is_empty() { series.time() } else { paired(series) };
-        line(&result.row, mark_best(cells, result.series.iter().map(value)))
+    let lines = lab.rows.iter().filter(was_run).map(|result| {
+        let shown = Shown::of(result, lab.reference());
+        let cell = |series: &Series| time_cell(series, shown, result.row.unit);
+        let cells = mark_best(result.series.iter().map(cell), result.series.iter().map(Series::time));
+        Line { name: format!("{}, {}", result.row.name, shown.unit), ..line(&result.row, cells) }
     });
     Table {
         title: "Time".into(),
         note: format!(
-            "{ours}: the median, in ns for each operation or in seconds of a whole program. The others: how many times \
-             {ours}'s time they took in the same round, the median over the rounds; above 1x, {ours} is faster. ± is \
-             half of the 95 % interval of what stands before it. * is the fastest."
+            "For each operation, or of a whole program where it is in {}: the median. ± is half of the 95 % interval of \
+             what stands before it. * is the least.",
+            SECONDS.unit
         ),
         columns: names(lab),
         lines: lines.collect(),
     }
 }
 
-fn time_cell(result: &RowResult, place: usize, reference: usize) -> Cell {
-    let (series, ours) = (&result.series[place], &result.series[reference]);
+/// The same beside the reference, without a unit. Nothing if no other was measured.
+fn time_ratios(lab: &Lab) -> Table {
+    let reference = lab.reference();
+    let ours = &lab.allocators[reference].name;
+    let is_alone = lab.allocators.len() == 1;
+    let lines = lab.rows.iter().filter(|result| was_run(result) && !is_alone).map(|result| {
+        let our = &result.series[reference];
+        // By the figure that is shown: two medians may have another order than the median of the pairs.
+        let value = |series: &Series| series.time_ratio(our).map(|ratio| ratio.median);
+        let cells = result.series.iter().enumerate().map(|(place, series)| match series.time_ratio(our) {
+            Some(_) if place == reference => Cell { text: "1.00".into(), ..Cell::default() },
+            Some(ratio) => Cell { text: with_half_width(&ratio), detail: with_interval(&ratio), best: false },
+            None => without_figures(series),
+        });
+        line(&result.row, mark_best(cells, result.series.iter().map(value)))
+    });
+    Table {
+        title: format!("Time beside {ours}"),
+        note: format!(
+            "How many times {ours}'s time each took in the same round, the median over the rounds: above 1, {ours} is \
+             faster. ± is half of the 95 % interval of what stands before it. * is the least."
+        ),
+        columns: names(lab),
+        lines: lines.collect(),
+    }
+}
+
+fn was_run(result: &&RowResult) -> bool {
+    result.series.iter().any(|series| !series.figures.is_empty() || series.failure.is_some())
+}
+
+fn time_cell(series: &Series, shown: Shown, unit: Unit) -> Cell {
     let Some(time) = series.time() else { return without_figures(series) };
     let times = series.times();
-    let spread = stats::spread(&times) * 100.0;
-    let shown = show_time(time, result.row.unit);
     let detail = format!(
-        "{shown}, {} to {} in {} rounds, spread {spread:.1} %",
-        show_time(stats::min(&times), result.row.unit),
-        show_time(stats::max(&times), result.row.unit),
-        times.len()
+        "{}, {} to {} in {} rounds, spread {:.1} %",
+        show_time(time, unit),
+        show_time(stats::min(&times), unit),
+        show_time(stats::max(&times), unit),
+        times.len(),
+        stats::spread(&times) * 100.0
     );
-    if place == reference {
-        let half = half_width(&stats::estimate(&times));
-        let text = half.map_or(shown.clone(), |half| show_with_half(time, half, result.row.unit));
-        return Cell { text, detail, best: false };
-    }
-    match series.time_ratio(ours) {
-        Some(ratio) => {
-            let detail = format!("{detail}; ratio {}", with_interval(&ratio));
-            Cell { text: with_half_width(&ratio), detail, best: false }
-        }
-        None => Cell { text: shown, detail, best: false },
-    }
+    let half = half_width(&stats::estimate(&times));
+    let half = half.map_or(String::new(), |half| format!(" ±{}", shown.number(half)));
+    Cell { text: shown.number(time) + &half, detail, best: false }
 }
 
 fn peak(lab: &Lab) -> Table {
@@ -278,19 +302,47 @@ pub fn mark_best(cells: impl Iterator<Item = Cell>, values: impl Iterator<Item =
     cells
 }
 
-pub fn show_time(time: f64, unit: Unit) -> String {
-    match unit {
-        Unit::NsPerOperation => format!("{} ns", show_number(time)),
-        Unit::Seconds => format!("{time:.3} s"),
+/// The unit that times are shown in, and what they are divided by.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    unit: &'static str,
+    divisor: f64,
+    decimals: Option<usize>,
+}
+
+const SECONDS: Shown = Shown { unit: "s", divisor: 1.0, decimals: Some(3) };
+/// Of ns: each unit goes so far that its numbers have four digits or fewer.
+const UNITS: [Shown; 3] = [
+    Shown { unit: "ns", divisor: 1.0, decimals: None },
+    Shown { unit: "µs", divisor: 1e3, decimals: None },
+    Shown { unit: "ms", divisor: 1e6, decimals: None },
+];
+const SHOWN_MOST: f64 = 9999.5;
+
+impl Shown {
+    fn of_time(time: f64, unit: Unit) -> Shown {
+        let fits = |shown: &&Shown| time / shown.divisor < SHOWN_MOST;
+        match unit {
+            Unit::Seconds => SECONDS,
+            Unit::NsPerOperation => *UNITS.iter().find(fits).unwrap_or(&UNITS[UNITS.len() - 1]),
+        }
+    }
+
+    /// That of the reference, or of the first that has a time.
+    fn of(result: &RowResult, reference: usize) -> Shown {
+        let time = result.series[reference].time().or_else(|| result.series.iter().find_map(Series::time));
+        Shown::of_time(time.unwrap_or(0.0), result.row.unit)
+    }
+
+    fn number(self, time: f64) -> String {
+        let number = time / self.divisor;
+        self.decimals.map_or_else(|| show_number(number), |decimals| format!("{number:.decimals$}"))
     }
 }
 
-/// `2.00 ±0.01 ns`.
-fn show_with_half(time: f64, half: f64, unit: Unit) -> String {
-    match unit {
-        Unit::NsPerOperation => format!("{} ±{} ns", show_number(time), show_number(half)),
-        Unit::Seconds => format!("{time:.3} ±{half:.3} s"),
-    }
+pub fn show_time(time: f64, unit: Unit) -> String {
+    let shown = Shown::of_time(time, unit);
+    format!("{} {}", shown.number(time), shown.unit)
 }
 
 /// Three digits or more.
@@ -308,8 +360,8 @@ fn show_count(number: f64) -> String {
 
 fn with_half_width(ratio: &Estimate) -> String {
     match ratio.interval {
-        Some(_) => format!("{:.2}x ±{:.2}", ratio.median, half_width(ratio).unwrap_or_default()),
-        None => format!("{:.2}x", ratio.median),
+        Some(_) => format!("{:.2} ±{:.2}", ratio.median, half_width(ratio).unwrap_or_default()),
+        None => format!("{:.2}", ratio.median),
     }
 }
 
@@ -326,26 +378,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_ratios_to_snug() {
-        let table = time(&lab());
-        let cells = &table.lines[0].cells;
-        assert_eq!(cells[0].text, "2.00x ±0.00");
-        assert!(cells[1].text.starts_with("3.00 ±") && cells[1].text.ends_with(" ns"), "{cells:?}");
-        assert!(cells[1].best && !cells[0].best);
-        assert!(cells[0].detail.contains("ratio 2.00 (2.00 to 2.00)"), "{cells:?}");
+    fn times_are_in_one_unit_and_beside_snug_in_a_table_of_their_own() {
+        let (times, ratios) = (time(&lab()), time_ratios(&lab()));
+        assert_eq!((times.lines[0].name.as_str(), ratios.lines[0].name.as_str()), ("pairs/lifo, ns", "pairs/lifo"));
+        let cells = &times.lines[0].cells;
+        assert!(cells[1].text.starts_with("3.00 ±") && cells[0].text.starts_with("6.00 ±"), "{cells:?}");
+        assert!(cells[0].detail.starts_with("6.00 ns, ") && cells[1].best && !cells[0].best, "{cells:?}");
+        let cells = &ratios.lines[0].cells;
+        assert_eq!((cells[0].text.as_str(), cells[1].text.as_str()), ("2.00 ±0.00", "1.00"));
+        assert_eq!((cells[0].detail.as_str(), cells[1].best), ("2.00 (2.00 to 2.00)", true));
+        let mut alone = lab();
+        alone.allocators.truncate(1);
+        assert!(time_ratios(&alone).lines.is_empty());
     }
 
     #[test]
     fn what_failed_is_shown_and_never_best() {
-        let table = time(&lab());
-        let cell = &table.lines[1].cells[2];
-        assert_eq!((cell.text.as_str(), cell.detail.as_str(), cell.best), ("failed", "signal: 6", false));
+        for table in [time(&lab()), time_ratios(&lab())] {
+            let cell = &table.lines[1].cells[2];
+            assert_eq!((cell.text.as_str(), cell.detail.as_str(), cell.best), ("failed", "signal: 6", false));
+        }
     }
 
     #[test]
     fn only_tables_with_something_to_show() {
         let titles: Vec<String> = all(&lab()).into_iter().map(|table| table.title).collect();
-        assert_eq!(titles, ["Time", "Peak memory, MiB", "Memory overhead", "Page faults", "Further figures"]);
+        assert_eq!(
+            titles,
+            ["Time", "Time beside snug", "Peak memory, MiB", "Memory overhead", "Page faults", "Further figures"]
+        );
     }
 
     #[test]
@@ -375,7 +436,10 @@ mod tests {
         assert_eq!([1.234, 12.34, 123.4].map(show_number), ["1.23", "12.3", "123"]);
         assert_eq!(show_time(1.5, Unit::Seconds), "1.500 s");
         assert_eq!(show_time(1.5, Unit::NsPerOperation), "1.50 ns");
-        assert_eq!(show_with_half(1.5, 0.25, Unit::NsPerOperation), "1.50 ±0.25 ns");
+        assert_eq!(
+            [9999.4, 9999.6, 8_663_488.0, 8_663_488_000.0].map(|time| show_time(time, Unit::NsPerOperation)),
+            ["9999 ns", "10.00 µs", "8663 µs", "8663 ms"]
+        );
         assert_eq!(show_count(12345.0), "12,345");
     }
 }
