@@ -128,7 +128,7 @@ fn written(watched: &Watched, children: &Children, detail: bool) -> Result<Vec<u
     let chosen = watched.chosen(children);
     let mut head = headline(watched, children, &chosen);
     let marked: Vec<i32> = if watched.processes.len() > 1 { pids(&chosen) } else { Vec::new() };
-    head.push_str(&tree::lines(&watched.processes, &marked));
+    head.push_str(&tree::lines(&watched.processes, &marked, matches!(children, Children::All)));
     for note in &watched.notes {
         let _ = writeln!(head, "snug: {note}");
     }

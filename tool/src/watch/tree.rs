@@ -9,15 +9,17 @@ use indicatif::HumanBytes;
 
 use super::Process;
 
-/// More lines than this are no overview. Those with the highest peaks stay, and who started them.
-const LINES_MOST: usize = 24;
+/// More lines than this are no overview: they are for who asks for all. Those with the highest peaks stay, and who
+/// started them.
+const OVERVIEW: usize = 24;
 
 /// The width of a name with what stands before it; longer ones push the rest to the right.
 const NAME: usize = 38;
 
-/// A line for each process under a heading. `marked` are the processes whose details follow.
-pub fn lines(processes: &[Process], marked: &[i32]) -> String {
-    let shown = shown(processes, LINES_MOST);
+/// A line for each process under a heading; of very many only the largest, unless `all` are wanted. `marked` are the
+/// processes whose details follow.
+pub fn lines(processes: &[Process], marked: &[i32], all: bool) -> String {
+    let shown = shown(processes, if all { usize::MAX } else { OVERVIEW });
     let mut text = format!("  {:NAME$} {:>10} {:>9}  {}\n", "process", "peak", "time", "ended by");
     for &root in &roots(processes) {
         add(&mut text, processes, root, "", "", &shown, marked);
@@ -25,7 +27,8 @@ pub fn lines(processes: &[Process], marked: &[i32]) -> String {
     let hidden: Vec<&Process> =
         processes.iter().enumerate().filter(|(place, _)| !shown.contains(place)).map(|(_, process)| process).collect();
     if let Some(most) = hidden.iter().map(|process| process.peak).max() {
-        let _ = writeln!(text, "  and {} more, none of them above {}", hidden.len(), HumanBytes(most));
+        let (count, most) = (hidden.len(), HumanBytes(most));
+        let _ = writeln!(text, "  and {count} more, none of them above {most}; --children=all has a line for each");
     }
     text
 }
@@ -113,7 +116,7 @@ mod tests {
         let mut all =
             vec![process(1, 0, "g++", 4), process(2, 1, "cc1plus", 265), process(3, 1, "as", 9), process(4, 2, "x", 1)];
         all[3].status = Some(ExitStatus::from_raw(libc::SIGKILL));
-        let text = lines(&all, &[2]);
+        let text = lines(&all, &[2], false);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].starts_with("  g++ (1) ") && lines[2].starts_with("* ├─ cc1plus (2)"), "{text}");
         assert!(lines[3].starts_with("  │  └─ x (4)") && lines[3].ends_with("1.50 s  SIGKILL"), "{text}");
@@ -123,10 +126,13 @@ mod tests {
 
     #[test]
     fn of_many_the_largest_are_shown() {
-        let many = (1..100).map(|pid| process(pid, i32::from(pid > 1), "p", pid as u64));
-        let text = lines(&many.collect::<Vec<_>>(), &[]);
+        let many: Vec<Process> = (1..100).map(|pid| process(pid, i32::from(pid > 1), "p", pid as u64)).collect();
+        let text = lines(&many, &[], false);
         assert!(text.contains("p (99)") && text.contains("p (1)") && !text.contains("p (76)"), "{text}");
-        assert!(text.ends_with("  and 75 more, none of them above 76.00 MiB\n"), "{text}");
+        let hidden = "  and 75 more, none of them above 76.00 MiB; --children=all has a line for each\n";
+        assert!(text.ends_with(hidden) && hidden.len() <= 81, "{text}");
+        let text = lines(&many, &[], true);
+        assert!(text.lines().count() == 100 && text.contains("─ p (2) ") && text.contains("─ p (99) "), "{text}");
     }
 
     #[test]
