@@ -23,6 +23,7 @@ fn main() {
         ("what_is_free_and_why", what_is_free_and_why),
         ("what_a_trim_gives_back_is_known_before", what_a_trim_gives_back_is_known_before),
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
+        ("without_a_page_map_one_look_will_do", without_a_page_map_one_look_will_do),
         ("a_busy_program_is_looked_at", a_busy_program_is_looked_at),
         ("top_in_a_terminal", top_in_a_terminal),
         ("a_plot_is_drawn", a_plot_is_drawn),
@@ -438,6 +439,28 @@ fn what_cannot_be_looked_at(place: &Place) -> Result<Completion, Failed> {
         1,
         &["cannot write to the standard output", "No space left on device"],
     );
+    Ok(Completion::Completed)
+}
+
+/// What is in the page map alone is not looked for again where there is none: that would take 0.3 s.
+fn without_a_page_map_one_look_will_do(place: &Place) -> Result<Completion, Failed> {
+    let program = holder(place);
+    let without = |words: &str| {
+        let script = format!("mount --bind /dev/null /proc/{}/pagemap && {words}", program.pid());
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).output()
+    };
+    if !without("true").is_ok_and(|output| output.status.success()) {
+        return Ok(Completion::ignored_with("no namespace of mounts can be made"));
+    }
+    let times = (0..5).map(|_| {
+        let begun = Instant::now();
+        let output = without(&format!("{SNUG} stats {} --json", program.pid())).unwrap();
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(found["memory"]["mapped"].as_u64().unwrap() > 0 && found["memory"].get("resident_snug").is_none());
+        begun.elapsed()
+    });
+    let fastest = times.min().unwrap();
+    assert!(fastest < Duration::from_millis(290), "{fastest:?}");
     Ok(Completion::Completed)
 }
 

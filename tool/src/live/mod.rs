@@ -21,6 +21,7 @@ pub mod profile;
 mod ptrace;
 
 use std::ffi::{c_void, CStr, CString};
+use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -143,10 +144,20 @@ impl Program {
         let begun = Instant::now();
         loop {
             let values = self.look(depth)?;
-            if values.are_complete(depth) || begun.elapsed() > FOLLOWED_MOST {
+            if values.are_complete(depth, true) || begun.elapsed() > FOLLOWED_MOST {
+                return Ok(values);
+            }
+            // What is resident is in the page map alone: another look would not find it either.
+            if values.are_complete(depth, false) && !self.has_page_map() {
                 return Ok(values);
             }
         }
+    }
+
+    /// Whether it can be read which pages are resident: some systems have no page map, or not for everybody.
+    fn has_page_map(&self) -> bool {
+        let map = File::open(format!("/proc/{}/pagemap", self.process));
+        map.and_then(|mut map| map.read_exact(&mut [0; 8])).is_ok()
     }
 
     fn look(&self, depth: Depth) -> Result<Values> {
@@ -331,10 +342,11 @@ impl Values {
         (1..).map_while(class).collect()
     }
 
-    /// Whether all is known that was looked at. A heap that was never used has nothing to walk through.
-    fn are_complete(&self, depth: Depth) -> bool {
+    /// Whether all is known that was looked at, what is resident only if the system tells it. A heap that was never used
+    /// has nothing to walk through.
+    fn are_complete(&self, depth: Depth, resident: bool) -> bool {
         let unused = self.get("mapped") == Some(0);
-        let walked = unused || self.get("resident_snug").is_some();
+        let walked = unused || !resident || self.get("resident_snug").is_some();
         match depth {
             Depth::Quick => true,
             Depth::Resident => walked,
