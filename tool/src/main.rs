@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Some(Command::Completions(args)) => (pages::completions(args, cli::Cli::command()), 1),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("snug: {}", output::told(&error));
+        output::complain(&format!("snug: {}\n", output::told(&error)));
         let status = error.downcast_ref::<Refusal>().map_or(otherwise, |refusal| refusal.status);
         // Where the command's own status is what counts, even this one is above those that programs use.
         ExitCode::from(if status == MISUSE && otherwise == OWN_FAILURE { OWN_FAILURE } else { status })

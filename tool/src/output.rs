@@ -4,11 +4,14 @@ use std::env;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal;
 use tempfile::NamedTempFile;
+
+use crate::period::seconds;
 
 /// As the name of a file: the standard output.
 pub const STANDARD: &str = "-";
@@ -21,6 +24,21 @@ pub fn is_standard(path: &Path) -> bool {
 pub fn print(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).context("cannot write to the standard output")
+}
+
+/// Prints lines for a person: on a terminal none is longer than that is wide, and words stay whole.
+pub fn say(lines: &str) -> Result<()> {
+    print(terminal_width().map_or(lines.to_string(), |width| fitted(lines, width)).as_bytes())
+}
+
+/// The same on the standard error.
+pub fn complain(lines: &str) {
+    let width = io::stderr().is_terminal().then(|| terminal::size().ok()).flatten().map(|size| usize::from(size.0));
+    eprint!("{}", width.filter(|&width| width >= WIDTH_LEAST).map_or(lines.to_string(), |width| fitted(lines, width)));
+}
+
+fn fitted(lines: &str, width: usize) -> String {
+    lines.lines().map(|line| filled(line, width) + "\n").collect()
 }
 
 /// That a file can be written is known before the work that fills it; one that was not there is not left there.
@@ -105,6 +123,24 @@ pub fn bar(steps: u64, what: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(&format!("{{wide_bar}} {what}, {{eta}} left"));
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::with_draw_target(Some(steps), progress()).with_style(style)
+}
+
+/// A line that counts the seconds of something of which only the most that it takes is known; it goes when it is dropped.
+pub fn waiting(what: &str, most: Duration) -> impl Drop {
+    struct Waiting(ProgressBar);
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            self.0.finish_and_clear();
+        }
+    }
+    let most = seconds(most);
+    let style = ProgressStyle::with_template(&format!("{{spinner}} {what}: {{elapsed}} of {most} at most"));
+    let bar = ProgressBar::with_draw_target(None, progress());
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_secs(1));
+    }
+    Waiting(bar)
 }
 
 /// In a pipe, and on a terminal that does not say.
@@ -214,5 +250,6 @@ mod tests {
         assert_eq!(filled("aaaaaa b", 4), "aaaaaa\nb");
         assert_eq!(filled("", 4), "");
         assert_eq!(filled("of it 5 % (2.5 MiB), a-b", 7), "of it\n5 %\n(2.5 MiB),\na-b");
+        assert_eq!(fitted("a bb ccc\n\nd", 4), "a bb\nccc\n\nd\n");
     }
 }

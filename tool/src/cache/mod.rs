@@ -39,7 +39,7 @@ pub fn unpack(carried: &Carried) -> Result<PathBuf> {
                 old::remove(&folders, &path);
                 return Ok(path);
             }
-            Err(error) => reasons.push(format!("{}: {error:#}", folder.display())),
+            Err(error) => reasons.push(format!("{}: {}", folder.display(), crate::output::told(&error))),
         }
     }
     bail!("there is no place for the library ({})", reasons.join("; "))

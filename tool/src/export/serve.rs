@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
 
+use crate::output;
+
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The first descriptor that systemd hands over.
 const HANDED: i32 = 3;
@@ -71,7 +73,7 @@ pub fn serve(socket: Socket, exposition: &dyn Fn() -> Result<String>) -> Result<
             for stream in listener.incoming() {
                 // Who has gone meanwhile is no reason to end.
                 if let Err(error) = answer(stream?, exposition) {
-                    eprintln!("snug: a reader was not answered: {error:#}");
+                    eprintln!("snug: a reader was not answered: {}", output::told(&error));
                 }
             }
             Ok(())

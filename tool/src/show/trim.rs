@@ -74,12 +74,14 @@ pub enum Trimmed {
 pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let before = resident(args.pid)?;
+    let waiting = output::waiting(&format!("process {} gives back", args.pid), args.wait + args.work);
     let done = trim(&program, args.wait, args.work)?;
+    drop(waiting);
     let after = resident(args.pid).with_context(|| format!("process {} has ended", args.pid))?;
     let how = match done {
         Trimmed::NotYet(why) => {
             let later = "it will do it when a thread of it next needs more than its magazines have";
-            output::print(format!("process {} was asked, but {why}; {later}{WORDS}\n", args.pid).as_bytes())?;
+            output::say(&format!("process {} was asked, but {why}; {later}{WORDS}\n", args.pid))?;
             return Ok(ExitCode::FAILURE);
         }
         Trimmed::By(done) => said(&done, &program),
@@ -91,7 +93,7 @@ pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
         None => format!("took {} more meanwhile than it gave back", HumanBytes(after - before)),
     };
     let (pid, before, after) = (args.pid, HumanBytes(before), HumanBytes(after));
-    output::print(format!("process {pid} {back}: {before} resident before, {after} after\n{how}\n").as_bytes())?;
+    output::say(&format!("process {pid} {back}: {before} resident before, {after} after\n{how}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -148,10 +150,11 @@ fn said(done: &Done, program: &Program) -> String {
 pub fn check(CheckArgs { asked: args }: &CheckArgs) -> Result<ExitCode> {
     let program = Program::find(args.pid)?;
     let begun = Instant::now();
+    let _waiting = output::waiting(&format!("process {} looks at its heap", args.pid), args.wait + args.work);
     loop {
         match program.call(What::Check, args.work)? {
             Outcome::Done(Done { wrong: Some(wrong), .. }) => {
-                output::print(format!("process {}: its heap is damaged: {wrong}\n", args.pid).as_bytes())?;
+                output::say(&format!("process {}: its heap is damaged: {wrong}\n", args.pid))?;
                 return Ok(ExitCode::FAILURE);
             }
             Outcome::Done(done) => {
@@ -163,7 +166,7 @@ pub fn check(CheckArgs { asked: args }: &CheckArgs) -> Result<ExitCode> {
                     done.took.as_secs_f64() * 1e3,
                     counted(done.emptied, "thread")
                 );
-                output::print(said.as_bytes())?;
+                output::say(&said)?;
                 return Ok(ExitCode::SUCCESS);
             }
             Outcome::Never(why) => bail!("the heap of process {} cannot be checked: {why}", args.pid),

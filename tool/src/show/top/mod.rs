@@ -178,7 +178,7 @@ impl App {
                 if let Err(error) = screen.look() {
                     let Some(mut all) = self.behind.take() else { return Err(error) };
                     all.look();
-                    self.note = format!("{error:#}");
+                    self.note = output::told(&error);
                     self.view = View::All(all);
                 }
             }
@@ -261,7 +261,7 @@ impl App {
         let View::All(all) = &mut self.view else { return };
         let Some(pid) = all.selected() else { return };
         match Screen::new(pid) {
-            Err(error) => self.note = format!("{error:#}"),
+            Err(error) => self.note = output::told(&error),
             Ok(screen) => {
                 let one = View::One(Box::new(screen));
                 if let View::All(all) = std::mem::replace(&mut self.view, one) {
