@@ -384,7 +384,8 @@ int main(void)
 /// What is said before a trim is what the system counts after it; how full slabs are is what the program did.
 fn what_a_trim_gives_back_is_known_before(place: &Place) -> Result<Completion, Failed> {
     let source = place.compile("fragmented", FRAGMENTED, &["-O1", "-w", "-fno-builtin"]);
-    let program = Running::start(place.snug(&["run", text(&source)]));
+    // How much is kept beyond a bound depends on the time that the program took: so none is reached.
+    let program = Running::start(place.snug(&["run", "SNUG_DIRTY=64MiB", text(&source)]));
     let said = stdout(&place.output(&["stats", &program.pid()]));
     let verdict: Vec<&str> = said.lines().skip(1).take(4).collect();
     let verdict = verdict.join(" ");
@@ -406,7 +407,7 @@ fn what_a_trim_gives_back_is_known_before(place: &Place) -> Result<Completion, F
     let before = resident();
     assert_clean(&place.output(&["trim", &program.pid()]));
     let given = before - resident();
-    assert!(foretold > 4 << 20, "{foretold}");
+    assert!(foretold > 20 << 20, "{foretold}");
     // Magazines and depots add a little, and system calls touch a page or two.
     assert!((foretold * 95 / 100..foretold + (1 << 20)).contains(&given), "{foretold} foretold, {given} given back");
     // What is left is no longer promised.
