@@ -11,7 +11,7 @@ use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::launch::RunArgs;
-use crate::output::shown;
+use crate::output::{complain, shown};
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::profile::ProfileArgs;
 use crate::refusal::OWN_FAILURE;
@@ -108,7 +108,7 @@ pub fn parse(argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), u8> {
             own_failure
         }
         _ => {
-            eprintln!("snug: {}", mistake(&error, &first));
+            complain(&format!("snug: {}\n", mistake(&error, &first)));
             own_failure
         }
     })

@@ -10,6 +10,7 @@ use super::child::Job;
 use super::programs::{self, Program, Workshop};
 use super::results::Row;
 use super::workloads;
+use crate::output;
 
 /// A row before it is known whether what it needs is here.
 #[derive(Debug, Clone)]
@@ -59,12 +60,19 @@ fn families(rows: &[Entry]) -> Vec<&str> {
     families
 }
 
+/// The least columns that what a row imitates is told in.
+const LEAST: usize = 24;
+
 /// What --list prints.
 pub fn list(rows: &[Entry]) -> String {
     let width = rows.iter().map(|entry| entry.row.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for Entry { row, .. } in rows {
-        let _ = writeln!(text, "{:width$}  {}", row.name, row.about);
+        // Under the column of what it imitates, where there is a terminal and it is not wide enough.
+        let room = output::terminal_width().unwrap_or(usize::MAX).saturating_sub(width + 2).max(LEAST);
+        for (number, line) in output::filled(&row.about, room).lines().enumerate() {
+            let _ = writeln!(text, "{:width$}  {line}", if number == 0 { &row.name } else { "" });
+        }
     }
     text
 }
