@@ -19,6 +19,9 @@ use crate::process_id::process_id;
 /// Where the words of a message are explained.
 const WORDS: &str = " (the words: snug man glossary)";
 
+/// What a process may have more of after a trim because of it: pages of code and of a stack that were not there before.
+const TOUCHED: u64 = 256 << 10;
+
 /// The longest pause before it is tried again.
 const STEP: Duration = Duration::from_millis(10);
 
@@ -89,8 +92,10 @@ pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
     };
     let back = match before.checked_sub(after) {
         Some(back) if back > 0 => format!("gave back {}", HumanBytes(back)),
-        Some(_) => "had nothing to give back".to_string(),
-        None => format!("took {} more meanwhile than it gave back", HumanBytes(after - before)),
+        None if after - before > TOUCHED => {
+            format!("took {} more meanwhile than it gave back", HumanBytes(after - before))
+        }
+        _ => "had nothing to give back".to_string(),
     };
     let (pid, before, after) = (args.pid, HumanBytes(before), HumanBytes(after));
     output::say(&format!("process {pid} {back}: {before} resident before, {after} after\n{how}\n"))?;
@@ -148,27 +153,30 @@ fn said(done: &Done, program: &Program) -> String {
 }
 
 pub fn check(CheckArgs { asked: args }: &CheckArgs) -> Result<ExitCode> {
+    let done = walked(args)?;
+    if let Some(wrong) = done.wrong {
+        output::say(&format!("process {}: its heap is damaged: {wrong}\n", args.pid))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let said = format!(
+        "process {}: its heap is as it should be; thread {} looked at it in {:.1} ms, and at the magazines of {}{WORDS}\n",
+        args.pid,
+        done.thread,
+        done.took.as_secs_f64() * 1e3,
+        counted(done.emptied, "thread")
+    );
+    output::say(&said)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A thread of the program has walked through the heap.
+fn walked(args: &AskedArgs) -> Result<Done> {
     let program = Program::find(args.pid)?;
     let begun = Instant::now();
     let _waiting = output::waiting(&format!("process {} looks at its heap", args.pid), args.wait + args.work);
     loop {
         match program.call(What::Check, args.work)? {
-            Outcome::Done(Done { wrong: Some(wrong), .. }) => {
-                output::say(&format!("process {}: its heap is damaged: {wrong}\n", args.pid))?;
-                return Ok(ExitCode::FAILURE);
-            }
-            Outcome::Done(done) => {
-                let said = format!(
-                    "process {}: its heap is as it should be; thread {} looked at it in {:.1} ms, and at the magazines \
-                     of {}{WORDS}\n",
-                    args.pid,
-                    done.thread,
-                    done.took.as_secs_f64() * 1e3,
-                    counted(done.emptied, "thread")
-                );
-                output::say(&said)?;
-                return Ok(ExitCode::SUCCESS);
-            }
+            Outcome::Done(done) => return Ok(done),
             Outcome::Never(why) => bail!("the heap of process {} cannot be checked: {why}", args.pid),
             Outcome::NotNow(why) if begun.elapsed() >= args.wait => {
                 bail!("the heap of process {} could not be checked in time: {why}", args.pid)
