@@ -12,7 +12,7 @@
 
 /* One part in: of a heap's addresses, whole slabs stay as they are up to that, for what comes next,
  * if it is more than SNUG_DIRTY says. */
-enum { WHOLE_SHARE = 8 };
+enum { WHOLE_SHARE = 4 };
 
 void hard_bin_init(struct hard_bin *bin, size_t class, uint64_t random)
 {

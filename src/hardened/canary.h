@@ -122,6 +122,15 @@ static ALWAYS_INLINE void canary_put_short(uintptr_t object, uintptr_t end, size
     *pair_at(end - CANARY_SHORT) = canary_pair_of(object) & canary_last(bytes);
 }
 
+/* The same for one of which it did not ask for the last `old` bytes before: what is new of the
+ * block is zero, and the rest of it stays. */
+static ALWAYS_INLINE void canary_move_short(uintptr_t object, uintptr_t end, size_t old,
+                                            size_t bytes)
+{
+    object_pair stays = *pair_at(end - CANARY_SHORT) & ~canary_last(size_max(old, bytes));
+    *pair_at(end - CANARY_SHORT) = stays | (canary_pair_of(object) & canary_last(bytes));
+}
+
 /* The bits of such a canary that are wrong. */
 static ALWAYS_INLINE object_pair canary_short_damage(uintptr_t object, uintptr_t end, size_t bytes)
 {
@@ -131,6 +140,9 @@ static ALWAYS_INLINE object_pair canary_short_damage(uintptr_t object, uintptr_t
 /* Bytes: what most small objects have at least is cleared, and looked at, in steps of so many, the
  * last of which covers again some of the one before. */
 enum { OBJECT_STEP = 64 };
+
+/* Bytes: what is longer is cleared by libc, which knows how wide the processor can write. */
+enum { OBJECT_LONG = 256 };
 
 static ALWAYS_INLINE object_pair step_of(uintptr_t at)
 {
@@ -162,6 +174,10 @@ static ALWAYS_INLINE void object_clear(uintptr_t at, size_t bytes)
     uintptr_t end = at + bytes;
     if (bytes < OBJECT_STEP) {
         *pair_at(at) = *pair_at(at + (bytes & 32) / 2) = *pair_at(end - 16) = zero;
+        return;
+    }
+    if (bytes >= OBJECT_LONG) {
+        __builtin_memset((void *)at, 0, bytes);
         return;
     }
     for (; at < end - OBJECT_STEP; at += OBJECT_STEP)

@@ -107,4 +107,33 @@ static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
     return UNLIKELY(turn) ? HARD_PUSHED_TURN : HARD_PUSHED;
 }
 
+/* HARD_MOVES: it has to move, and has `*old` bytes now. */
+enum hard_resized { HARD_NOT_RESIZED, HARD_RESIZED, HARD_MOVES };
+
+/* Makes a block of a heap's class, which is HARD_FAST_MOST at most, one of `bytes` where it is, if
+ * that many are of its class. HARD_NOT_RESIZED: as in hard_push. */
+static ALWAYS_INLINE enum hard_resized
+hard_resize_fast(const struct hard_zone *zone, uintptr_t address, size_t bytes, size_t *old)
+{
+    size_t number, id, of_object = zone->row->bytes;
+    if (UNLIKELY(!zone_place_fast(zone, address, &number, &id)))
+        return HARD_NOT_RESIZED;
+    uint16_t *state = &zone->states[id];
+    uint16_t value = __atomic_load_n(state, __ATOMIC_RELAXED); /* see state_of */
+    size_t slack = (size_t)value - STATE_LIVE, left = of_object - bytes;
+    if (UNLIKELY(slack > CANARY_SHORT))
+        return HARD_NOT_RESIZED;
+    *old = of_object - slack;
+    if (left - 1 >= CANARY_SHORT)
+        return HARD_MOVES;
+    uintptr_t end = address + of_object;
+    if (UNLIKELY(!pair_is_zero(canary_short_damage(address, end, slack))) ||
+        UNLIKELY(!state_claim_fast(state, value, lock_is_alone())))
+        return HARD_NOT_RESIZED;
+    canary_move_short(address, end, slack, left);
+    /* release: who finds the state finds the canary (hard_check.c) */
+    __atomic_store_n(state, (uint16_t)(STATE_LIVE + left), __ATOMIC_RELEASE);
+    return HARD_RESIZED;
+}
+
 #endif

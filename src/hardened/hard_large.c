@@ -27,21 +27,60 @@ static uintptr_t block_end(const struct hard_block *block)
     return (uintptr_t)block->zone.span.start + ((size_t)block->zone.span.pages << PAGE_SHIFT);
 }
 
-/* The lock must be held, here and below. */
-/* ---- Taking ---- */
+/* ---- Ballast ---- */
+
+/* Pages: x86's kernel has a processor forget up to so many one by one, which takes longer than all
+ * at once. */
+enum { FORGOTTEN_SINGLY = 33 };
+
+#if defined(__x86_64__)
+static const bool are_forgotten_singly = true;
+#else
+static const bool are_forgotten_singly = false;
+#endif
+
+/* What is forgotten goes from the first to the last page that was there. So behind a block of
+ * nearly FORGOTTEN_SINGLY lies one more page that is there, behind a guard that takes no mapping,
+ * and is opened and shut with it: in a virtual machine that is 2 us for each pair instead of 4.
+ * These are the guard and that page; 0: a block with so much room has none. */
+static size_t ballast_bytes(size_t room)
+{
+    size_t most = FORGOTTEN_SINGLY * PAGE_BYTES, ballast = 2 * os_page_size();
+    return are_forgotten_singly && room <= most && room + ballast > most ? ballast : 0;
+}
+
+/* What is between the guards; with ballast, if there is. */
+static size_t block_inside(const struct hard_block *block)
+{
+    return block->room + block->ballast;
+}
+
+/* What is opened and shut of a block, from its start on. What is left over behind it stays shut. */
+static size_t block_flips(const struct hard_block *block)
+{
+    size_t bytes = block_end(block) - (uintptr_t)block->zone.span.start;
+    return bytes == block->room ? block_inside(block) : bytes;
+}
 
 /* Guards from the mapping's start to the block, and from its end to that of the mapping. */
-static void block_guard(const struct provider *provider, const struct hard_block *block)
+static void block_guard(const struct provider *provider, struct hard_block *block)
 {
-    char *first = block->zone.span.start, *last = (char *)block_end(block);
+    char *first = block->zone.span.start, *last = first + block->room;
+    size_t page = os_page_size(), ballast = ballast_bytes(block->room);
     hard_guard(provider, block->start, (size_t)(first - block->start));
+    if (ballast != 0 && provider->kind == KIND_SYSTEM && os_mark_guard(last, page))
+        block->ballast = ballast;
+    last += block->ballast;
     hard_guard(provider, last, (size_t)(block->start + block->bytes - last));
 }
+
+/* The lock must be held, here and below. */
+/* ---- Taking ---- */
 
 static struct hard_block *block_map(const struct hard_large *large, size_t alignment, size_t bytes)
 {
     size_t page = os_page_size(), whole = align_up(bytes + 1, page);
-    size_t mapped = whole + page + size_max(alignment, page);
+    size_t mapped = whole + ballast_bytes(whole) + page + size_max(alignment, page);
     struct hard_block *block = meta_alloc(sizeof(*block));
     if (block == NULL)
         return NULL;
@@ -50,7 +89,8 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
         __builtin_memset(start, 0, mapped);
     if (start != NULL) {
         char *first = (char *)align_up((uintptr_t)start + page, size_max(alignment, page));
-        *block = (struct hard_block){.start = start, .bytes = mapped, .state = BLOCK_LIVE};
+        *block = (struct hard_block){
+            .start = start, .bytes = mapped, .room = whole, .state = BLOCK_LIVE};
         block->zone.row = &hard_classes[0];
         block->zone.span = (struct span){.start = first,
                                          .owner = large->owner,
@@ -77,25 +117,29 @@ static struct hard_block *block_new(struct hard_large *large, size_t alignment, 
     return block;
 }
 
+/* One part in: of what a request needs, may be left over of the addresses that serve it. */
+enum { LEFT_SHARE = 2 };
+
 /* Whether a block that waits may serve. */
 static bool block_serves(const struct hard_large *large, const struct hard_block *block,
-                         size_t alignment, size_t pages)
+                         size_t alignment, size_t bytes)
 {
-    return block->zone.span.pages == pages && block->state != BLOCK_GUARD &&
-           large->frees - block->freed >= LARGE_WAIT_LEAST &&
+    return bytes <= block->room && block->room - bytes <= bytes / LEFT_SHARE &&
+           block->state != BLOCK_GUARD && large->frees - block->freed >= LARGE_WAIT_LEAST &&
            (uintptr_t)block->zone.span.start % alignment == 0;
 }
 
 /* One of those that have waited for long, or NULL. */
 static struct hard_block *block_again(struct hard_large *large, size_t alignment, size_t bytes)
 {
-    size_t pages = align_up(bytes + 1, os_page_size()) >> PAGE_SHIFT;
+    size_t whole = align_up(bytes + 1, os_page_size());
     unsigned from = large->waits != 0 ? dice_below(&large->random, large->waits) : 0;
     for (unsigned i = 0; i < large->waits; i++) {
         struct hard_block **place = &large->waiting[(from + i) % large->waits], *block = *place;
-        if (!block_serves(large, block, alignment, pages))
+        if (!block_serves(large, block, alignment, whole))
             continue;
-        if (block->state == BLOCK_SHUT && !os_open(block->zone.span.start, pages << PAGE_SHIFT))
+        block->zone.span.pages = (uint32_t)(whole >> PAGE_SHIFT);
+        if (block->state == BLOCK_SHUT && !os_open(block->zone.span.start, block_flips(block)))
             return NULL; /* there is no memory for it, or it is a mapping too many */
         *place = large->waiting[--large->waits];
         GAUGE_ADD(large->waiting_bytes, -block->bytes);
@@ -165,32 +209,73 @@ static void block_end_it(struct hard_large *large, struct hard_block *block)
     page_map_fill_classes(block->zone.span.start, 1, 0);
     page_map_set_entry(block->zone.span.start, 0);
     GAUGE_ADD(large->mapped, -block->bytes);
+    large->apart -= block->apart;
     hard_give(large->provider, block->start, block->bytes);
     meta_free(block, sizeof(*block));
 }
 
-/* Drops what a block that was freed holds, and makes it unreachable. */
-static enum hard_block_state block_shut(const struct provider *provider, char *start, size_t bytes)
+/* Without a write where it is zero: then a page that nobody wrote to takes no memory. */
+static void page_clear(char *page, size_t bytes)
 {
+    if (!words_are_zero((uintptr_t)page, (uintptr_t)page + bytes))
+        __builtin_memset(page, 0, bytes);
+}
+
+/* Makes a block unreachable, with nothing in it. False: it is not. */
+static bool block_hide(const struct provider *provider, const struct hard_block *block)
+{
+    size_t page = os_page_size(), flips = block_flips(block);
+    char *start = block->zone.span.start, *last = (char *)block_end(block) - page;
+    page_clear(start, page);
+    page_clear(last, page);
+    if (last > start + page &&
+        !provider->purge(provider, start + page, (size_t)(last - start) - page))
+        return false;
+    if (start + flips > last + page) /* the ballast is there */
+        *(volatile char *)(start + flips - page) = 0;
+    return os_hide(start, flips);
+}
+
+/* A mapping of its own from now on, so that to hide and to open it changes that and no other. */
+static void block_set_apart(struct hard_large *large, struct hard_block *block)
+{
+    if (block->apart || large->apart == LARGE_APART)
+        return;
+    char *first = block->zone.span.start, *last = first + block_inside(block);
+    os_set_apart(block->start, (size_t)(first - block->start));
+    os_set_apart(last, (size_t)(block->start + block->bytes - last));
+    block->apart = true;
+    large->apart++;
+}
+
+/* Drops what a block that was freed holds, and makes it unreachable. */
+static enum hard_block_state block_shut(struct hard_large *large, struct hard_block *block)
+{
+    const struct provider *provider = large->provider;
+    char *start = block->zone.span.start;
+    size_t bytes = block_end(block) - (uintptr_t)start;
     bool of_system = provider->kind == KIND_SYSTEM;
-    if (of_system && os_shut(start, bytes))
+    if (of_system && block_hide(provider, block)) {
+        block_set_apart(large, block);
+        return BLOCK_SHUT;
+    }
+    if (of_system && os_shut(start, bytes)) /* locked memory cannot be purged */
         return BLOCK_SHUT;
     if (of_system && hard_guard(provider, start, bytes))
         return BLOCK_GUARD;
-    if (!provider->purge(provider, start, bytes))
-        __builtin_memset(start, 0, bytes);
+    if (!provider->purge(provider, start, block->room))
+        __builtin_memset(start, 0, block->room);
     return BLOCK_PURGED;
 }
 
 /* Into the quarantine, at a random place of it; what was there goes. */
 static void block_wait(struct hard_large *large, struct hard_block *block)
 {
-    char *start = block->zone.span.start;
     if (large->refused) {
         block_end_it(large, block);
         return;
     }
-    block->state = block_shut(large->provider, start, block_end(block) - (uintptr_t)start);
+    block->state = block_shut(large, block);
     block->freed = large->frees++;
     GAUGE_ADD(large->waiting_bytes, block->bytes);
     if (large->waits < LARGE_WAIT) {

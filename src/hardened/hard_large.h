@@ -1,14 +1,21 @@
 /*
  * Hardened blocks above HARD_MOST: each in a mapping of its own, between two guards.
  *
- * A block that is freed is shut as a whole: its memory goes back at once, every access to it
- * faults, and its addresses wait among the others of that kind, up to LARGE_WAIT of them. One that
- * has waited for a while serves a request of as many pages, at random, with the guards that it has;
- * what is too many goes back to the system. The descriptor is a zone of class 0; the entry of the
- * block's first page leads to it, also while it waits.
+ * A block that is freed is shut as a whole: every access to it faults, and its addresses wait among
+ * the others of that kind, up to LARGE_WAIT of them. One that has waited for a while serves a
+ * request of as many pages, or of somewhat fewer, at random: what is left over stays shut behind
+ * it. What is too many goes back to the system.
  *
- * Cost: two system calls for a block whose length is asked for again and again, otherwise five, and
- * its page faults. Thread-safe; takes RANK_HARD_ZONE, and RANK_META inside.
+ * The idea: what costs is not so much the call that shuts or opens pages as that it cuts a mapping
+ * in three or joins them, and the page faults afterwards. So a block that has waited once is a
+ * mapping of its own for good, and of what it holds the first page, where programs begin to write,
+ * and the last, where the canary is, are cleared and stay; the others go back at once.
+ *
+ * The descriptor is a zone of class 0; the entry of the block's first page leads to it, also while
+ * it waits.
+ *
+ * Cost: three short system calls for a block whose length is asked for again and again, otherwise
+ * five, and its page faults. Thread-safe; takes RANK_HARD_ZONE, and RANK_META inside.
  */
 #ifndef SNUG_HARDENED_HARD_LARGE_H
 #define SNUG_HARDENED_HARD_LARGE_H
@@ -17,11 +24,15 @@
 #include "hardened/zone.h"
 #include "meta/misuse.h"
 
-/* Blocks: that were freed and wait, so many mappings that occupy no memory. */
+/* Blocks: that were freed and wait, so many mappings with two pages of memory each at most. */
 enum { LARGE_WAIT = 64 };
 
 /* Frees: of other large blocks, before an address is handed out again. */
 enum { LARGE_WAIT_LEAST = LARGE_WAIT / 2 };
+
+/* Blocks: that are a mapping of their own between two others at a time, of the 65,530 mappings that
+ * a process may have. */
+enum { LARGE_APART = 1024 };
 
 /* What a block is. */
 enum hard_block_state {
@@ -32,13 +43,16 @@ enum hard_block_state {
 };
 
 struct hard_block {
-    struct hard_zone zone; /* its span: without the guards */
+    struct hard_zone zone; /* its span: without the guards, and what is left over behind it */
     struct list link;      /* in hard_large.blocks */
     char *start;           /* the mapping */
     size_t bytes;
+    size_t room;    /* bytes: from the span's start to what is never its own */
+    size_t ballast; /* bytes behind it, which are opened and shut with it (hard_large.c) */
     size_t requested;
     uint64_t freed; /* hard_large.frees when it was */
     enum hard_block_state state;
+    bool apart; /* its guards are not joined with it (os_set_apart) */
 };
 
 struct hard_large {
@@ -55,6 +69,7 @@ struct hard_large {
     size_t mapped; /* == sum of `bytes` of those in use and those that wait */
     size_t waiting_bytes;
     size_t count, requested; /* of those in use */
+    unsigned apart;          /* blocks that are */
 };
 
 void hard_large_init(struct hard_large *large, const struct provider *provider, void *owner,

@@ -166,7 +166,7 @@ bool hard_visit(struct hardened *hardened, bool (*visit)(void *context, void *bl
 struct hard_totals {
     size_t mapped;
     size_t live, live_count; /* objects and large blocks, whole */
-    size_t waiting;          /* in quarantines, but for large blocks, which have no memory there */
+    size_t waiting;          /* in quarantines, but for large blocks: two pages each at most */
     size_t cached;           /* in magazines */
     size_t free;             /* of opened slabs, in them */
     size_t rest;             /* never used, guards, ends of slabs, large blocks that wait */

@@ -1,7 +1,8 @@
 /*
- * Taking and freeing in hardened heaps: what alloc.c is for others.
+ * Taking, freeing and resizing in hardened heaps: what alloc.c and resize.c are for others.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "hardened/hard_fast.h"
 #include "heap/empty.h"
@@ -121,17 +122,28 @@ static NOINLINE void turn(struct hard_cache *cache)
     errno = error;
 }
 
+/* The zone of an address in a hardened one, if it is of the heap that a thread's cache is of and no
+ * block is a sample; NULL: it is not, or some are. */
+static ALWAYS_INLINE const struct hard_zone *zone_fast(const struct hard_cache *cache,
+                                                       const void *block)
+{
+    if (UNLIKELY(!page_map_is_home((uintptr_t)block)))
+        return NULL;
+    const struct hard_zone *zone =
+        (const struct hard_zone *)page_map_home_entry_of((uintptr_t)block);
+    if (UNLIKELY(zone->span.owner != cache->owner) || UNLIKELY(profile_has_blocks()))
+        return NULL;
+    if (zone == NULL) /* callers then ask once only */
+        __builtin_unreachable();
+    return zone;
+}
+
 /* As hard_push. The address is of a hardened zone. */
 static ALWAYS_INLINE enum hard_pushed push_fast(void *block, size_t bytes, bool first)
 {
     struct hard_cache *cache = hard_cache_self;
-    if (UNLIKELY(!page_map_is_home((uintptr_t)block)))
-        return HARD_NOT_PUSHED;
-    const struct hard_zone *zone =
-        (const struct hard_zone *)page_map_home_entry_of((uintptr_t)block);
-    if (UNLIKELY(zone->span.owner != cache->owner))
-        return HARD_NOT_PUSHED;
-    if (UNLIKELY(profile_has_blocks()))
+    const struct hard_zone *zone = zone_fast(cache, block);
+    if (UNLIKELY(zone == NULL))
         return HARD_NOT_PUSHED;
     enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, bytes, first);
     if (UNLIKELY(pushed == HARD_PUSHED_TURN))
@@ -153,4 +165,54 @@ void heap_free_plain_hardened(void *block)
         heap_free_hardened(NULL, block, SIZE_MAX);
     else if (UNLIKELY(pushed == HARD_NOT_PUSHED))
         free_long(NULL, block, SIZE_MAX);
+}
+
+/* ---- Resizing ---- */
+
+/* Without a lock, as long as nothing is wrong and nothing runs out; NULL: nothing was done. */
+static void *resize_fast(void *block, size_t bytes)
+{
+    struct hard_cache *cache = hard_cache_self;
+    if (!size_is_below(bytes - 1, &hard_fast_sizes))
+        return NULL;
+    const struct hard_zone *zone = zone_fast(cache, block);
+    if (zone == NULL)
+        return NULL;
+    size_t old;
+    enum hard_resized resized = hard_resize_fast(zone, (uintptr_t)block, bytes, &old);
+    if (resized != HARD_MOVES)
+        return resized == HARD_RESIZED ? block : NULL;
+    void *moved = hard_pop(cache, bytes);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, block, size_min(old, bytes));
+    heap_free_hardened(NULL, block, SIZE_MAX);
+    return moved;
+}
+
+/* The same of any block. */
+static NOINLINE void *resize_long(void *block, size_t bytes)
+{
+    size_t old_bytes;
+    struct hard_zone *zone = (struct hard_zone *)page_map_entry((uintptr_t)block);
+    struct heap *heap = heap_of_page_heap((struct page_heap *)zone->span.owner);
+    struct misuse misuse = hard_usable((uintptr_t)block, &old_bytes);
+    heap_poll(heap);
+    misuse_report("realloc", &misuse);
+    if (misuse.kind != MISUSE_NONE || bytes > MAX_REQUEST)
+        return NULL;
+    if (!profile_has_blocks() && hard_resize(heap->hardened, (uintptr_t)block, bytes))
+        return block;
+    void *moved = heap_alloc_hardened(heap, MIN_ALIGN, bytes);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, block, size_min(old_bytes, bytes));
+    heap_free_hardened(heap == &heap_default ? NULL : heap, block, SIZE_MAX);
+    return moved;
+}
+
+void *heap_resize_hardened(void *block, size_t bytes)
+{
+    void *resized = resize_fast(block, bytes);
+    return resized != NULL ? resized : resize_long(block, bytes);
 }

@@ -71,6 +71,9 @@ void heap_free_hardened(struct heap *only, void *block, size_t bytes);
 /* The same of any heap, if the program says nothing. */
 void heap_free_plain_hardened(void *block);
 
+/* As heap_resize, of a block of a hardened heap. */
+void *heap_resize_hardened(void *block, size_t bytes);
+
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.
  * (resize.c) */
 void *heap_resize(void *block, size_t bytes);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hardened/hardened.h"
 #include "heap/alloc.h"
 #include "heap/empty.h"
 #include "heap/tick.h"
@@ -152,31 +151,13 @@ static COLD void *resize_empty(struct place place, void *block, size_t bytes)
     return moved;
 }
 
-/* ---- Hardened ---- */
-
-static NOINLINE void *resize_hardened(struct heap *heap, void *block, size_t bytes)
-{
-    size_t old_bytes;
-    struct misuse misuse = hard_usable((uintptr_t)block, &old_bytes);
-    misuse_report("realloc", &misuse);
-    if (misuse.kind != MISUSE_NONE || bytes > MAX_REQUEST)
-        return NULL;
-    if (!profile_has_blocks() && hard_resize(heap->hardened, (uintptr_t)block, bytes))
-        return block;
-    void *moved = heap_alloc_hardened(heap, MIN_ALIGN, bytes);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, block, size_min(old_bytes, bytes));
-    heap_free_hardened(heap == &heap_default ? NULL : heap, block, SIZE_MAX);
-    return moved;
-}
-
 void *heap_resize(void *block, size_t bytes)
 {
-    struct place place = place_of((uintptr_t)block, page_map_class((uintptr_t)block));
+    size_t class = page_map_class((uintptr_t)block);
+    if (UNLIKELY(class == PAGE_MAP_HARDENED))
+        return heap_resize_hardened(block, bytes);
+    struct place place = place_of((uintptr_t)block, class);
     heap_poll(place.heap);
-    if (place.class == PAGE_MAP_HARDENED)
-        return resize_hardened(place.heap, block, bytes);
     size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
     if (bytes > MAX_REQUEST)
         return NULL;

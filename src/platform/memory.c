@@ -210,6 +210,17 @@ bool os_shut(void *start, size_t bytes)
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 }
 
+bool os_hide(void *start, size_t bytes)
+{
+    return !is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_NONE));
+}
+
+void os_set_apart(void *start, size_t bytes)
+{
+    OS_COUNT(madvise, bytes);
+    (void)syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTDUMP);
+}
+
 bool os_open(void *start, size_t bytes)
 {
     return !is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE));
@@ -221,7 +232,7 @@ bool os_open(void *start, size_t bytes)
 
 /* What runs the programs of another machine agrees to advice that it does not know, and does
  * nothing: so the first guard is looked at, and none asked for that way again if it is none. */
-static bool guard_by_advice(void *start, size_t bytes)
+bool os_mark_guard(void *start, size_t bytes)
 {
     enum { NOT_KNOWN, THEY_GUARD, THEY_DO_NOT };
     static unsigned guards; /* relaxed: whoever is early looks, too */
@@ -240,9 +251,9 @@ static bool guard_by_advice(void *start, size_t bytes)
 
 bool os_guard(void *start, size_t bytes)
 {
-    if (guard_by_advice(start, bytes))
+    if (os_mark_guard(start, bytes))
         return true;
-    if (is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_NONE)))
+    if (!os_hide(start, bytes))
         return false;
     os_purge(start, bytes);
     return true;

@@ -77,13 +77,24 @@ uint64_t os_purge_ranges(const struct iovec *ranges, size_t count);
 /* Makes pages inaccessible, and gives them back. False: they are as they were. */
 bool os_shut(void *start, size_t bytes);
 
-/* Makes pages that were shut accessible again; they read as zero. False: they stay shut. */
+/* The same, and the contents stay. */
+bool os_hide(void *start, size_t bytes);
+
+/* Makes pages that were shut or hidden accessible again; those that were shut read as zero. False:
+ * they stay as they are. */
 bool os_open(void *start, size_t bytes);
+
+/* Keeps the system from joining the mapping of such pages with its neighbours; no more than a hint.
+ * They are left out of core dumps. */
+void os_set_apart(void *start, size_t bytes);
 
 /* Drops the contents of a range and has every access to it fault, until it is unmapped. Where the
  * kernel can (Linux 6.13, memory of its own, not locked) this is no mapping more; otherwise it is
  * up to two, of which a process has vm.max_map_count. False: the range is as before. */
 bool os_guard(void *start, size_t bytes);
+
+/* The same, but only where it is no mapping more. */
+bool os_mark_guard(void *start, size_t bytes);
 
 /* Of each page of the kernel's (os_kernel_page_size) in a range, whether it is in memory, as bit 0
  * of a byte. What is not was never written to, or was purged, or is swapped out. False: the system

@@ -285,6 +285,48 @@ static void test_check_finds_what_waits(void **state)
     }
 }
 
+/* From each size to each other of its class: what stays, what is new, and the canary behind it. */
+static void test_resize(void **state)
+{
+    (void)state;
+    for (size_t bytes = 1; bytes < HARD_FAST_MOST - 1; bytes += bytes < 50 ? 1 : 37)
+        for (size_t other = align_down(bytes, MIN_ALIGN) + (bytes < MIN_ALIGN);
+             other < align_down(bytes, MIN_ALIGN) + MIN_ALIGN; other++) {
+            char *block = take(bytes);
+            size_t old = 0;
+            memset(block, 7, bytes);
+            assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, other, &old),
+                             HARD_RESIZED);
+            for (size_t at = 0; at < other; at++)
+                assert_int_equal(block[at], at < bytes ? 7 : 0);
+            assert_int_equal(heap_usable(block, "usable"), other);
+            char kept = block[other];
+            block[other] = 0;
+            assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, bytes, &old),
+                             HARD_NOT_RESIZED);
+            assert_int_equal(push(block, SIZE_MAX), HARD_NOT_PUSHED);
+            block[other] = kept;
+            assert_true(push(block, other) >= HARD_PUSHED);
+            assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, bytes, &old),
+                             HARD_NOT_RESIZED);
+        }
+}
+
+/* To another class it moves; a pointer into a block is none. */
+static void test_resize_moves(void **state)
+{
+    (void)state;
+    size_t old = 0;
+    char *block = take(100);
+    assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, 95, &old), HARD_MOVES);
+    assert_int_equal(old, 100);
+    assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, 112, &old), HARD_MOVES);
+    assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, 1000, &old), HARD_MOVES);
+    assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block + 16, 100, &old),
+                     HARD_NOT_RESIZED);
+    assert_true(push(block, 100) >= HARD_PUSHED);
+}
+
 static void test_order_is_random(void **state)
 {
     (void)state;
@@ -314,6 +356,8 @@ int main(void)
         ON_HEAP(test_waits_in_random_order),
         ON_HEAP(test_waits_differ),
         ON_HEAP(test_check_finds_what_waits),
+        ON_HEAP(test_resize),
+        ON_HEAP(test_resize_moves),
         ON_HEAP(test_order_is_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
