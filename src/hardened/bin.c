@@ -231,7 +231,7 @@ uintptr_t hard_bin_put(struct hard_bin *bin, struct hard_zones *zones,
     return written;
 }
 
-size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
+COLD size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
 {
     size_t purged = 0;
     lock_acquire(&bin->lock);
@@ -246,7 +246,8 @@ size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
 
 /* ---- In a child of fork ---- */
 
-void hard_bin_adopt(struct hard_bin *bin, struct hard_zones *zones, const struct hard_entry *entry)
+COLD void hard_bin_adopt(struct hard_bin *bin, struct hard_zones *zones,
+                         const struct hard_entry *entry)
 {
     const struct hard_class *row = &hard_classes[bin->class];
     uintptr_t object = entry_object(entry);

@@ -3,6 +3,8 @@
  */
 #include "hardened/hard_large.h"
 
+#include <string.h>
+
 #include "base/peek.h"
 #include "hardened/canary.h"
 #include "hardened/dice.h"
@@ -214,20 +216,13 @@ static void block_end_it(struct hard_large *large, struct hard_block *block)
     meta_free(block, sizeof(*block));
 }
 
-/* Without a write where it is zero: then a page that nobody wrote to takes no memory. */
-static void page_clear(char *page, size_t bytes)
-{
-    if (!words_are_zero((uintptr_t)page, (uintptr_t)page + bytes))
-        __builtin_memset(page, 0, bytes);
-}
-
 /* Makes a block unreachable, with nothing in it. False: it is not. */
 static bool block_hide(const struct provider *provider, const struct hard_block *block)
 {
     size_t page = os_page_size(), flips = block_flips(block);
     char *start = block->zone.span.start, *last = (char *)block_end(block) - page;
-    page_clear(start, page);
-    page_clear(last, page);
+    memset(start, 0, page);
+    memset(last, 0, page);
     if (last > start + page &&
         !provider->purge(provider, start + page, (size_t)(last - start) - page))
         return false;

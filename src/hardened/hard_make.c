@@ -64,13 +64,12 @@ bool hardened_init(struct hardened *hardened, const struct hard_settings *settin
     for (size_t class = 1; class < HARD_CLASSES; class++)
         hard_bin_init(&hardened->bins[class], class, os_random());
     lock_init(&hardened->wait_lock, RANK_HARD_WAIT);
-    hardened->generation = 1;
-    hardened->caches = NULL;
-    hardened->threads = 0;
     hardened->orphans = false;
     struct hard_entry *ring = hardened->wait.ring; /* of a heap that had this memory before */
-    if (ring == NULL)
+    if (ring == NULL) {
+        hardened->generation = 1;
         return hard_wait_init(&hardened->wait, settings->wait_bytes, settings->wait_count);
+    }
     wait_forget(&hardened->wait);
     return true;
 }

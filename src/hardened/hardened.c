@@ -356,7 +356,7 @@ struct misuse hard_usable(uintptr_t address, size_t *bytes)
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
-bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes)
+COLD bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes)
 {
     struct hard_zone *zone = (struct hard_zone *)page_map_entry(address);
     if (zone->class == 0)
@@ -392,7 +392,7 @@ static struct hard_cache *cache_find(struct hardened *hardened)
     return cache;
 }
 
-static struct hard_cache *cache_make(struct hardened *hardened)
+static COLD struct hard_cache *cache_make(struct hardened *hardened)
 {
     struct hard_cache *cache = meta_alloc(sizeof(*cache));
     if (cache == NULL)
@@ -405,20 +405,20 @@ static struct hard_cache *cache_make(struct hardened *hardened)
         return NULL;
     }
     cache->home = hardened;
-    cache->owner = hardened->zones.owner;
     cache->next = hardened->caches;
     /* release: who finds the cache finds it whole */
     __atomic_store_n(&hardened->caches, cache, __ATOMIC_RELEASE);
     return cache;
 }
 
-struct hard_cache *hard_cache_new(struct hardened *hardened)
+COLD struct hard_cache *hard_cache_new(struct hardened *hardened)
 {
     lock_acquire(&hardened->wait_lock);
     struct hard_cache *cache = cache_find(hardened);
     if (cache == NULL)
         cache = cache_make(hardened);
     if (cache != NULL) {
+        cache->owner = hardened->zones.owner; /* of the heap that has this state now */
         cache->generation = hardened->generation;
         size_t share = size_max(THREAD_SHARE, ++hardened->threads);
         wait_limit(&cache->wait, hardened->wait.bytes_most / share);
@@ -437,12 +437,37 @@ void hard_cache_flush(struct hard_cache *cache)
         magazine_flush(cache->home, cache->magazines[class], 0);
 }
 
+/* Forgets all that is in it. */
+static COLD void cache_forget(struct hard_cache *cache)
+{
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        if (cache->magazines[class]->count !=
+            0) /* where there is none yet it is 0, for all threads */
+            GAUGE_SET(cache->magazines[class]->count, 0);
+    wait_forget(&cache->wait);
+    cache->left = (struct hard_entry){0, NULL};
+}
+
+COLD void hard_caches_clear(struct hardened *hardened, bool ends)
+{
+    for (struct hard_cache *cache = hardened->caches; cache != NULL; cache = cache->next) {
+        cache_forget(cache);
+        if (ends || cache->generation != hardened->generation)
+            cache->generation = 0;
+        if (ends)
+            cache->user = 0;
+    }
+    if (ends)
+        hardened->threads = 0;
+}
+
 void hard_cache_free(struct hard_cache *cache)
 {
     struct hardened *hardened = cache->home;
     hard_cache_flush(cache);
     lock_acquire(&hardened->wait_lock);
     cache->generation = 0;
+    cache->user = 0;
     hardened->threads--;
     lock_release(&hardened->wait_lock);
 }
@@ -472,11 +497,8 @@ static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
         struct hard_magazine *magazine = cache->magazines[class];
         for (uint32_t i = 0; i < magazine->count; i++)
             hard_bin_adopt(&hardened->bins[class], &hardened->zones, &magazine->entries[i]);
-        if (magazine->count != 0)
-            GAUGE_SET(magazine->count, 0);
     }
-    wait_forget(wait);
-    cache->left = (struct hard_entry){0, NULL};
+    cache_forget(cache);
     cache->generation = 0;
 }
 
@@ -493,7 +515,7 @@ static COLD void adopt_all(struct hardened *hardened)
 
 /* ---- The whole ---- */
 
-size_t hard_trim(struct hardened *hardened)
+COLD size_t hard_trim(struct hardened *hardened)
 {
     bool more = true;
     while (more) {

@@ -43,6 +43,7 @@ struct hard_cache {
     struct hardened *home;
     const void *owner;       /* home->zones.owner */
     struct hard_cache *next; /* of all, for the statistics; they are never anything else */
+    uint64_t user;           /* what the heap's id is while a thread has it; not of malloc's */
     uint32_t generation;     /* of forks, when its thread got it; 0: it has none */
 };
 
@@ -52,9 +53,10 @@ struct hardened {
     struct lock wait_lock;
     struct hard_wait wait; /* of all threads */
     struct hard_cache *caches;
-    uint32_t threads;    /* with a cache */
-    uint32_t generation; /* grows by 1 in each child of fork; from 1 on */
-    bool orphans;        /* in a child: what other threads had is still to be taken back */
+    struct hardened *next; /* while it is of no heap */
+    uint32_t threads;      /* with a cache */
+    uint32_t generation;   /* grows by 1 in each child of fork; from 1 on */
+    bool orphans;          /* in a child: what other threads had is still to be taken back */
     struct hard_bin bins[HARD_CLASSES];
 };
 
@@ -71,7 +73,7 @@ struct hard_settings {
     uint32_t guards;
 };
 
-/* Makes one in zero memory. False: no memory. */
+/* Makes one in zero memory, or in that of one that has ended. False: no memory. */
 bool hardened_init(struct hardened *hardened, const struct hard_settings *settings);
 
 /* Gives everything back. Nobody else may use it. */
@@ -109,6 +111,9 @@ struct hard_cache *hard_cache_new(struct hardened *hardened);
 /* Gives back all that is in it. */
 void hard_cache_flush(struct hard_cache *cache);
 void hard_cache_free(struct hard_cache *cache);
+
+/* Of a heap that is cleared: forgets what is in all caches. `ends`: no thread has them any more. */
+void hard_caches_clear(struct hardened *hardened, bool ends);
 
 /* Finds room for what has left quarantine, of which as much goes as has to. */
 void hard_cache_turn(struct hard_cache *cache);

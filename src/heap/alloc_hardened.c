@@ -31,10 +31,10 @@ static COLD struct hard_cache *self_new(void)
     return cache;
 }
 
-static ALWAYS_INLINE struct hard_cache *cache_of(const struct heap *heap)
+static ALWAYS_INLINE struct hard_cache *cache_of(struct heap *heap)
 {
     if (UNLIKELY(heap != &heap_default))
-        return NULL;
+        return heap_hard_cache(heap);
     return LIKELY(hard_cache_self != &hard_cache_none) ? hard_cache_self : self_new();
 }
 
@@ -182,11 +182,11 @@ static void *resize_fast(void *block, size_t bytes)
     enum hard_resized resized = hard_resize_fast(zone, (uintptr_t)block, bytes, &old);
     if (resized != HARD_MOVES)
         return resized == HARD_RESIZED ? block : NULL;
-    void *moved = hard_pop(cache, bytes);
+    void *moved = heap_malloc_hardened(bytes, &heap_default);
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old, bytes));
-    heap_free_hardened(NULL, block, SIZE_MAX);
+    heap_free_plain_hardened(block);
     return moved;
 }
 

@@ -13,14 +13,9 @@ size_t hard_fast_sizes;
 
 BULKY static struct hardened of_malloc;
 
-static struct hardened *spares; /* of heaps that are gone; `spare_of` leads to the next */
+static struct hardened *spares; /* of heaps that are gone, with their caches */
 
 /* ---- Heaps ---- */
-
-static struct hardened **spare_of(struct hardened *hardened)
-{
-    return (struct hardened **)&hardened->caches;
-}
 
 /* Memory for another; heaps_lock. */
 static struct hardened *state_take(void)
@@ -28,7 +23,7 @@ static struct hardened *state_take(void)
     lock_acquire(&heaps_lock);
     struct hardened *hardened = spares;
     if (hardened != NULL)
-        spares = *spare_of(hardened);
+        spares = hardened->next;
     lock_release(&heaps_lock);
     return hardened != NULL ? hardened : meta_map(sizeof(*hardened));
 }
@@ -58,6 +53,7 @@ void heap_harden_clear(struct heap *heap)
     if (heap->hardened == NULL)
         return;
     hardened_end(heap->hardened);
+    hard_caches_clear(heap->hardened, false);
     state_init(heap, heap->hardened); /* which has the memory it needs */
 }
 
@@ -69,7 +65,7 @@ void heap_harden_end(struct heap *heap)
     hardened_end(hardened);
     heap->hardened = NULL;
     lock_acquire(&heaps_lock);
-    *spare_of(hardened) = spares;
+    hardened->next = spares;
     spares = hardened;
     lock_release(&heaps_lock);
 }
@@ -87,7 +83,9 @@ void heap_harden_thread_end(void)
 /* The calling thread's cache of a heap, or NULL. */
 static struct hard_cache *cache_of_thread(const struct heap *heap)
 {
-    return heap == &heap_default && hard_cache_self != &hard_cache_none ? hard_cache_self : NULL;
+    if (heap != &heap_default)
+        return heap_hard_cache_if_any(heap);
+    return hard_cache_self != &hard_cache_none ? hard_cache_self : NULL;
 }
 
 /* ---- All of it ---- */
@@ -96,8 +94,9 @@ size_t heap_harden_trim(struct heap *heap)
 {
     if (heap->hardened == NULL)
         return 0;
-    if (cache_of_thread(heap) != NULL)
-        hard_cache_flush(hard_cache_self);
+    struct hard_cache *cache = cache_of_thread(heap);
+    if (cache != NULL)
+        hard_cache_flush(cache);
     return hard_trim(heap->hardened);
 }
 

@@ -2,8 +2,9 @@
  * Hardened heaps among the others: which heap is one, the threads' caches of malloc's, and what is
  * done with all heaps. See hardened/hardened.h for what they are.
  *
- * Threads have caches of malloc's heap only; those of the program's own, which come and go, serve
- * from their bins.
+ * A thread's cache of malloc's heap is found at once, that of another heap through the thread's
+ * table (thread.h). Its memory stays with the heap's state, which later heaps take over; what the
+ * table of a thread says of a heap that is gone is told by the heap's id.
  */
 #ifndef SNUG_HEAP_HARDEN_H
 #define SNUG_HEAP_HARDEN_H
@@ -18,6 +19,13 @@ bool heap_harden(struct heap *heap);
  */
 void heap_harden_clear(struct heap *heap);
 void heap_harden_end(struct heap *heap);
+
+/* Before the latter, with heaps_lock held: no thread has a cache of it any more. */
+static inline void heap_harden_leave(struct heap *heap)
+{
+    if (heap->hardened != NULL)
+        hard_caches_clear(heap->hardened, true);
+}
 
 /* Empties the calling thread's quarantine and that of all, and gives free memory back. Returns the
  * bytes. */

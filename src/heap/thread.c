@@ -109,9 +109,13 @@ static struct heap_cache *slot_cache(const struct heap_slot *slot)
     return cache->heap != NULL && cache->heap->id == slot->id ? cache : NULL;
 }
 
-/* Gives what a slot of this thread still has back to its heap. */
-static void slot_empty(struct heap_slot *slot)
+/* Gives what a slot of this thread's table still has back to its heap. */
+static void slot_empty(struct heap_slot *slots, struct heap_slot *slot)
 {
+    struct hard_cache **place = heap_hard_place(slots, (size_t)(slot - slots));
+    if (*place != NULL && (*place)->user == slot->id)
+        hard_cache_free(*place);
+    *place = NULL;
     struct heap_cache *cache = slot_cache(slot);
     if (cache != NULL) {
         cache_flush(&cache->cache);
@@ -122,21 +126,26 @@ static void slot_empty(struct heap_slot *slot)
     slot->id = 0;
 }
 
+/* Bytes: of a thread's table, and of what is behind it (heap_hard_place). */
+#define SLOTS_BYTES (HEAP_SLOTS * (sizeof(struct heap_slot) + sizeof(struct hard_cache *)))
+
 /* The calling thread's slot for a heap; NULL if it has no table and gets none. */
-static struct heap_slot *slot_of(const struct heap *heap)
+static COLD struct heap_slot *slot_of(const struct heap *heap)
 {
     if (thread_self.slots == heap_slots_none) {
-        struct heap_slot *slots = meta_alloc(HEAP_SLOTS * sizeof(*slots));
+        struct heap_slot *slots = meta_alloc(SLOTS_BYTES);
         if (slots == NULL)
             return NULL;
-        for (size_t i = 0; i < HEAP_SLOTS; i++)
+        for (size_t i = 0; i < HEAP_SLOTS; i++) {
             slots[i] = (struct heap_slot){.cache = (struct cache *)&cache_none};
+            *heap_hard_place(slots, i) = NULL;
+        }
         thread_self.slots = slots;
     }
     struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];
     if (slot->id != heap->id) {
         lock_acquire(&heaps_lock);
-        slot_empty(slot);
+        slot_empty(thread_self.slots, slot);
         lock_release(&heaps_lock);
         slot->id = heap->id;
     }
@@ -154,6 +163,26 @@ static COLD struct cache *other_cache_new(struct heap *heap, struct heap_slot *s
     if (made != NULL)
         slot->cache = &made->cache;
     return slot->cache;
+}
+
+struct hard_cache *heap_hard_cache(struct heap *heap)
+{
+    struct hard_cache *cache = heap_hard_cache_if_any(heap);
+    if (LIKELY(cache != NULL) || !heap_thread_may_cache() || !heap->record->caching)
+        return cache;
+    struct heap_slot *slot = slot_of(heap);
+    if (slot == NULL || ++slot->calls < CALLS_BEFORE_CACHE)
+        return NULL;
+    slot->calls = 0;
+    if (!heap_thread_arm(thread_self.slots))
+        return NULL;
+    lock_acquire(&heaps_lock);
+    cache = hard_cache_new(heap->hardened);
+    if (cache != NULL)
+        cache->user = heap->id;
+    lock_release(&heaps_lock);
+    *heap_hard_place(thread_self.slots, heap->id % HEAP_SLOTS) = cache;
+    return cache;
 }
 
 /* ---- Of any ---- */
@@ -179,14 +208,14 @@ static void end_other_caches(void)
     struct heap_slot *slots = thread_self.slots;
     if (slots == heap_slots_none)
         return;
-    thread_self.slots = (struct heap_slot *)heap_slots_none;
-    thread_self.last = (struct heap_slot *)heap_slots_none;
+    thread_self.slots = heap_slots_none;
+    thread_self.last = heap_slots_none;
     lock_acquire(&heaps_lock);
     for (size_t i = 0; i < HEAP_SLOTS; i++)
         if (slots[i].id != 0)
-            slot_empty(&slots[i]);
+            slot_empty(slots, &slots[i]);
     lock_release(&heaps_lock);
-    meta_free(slots, HEAP_SLOTS * sizeof(*slots));
+    meta_free(slots, SLOTS_BYTES);
 }
 
 void heap_thread_end(void *argument)

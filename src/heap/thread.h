@@ -52,6 +52,24 @@ static inline struct cache *heap_cache(struct heap *heap)
     return heap_cache_or_new(heap, heap_cache_if_any(heap));
 }
 
+/* The calling thread's of a hardened heap other than malloc's, which is made if it is time; or
+ * NULL.
+ */
+struct hard_cache *heap_hard_cache(struct heap *heap);
+
+/* Where a thread has its cache of a hardened heap, by the number of its slot: behind its table. */
+static inline struct hard_cache **heap_hard_place(struct heap_slot *slots, size_t number)
+{
+    return (struct hard_cache **)(slots + HEAP_SLOTS) + number;
+}
+
+/* That of the calling thread, or NULL. */
+static inline struct hard_cache *heap_hard_cache_if_any(const struct heap *heap)
+{
+    const struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];
+    return slot->id == heap->id ? *heap_hard_place(thread_self.slots, heap->id % HEAP_SLOTS) : NULL;
+}
+
 /* Calls: that were slow before a thread gets a cache of a heap, which takes more than a kilobyte.
  */
 enum { CALLS_BEFORE_CACHE = 24 };

@@ -121,7 +121,7 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     heap->arenas.held_most = quota / WAITING_SHARE;
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
     record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL &&
-                      !settings->hardened;
+                      !(settings->hardened && heap->page_heap.compact);
     record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;
     record->call_back = settings->call_back;
     record->context = settings->context;
@@ -200,6 +200,7 @@ void heap_destroy(struct heap *heap)
     lock_acquire(&heaps_lock);
     list_remove(&record->link);
     heap_forget_caches(record, true);
+    heap_harden_leave(heap);
     lock_release(&heaps_lock);
     heap_harden_end(heap);
     arenas_clear(&heap->arenas);

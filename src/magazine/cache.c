@@ -34,11 +34,10 @@ const struct cache cache_none = {
     .quick = (struct quick *)&quick_none,
 };
 
-const struct heap_slot heap_slots_none[HEAP_SLOTS];
+BULKY struct heap_slot heap_slots_none[HEAP_SLOTS];
 
-__thread struct thread thread_self = {.cache = (struct cache *)&cache_none,
-                                      .slots = (struct heap_slot *)heap_slots_none,
-                                      .last = (struct heap_slot *)heap_slots_none};
+__thread struct thread thread_self = {
+    .cache = (struct cache *)&cache_none, .slots = heap_slots_none, .last = heap_slots_none};
 
 /* ---- Magazines of a cache ---- */
 

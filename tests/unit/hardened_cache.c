@@ -4,6 +4,7 @@
  */
 #include "heap_support.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "hardened/hard_fast.h"
@@ -327,6 +328,81 @@ static void test_resize_moves(void **state)
     assert_true(push(block, 100) >= HARD_PUSHED);
 }
 
+/* ---- Caches of heaps of the program's own ---- */
+
+static size_t in_caches(const struct heap *of)
+{
+    struct hard_totals totals = hard_totals_of(NULL, of->hardened);
+    return totals.cached + totals.waiting;
+}
+
+static void *use_heap(void *argument)
+{
+    struct heap *used = argument;
+    for (size_t i = 0; i < 20 * CALLS_BEFORE_CACHE; i++)
+        heap_free(heap_alloc_in(used, sizes[i % SIZES]));
+    return in_caches(used) > 0 && heap_hard_cache_if_any(used) != NULL ? used : NULL;
+}
+
+/* A thread gets one, which is as sound as malloc's; it goes with the thread. */
+static void test_other_heaps_have_caches(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *had;
+    assert_null(heap_hard_cache_if_any(heap));
+    assert_ptr_equal(use_heap(heap), heap);
+    size_t own = in_caches(heap);
+    assert_int_equal(pthread_create(&thread, NULL, use_heap, heap), 0);
+    assert_int_equal(pthread_join(thread, &had), 0);
+    assert_ptr_equal(had, heap);
+    assert_int_equal(hard_totals_of(NULL, heap->hardened).live_count, 0);
+    heap_trim_of(heap, 0);
+    assert_int_equal(in_caches(heap), 0);
+    assert_true(own > 0);
+    char *block = heap_alloc_in(heap, 100);
+    block[100] = 0;
+    stderr_capture();
+    heap_free(block);
+    assert_non_null(strstr(stderr_restore(), "snug: overflow"));
+}
+
+/* What waits in it is forgotten when the heap is cleared, and nothing of it is another heap's. */
+static void test_caches_end_with_their_heaps(void **state)
+{
+    (void)state;
+    struct heap_settings settings = {.name = "other", .hardened = true};
+    for (int round = 0; round < 20; round++) {
+        struct heap *other = heap_create(&settings);
+        assert_null(heap_hard_cache_if_any(other));
+        assert_int_equal(in_caches(other), 0);
+        assert_ptr_equal(use_heap(other), other);
+        heap_clear(other);
+        assert_int_equal(in_caches(other), 0);
+        assert_ptr_equal(use_heap(other), other);
+        assert_null(heap_check_of(other));
+        heap_destroy(other);
+    }
+}
+
+/* More heaps than a thread's table has places: the caches that have to go leave nothing behind. */
+static void test_many_heaps(void **state)
+{
+    (void)state;
+    struct heap_settings settings = {.name = "other", .hardened = true};
+    struct heap *others[2 * HEAP_SLOTS];
+    for (size_t i = 0; i < 2 * HEAP_SLOTS; i++) {
+        others[i] = heap_create(&settings);
+        assert_ptr_equal(use_heap(others[i]), others[i]);
+    }
+    for (size_t i = 0; i < 2 * HEAP_SLOTS; i++) {
+        struct hard_totals totals = hard_totals_of(NULL, others[i]->hardened);
+        assert_true((totals.cached == 0) == (i < HEAP_SLOTS));
+        assert_int_equal(totals.live_count, 0);
+        heap_destroy(others[i]);
+    }
+}
+
 static void test_order_is_random(void **state)
 {
     (void)state;
@@ -357,6 +433,9 @@ int main(void)
         ON_HEAP(test_waits_differ),
         ON_HEAP(test_check_finds_what_waits),
         ON_HEAP(test_resize),
+        ON_HEAP(test_other_heaps_have_caches),
+        ON_HEAP(test_caches_end_with_their_heaps),
+        ON_HEAP(test_many_heaps),
         ON_HEAP(test_resize_moves),
         ON_HEAP(test_order_is_random),
     };
