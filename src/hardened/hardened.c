@@ -343,7 +343,7 @@ bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_
 
 /* ---- Blocks in use ---- */
 
-struct misuse hard_usable(uintptr_t address, size_t *bytes)
+COLD struct misuse hard_usable(uintptr_t address, size_t *bytes)
 {
     struct hard_zone *zone = (struct hard_zone *)page_map_entry(address);
     if (zone->class == 0)
@@ -427,7 +427,7 @@ COLD struct hard_cache *hard_cache_new(struct hardened *hardened)
     return cache;
 }
 
-void hard_cache_flush(struct hard_cache *cache)
+COLD void hard_cache_flush(struct hard_cache *cache)
 {
     while (cache->wait.count != 0) {
         struct hard_entry oldest = wait_take(&cache->wait);
@@ -461,7 +461,7 @@ COLD void hard_caches_clear(struct hardened *hardened, bool ends)
         hardened->threads = 0;
 }
 
-void hard_cache_free(struct hard_cache *cache)
+COLD void hard_cache_free(struct hard_cache *cache)
 {
     struct hardened *hardened = cache->home;
     hard_cache_flush(cache);

@@ -191,7 +191,7 @@ static void *resize_fast(void *block, size_t bytes)
 }
 
 /* The same of any block. */
-static NOINLINE void *resize_long(void *block, size_t bytes)
+static COLD void *resize_long(void *block, size_t bytes)
 {
     size_t old_bytes;
     struct hard_zone *zone = (struct hard_zone *)page_map_entry((uintptr_t)block);
