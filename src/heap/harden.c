@@ -44,6 +44,8 @@ bool heap_harden(struct heap *heap)
     struct hardened *hardened = heap == &heap_default ? &of_malloc : state_take();
     if (hardened == NULL || !state_init(heap, hardened))
         return false;
+    if (hard_cache_self == NULL)
+        hard_cache_self = &hard_cache_none; /* as thread_self_begin does for the rest */
     heap->hardened = hardened;
     return true;
 }

@@ -8,8 +8,10 @@
  */
 #include "heap/harden.h"
 #include "heap/source.h"
+#include "magazine/cache.h"
 #include "options/options.h"
 #include "platform/thread.h"
+#include "stats/event.h"
 
 BULKY struct heap heap_default;
 
@@ -39,6 +41,7 @@ AT_START bool heap_read_options(char **environment)
 
 static void make(void)
 {
+    thread_self_begin(); /* before anything else may look at it */
     heap_read_options(os_environment());
     size_classes_init();
     heap_serve(HEAP_FAST);
@@ -49,6 +52,7 @@ static void make(void)
         heap_serve(HEAP_FAST); /* where sizes go differs */
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
+    __atomic_fetch_sub(&events.wanted.ticking, 1, __ATOMIC_RELAXED); /* see heap/tick.c */
     /* release: who sees the heap ready sees it whole */
     __atomic_store_n(&init_done, true, __ATOMIC_RELEASE);
 }

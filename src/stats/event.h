@@ -22,7 +22,8 @@ struct events {
             uint8_t watch;    /* always look whether something is due */
             uint8_t profile;  /* enum profile_request: begin or end one */
             uint8_t peak;     /* more is in use than ever: copy what it is */
-            uint16_t ticking; /* so many heaps want a tick some time: see heap/tick.h */
+            uint16_t ticking; /* so many heaps want a tick some time: see heap/tick.h; malloc's does
+                                 until it is made */
         } wanted;
     };
     uint64_t trims;   /* how many were carried out */

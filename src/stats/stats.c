@@ -8,7 +8,7 @@
 
 BULKY struct tally tallies[TALLIES];
 __thread struct tally *tally_own;
-struct events events;
+struct events events = {.wanted = {.ticking = 1}};
 void (*events_handler)(void);
 void (*events_purge_handler)(void);
 
