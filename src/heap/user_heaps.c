@@ -8,7 +8,9 @@
 #include "heap/harden.h"
 #include "meta/meta.h"
 #include "options/options.h"
+#include "pageheap/large.h"
 #include "platform/check.h"
+#include "platform/memory.h"
 #include "platform/thread.h"
 #include "profile/guard.h"
 
@@ -129,12 +131,41 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     record->visited = false;
     record->told = 0;
     record->range = NULL;
+    record->entries = NULL;
     memset(record->name, 0, sizeof(record->name));
     if (settings->name != NULL)
         memcpy(record->name, settings->name,
                size_min(strlen(settings->name), sizeof(record->name) - 1));
     heap->record = record;
     list_init(&record->caches);
+}
+
+/* The same where nothing may stand in the buffer. */
+static bool buffer_map(struct heap_record *record, char *start, char *end)
+{
+    start = (char *)align_up((uintptr_t)start, PAGE_BYTES);
+    end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
+    /* A block of malloc's that begins there is found by its address, by who frees one of ours. */
+    if (large_has(&heap_default.page_heap, (uintptr_t)start))
+        start += PAGE_BYTES;
+    if (start >= end)
+        return false;
+    size_t pages = (size_t)(end - start) >> PAGE_SHIFT;
+    record->range_bytes = pages * sizeof(uintptr_t);
+    record->entries = os_map(record->range_bytes, OS_PAGES_UNRESERVED);
+    if (record->entries == NULL || !page_map_add_range(start, pages, record->entries))
+        return false;
+    record->range = start;
+    return page_heap_adopt(&record->heap.page_heap, start, pages << PAGE_SHIFT);
+}
+
+/* Takes the buffer's pages out of the page map, if they are in it. */
+static void range_forget(struct heap_record *record)
+{
+    if (record->range != NULL)
+        page_map_remove_range(record->range);
+    if (record->entries != NULL)
+        os_unmap(record->entries, record->range_bytes);
 }
 
 /* Gives a heap its buffer: from `at` on, or the whole if that is NULL. */
@@ -146,9 +177,7 @@ static bool buffer_adopt(struct heap_record *record, const struct heap_settings 
     if (at != NULL) {
         done = buffer_lay_out(record, at, end);
     } else {
-        char *start = (char *)align_up((uintptr_t)settings->buffer, PAGE_BYTES);
-        end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
-        done = start < end && page_heap_adopt(page_heap, start, (size_t)(end - start));
+        done = buffer_map(record, settings->buffer, end);
     }
     record->fixed_bytes = settings->buffer_bytes - (page_heap->segment_pages << PAGE_SHIFT);
     return done;
@@ -168,8 +197,7 @@ struct heap *heap_create(const struct heap_settings *settings)
         return NULL;
     }
     if (settings->buffer != NULL && !buffer_adopt(record, settings, at)) {
-        if (record->range != NULL)
-            page_map_remove_range(record->range);
+        range_forget(record);
         record_free(record);
         return NULL;
     }
@@ -206,8 +234,7 @@ void heap_destroy(struct heap *heap)
     arenas_clear(&heap->arenas);
     page_heap_clear(&heap->page_heap, false);
     heap->id = 0;
-    if (record->range != NULL)
-        page_map_remove_range(record->range);
+    range_forget(record);
     record_free(record);
 }
 

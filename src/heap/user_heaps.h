@@ -47,6 +47,8 @@ struct heap_record {
     struct quota quota; /* the heap's provider */
     struct meta meta;   /* for descriptors, of a heap that may take nothing from the system */
     const char *range;  /* the start of the buffer's pages, as the page map knows it; or NULL */
+    uintptr_t *entries; /* of that range, where they do not lie in the buffer; or NULL */
+    size_t range_bytes; /* of them */
     size_t fixed_bytes; /* of the buffer, for bookkeeping */
     size_t soft_limit;  /* SIZE_MAX: none */
     size_t told;        /* bytes taken when call_back was called for it last; 0: not since */

@@ -180,6 +180,9 @@ enum { ENTRY_CLASS_SHIFT = 56 };
 
 uintptr_t page_map_entry(uintptr_t address); /* without the class */
 
+/* Whether that is the entry, or was until a range was added around the address. For checks. */
+bool page_map_leads_to(uintptr_t address, uintptr_t entry);
+
 /* The slower map: nodes of pointers to chunks of entries; NULL where there is nothing. For the
  * statistics, which read it from outside as well. */
 struct page_map_node {
@@ -255,7 +258,7 @@ static inline uintptr_t entry_freed(size_t bytes)
 /* Ranges that have a map of their own instead of leaves, for heaps that may take nothing from the
  * system: `entries`, one zero word per page, lies where the heap has memory. Their pages have class
  * byte 0. False: there are too many. The heap that has a range removes it before its memory goes.
- */
+ * The pages may lie in a block of another heap, in which nobody else then has anything. */
 bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries);
 void page_map_remove_range(const void *start);
 

@@ -16,7 +16,7 @@ static const char *span_check(const struct span *span)
                    : check_found(span->start, "a large block is not in the table");
     bool leads = span_is_used(span) || span->kind == SPAN_RECENT;
     for (size_t i = 0; i < span->pages && leads; i += size_max(span->pages - 1, 1))
-        if (page_map_entry((uintptr_t)span->start + (i << PAGE_SHIFT)) != (uintptr_t)span)
+        if (!page_map_leads_to((uintptr_t)span->start + (i << PAGE_SHIFT), (uintptr_t)span))
             return check_found(span->start, "a page of a span leads elsewhere");
     return NULL;
 }

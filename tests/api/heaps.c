@@ -3,6 +3,7 @@
  * malloc, statistics, fork.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -218,6 +219,66 @@ static void check_fork_of(snug_heap *heap, const char *kind)
     snug_heap_destroy(heap);
 }
 
+/* A heap in a block that malloc gave: both know their own blocks, and malloc's are as they were
+ * when the heap is gone. The first block of the heap may have the very address of malloc's. */
+static void check_buffer_in_block(size_t bytes, unsigned flags)
+{
+    enum { BLOCKS = 200, BESIDE = 3 };
+    void *beside[BESIDE], *blocks[BLOCKS];
+    for (int i = 0; i < BESIDE; i++)
+        beside[i] = malloc(bytes);
+    char *buffer = malloc(bytes);
+    snug_heap *heap =
+        make((struct snug_heap_config){.buffer = buffer, .buffer_bytes = bytes, .flags = flags});
+    CHECK_MSG(heap != NULL, "no heap in a block of %zu bytes", bytes);
+    for (int i = 0; i < BLOCKS; i++) {
+        size_t size = i % 10 == 0 ? 5000 : (size_t)i;
+        blocks[i] = snug_heap_malloc(heap, size);
+        CHECK_MSG(blocks[i] == NULL || snug_heap_of(blocks[i]) == heap, "of %zu: %p", bytes,
+                  blocks[i]);
+        if (blocks[i] != NULL)
+            memset(blocks[i], i, size);
+    }
+    CHECK_MSG(blocks[0] != NULL && snug_heap_of(buffer - 1) == NULL, "of %zu", bytes);
+    for (int i = 0; i < BLOCKS; i += 2)
+        free(blocks[i]);
+    check_heap();
+    snug_heap_destroy(heap);
+    memset(buffer, 1, bytes);
+    buffer = realloc(buffer, bytes + 100);
+    CHECK_MSG(malloc_usable_size(buffer) >= bytes + 100, "a block of %zu", bytes);
+    free(buffer);
+    for (int i = 0; i < BESIDE; i++)
+        free(beside[i]);
+    check_heap();
+}
+
+static void check_buffers_in_blocks(void)
+{
+    static const size_t sizes[] = {66000, 100000, 131000, 140000, 300000, 5000000, 140000000};
+    for (unsigned flags = 0; flags <= SNUG_HEAP_OUTSIDE; flags += SNUG_HEAP_OUTSIDE)
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+            for (int round = 0; round < 3; round++)
+                check_buffer_in_block(sizes[i], flags);
+    /* One in a block of the other. */
+    void *outer = malloc(1 << 20);
+    snug_heap *heap = make((struct snug_heap_config){.buffer = outer, .buffer_bytes = 1 << 20});
+    void *inner = snug_heap_malloc(heap, 200000);
+    snug_heap *second = make((struct snug_heap_config){.buffer = inner, .buffer_bytes = 200000});
+    void *of_second = snug_heap_malloc(second, 3000), *of_first = snug_heap_malloc(heap, 3000);
+    CHECK_MSG(snug_heap_of(of_second) == second && snug_heap_of(of_first) == heap,
+              "one in the other");
+    check_heap();
+    free(of_second);
+    snug_heap_destroy(second);
+    CHECK_MSG(snug_heap_of(inner) == heap, "the outer one");
+    free(inner);
+    free(of_first);
+    check_heap();
+    snug_heap_destroy(heap);
+    free(outer);
+}
+
 static void *own_take(void *context, size_t bytes, size_t alignment)
 {
     (void)context;
@@ -258,6 +319,7 @@ int main(void)
     check_blocks();
     check_statistics();
     check_threads();
+    check_buffers_in_blocks();
     check_forks();
     return test_end();
 }
