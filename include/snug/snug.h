@@ -377,7 +377,8 @@ SNUG_PUBLIC snug_provider *snug_provider_file(const struct snug_file_config *con
 struct snug_provider_functions {
     size_t size; /* sizeof(struct snug_provider_functions) */
     void *context;
-    /* `bytes` at a multiple of `alignment`, or NULL. */
+    /* `bytes` at a multiple of `alignment`, or NULL; not in a block that malloc or a heap gave,
+     * where only a heap's `buffer` may lie. */
     void *(*take)(void *context, size_t bytes, size_t alignment);
     /* Takes a range back that `take` gave. 0: it cannot; the heap goes on using it. NULL: never. */
     int (*give)(void *context, void *start, size_t bytes);
