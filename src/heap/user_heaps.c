@@ -145,8 +145,9 @@ static bool buffer_map(struct heap_record *record, char *start, char *end)
 {
     start = (char *)align_up((uintptr_t)start, PAGE_BYTES);
     end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
-    /* A block of malloc's that begins there is found by its address, by who frees one of ours. */
-    if (large_has(&heap_default.page_heap, (uintptr_t)start))
+    /* A block that begins there may be found by its address, by who frees one of ours. */
+    if (entry_is_span(page_map_entry((uintptr_t)start)) ||
+        large_has(&heap_default.page_heap, (uintptr_t)start))
         start += PAGE_BYTES;
     if (start >= end)
         return false;
@@ -160,7 +161,7 @@ static bool buffer_map(struct heap_record *record, char *start, char *end)
 }
 
 /* Takes the buffer's pages out of the page map, if they are in it. */
-static void range_forget(struct heap_record *record)
+static ALWAYS_INLINE void range_forget(struct heap_record *record)
 {
     if (record->range != NULL)
         page_map_remove_range(record->range);

@@ -36,16 +36,8 @@ const struct cache cache_none = {
 
 BULKY struct heap_slot heap_slots_none[HEAP_SLOTS];
 
-#define THREAD_AT_FIRST \
-    {.cache = (struct cache *)&cache_none, .slots = heap_slots_none, .last = heap_slots_none}
-
-__thread struct thread thread_self = THREAD_AT_FIRST;
-
-void thread_self_begin(void)
-{
-    if (thread_self.cache == NULL)
-        thread_self = (struct thread)THREAD_AT_FIRST;
-}
+__thread struct thread thread_self = {
+    .cache = (struct cache *)&cache_none, .slots = heap_slots_none, .last = heap_slots_none};
 
 /* ---- Magazines of a cache ---- */
 

@@ -37,7 +37,13 @@ extern INTERNAL struct heap_slot heap_slots_none[HEAP_SLOTS];
 /* Makes `thread_self` what it is at first, if it is all zero: while the loader relocates the
  * program it calls resolvers of the program's (IFUNC), which may allocate, and only then does it
  * fill in the first thread's variables. */
-void thread_self_begin(void);
+static inline void thread_self_begin(void)
+{
+    if (thread_self.cache == NULL) {
+        thread_self.cache = (struct cache *)&cache_none;
+        thread_self.slots = thread_self.last = (struct heap_slot *)heap_slots_none;
+    }
+}
 
 /* A cache for the calling thread, one that another has left if there is one; or NULL. Takes
  * RANK_ARENAS. */

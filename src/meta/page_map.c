@@ -37,20 +37,14 @@ BULKY struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 /* Layout: the table is looked through from its start, so that it is short. */
 enum { RANGES_MOST = 64 };
 
-/* What the map itself says of a page. */
-struct under {
-    uintptr_t entry;
-    uint8_t class;
-};
-
-/* A range may lie in a block of another heap, malloc's say: then the map itself leads there. While
- * there is the range it says nothing, and afterwards what it said: of the first page, at which such
- * a block may begin, and of all others, which are alike. */
+/* A range may lie in a block of another heap, malloc's say: then the map leads there. While there
+ * is the range it does not, and afterwards it does as before, all pages alike. */
 BULKY static struct range {
     uintptr_t start; /* 0: not in use */
     size_t pages;
     uintptr_t *entries;
-    struct under first, rest;
+    uintptr_t under;    /* the entries of the pages, if they lead to a span, and */
+    size_t under_class; /* their class byte, before the range was there */
 } ranges[RANGES_MOST];
 
 static unsigned range_limit; /* all that are in use are below it */
@@ -245,92 +239,11 @@ bool page_map_reserve(const void *start, size_t bytes)
     return classes_reserve(first, last) && chunks_reserve(first, last);
 }
 
-/* ---- Ranges in blocks ---- */
-
-/* Where the map itself has the entry of an address; NULL: nowhere. */
-static uintptr_t *own_entry_at(uintptr_t address)
-{
-    uintptr_t *chunk = chunk_of(address);
-    return chunk == NULL ? NULL : &chunk[page_map_in_chunk(address)];
-}
-
 /* Where the class byte of an address stands, of a page that has been reserved. */
 static uint8_t *class_at(uintptr_t address)
 {
     return page_map_is_home(address) ? (uint8_t *)(page_map.home_classes + (address >> PAGE_SHIFT))
                                      : page_map_far_byte(address);
-}
-
-static struct under under_of(uintptr_t address)
-{
-    uintptr_t *entry = own_entry_at(address);
-    struct under under = {.class = (uint8_t)page_map_class(address)};
-    /* relaxed: see page_map.h on readers; here and below */
-    if (entry != NULL && entry_is_span(__atomic_load_n(entry, __ATOMIC_RELAXED)))
-        under.entry = __atomic_load_n(entry, __ATOMIC_RELAXED);
-    return under;
-}
-
-/* What is said of a page for which the map has no place stays: nothing. */
-static void under_set(uintptr_t address, struct under under)
-{
-    uintptr_t *entry = own_entry_at(address);
-    if (entry != NULL)
-        __atomic_store_n(entry, under.entry, __ATOMIC_RELAXED);
-    if (page_map_class(address) != under.class)
-        *class_at(address) = under.class;
-}
-
-static struct under *under_page(struct range *range, size_t page)
-{
-    return page == 0 ? &range->first : &range->rest;
-}
-
-static void range_hide(struct range *range)
-{
-    for (size_t i = 0; i < range->pages; i++) {
-        uintptr_t page = range->start + (i << PAGE_SHIFT);
-        struct under under = under_of(page), *kept = under_page(range, i);
-        if (i < 2)
-            *kept = under;
-        CHECK(under.entry == kept->entry && under.class == kept->class);
-        under_set(page, (struct under){0, 0});
-    }
-}
-
-static void range_show(struct range *range)
-{
-    for (size_t i = 0; i < range->pages; i++)
-        under_set(range->start + (i << PAGE_SHIFT), *under_page(range, i));
-}
-
-bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
-{
-    lock_acquire(&meta_system.lock);
-    unsigned i = 0;
-    while (i < RANGES_MOST && ranges[i].start != 0)
-        i++;
-    if (i < RANGES_MOST) {
-        __atomic_store_n(&ranges[i].pages, pages, __ATOMIC_RELAXED);
-        __atomic_store_n(&ranges[i].entries, entries, __ATOMIC_RELAXED);
-        __atomic_store_n(&ranges[i].start, (uintptr_t)start, __ATOMIC_RELEASE);
-        range_hide(&ranges[i]);
-        if (i >= range_limit)
-            __atomic_store_n(&range_limit, i + 1, __ATOMIC_RELEASE);
-    }
-    lock_release(&meta_system.lock);
-    return i < RANGES_MOST;
-}
-
-void page_map_remove_range(const void *start)
-{
-    lock_acquire(&meta_system.lock);
-    for (unsigned i = 0; i < range_limit; i++)
-        if (ranges[i].start == (uintptr_t)start) {
-            range_show(&ranges[i]);
-            __atomic_store_n(&ranges[i].start, 0, __ATOMIC_RELEASE);
-        }
-    lock_release(&meta_system.lock);
 }
 
 /* ---- Reading and writing ---- */
@@ -341,7 +254,8 @@ static uintptr_t *entry_at(uintptr_t address)
     if (UNLIKELY(range != NULL))
         return &__atomic_load_n(&range->entries,
                                 __ATOMIC_RELAXED)[(address - range->start) >> PAGE_SHIFT];
-    return own_entry_at(address);
+    uintptr_t *chunk = chunk_of(address);
+    return chunk == NULL ? NULL : &chunk[page_map_in_chunk(address)];
 }
 
 uintptr_t page_map_entry(uintptr_t address)
@@ -351,19 +265,6 @@ uintptr_t page_map_entry(uintptr_t address)
     uintptr_t *entry = entry_at(address);
     /* relaxed: see page_map.h on readers */
     return entry == NULL ? 0 : entry_untagged(__atomic_load_n(entry, __ATOMIC_RELAXED));
-}
-
-bool page_map_leads_to(uintptr_t address, uintptr_t value)
-{
-    for (unsigned i = 0; i < __atomic_load_n(&range_limit, __ATOMIC_ACQUIRE); i++) {
-        struct range *range = &ranges[i];
-        size_t page = (address - __atomic_load_n(&range->start, __ATOMIC_ACQUIRE)) >> PAGE_SHIFT;
-        if (range->start != 0 && page < range->pages &&
-            (entry_untagged(range->entries[page]) == value ||
-             entry_untagged(under_page(range, page)->entry) == value))
-            return true;
-    }
-    return page_map_entry(address) == value;
 }
 
 void page_map_set_entry(const void *page, uintptr_t value)
@@ -408,4 +309,59 @@ void page_map_fill_classes(const void *start, size_t pages, size_t class)
         pages -= count;
         address += count << PAGE_SHIFT;
     }
+}
+
+/* ---- Ranges ---- */
+
+/* What is said of a range's pages while the range is not in the table. Where the map has no place
+ * for it, it says nothing, and so it stays. */
+static void range_under(const struct range *range, uintptr_t page, uintptr_t entry, size_t class)
+{
+    for (size_t i = 0; i < range->pages; i++, page += PAGE_BYTES) {
+        uintptr_t *at = entry_at(page);
+        if (at != NULL)
+            __atomic_store_n(at, entry, __ATOMIC_RELAXED);
+        if (range->under_class != 0)
+            *class_at(page) = (uint8_t)class;
+    }
+}
+
+static void range_hide(struct range *range, uintptr_t start)
+{
+    const uintptr_t *entry = entry_at(start);
+    /* relaxed, here and above: see page_map.h on readers */
+    uintptr_t under = entry == NULL ? 0 : __atomic_load_n(entry, __ATOMIC_RELAXED);
+    range->under = entry_is_span(under) ? under : 0;
+    range->under_class = page_map_class(start);
+    range_under(range, start, 0, 0);
+}
+
+bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
+{
+    lock_acquire(&meta_system.lock);
+    unsigned i = 0;
+    while (i < RANGES_MOST && ranges[i].start != 0)
+        i++;
+    if (i < RANGES_MOST) {
+        __atomic_store_n(&ranges[i].pages, pages, __ATOMIC_RELAXED);
+        __atomic_store_n(&ranges[i].entries, entries, __ATOMIC_RELAXED);
+        range_hide(&ranges[i], (uintptr_t)start);
+        __atomic_store_n(&ranges[i].start, (uintptr_t)start, __ATOMIC_RELEASE);
+        if (i >= range_limit)
+            __atomic_store_n(&range_limit, i + 1, __ATOMIC_RELEASE);
+    }
+    lock_release(&meta_system.lock);
+    return i < RANGES_MOST;
+}
+
+void page_map_remove_range(const void *start)
+{
+    lock_acquire(&meta_system.lock);
+    for (unsigned i = 0; i < range_limit; i++) {
+        if (ranges[i].start != (uintptr_t)start)
+            continue;
+        __atomic_store_n(&ranges[i].start, 0, __ATOMIC_RELEASE);
+        range_under(&ranges[i], (uintptr_t)start, ranges[i].under, ranges[i].under_class);
+    }
+    lock_release(&meta_system.lock);
 }

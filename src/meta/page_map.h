@@ -180,9 +180,6 @@ enum { ENTRY_CLASS_SHIFT = 56 };
 
 uintptr_t page_map_entry(uintptr_t address); /* without the class */
 
-/* Whether that is the entry, or was until a range was added around the address. For checks. */
-bool page_map_leads_to(uintptr_t address, uintptr_t entry);
-
 /* The slower map: nodes of pointers to chunks of entries; NULL where there is nothing. For the
  * statistics, which read it from outside as well. */
 struct page_map_node {
