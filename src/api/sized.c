@@ -17,7 +17,7 @@ enum { EXCESS_PART = 2 };
 static size_t usable_most(struct place place, size_t size, enum stated_by by)
 {
     if (by == STATED_IN_C) /* see object_stays */
-        return size_max(SHRUNK_SHARE * size + PAGE_BYTES, STAYS_MOST);
+        return size_max(MOST_SHARE * size + PAGE_BYTES, STAYS_MOST);
     if (place.heap->page_heap.compact)
         return SIZE_MAX;
     if (place.class - 1 < CLASS_COUNT - 1)

@@ -45,6 +45,13 @@
 /* One part in: of what there is, so little more memory is worth fewer calls, faults and copies. */
 enum { SLACK_SHARE = 8 };
 
+/* One part in: of a whole, one of many may have so little for itself: a thread of what waits, a
+ * huge page of what is full, others of a group's limit. Nobody else can have it then. */
+enum { ONE_OF_MANY = 16 };
+
+/* One part in: more of something than this is most of it. */
+enum { MOST_SHARE = 2 };
+
 /* Layout: malloc's guaranteed alignment, alignof(max_align_t) on both supported machines. */
 #define MIN_ALIGN ((size_t)16)
 

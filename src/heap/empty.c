@@ -6,8 +6,8 @@
 #include "base/bits.h"
 #include "platform/memory.h"
 
-/* Bytes: address space for 65,536 blocks, more than programs have of no size; its bits take two
- * pages. */
+/* Bytes (table): address space for 65,536 blocks, more than programs have of no size; its bits take
+ * two pages. */
 #define EMPTY_BYTES (1 * MIB)
 
 /* Layout: a block for each multiple of the guaranteed alignment, and words of bits for them. */

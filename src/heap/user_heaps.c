@@ -32,8 +32,9 @@ static struct heap_record *record_of(struct list *link)
 
 /* ---- Heaps ---- */
 
-/* Bytes: in a smaller heap, slabs of several pages and a MiB of cells would be most of it. */
-#define COMPACT_BELOW (16 * MIB)
+/* Layout: in a smaller heap one span of cells would be too much of it, and a slab of several pages
+ * as well. */
+#define COMPACT_BELOW (ONE_OF_MANY * CELL_SPAN_BYTES)
 
 /* A record for a new heap, with its first arena. */
 static struct heap_record *record_take(void)
@@ -120,7 +121,7 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     arenas_init(&heap->arenas, &heap->page_heap, record->arena,
                 record->placed ? 1 : heap_default.arenas.count);
     /* What one thread holds counts towards the quota. */
-    heap->arenas.held_most = quota / WAITING_SHARE;
+    heap->arenas.held_most = quota / ONE_OF_MANY;
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
     record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL &&
                       !(settings->hardened && heap->page_heap.compact);

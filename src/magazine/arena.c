@@ -114,7 +114,7 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
         total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
         idle += bin_free_objects(&at->bin);
     }
-    return idle > total / 2 && total * class_bytes(class) > options.dirty / CLASS_COUNT;
+    return idle > total / MOST_SHARE && total * class_bytes(class) > options.dirty / CLASS_COUNT;
 }
 
 /* Whether all depots of an arena hold what they may: half of the heap's base. */

@@ -15,11 +15,6 @@
 #include "magazine/quick.h"
 #include "meta/meta.h"
 
-/* One part in: of what a heap may have, or of the cells in use, so much waits in one thread at
- * most, since nobody else can have it. More and less were tried; see
- * docs/measurements/0003-cells.md. */
-enum { WAITING_SHARE = 16 };
-
 /* Where a thread has its cache of one heap other than malloc's. */
 struct heap_slot {
     uint64_t id;         /* of the heap; 0: of none. No two heaps of a process have the same. */

@@ -14,9 +14,6 @@ enum { MAGAZINES_SHARE = 4 };
 /* One part in: of what may wait, so much goes back at a time, so that the next cells need not. */
 enum { EVICT_SHARE = 4 };
 
-/* One part in: of what may wait, a larger cell does not wait, as it would drive out most others. */
-enum { FIT_SHARE = 2 };
-
 /* Times: cells go back so often before less may wait, so that one quiet moment does not count; and
  * a large cell before it may wait. */
 enum { CALM_MOST = 4 };
@@ -64,10 +61,11 @@ static struct quick *cache_quick(struct cache *cache)
     return quick;
 }
 
-/* What may wait from now on; see quick.h. */
+/* What may wait from now on; see quick.h. Larger and smaller parts were tried; see
+ * docs/measurements/0003-cells.md. */
 static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
 {
-    size_t most = size_min(limit_most(), used / WAITING_SHARE);
+    size_t most = size_min(limit_most(), used / ONE_OF_MANY);
     size_t limit = quick->limit;
     if (quick->missed) {
         limit *= 2;
@@ -157,12 +155,12 @@ static bool make_room(struct cache *cache, size_t bytes)
     struct cells_use use = arenas_cells_use(cache->arenas);
     /* Where most cells are free, as after a peak, none wait, for each may keep a whole span from
      * going. In no more than the base that does not matter. */
-    if (UNLIKELY(use.used < use.total / 2 && use.total > options.dirty))
+    if (UNLIKELY(use.used < use.total / MOST_SHARE && use.total > options.dirty))
         quick_evict(quick, 0);
     limit_adapt(cache, quick, use.used);
     if (limit_lend(cache, quick, bytes))
         return true;
-    bool fits = bytes <= quick->limit / FIT_SHARE;
+    bool fits = bytes <= quick->limit / MOST_SHARE; /* or it would drive out most others */
     size_t part = quick->limit / EVICT_SHARE;
     if (quick_bytes(quick) + (fits ? bytes : 0) > quick->limit)
         quick_evict(quick, part * (EVICT_SHARE - 1) - (fits ? size_min(bytes, part) : 0));

@@ -205,18 +205,15 @@ static ALWAYS_INLINE bool object_is_live(uintptr_t address, size_t class)
            LIKELY(*object_key_word(address) != object_key(address));
 }
 
-/* One part in: an object that shrinks to no more of itself moves, as what it leaves is worth it. */
-enum { SHRUNK_SHARE = 2 };
-
 /* Bytes: an object of so few stays however few it becomes, as there is next to nothing to win. */
 enum { STAYS_MOST = 64 };
 
-/* Whether an object of `old_bytes` that is resized stays where it is: moving one that becomes a
- * little smaller would cost more than it frees. */
+/* Whether an object of `old_bytes` that is resized stays where it is: moving one that keeps most of
+ * itself would cost more than it frees. */
 static ALWAYS_INLINE bool object_stays(size_t old_bytes, size_t bytes)
 {
     return bytes <= old_bytes &&
-           (bytes > old_bytes / SHRUNK_SHARE || (old_bytes <= STAYS_MOST && bytes != 0));
+           (bytes > old_bytes / MOST_SHARE || (old_bytes <= STAYS_MOST && bytes != 0));
 }
 
 /* The object to which a live one of `old_bytes` is moved, with what was in it; NULL, and nothing

@@ -11,10 +11,6 @@
 
 #define HUGE_PAGES_PAGES (OS_HUGE_PAGE >> PAGE_SHIFT)
 
-/* Times: slabs and cells have so many huge pages' worth already, so one is at most a sixteenth
- * more. */
-enum { PACKED_SHARE = 16 };
-
 /* Pages (machine): made present as small ones to see their price, so many that the system call does
  * not count. */
 enum { SMALL_SAMPLE_PAGES = 16 };
@@ -22,7 +18,7 @@ enum { SMALL_SAMPLE_PAGES = 16 };
 static bool may_buy(const struct page_heap *page_heap)
 {
     return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
-           page_heap->shared_pages / PACKED_SHARE >= HUGE_PAGES_PAGES &&
+           page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES &&
            page_heap_kept_pages(page_heap) + HUGE_PAGES_PAGES <= page_heap_bound(page_heap);
 }
 

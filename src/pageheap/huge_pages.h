@@ -15,7 +15,7 @@
  * what is purged later stays away.
  *
  * Cost: at most one huge page is present ahead of its use, and not before slabs and cells take
- * PACKED_SHARE times as much. A huge page takes a third of the time of the faults that it saves.
+ * ONE_OF_MANY times as much. A huge page takes a third of the time of the faults that it saves.
  */
 #ifndef SNUG_PAGEHEAP_HUGE_PAGES_H
 #define SNUG_PAGEHEAP_HUGE_PAGES_H

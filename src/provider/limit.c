@@ -14,9 +14,6 @@
 #include "platform/output.h"
 #include "platform/thread.h"
 
-/* One part in: this much of a group's limit is left to stacks, code and the kernel's own memory. */
-#define OTHERS_SHARE 16
-
 static size_t used;
 static size_t group_limit = SIZE_MAX;
 static uint64_t group_read; /* when, by os_clock; 0: never */
@@ -90,7 +87,7 @@ static size_t group_limit_now(void)
     if (read == 0 || now - read > ASK_AGAIN) {
         size_t limit = limit_of_cgroup("/proc/self/cgroup", "/sys/fs/cgroup");
         if (limit != SIZE_MAX)
-            limit -= limit / OTHERS_SHARE;
+            limit -= limit / ONE_OF_MANY; /* for stacks, code and the kernel's own memory */
         if (limit != 0) /* in a sandbox without open, what was known before it holds */
             __atomic_store_n(&group_limit, limit, __ATOMIC_RELAXED);
         __atomic_store_n(&group_read, now, __ATOMIC_RELAXED);
