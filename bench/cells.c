@@ -45,7 +45,7 @@ static void *take(size_t bytes)
 static void give(void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    cell_set_state(address, CELL_CACHED);
+    cell_mark(cell_of(address), CELL_CACHED);
     cells_free(&address, 1);
 }
 

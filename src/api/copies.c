@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "heap/alloc.h"
+#include "heap/place.h"
 #include "options/options.h"
 #include "platform/imports.h"
 #include "platform/output.h"

@@ -53,55 +53,38 @@ static ALWAYS_INLINE bool delete_fast(void *block)
            LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
 }
 
-static NOINLINE void delete_sized_slow(void *block, size_t size)
-{
-    if (UNLIKELY(page_map.forms_replaced))
-        _ZdlPv(block);
-    else
-        free_stated(block, 1, size, STATED_IN_CXX);
-}
+/* A form with a size, and the one without that it stands for. */
+#define SIZED(name, plain) \
+    static NOINLINE void slow##name(void *block, size_t size) \
+    { \
+        if (UNLIKELY(page_map.forms_replaced)) \
+            plain(block); \
+        else \
+            free_stated(block, 1, size, STATED_IN_CXX); \
+    } \
+    HOT OPERATOR void name(void *block, size_t size) \
+    { \
+        if (!delete_fast(block)) \
+            slow##name(block, size); \
+    }
+#define SIZED_ALIGNED(name, plain) \
+    static NOINLINE void slow##name(void *block, size_t size, size_t alignment) \
+    { \
+        if (UNLIKELY(page_map.forms_replaced)) \
+            plain(block, alignment); \
+        else \
+            free_stated(block, alignment, size, STATED_IN_CXX); \
+    } \
+    OPERATOR void name(void *block, size_t size, size_t alignment) \
+    { \
+        if (!delete_fast(block)) \
+            slow##name(block, size, alignment); \
+    }
 
-HOT OPERATOR void _ZdlPvm(void *block, size_t size)
-{
-    if (!delete_fast(block))
-        delete_sized_slow(block, size);
-}
-
-static NOINLINE void delete_array_sized_slow(void *block, size_t size)
-{
-    if (UNLIKELY(page_map.forms_replaced))
-        _ZdaPv(block);
-    else
-        free_stated(block, 1, size, STATED_IN_CXX);
-}
-
-HOT OPERATOR void _ZdaPvm(void *block, size_t size)
-{
-    if (!delete_fast(block))
-        delete_array_sized_slow(block, size);
-}
-
-static NOINLINE void delete_aligned_slow(void *block, size_t size, size_t alignment)
-{
-    if (UNLIKELY(page_map.forms_replaced))
-        _ZdlPvSt11align_val_t(block, alignment);
-    else
-        free_stated(block, alignment, size, STATED_IN_CXX);
-}
-
-OPERATOR void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t alignment)
-{
-    if (!delete_fast(block))
-        delete_aligned_slow(block, size, alignment);
-}
-
-OPERATOR void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t alignment)
-{
-    if (UNLIKELY(page_map.forms_replaced))
-        _ZdaPvSt11align_val_t(block, alignment);
-    else
-        free_stated(block, alignment, size, STATED_IN_CXX);
-}
+SIZED(_ZdlPvm, _ZdlPv)
+SIZED(_ZdaPvm, _ZdaPv)
+SIZED_ALIGNED(_ZdlPvmSt11align_val_t, _ZdlPvSt11align_val_t)
+SIZED_ALIGNED(_ZdaPvmSt11align_val_t, _ZdaPvSt11align_val_t)
 
 /* ---- For constructors that throw after a nothrow new, besides ---- */
 

@@ -81,9 +81,9 @@ void *snug_heap_malloc(snug_heap *heap, size_t size)
 {
     struct cache *cache = heap_cache_fast(heap_in(heap));
     if (UNLIKELY(!size_is_below(size, &page_map.small_sizes)))
-        return malloc_above_in(heap_in(heap), cache, size);
+        return malloc_above(size, heap_in(heap), cache);
     void *object = cache_pop(cache, class_of_size(size));
-    return LIKELY(object != NULL) ? object : heap_alloc_with(size, cache, heap_in(heap));
+    return LIKELY(object != NULL) ? object : heap_alloc_small(size, heap_in(heap), cache);
 }
 
 void *snug_heap_calloc(snug_heap *heap, size_t count, size_t size)
@@ -109,7 +109,7 @@ void snug_heap_free(snug_heap *heap, void *block)
 {
     uintptr_t address = (uintptr_t)block;
     if (UNLIKELY(!heap_push(heap_in(heap), address)))
-        free_of(block, page_map_class(address), heap_in(heap));
+        heap_free_of(heap_in(heap), block, page_map_class(address));
 }
 
 void *snug_heap_realloc(snug_heap *heap, void *block, size_t size)

@@ -27,9 +27,9 @@ HOT void *snug_malloc(size_t size)
 {
     struct cache *cache = thread_self.cache;
     if (UNLIKELY(!size_is_below(size, &page_map.small_sizes)))
-        return malloc_above(size, cache);
+        return malloc_above(size, &heap_default, cache);
     void *object = cache_pop(cache, class_of_size(size));
-    return LIKELY(object != NULL) ? object : heap_alloc_with(size, cache, &heap_default);
+    return LIKELY(object != NULL) ? object : heap_alloc_small(size, &heap_default, cache);
 }
 
 HOT void snug_free(void *block)

@@ -297,9 +297,4 @@ static inline void cell_set(struct cell *cell, size_t units, enum cell_state sta
     __atomic_store_n(&cell->check, cell_check_value(cell, units, said), __ATOMIC_RELAXED);
 }
 
-static inline void cell_set_state(uintptr_t block, enum cell_state state)
-{
-    cell_set(cell_of(block), cell_of(block)->units, state);
-}
-
 #endif

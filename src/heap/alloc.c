@@ -1,13 +1,12 @@
 /*
- * Taking and freeing blocks of any size, in any heap: the one way in and the one way out. See
- * heap.h.
+ * Taking blocks of any size, from any heap: the one way in. See heap.h, and free.c for the way out.
  *
- *   take:  poll, the thread's cache of the heap; then by size
+ *   hardened?  then alloc_hardened.c
+ *   take:  poll, the thread's cache of the heap, who looks at requests; then block_alloc, by size
  *          small   its magazine; spare -> depot -> slabs -> pages (cache_refill)
  *          medium  its quick lists; free cells -> pages (arenas_alloc_cell)
  *          large   pages
  *          and if there was nothing, again, as long as heap_reclaim finds something to give back
- *   give:  poll, where the pointer is, the thread's cache; then the same way back
  */
 #include "heap/alloc.h"
 
@@ -23,7 +22,7 @@
 #include "pageheap/block_zero.h"
 #include "stats/stats.h"
 
-/* ---- Taking ---- */
+/* ---- By size ---- */
 
 void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
@@ -154,7 +153,7 @@ static ALWAYS_INLINE void *look_at_limit(struct heap *heap, void *block)
     return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
 }
 
-static ALWAYS_INLINE void *take(struct heap *heap, struct cache *cache, size_t alignment,
+ALWAYS_INLINE void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment,
                                 size_t bytes, size_t *dirty)
 {
     void *block = alloc_once(heap, cache, alignment, bytes, dirty);
@@ -163,25 +162,7 @@ static ALWAYS_INLINE void *take(struct heap *heap, struct cache *cache, size_t a
     return look_at_limit(heap, block);
 }
 
-static ALWAYS_INLINE void *take_plain(struct heap *heap, struct cache *cache, size_t alignment,
-                                      size_t bytes, size_t *dirty)
-{
-    if (UNLIKELY(heap->hardened != NULL)) {
-        *dirty = 0;
-        return heap_alloc_hardened(heap, alignment, bytes);
-    }
-    return take(heap, cache, alignment, bytes, dirty);
-}
-
-void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                  size_t *dirty)
-{
-    return take_plain(heap, cache, alignment, bytes, dirty);
-}
-
 /* ---- While requests are looked at ---- */
-
-struct heap *heap_samples;
 
 /* Where one lies that would be no large block by its size. */
 static void *sample_alloc_smaller(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
@@ -196,7 +177,7 @@ void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, siz
                    size_t *dirty)
 {
     bool large = bytes > medium_most(heap) || alignment >= PAGE_BYTES;
-    void *block = large ? take(heap, cache, alignment, bytes, dirty)
+    void *block = large ? block_alloc(heap, cache, alignment, bytes, dirty)
                         : sample_alloc_smaller(heap, alignment, bytes, dirty);
     if (block != NULL && (!large || page_map_class((uintptr_t)block) == 0))
         profile_put(block, bytes);
@@ -206,8 +187,8 @@ void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, siz
 }
 
 /* A block that is looked at; NULL: it is like any other. */
-static void *take_watched(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                          size_t *dirty)
+static void *alloc_watched(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                           size_t *dirty)
 {
     uint32_t who = watch_counts(bytes);
     if ((who & WATCH_PROFILE) != 0)
@@ -219,69 +200,89 @@ static void *take_watched(struct heap *heap, struct cache *cache, size_t alignme
     return block;
 }
 
-static ALWAYS_INLINE void *pop_counted(struct cache *cache, size_t alignment, size_t bytes)
-{
-    size_t class = class_of_aligned(alignment, bytes);
-    return LIKELY(class != 0) ? cache_pop_counted(cache, class, bytes) : NULL;
-}
-
 /* If the request is not looked at, what the fast path would have done. */
-static NOINLINE void *take_counted(struct heap *heap, struct cache *cache, size_t alignment,
+static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_t alignment,
                                    size_t bytes, size_t *dirty)
 {
     size_t class = class_of_aligned(alignment, bytes);
-    void *block = take_watched(heap, cache, alignment, bytes, dirty);
+    void *block = alloc_watched(heap, cache, alignment, bytes, dirty);
     if (block == NULL) {
         *dirty = SIZE_MAX;
         block = class != 0 ? cache_pop(cache, class) : NULL;
     }
-    return block != NULL ? block : take(heap, cache, alignment, bytes, dirty);
+    return block != NULL ? block : block_alloc(heap, cache, alignment, bytes, dirty);
 }
 
-static void *take_or_sample(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                            size_t *dirty)
+/* What a magazine has for a request that is counted, and not looked at; or NULL. */
+static NOINLINE void *pop_counted(const struct heap *heap, size_t alignment, size_t bytes)
 {
-    if (UNLIKELY(heap->hardened != NULL))
-        return block_alloc(heap, cache, alignment, bytes, dirty);
-    if (watch_is_on())
-        return take_counted(heap, cache, alignment, bytes, dirty);
-    return take(heap, cache, alignment, bytes, dirty);
+    size_t class = class_of_aligned(alignment, bytes);
+    return LIKELY(class != 0) ? cache_pop_counted(heap_cache_if_any(heap), class, bytes) : NULL;
 }
 
-/* The way in, here and twice below. */
-static NOINLINE void *alloc_polled(struct heap *heap, size_t bytes)
+/* ---- The way in ---- */
+
+/* From a heap that is not hardened. */
+static ALWAYS_INLINE void *take(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty,
+                                bool watched)
+{
+    heap_poll(heap);
+    struct cache *cache = heap_cache(heap);
+    return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, dirty)
+                             : block_alloc(heap, cache, alignment, bytes, dirty);
+}
+
+/* Functions of their own, here and below: each needs registers that the short ways can spare. */
+static NOINLINE void *alloc_polled(size_t bytes, struct heap *heap)
 {
     size_t dirty;
-    if (UNLIKELY(heap->hardened != NULL))
-        return heap_alloc_hardened(heap, MIN_ALIGN, bytes);
-    heap_poll(heap);
-    return take_or_sample(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
+    return take(heap, MIN_ALIGN, bytes, &dirty, watch_is_on());
 }
 
-/* A large block that was freed last, where there is nothing else to do; NULL if there is none. */
-static ALWAYS_INLINE void *take_recent(struct heap *heap, size_t alignment, size_t bytes)
+/* A large block is mostly one that was freed last, where there is nothing else to do. */
+static NOINLINE void *alloc_recent(size_t bytes, struct heap *heap)
 {
-    if (UNLIKELY(events_wait() || watch_is_on()))
-        return NULL;
-    return large_alloc_recent(&heap->page_heap, bytes, alignment);
+    void *block = NULL;
+    if (LIKELY(!events_wait() && !watch_is_on()))
+        block = large_alloc_recent(&heap->page_heap, bytes, PAGE_BYTES);
+    return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
 }
 
-void *heap_alloc_above(size_t bytes, struct heap *heap)
+static ALWAYS_INLINE void *alloc_any(size_t bytes, struct heap *heap)
 {
-    void *block = bytes > CELL_MOST ? take_recent(heap, PAGE_BYTES, bytes) : NULL;
-    return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(heap, bytes);
+    return bytes > CELL_MOST ? alloc_recent(bytes, heap) : alloc_polled(bytes, heap);
 }
 
-/* The same for what is small, where there is a cache and nothing else to do. */
-void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap)
+void *heap_alloc_slow(size_t bytes, struct heap *heap)
 {
-    bool small = size_is_below(bytes, &page_map.small_sizes); /* none is in a profile */
-    if (UNLIKELY(!small || events_wait() || !cache_exists(cache)))
-        return heap_alloc_above(bytes, heap);
+    return LIKELY(heap->hardened == NULL) ? alloc_any(bytes, heap)
+                                          : heap_malloc_hardened(bytes, heap);
+}
+
+void *heap_alloc_small(size_t bytes, struct heap *heap, struct cache *cache)
+{
+    if (UNLIKELY(events_wait() || !cache_exists(cache)))
+        return heap_alloc_slow(bytes, heap);
     void *object = alloc_small(heap, cache, bytes);
-    if (UNLIKELY(object == NULL))
-        return alloc_polled(heap, bytes);
-    return look_at_limit(heap, object);
+    return LIKELY(object != NULL) ? look_at_limit(heap, object) : alloc_polled(bytes, heap);
+}
+
+static NOINLINE void *alloc_counted_cell(size_t bytes, struct heap *heap, struct cache *cache)
+{
+    void *cell = cache_pop_cell_counted(cache, bytes);
+    return LIKELY(cell != NULL) ? cell : alloc_any(bytes, heap);
+}
+
+void *heap_alloc_counted(size_t bytes, struct heap *heap, struct cache *cache)
+{
+    if (UNLIKELY(heap->hardened != NULL))
+        return heap_malloc_hardened(bytes, heap);
+    if (UNLIKELY(!cache_may_count(bytes)))
+        return alloc_any(bytes, heap);
+    if (UNLIKELY(bytes > SMALL_MOST))
+        return alloc_counted_cell(bytes, heap, cache);
+    void *object = cache_pop_counted(cache, class_of_size(bytes), bytes);
+    return LIKELY(object != NULL) ? object : alloc_any(bytes, heap);
 }
 
 static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, size_t dirty)
@@ -297,263 +298,36 @@ static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, si
     return block;
 }
 
-/* While requests are looked at: what the fast path would have done, here and below. */
-static NOINLINE void *alloc_zero_watched(struct heap *heap, size_t bytes)
-{
-    size_t dirty;
-    void *object = pop_counted(heap_cache_if_any(heap), MIN_ALIGN, bytes);
-    if (LIKELY(object != NULL))
-        return bytes_clear(object, align_up(bytes, MIN_ALIGN));
-    heap_poll(heap);
-    void *block = take_or_sample(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
-    return zero(heap, block, bytes, dirty);
-}
-
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
+    if (UNLIKELY(heap->hardened != NULL))
+        return heap_alloc_hardened(heap, MIN_ALIGN, bytes);
     size_t dirty;
-    if (watch_is_on())
-        return alloc_zero_watched(heap, bytes);
-    heap_poll(heap);
-    void *block = take_plain(heap, heap_cache(heap), MIN_ALIGN, bytes, &dirty);
+    bool watched = watch_is_on();
+    void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
+    if (UNLIKELY(object != NULL))
+        return bytes_clear(object, align_up(bytes, MIN_ALIGN));
+    void *block = take(heap, MIN_ALIGN, bytes, &dirty, watched);
     return zero(heap, block, bytes, dirty);
 }
 
-static NOINLINE void *alloc_aligned_watched(struct heap *heap, size_t alignment, size_t bytes)
+static NOINLINE void *alloc_aligned_polled(struct heap *heap, size_t alignment, size_t bytes,
+                                           bool watched)
 {
     size_t dirty;
-    void *object = pop_counted(heap_cache_if_any(heap), alignment, bytes);
-    if (LIKELY(object != NULL))
-        return object;
-    heap_poll(heap);
-    return take_or_sample(heap, heap_cache(heap), alignment, bytes, &dirty);
-}
-
-/* A function of its own, for its registers. */
-static NOINLINE void *alloc_aligned_polled(struct heap *heap, size_t alignment, size_t bytes)
-{
-    size_t dirty;
-    heap_poll(heap);
-    return take_plain(heap, heap_cache(heap), alignment, bytes, &dirty);
+    return take(heap, alignment, bytes, &dirty, watched);
 }
 
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
-    if (watch_is_on())
-        return alloc_aligned_watched(heap, alignment, bytes);
-    void *block = alignment >= PAGE_BYTES ? take_recent(heap, alignment, bytes) : NULL;
+    if (UNLIKELY(heap->hardened != NULL))
+        return heap_alloc_hardened(heap, alignment, bytes);
+    bool watched = watch_is_on();
+    void *block = NULL;
+    if (watched)
+        block = pop_counted(heap, alignment, bytes);
+    else if (alignment >= PAGE_BYTES && LIKELY(!events_wait()))
+        block = large_alloc_recent(&heap->page_heap, bytes, alignment);
     return LIKELY(block != NULL) ? look_at_limit(heap, block)
-                                 : alloc_aligned_polled(heap, alignment, bytes);
-}
-
-/* ---- What a pointer is ---- */
-
-/* Whether a pointer into a slab begins an object that is not free, as far as that can be told
- * without a lock. */
-static bool small_is_sound(const struct heap *heap, uintptr_t address, size_t class)
-{
-    if (heap->page_heap.untouched)
-        return slab_misuse(address).kind == MISUSE_NONE;
-    return object_is_live(address, class);
-}
-
-/* What is wrong with a pointer into a slab for which small_is_sound is false. */
-static struct misuse small_misuse(const struct heap *heap, uintptr_t address, size_t class)
-{
-    if (!on_grid(address, class) || heap->page_heap.untouched)
-        return slab_misuse(address);
-    return (struct misuse){
-        .kind = MISUSE_DOUBLE_FREE, .address = address, .bytes = class_bytes(class)};
-}
-
-static bool has_large(struct heap *heap, void *context)
-{
-    return large_has(&heap->page_heap, *(uintptr_t *)context);
-}
-
-static bool covers(struct heap *heap, void *context)
-{
-    return large_covers(&heap->page_heap, *(uintptr_t *)context);
-}
-
-/* The heap that has a large block at an address; otherwise the one in whose memory it is; if none
- * does, malloc's, which says so. */
-static struct heap *heap_of_large(uintptr_t address)
-{
-    if (!heaps_exist() || has_large(&heap_default, &address))
-        return &heap_default;
-    struct heap *heap = heaps_find(has_large, &address);
-    if (heap == NULL)
-        heap = heaps_find(covers, &address);
-    return heap != NULL ? heap : &heap_default;
-}
-
-NOINLINE struct place place_elsewhere(uintptr_t address)
-{
-    uintptr_t entry = page_map_entry(address);
-    struct place place = {&heap_default, 0};
-    if (entry_is_span(entry)) {
-        const struct span *span = (const struct span *)entry;
-        place.heap = heap_of_page_heap(span_home(span));
-        if (span->kind == SPAN_SLAB)
-            place.class = span->class;
-        else if (span->kind == SPAN_CELLS)
-            place.class = PAGE_MAP_CELL;
-        else if (span->kind == SPAN_HARDENED)
-            place.class = PAGE_MAP_HARDENED;
-    } else if (guard_has(address)) {
-        place.class = PLACE_GUARDED;
-    } else if (address != 0) {
-        place.heap = heap_of_large(address);
-    }
-    return place;
-}
-
-struct heap *heap_of(const void *block)
-{
-    uintptr_t address = (uintptr_t)block;
-    struct heap *heap = place_of(address, page_map_class(address)).heap;
-    return heap == heap_samples ? &heap_default : heap;
-}
-
-static struct misuse cell_usable(uintptr_t address, size_t *bytes)
-{
-    struct misuse misuse = cell_misuse(address);
-    if (misuse.kind == MISUSE_NONE)
-        *bytes = cell_bytes(address);
-    return misuse;
-}
-
-size_t place_usable(struct place place, uintptr_t address, const char *call)
-{
-    struct misuse misuse;
-    size_t bytes = 0;
-    heap_init();
-    if (UNLIKELY(empty_covers(address)))
-        misuse = empty_misuse(address);
-    else if (place.class == 0)
-        misuse = large_usable(&place.heap->page_heap, address, &bytes);
-    else if (place.class == PAGE_MAP_CELL)
-        misuse = cell_usable(address, &bytes);
-    else if (place.class == PAGE_MAP_HARDENED)
-        misuse = hard_usable(address, &bytes);
-    else if (place.class == PLACE_GUARDED)
-        misuse = guard_usable(address, &bytes);
-    else if (small_is_sound(place.heap, address, place.class))
-        return class_bytes(place.class);
-    else
-        misuse = small_misuse(place.heap, address, place.class);
-    misuse_report(call, &misuse);
-    return bytes;
-}
-
-size_t heap_usable(const void *block, const char *call)
-{
-    uintptr_t address = (uintptr_t)block;
-    return place_usable(place_of(address, page_map_class(address)), address, call);
-}
-
-/* ---- Freeing ---- */
-
-static inline void free_small(struct heap *heap, struct cache *cache, uintptr_t address,
-                              size_t class)
-{
-    bool room =
-        !cache_is_full(cache, class) || (cache_exists(cache) && cache_make_room(cache, class));
-    if (UNLIKELY(!room)) {
-        object_free(address);
-    } else if (UNLIKELY(!cache_push_of(cache, address, class))) {
-        struct misuse misuse = small_misuse(heap, address, class);
-        misuse_report("free", &misuse);
-    }
-}
-
-static void free_cell(struct cache *cache, uintptr_t address)
-{
-    struct misuse misuse = cell_misuse(address);
-    if (LIKELY(misuse.kind == MISUSE_NONE))
-        cache_free_cell(cache, address);
-    else
-        misuse_report("free", &misuse);
-}
-
-static void free_large(struct heap *heap, uintptr_t address)
-{
-    struct misuse misuse = UNLIKELY(empty_covers(address)) ? empty_free(address)
-                                                           : large_free(&heap->page_heap, address);
-    misuse_report("free", &misuse);
-}
-
-void block_free(struct place place, struct cache *cache, uintptr_t address)
-{
-    if (place.class == 0)
-        free_large(place.heap, address);
-    else if (place.class == PAGE_MAP_CELL)
-        free_cell(cache, address);
-    else if (place.class == PLACE_GUARDED)
-        guard_free(address, "free");
-    else
-        free_small(place.heap, cache, address, place.class);
-}
-
-/* What is no small object of malloc's heap. */
-static NOINLINE void free_other(struct heap *only, uintptr_t address, size_t byte)
-{
-    if (UNLIKELY(byte == PAGE_MAP_HARDENED)) {
-        heap_free_hardened(only, (void *)address, SIZE_MAX);
-        return;
-    }
-    struct place place = place_of(address, byte);
-    struct profile_block sample;
-    if (LIKELY(only == NULL || only == place.heap)) {
-        if (place_may_be_sample(place))
-            profile_take((void *)address, &sample); /* before another thread has the address */
-        block_free(place, heap_cache(place.heap), address);
-    } else {
-        struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = address};
-        misuse_report("free", &misuse);
-    }
-}
-
-static NOINLINE void forget_sample(void *block)
-{
-    struct profile_block sample;
-    profile_take(block, &sample);
-}
-
-/* Not by large_free_recent. */
-static NOINLINE void free_unmapped(uintptr_t address)
-{
-    int error = errno; /* as below */
-    free_other(NULL, address, 0);
-    errno = error;
-}
-
-/* What is freed is mostly a large block of malloc's heap. */
-void heap_free_unmapped(void *block)
-{
-    if (block == NULL)
-        return;
-    heap_poll(&heap_default);
-    if (profile_has_blocks())
-        forget_sample(block); /* before another thread has the address */
-    if (UNLIKELY(!large_free_recent(&heap_default.page_heap, (uintptr_t)block)))
-        free_unmapped((uintptr_t)block);
-}
-
-/* The way out. */
-void heap_free_of(struct heap *only, void *block, size_t byte)
-{
-    uintptr_t address = (uintptr_t)block;
-    if (LIKELY(byte - 1 < CLASS_COUNT - 1 && only == NULL)) {
-        heap_poll(&heap_default);
-        free_small(&heap_default, heap_cache(&heap_default), address, byte);
-    } else if (byte == 0 && only == NULL) {
-        heap_free_unmapped(block);
-    } else if (block != NULL) {
-        int error = errno; /* the program's; a provider of its own may write it */
-        heap_poll(only == NULL ? &heap_default : only);
-        free_other(only, address, byte);
-        errno = error;
-    }
+                                 : alloc_aligned_polled(heap, alignment, bytes, watched);
 }

@@ -3,7 +3,7 @@
  * the program's own are not looked for: that would take more locks than one that can be tried.
  */
 #include "hardened/hardened.h"
-#include "heap/alloc.h"
+#include "heap/place.h"
 #include "pageheap/large.h"
 
 bool block_extent(uintptr_t address, struct block_extent *extent)

@@ -22,20 +22,24 @@ struct heap {
 /* The heap behind malloc. */
 extern INTERNAL struct heap heap_default;
 
-/* ---- Taking and freeing: what the fast path leaves, in any heap (alloc.c) ----
+/* ---- Taking and freeing: what the fast path leaves, in any heap (alloc.c, free.c) ----
  *
  * Each looks once whether something is asked for (stats/event.h), on the way in. */
 
-/* A block of `bytes` of a heap that is mostly no small object, or NULL. */
-void *heap_alloc_above(size_t bytes, struct heap *heap);
+/* A block that neither magazines nor quick lists serve, or NULL. */
+void *heap_alloc_slow(size_t bytes, struct heap *heap);
 
-/* The same of any size. `cache`: the thread's of that heap; it may be `cache_none`. */
-void *heap_alloc_with(size_t bytes, struct cache *cache, struct heap *heap);
+/* The same of at most SMALL_MOST bytes. `cache`: the thread's of that heap; it may be `cache_none`.
+ */
+void *heap_alloc_small(size_t bytes, struct heap *heap, struct cache *cache);
 
-/* The same, all zero. */
+/* A large block, or one of any size while requests are looked at (magazine/counted.h). */
+void *heap_alloc_counted(size_t bytes, struct heap *heap, struct cache *cache);
+
+/* A block that is all zero. */
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes);
 
-/* The same, at a multiple of `alignment`, a power of two. */
+/* A block at a multiple of `alignment`, a power of two. */
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes);
 
 /* The same for malloc's heap. */
@@ -49,12 +53,13 @@ static inline void *heap_alloc_aligned(size_t alignment, size_t bytes)
     return heap_alloc_aligned_in(&heap_default, alignment, bytes);
 }
 
-/* Frees a block, whose page has this class byte, of heap `only`, or of any heap if that is NULL. A
- * pointer that is no such block is reported as misuse; freeing NULL does nothing. */
-void heap_free_of(struct heap *only, void *block, size_t byte);
+/* Frees a block of any heap, whose page has this class byte, and which neither a magazine of
+ * malloc's heap nor a quick list took. A pointer that is no block is reported as misuse; freeing
+ * NULL does nothing. */
+void heap_free_slow(void *block, size_t byte);
 
-/* The same of any heap, for a block of which the page map knows nothing. */
-void heap_free_unmapped(void *block);
+/* The same where the block must be of heap `only`. */
+void heap_free_of(struct heap *only, void *block, size_t byte);
 
 /* ---- Hardened heaps (alloc_hardened.c) ---- */
 

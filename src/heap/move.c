@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "heap/alloc.h"
+#include "heap/place.h"
 
 /* Whether a block is a live small object that may move. */
 static bool is_movable(struct place place, uintptr_t address)

@@ -38,6 +38,18 @@ static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
     return creeps && bytes > BYTES_SHORT && wish <= CELL_MOST ? wish : bytes;
 }
 
+/* Ends a move of `bytes`: `moved` has what was in a block of this place, or is NULL. */
+static void *moved_to(void *moved, struct place place, void *block, size_t bytes)
+{
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, block, bytes);
+    int error = errno;
+    block_free(place, heap_cache(place.heap), (uintptr_t)block);
+    errno = error;
+    return moved;
+}
+
 static void *resize_by_copy(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     size_t dirty;
@@ -45,13 +57,7 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
     void *moved = bytes > old_bytes
                       ? alloc_to_grow(place.heap, cache, bytes_to_grow(old_bytes, bytes))
                       : block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, block, size_min(old_bytes, bytes));
-    int error = errno;
-    block_free(place, cache, (uintptr_t)block);
-    errno = error;
-    return moved;
+    return moved_to(moved, place, block, size_min(old_bytes, bytes));
 }
 
 /* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which may
@@ -106,13 +112,7 @@ static void *move(struct heap *heap, struct place place, void *block, size_t old
         moved = guard_alloc(bytes, MIN_ALIGN);
     if (moved == NULL)
         moved = block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
-    if (moved == NULL)
-        return NULL;
-    memcpy(moved, block, size_min(old_bytes, bytes));
-    int error = errno;
-    block_free(place, heap_cache(place.heap), (uintptr_t)block);
-    errno = error;
-    return moved;
+    return moved_to(moved, place, block, size_min(old_bytes, bytes));
 }
 
 /* A block that is resized is allocated anew, wherever it is afterwards: it is counted, becomes a
@@ -140,15 +140,10 @@ static NOINLINE void *resize_watched(struct place place, void *block, size_t old
 /* A block of no bytes, or what is none, which was reported. */
 static COLD void *resize_empty(struct place place, void *block, size_t bytes)
 {
-    size_t dirty;
     uintptr_t address = (uintptr_t)block;
     if (!empty_covers(address) || empty_misuse(address).kind != MISUSE_NONE)
         return NULL;
-    struct cache *cache = heap_cache(place.heap);
-    void *moved = block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
-    if (moved != NULL)
-        block_free(place, cache, address);
-    return moved;
+    return moved_to(heap_alloc_slow(bytes, place.heap), place, block, 0);
 }
 
 void *heap_resize(void *block, size_t bytes)

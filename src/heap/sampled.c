@@ -6,7 +6,7 @@
  */
 #include "heap/sampled.h"
 
-#include "heap/alloc.h"
+#include "heap/place.h"
 #include "heap/user_heaps.h"
 #include "options/options.h"
 #include "platform/thread.h"

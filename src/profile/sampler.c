@@ -69,11 +69,11 @@ bool sampler_take(struct sampler *sampler, const struct sampler_rate *rate, size
                   uint64_t (*random)(void))
 {
     bool drawn = sampler->left != 0;
-    sampler->left = sampler_gap(rate, random());
+    sampler->left = (int64_t)sampler_gap(rate, random());
     if (drawn)
         return true;
     if (!sampler_count(sampler, size))
         return false;
-    sampler->left = sampler_gap(rate, random());
+    sampler->left = (int64_t)sampler_gap(rate, random());
     return true;
 }

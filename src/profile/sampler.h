@@ -21,13 +21,14 @@
 
 #include "base/common.h"
 
-/* Bytes: no mean is longer, as a gap of 64 ln 2 of them has to be a number. With it nothing is
- * ever marked: a program would have to ask for an exabyte. */
+/* Layout: bytes; no mean is longer, as a gap of 64 ln 2 of them has to be a number. With it nothing
+ * is ever marked: a program would have to ask for an exabyte. */
 #define SAMPLER_MEAN_MOST ((uint64_t)1 << 57)
 
 /* Of a thread. */
 struct sampler {
-    uint64_t left; /* the mark is in so many bytes the last; 0: no gap was drawn yet */
+    int64_t left; /* the mark is in so many bytes the last; 0: no gap was drawn yet. Below 0: it was
+                   * met (magazine/counted.h). */
 };
 
 /* Of all threads: bytes from mark to mark, 1 up to SAMPLER_MEAN_MOST; 1: each allocation is a
@@ -60,9 +61,9 @@ double sampler_weight(const struct sampler_rate *rate, size_t size);
  * one must be drawn then; and it is a sample unless there was no gap yet, see sampler_take. */
 static ALWAYS_INLINE bool sampler_count(struct sampler *sampler, size_t size)
 {
-    if (UNLIKELY(sampler->left <= size))
+    if (UNLIKELY(sampler->left <= 0 || (uint64_t)sampler->left <= size))
         return true;
-    sampler->left -= size;
+    sampler->left -= (int64_t)size;
     return false;
 }
 

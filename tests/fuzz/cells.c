@@ -177,7 +177,7 @@ static uintptr_t cell_leave(struct shadow_cell *cell)
 {
     uintptr_t block = shadow_block(cell);
     pattern_expect(block, shadow_bytes(cell), shadow_bytes(cell), cell->id);
-    cell_set_state(block, CELL_CACHED);
+    cell_mark(cell_of(block), CELL_CACHED);
     shadow_free(cell);
     return block;
 }
@@ -204,7 +204,7 @@ static void cache(struct input *input)
     if (cell == NULL)
         return;
     cell->state = cell->state == CELL_LIVE ? CELL_CACHED : CELL_LIVE;
-    cell_set_state(shadow_block(cell), cell->state);
+    cell_set(cell_of(shadow_block(cell)), cell_of(shadow_block(cell))->units, cell->state);
 }
 
 /* ---- Resizing ---- */
@@ -317,7 +317,7 @@ static void damage_header(struct input *input)
         return;
     uintptr_t block = shadow_block(cell);
     struct cell kept = *cell_of(block);
-    cell_set_state(block, CELL_CACHED);
+    cell_mark(cell_of(block), CELL_CACHED);
     cell_of(block)->units ^= bits;
     misuse_expect();
     cells_free(&block, 1);
@@ -326,7 +326,7 @@ static void damage_header(struct input *input)
     EXPECT(count == 1 && misuse.kind == MISUSE_DAMAGED && misuse.address == block,
            "a cell with a damaged header was freed");
     cell_of(block)->units = kept.units;
-    cell_set_state(block, (enum cell_state)kept.state);
+    cell_set(cell_of(block), kept.units, (enum cell_state)kept.state);
 }
 
 /* A program writes over the links of the free cell that the next request wants. */
@@ -365,14 +365,14 @@ static void damage_trailer(struct input *input)
     uintptr_t block = shadow_block(cell);
     uint64_t *trailer = (uint64_t *)cell->address - 1;
     *trailer ^= (uint64_t)bits << bits % 48;
-    cell_set_state(block, CELL_CACHED);
+    cell_mark(cell_of(block), CELL_CACHED);
     misuse_expect();
     cells_free(&block, 1);
     size_t count;
     struct misuse misuse = misuse_expected(&count);
     EXPECT(count == 1 && misuse.kind == MISUSE_DAMAGED, "a damaged trailer was not noticed");
     *trailer = before->units;
-    cell_set_state(block, cell->state);
+    cell_set(cell_of(block), cell_of(block)->units, cell->state);
 }
 
 const struct operation cells_operations[] = {

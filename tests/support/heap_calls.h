@@ -8,7 +8,9 @@
 
 static inline void *heap_alloc_in(struct heap *heap, size_t bytes)
 {
-    return heap_alloc_with(bytes, heap_cache_if_any(heap), heap);
+    return size_is_below(bytes, &page_map.small_sizes)
+               ? heap_alloc_small(bytes, heap, heap_cache_if_any(heap))
+               : heap_alloc_slow(bytes, heap);
 }
 
 static inline void *heap_alloc(size_t bytes)
@@ -23,7 +25,7 @@ static inline void heap_free_in(struct heap *heap, void *block)
 
 static inline void heap_free(void *block)
 {
-    heap_free_in(NULL, block);
+    heap_free_slow(block, page_map_class((uintptr_t)block));
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "cell_calls.h"
 #include "meta/meta.h"
 #include "platform/thread.h"
 #include "stats/stats.h"

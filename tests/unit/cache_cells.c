@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cell_calls.h"
 #include "options/options.h"
 #include "platform/check.h"
 

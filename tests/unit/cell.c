@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "cells_alloc_any.h"
+#include "cell_calls.h"
 #include "meta/meta.h"
 #include "stats/stats.h"
 

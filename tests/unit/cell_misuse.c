@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cells_alloc_any.h"
+#include "cell_calls.h"
 #include "options/options.h"
 
 /* ---- Wrong pointers ---- */

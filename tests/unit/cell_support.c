@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cells_alloc_any.h"
+#include "cell_calls.h"
 #include "options/options.h"
 
 struct cells cells;

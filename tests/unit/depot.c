@@ -4,6 +4,7 @@
  */
 #include "arena_support.h"
 
+#include "cell_calls.h"
 #include "options/options.h"
 #include "stats/stats.h"
 

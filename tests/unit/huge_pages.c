@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "cells_alloc_any.h"
+#include "cell_calls.h"
 #include "options/options.h"
 #include "pageheap/large.h"
 #include "slab_support.h"

@@ -4,6 +4,7 @@
  */
 #include "cache_support.h"
 
+#include "cell_calls.h"
 #include "platform/check.h"
 
 enum { TAKEN = 20, PUT = 10 };

@@ -232,7 +232,7 @@ TEST(the_peak_has_medium_blocks_by_size_and_heaps_by_name)
     struct heap_settings settings = {.name = "at the peak"};
     struct peak before, few, many;
     struct heap *heap = heap_create(&settings);
-    assert_non_null(heap_alloc_with(3 * MIB, (struct cache *)&cache_none, heap));
+    assert_non_null(heap_alloc_slow(3 * MIB, heap));
     heap_trim(0);
     pages_in_use.wanted = 0;
     peak_taken(&before);
@@ -305,11 +305,11 @@ TEST(other_heaps_count_for_the_peak)
     size_t before = pages_in_use_now(), others = pages_in_use.others;
     struct heap *heap = heap_create(&settings);
     assert_non_null(heap);
-    assert_non_null(heap_alloc_with(40 * MIB, (struct cache *)&cache_none, heap));
+    assert_non_null(heap_alloc_slow(40 * MIB, heap));
     assert_in_range(pages_in_use_now() - before, 40 * 256, 41 * 256);
     heap_clear(heap);
     assert_int_equal(pages_in_use_now(), before);
-    assert_non_null(heap_alloc_with(200 * MIB, (struct cache *)&cache_none, heap));
+    assert_non_null(heap_alloc_slow(200 * MIB, heap));
     assert_in_range(pages_in_use.others - others, 200 * 256, 201 * 256);
     heap_destroy(heap);
     assert_int_equal(pages_in_use.others, others);
