@@ -119,14 +119,14 @@ static void slab_release(struct bin *bin, struct slab *slab)
 static NOINLINE size_t slab_alloc_used(struct slab *slab, uintptr_t *objects, size_t count)
 {
     size_t taken = 0;
-    size_t bytes = class_bytes(slab->span.class);
-    uintptr_t base = slab_object(slab, 0);
+    unsigned bytes = (unsigned)class_bytes(slab->span.class);
+    uintptr_t first = slab_object(slab, 0); /* of the word */
     size_t words = (slab->fresh + 63u) / 64;
-    for (size_t word = 0; word < words && taken < count; word++) {
+    for (size_t word = 0; word < words && taken < count; word++, first += (size_t)64 * bytes) {
         uint64_t bits = slab->free_bits[word];
         size_t end = size_min(count, taken + bit_count(bits));
         for (; taken < end; bits &= bits - 1)
-            objects[taken++] = base + (word * 64 + bit_lowest(bits)) * bytes;
+            objects[taken++] = first + bit_lowest(bits) * bytes;
         slab->free_bits[word] = bits;
     }
     slab->free_count -= (uint16_t)taken;
@@ -169,23 +169,24 @@ static COLD void objects_report_written(const uintptr_t *objects, size_t count, 
         }
 }
 
-/* Gives objects that were never handed out their keys. Without a lock: its release would wait until
- * the memory, which may be far from the processor, has come. What is there is looked at first, all
- * at once; but not before the page, all of them begin in one, was written to, as a page that is
- * read first is faulted in twice. */
+/* Gives objects that were never handed out, and so lie side by side, their keys. Without a lock:
+ * its release would wait until the memory, which may be far from the processor, has come. What is
+ * there is looked at first, all at once; but not before the page, all of them begin in one, was
+ * written to, as a page that is read first is faulted in twice. */
 static void objects_set_keys(const uintptr_t *objects, size_t count, bool zero, size_t bytes)
 {
     uint64_t key = page_map.key, found = 0;
+    uintptr_t end = objects[0] + count * bytes;
     if (zero) {
         object_key_word(objects[0])[1] = 0;
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        for (size_t i = 0; i < count; i++)
-            found |= *object_key_word(objects[i]);
+        for (uintptr_t object = objects[0]; object < end; object += bytes)
+            found |= *object_key_word(object);
         if (UNLIKELY(found != 0))
             objects_report_written(objects, count, bytes);
     }
-    for (size_t i = 0; i < count; i++)
-        *object_key_word(objects[i]) = key + objects[i]; /* object_key(), loaded once */
+    for (uintptr_t object = objects[0]; object < end; object += bytes)
+        *object_key_word(object) = key + object; /* object_key(), loaded once */
 }
 
 /* The slab to take from next: the fullest that has free objects, or a new one. */
