@@ -1,15 +1,17 @@
 /*
  * Giving back the middle pages of cells that stay free.
  *
- * A free cell that is not reused for two ticks (a tick is some thousand frees, or some MiB of them)
- * is not part of the program's working set. Its first and last bytes stay, they hold its header,
- * links and trailer; the whole pages between them go, unless there is reason to keep so much.
+ * A free cell that is not reused for IDLE_LOOKS looks (one comes with each tick of the heap, and
+ * when as much was freed as the heap's base) is not part of the program's working set. Its first
+ * and last bytes stay, as they hold its header, links and trailer; the whole pages between them go,
+ * unless there is reason to keep so much.
  *
- * What that is, is learned as for free spans (retention/retention.h): pages that went and were soon
- * wanted again should have been kept, and what stays free through a whole epoch should have gone.
- * So of a program that frees some 30 MiB at each turn the first turn's pages go, and no others.
+ * How much that is, is learned as for free spans (retention/retention.h): pages that went and were
+ * soon wanted again should have been kept, and what stays free through a whole epoch should have
+ * gone. So of a program that frees some 30 MiB at each turn the first turn's pages go, and no
+ * others.
  *
- * Cost: a walk over the lists of large cells at every tick in which more is kept than should be;
+ * Cost: a walk over the lists of large cells at every look at which more is kept than should be;
  * one system call for up to OS_RANGES_MOST cells purged where the kernel can, the largest first,
  * until only what was learned is kept.
  */

@@ -10,9 +10,8 @@
 #include "platform/memory.h"
 #include "stats/event.h"
 
-/* One part in: of the base, what is kept goes below the bound, so that the next frees need not
- * purge.
- */
+/* One part in: of the base, a purge goes on so far below the bound, so that the next frees need
+ * none. */
 enum { PURGE_STEP_SHARE = 2 };
 
 /* relaxed, here and below: cells ask without the lock, and then it is a hint. */
@@ -24,7 +23,7 @@ size_t page_heap_base(const struct page_heap *page_heap)
     return size_max(options.dirty >> PAGE_SHIFT, (used - size_min(used, idle)) / SLACK_SHARE);
 }
 
-/* Runs and cells share it: who comes first has it, but half of it is for either. */
+/* Runs and cells share the base: who comes first has it, but half of it is for either. */
 static size_t base_share(size_t base, size_t others)
 {
     return base - size_min(base / 2, others);

@@ -4,7 +4,7 @@
  * No thread waits for this: all of it happens in calls of free, and in the slow paths of others. So
  * that memory has gone when a program falls idle, what is kept beyond the bound (retention.h) is
  * purged as it becomes free: first empty segments, the oldest first and each by one call, then the
- * longest runs. Down to half a base below the bound, so that it is not done at every free.
+ * longest runs. It goes on to half a base below the bound, so that not every free purges.
  *
  * Tried, and not better: to purge no more than what is too much, the end of a segment or run. What
  * is left of it fits fewer requests, so more of them took clean pages.
@@ -28,10 +28,11 @@ size_t page_heap_bound(const struct page_heap *page_heap);
 /* Purges what is kept beyond its bound. */
 void page_heap_keep_bound(struct page_heap *page_heap);
 
-/* Joins these blocks with their neighbours: other pages are wanted, or fewer. */
+/* Joins the blocks that were freed last, and wait (recent.h), with their neighbours: others are
+ * wanted than these, or fewer pages. */
 void page_heap_join_recent(struct page_heap *page_heap);
 
-/* Makes segments leave the cache that it has no room for. To be called when one was put into it. */
+/* Gives segments back for which the cache has no room. To be called when one was put into it. */
 void page_heap_shrink_cache(struct page_heap *page_heap);
 
 /* Gives all segments of the cache back, if `refused` bytes, which the provider did not give, might
@@ -42,9 +43,8 @@ size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused);
  * Returns the bytes that went to the system. Takes the lock. */
 size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages);
 
-/* Lets the bound of what is kept shrink by what was not needed, and old empty segments go. Part of
- * the heap's tick, which comes when it is due: see heap/tick.h. False: it is not. Takes the lock.
- */
+/* The page heap's part of the heap's tick (heap/tick.h): the bound of what is kept shrinks by what
+ * was not needed, and old empty segments go. False: it is not due. Takes the lock. */
 bool page_heap_tick(struct page_heap *page_heap);
 
 /* Some part of the heap wants a tick, at `due` at the latest. Takes the lock. */
@@ -58,7 +58,8 @@ void page_heap_end_ticks(struct page_heap *page_heap);
  * Needs no lock; without it the result is a hint. */
 size_t page_heap_base(const struct page_heap *page_heap);
 
-/* What of it may be inside of an arena's free cells, which keep `kept` pages now. Needs no lock. */
+/* How much of it may be inside of an arena's free cells, which keep `kept` pages now. Needs no
+ * lock. */
 size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept);
 
 /* Some arena has so many pages more, or by negative numbers fewer, in free cells than it said
@@ -82,7 +83,7 @@ static inline void page_heap_see(struct page_heap *page_heap)
 /* To be called when a block was put with those that were freed last. */
 static inline void page_heap_note_put(struct page_heap *page_heap)
 {
-    /* What may be kept in any case, which is more than most such blocks. */
+    /* So much may be kept in any case, which is more than most such blocks. */
     size_t base = options.dirty >> PAGE_SHIFT;
     /* relaxed: as in page_heap_base */
     base -= size_min(base / 2, __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED));

@@ -20,8 +20,8 @@
  * use and the base. The eighth is for what is kept but does not fit what is asked for: with none,
  * blocks of 1 to 16 MiB in random order went to the system ten times as often.
  *
- * A depot keeps what comes up to a bound of its own, asks for none, and takes of this what nobody
- * took through an epoch; its clock goes by fresh memory, too (magazine/arena.c).
+ * A depot has a bound of its own for what it keeps. It asks here only what nobody took through an
+ * epoch, and its clock goes by fresh memory, too (magazine/arena.c).
  *
  * Source: the low-water mark is that of working sets in J. Bonwick and J. Adams, "Magazines and
  * Vmem" (2001); ghosts are those of N. Megiddo and D. Modha, "ARC" (2003).
