@@ -156,7 +156,7 @@ bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magaz
     return depot_put(depot, magazine, most, empty);
 }
 
-/* An epoch of the depots is over: what nobody needed in it goes back. */
+/* Ends an epoch of the depots: what nobody needed in it goes back. */
 static void depots_tick(struct arena *arena)
 {
     /* relaxed, here and below: how often, not when exactly */
@@ -185,7 +185,8 @@ static void depots_tick_at_growth(struct arenas *arenas, struct arena *arena, si
 
 /* ---- Taking from slabs ---- */
 
-/* Takes from another arena's bin if that has more than `spare` free objects. */
+/* Takes from another arena's bin if that has more free objects than a slab; `all`: if it has any.
+ */
 static size_t alloc_from_others(struct arenas *arenas, const struct arena_class *here,
                                 uintptr_t *objects, size_t count, bool all)
 {

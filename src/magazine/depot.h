@@ -2,7 +2,7 @@
  * Depots: full magazines of one class that wait in an arena for any thread.
  *
  * Who takes a full magazine leaves an empty one, which who brings the next takes along: so the two
- * need not ask metadata, whose lock is everybody's. Empty ones are few, and go at each look.
+ * need not ask metadata, whose lock is everybody's. Empty ones are few, and go at each tick.
  *
  * Handing one over or taking one is O(1). What a depot may hold is the caller's matter; all depots
  * of an arena add what they hold to one sum. What nobody took through an epoch (retention.h) goes
@@ -63,7 +63,7 @@ void depot_tick(struct depot *depot, uint64_t now);
 /* Forgets all magazines; the objects in them are gone already. */
 void depot_clear(struct depot *depot);
 
-/* `class` and `spans` are those of its objects. */
+/* `page_heap` and `class` are those of its objects. */
 const char *depot_check(struct depot *depot, const struct page_heap *page_heap, size_t class);
 
 /* How many magazines wait, read without the lock: a hint. */
