@@ -2,7 +2,7 @@
  * Taking blocks of any size, from any heap: the one way in. See heap.h, and free.c for the way out.
  *
  *   hardened?  then alloc_hardened.c
- *   take:  poll, the thread's cache of the heap, who looks at requests; then block_alloc, by size
+ *   take:  poll, the thread's cache of the heap, who looks at requests; then alloc_block, by size
  *          small   its magazine; spare -> depot -> slabs -> pages (cache_refill)
  *          medium  its quick lists; free cells -> pages (arenas_alloc_cell)
  *          large   pages
@@ -153,13 +153,20 @@ static ALWAYS_INLINE void *look_at_limit(struct heap *heap, void *block)
     return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
 }
 
-ALWAYS_INLINE void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment,
-                                size_t bytes, size_t *dirty)
+static ALWAYS_INLINE void *alloc_block(struct heap *heap, struct cache *cache, size_t alignment,
+                                       size_t bytes, size_t *dirty)
 {
     void *block = alloc_once(heap, cache, alignment, bytes, dirty);
     if (UNLIKELY(block == NULL))
         return alloc_again(heap, cache, alignment, bytes, dirty);
     return look_at_limit(heap, block);
+}
+
+/* For other files. */
+void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                  size_t *dirty)
+{
+    return alloc_block(heap, cache, alignment, bytes, dirty);
 }
 
 /* ---- While requests are looked at ---- */
@@ -177,7 +184,7 @@ void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, siz
                    size_t *dirty)
 {
     bool large = bytes > medium_most(heap) || alignment >= PAGE_BYTES;
-    void *block = large ? block_alloc(heap, cache, alignment, bytes, dirty)
+    void *block = large ? alloc_block(heap, cache, alignment, bytes, dirty)
                         : sample_alloc_smaller(heap, alignment, bytes, dirty);
     if (block != NULL && (!large || page_map_class((uintptr_t)block) == 0))
         profile_put(block, bytes);
@@ -210,7 +217,7 @@ static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_
         *dirty = SIZE_MAX;
         block = class != 0 ? cache_pop(cache, class) : NULL;
     }
-    return block != NULL ? block : block_alloc(heap, cache, alignment, bytes, dirty);
+    return block != NULL ? block : alloc_block(heap, cache, alignment, bytes, dirty);
 }
 
 /* What a magazine has for a request that is counted, and not looked at; or NULL. */
@@ -229,7 +236,7 @@ static ALWAYS_INLINE void *take(struct heap *heap, size_t alignment, size_t byte
     heap_poll(heap);
     struct cache *cache = heap_cache(heap);
     return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, dirty)
-                             : block_alloc(heap, cache, alignment, bytes, dirty);
+                             : alloc_block(heap, cache, alignment, bytes, dirty);
 }
 
 /* Functions of their own, here and below: each needs registers that the short ways can spare. */
