@@ -36,7 +36,7 @@ static inline void thread_self_begin(void)
 {
     if (thread_self.cache == NULL) {
         thread_self.cache = (struct cache *)&cache_none;
-        thread_self.slots = thread_self.last = (struct heap_slot *)heap_slots_none;
+        thread_self.slots = thread_self.last = heap_slots_none;
     }
 }
 
