@@ -117,14 +117,15 @@ static void add_spans(struct peek *peek, const struct page_heap *page_heap,
            dirty = PEEK(peek, page_heap->cache.dirty_pages);
     totals->segment_cache = cached << PAGE_SHIFT;
     totals->segments = (PEEK(peek, page_heap->segment_pages) + cached) << PAGE_SHIFT;
-    size_t apart = PEEK(peek, page_heap->filling_pages) + PEEK(peek, page_heap->recent.pages);
-    totals->dirty = (PEEK(peek, page_heap->dirty.pages) + apart + dirty) << PAGE_SHIFT;
+    totals->dirty = (PEEK(peek, page_heap->dirty.pages) + PEEK(peek, page_heap->filling_pages) +
+                     PEEK(peek, page_heap->recent.pages) + dirty)
+                    << PAGE_SHIFT;
     totals->clean = (PEEK(peek, page_heap->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;
     totals->free_runs = PEEK(peek, page_heap->dirty.count) + PEEK(peek, page_heap->clean.count) +
                         PEEK(peek, page_heap->recent.count);
     totals->mapped_peak = PEEK(peek, page_heap->mapped_peak) << PAGE_SHIFT;
     totals->used_peak = PEEK(peek, page_heap->used_peak) << PAGE_SHIFT;
-    size_t used = rest_of(PEEK(peek, page_heap->used_pages), apart);
+    size_t used = PEEK(peek, page_heap->used_pages) - PEEK(peek, page_heap->recent.pages);
     totals->large = rest_of(used << PAGE_SHIFT, totals->slabs + totals->cells);
 }
 

@@ -19,7 +19,8 @@ static bool may_buy(const struct page_heap *page_heap)
 {
     return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
            page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES &&
-           page_heap_kept_pages(page_heap) + HUGE_PAGES_PAGES <= page_heap_bound(page_heap);
+           page_heap_kept_pages(page_heap) + page_heap->filling_pages + HUGE_PAGES_PAGES <=
+               page_heap_bound(page_heap);
 }
 
 /* A run that is in no bin is as one in use as long as it is being made present: nobody joins it,
@@ -30,14 +31,12 @@ static void filling_begin(struct page_heap *page_heap, struct span *run)
     if (run->segment->used_pages == 0)
         page_heap->empty_segments--;
     run->segment->used_pages += run->pages;
-    GAUGE_ADD(page_heap->used_pages, run->pages);
     GAUGE_ADD(page_heap->filling_pages, run->pages);
 }
 
 static void filling_end(struct page_heap *page_heap, struct span *run, enum span_kind kind)
 {
     GAUGE_ADD(page_heap->filling_pages, -(size_t)run->pages);
-    GAUGE_ADD(page_heap->used_pages, -(size_t)run->pages);
     run->segment->used_pages -= run->pages;
     if (run->segment->used_pages == 0)
         page_heap->empty_segments++;

@@ -117,9 +117,9 @@ const char *page_heap_check(struct page_heap *page_heap)
         if (wrong == NULL)
             wrong = segment_check(segment, pages);
     }
-    if (wrong == NULL &&
-        (pages[SPAN_DIRTY] != page_heap->dirty.pages ||
-         pages[SPAN_CLEAN] != page_heap->clean.pages || pages[PAGES_USED] != page_heap->used_pages))
+    if (wrong == NULL && (pages[SPAN_DIRTY] != page_heap->dirty.pages ||
+                          pages[SPAN_CLEAN] != page_heap->clean.pages ||
+                          pages[PAGES_USED] - pages[SPAN_FILLING] != page_heap->used_pages))
         wrong = "the page counts of the runs are wrong";
     if (wrong == NULL && pages[SPAN_FILLING] != page_heap->filling_pages)
         wrong = "the count of pages that are being made present is wrong";

@@ -56,11 +56,11 @@ struct page_heap {
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
     struct list segments;
-    size_t segment_pages; /* == used_pages + dirty.pages + clean.pages */
-    size_t used_pages;    /* == sum of segment->used_pages; these two are among them: */
-    size_t filling_pages; /* free ones that are being made present, */
-    struct recent recent; /* and recent.pages */
-    size_t shared_pages;  /* of them, == sum over slabs and spans of cells */
+    size_t segment_pages; /* == used_pages + filling_pages + dirty.pages + clean.pages */
+    size_t used_pages;    /* recent.pages are among them */
+    size_t filling_pages; /* free, and being made present; used_pages and these == sum of */
+    struct recent recent; /* segment->used_pages */
+    size_t shared_pages;  /* of used_pages, == sum over slabs and spans of cells */
     size_t empty_segments;
     struct runs dirty;
     struct runs clean;
@@ -94,20 +94,18 @@ static inline struct runs *runs_of(struct page_heap *page_heap, const struct spa
 /* Free pages that occupy memory. */
 static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
 {
-    return page_heap->dirty.pages + page_heap->filling_pages + page_heap->recent.pages +
-           page_heap->cache.dirty_pages;
+    return page_heap->dirty.pages + page_heap->recent.pages + page_heap->cache.dirty_pages;
 }
 
 static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
 {
-    return page_heap->used_pages - page_heap->filling_pages - page_heap->recent.pages +
-           page_heap->huge_pages;
+    return page_heap->used_pages - page_heap->recent.pages + page_heap->huge_pages;
 }
 
 /* Tells pages_in_use what there is now. The lock must be held. */
 static inline void page_heap_note_use(struct page_heap *page_heap)
 {
-    size_t now = page_heap->used_pages - page_heap->filling_pages + page_heap->huge_pages;
+    size_t now = page_heap->used_pages + page_heap->huge_pages;
     if (!page_heap->other) {
         GAUGE_SET(pages_in_use.malloc, now);
         return;

@@ -151,14 +151,14 @@ TEST(what_is_bought_is_dirty_and_used_next)
     give_all();
 }
 
-/* What the other thread has, and what was kept when it came. */
+/* What the other thread has, and what was being made present when it came. */
 static struct span *others[3];
-static size_t kept_meanwhile;
+static size_t filling_meanwhile;
 
 static void others_take(void)
 {
     shop.meanwhile = NULL;
-    kept_meanwhile = page_heap_kept_pages(&page_heap);
+    filling_meanwhile = page_heap.filling_pages;
     others[0] = alloc_by(span_alloc, SPAN_LARGE, PIECE, PAGE_BYTES);
     others[1] = alloc_by(span_alloc, SPAN_LARGE, HUGE_PAGES, PAGE_BYTES);
     others[2] = piece_take();
@@ -177,7 +177,7 @@ TEST(other_threads_take_and_free_while_one_buys)
     shop.meanwhile = others_take;
     const struct span *piece = piece_take();
     assert_null(shop.meanwhile);
-    assert_int_equal(kept_meanwhile, HUGE_PAGES);
+    assert_int_equal(filling_meanwhile, HUGE_PAGES);
     assert_int_equal(page_heap.filling_pages, 0);
     /* Nobody has a page of the other's. */
     assert_int_equal(page_heap_kept_pages(&page_heap), HUGE_PAGES - PIECE);

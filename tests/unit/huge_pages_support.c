@@ -20,7 +20,7 @@ static const char *call_wrong(char *start, size_t bytes, bool huge)
         return "that is not where a huge page can be";
     if (page_heap.shared_pages << PAGE_SHIFT < SHARE_BYTES)
         return "slabs and cells do not take enough";
-    if (huge && page_heap_kept_pages(&page_heap) > page_heap_bound(&page_heap))
+    if (huge && page_heap_kept_pages(&page_heap) + HUGE_PAGES > page_heap_bound(&page_heap))
         return "more would be kept than may be";
     return NULL;
 }
