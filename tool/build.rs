@@ -22,7 +22,7 @@ fn main() {
 }
 
 /// The library's own code for reading statistics and writing them, which the tool uses on other processes.
-const SHARED: [&str; 21] = [
+const SHARED: [&str; 22] = [
     "hardened/hard_totals.c",
     "heap/totals.c",
     "magazine/arena_totals.c",
@@ -35,6 +35,7 @@ const SHARED: [&str; 21] = [
     "report/formats.c",
     "report/heaps.c",
     "report/medium.c",
+    "report/numbers.c",
     "report/peak.c",
     "report/report_csv.c",
     "report/report_json.c",

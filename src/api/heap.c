@@ -37,7 +37,7 @@ static bool config_is_sound(const struct snug_heap_config *config)
            (config->flags == 0 || hardened || config->provider != NULL);
 }
 
-snug_heap *snug_heap_create(const struct snug_heap_config *config)
+COLD snug_heap *snug_heap_create(const struct snug_heap_config *config)
 {
     struct snug_heap_config known = {.size = sizeof(known)};
     if ((config != NULL && !config_read(&known, sizeof(known), config, config->size)) ||
@@ -167,7 +167,7 @@ int snug_heap_check(snug_heap *heap)
     return report_damage(heap_check_of(heap_in(heap)));
 }
 
-int snug_heap_get_statistics(snug_heap *heap, struct snug_heap_statistics *statistics)
+COLD int snug_heap_get_statistics(snug_heap *heap, struct snug_heap_statistics *statistics)
 {
     size_t size = statistics->size;
     if (size < sizeof(size_t))

@@ -21,7 +21,7 @@
 #define COLD __attribute__((cold, noinline))
 /* Runs when the library is loaded and when the process ends. The linker puts these functions, which
  * are all that a program without memory runs, into the same pages (src/CMakeLists.txt). */
-#define AT_START __attribute__((section(".text.0start"), noinline))
+#define AT_START __attribute__((section(".text.startup"), noinline))
 /* A large variable, of which a small program touches few pages. The linker puts these behind all
  * others, so that those share one page. */
 #define BULKY __attribute__((section(".bss.bulky")))

@@ -36,7 +36,7 @@ bool cells_init(struct cells *cells, struct page_heap *page_heap)
     return true;
 }
 
-void cells_clear(struct cells *cells)
+COLD void cells_clear(struct cells *cells)
 {
     for (size_t list = bitmap_next(cells->bitmap, CELL_WORDS, 0); list < CELL_LISTS;
          list = bitmap_next(cells->bitmap, CELL_WORDS, list + 1))

@@ -122,7 +122,7 @@ static void release_top(struct cells *cells, bool idle)
     cells_tell(cells);
 }
 
-size_t cells_purge(struct cells *cells, bool all)
+COLD size_t cells_purge(struct cells *cells, bool all)
 {
     lock_acquire(&cells->lock);
     release_top(cells, !all);

@@ -59,7 +59,7 @@ static void *alloc_object(struct heap *heap, struct cache *cache, size_t class)
                                        : object_alloc(&heap->arenas, class);
 }
 
-static NOINLINE void *alloc_compact(struct heap *heap, struct cache *cache, size_t class)
+static COLD void *alloc_compact(struct heap *heap, struct cache *cache, size_t class)
 {
     class = class_compact(class);
     void *object = alloc_object(heap, cache, class);
@@ -180,8 +180,8 @@ static void *sample_alloc_smaller(struct heap *heap, size_t alignment, size_t by
     return alloc_once(heap_samples, heap_cache(heap_samples), alignment, bytes, dirty);
 }
 
-void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
-                   size_t *dirty)
+COLD void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                        size_t *dirty)
 {
     bool large = bytes > medium_most(heap) || alignment >= PAGE_BYTES;
     void *block = large ? alloc_block(heap, cache, alignment, bytes, dirty)

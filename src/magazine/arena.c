@@ -284,7 +284,7 @@ size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, si
     return taken != 0 ? taken : alloc_fresh(arenas, arena, here, objects, count);
 }
 
-uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class)
+COLD uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class)
 {
     uintptr_t object = 0;
     struct arena_class *at;
@@ -370,7 +370,7 @@ void arenas_tick(struct arenas *arenas)
             depots_tick(arena_at(arenas, i));
 }
 
-size_t arenas_trim(struct arenas *arenas)
+COLD size_t arenas_trim(struct arenas *arenas)
 {
     size_t purged = 0;
     struct cells *cells;
@@ -385,7 +385,7 @@ size_t arenas_trim(struct arenas *arenas)
     return purged;
 }
 
-const char *arenas_check(struct arenas *arenas)
+COLD const char *arenas_check(struct arenas *arenas)
 {
     const char *wrong = NULL;
     struct arena_class *at;
@@ -401,7 +401,7 @@ const char *arenas_check(struct arenas *arenas)
     return wrong;
 }
 
-void arenas_clear(struct arenas *arenas)
+COLD void arenas_clear(struct arenas *arenas)
 {
     struct arena_class *at;
     for (size_t class = 1; class < CLASS_COUNT; class++)
@@ -422,7 +422,8 @@ static void each_class_lock(struct arenas *arenas, bool bins, void (*act)(struct
             act(bins ? &at->bin.lock : &at->depot.lock);
 }
 
-void arenas_each_lock_of(struct arenas *arenas, enum lock_rank rank, void (*act)(struct lock *lock))
+COLD void arenas_each_lock_of(struct arenas *arenas, enum lock_rank rank,
+                              void (*act)(struct lock *lock))
 {
     if (rank == RANK_DEPOT || rank == RANK_BIN)
         each_class_lock(arenas, rank == RANK_BIN, act);

@@ -156,7 +156,7 @@ void depot_tick(struct depot *depot, uint64_t now)
         depot_flush(depot, idle);
 }
 
-void depot_clear(struct depot *depot)
+COLD void depot_clear(struct depot *depot)
 {
     free_all(depot->full);
     free_all(depot->empty);
@@ -168,7 +168,7 @@ void depot_clear(struct depot *depot)
     retention_see(&depot->retention, 0, 0);
 }
 
-const char *depot_check(struct depot *depot, const struct page_heap *page_heap, size_t class)
+COLD const char *depot_check(struct depot *depot, const struct page_heap *page_heap, size_t class)
 {
     const char *wrong = NULL;
     uint32_t count = 0;

@@ -123,7 +123,7 @@ void quick_evict(struct quick *quick, size_t keep)
         cells_free(blocks, count);
 }
 
-const char *quick_check(const struct quick *quick)
+COLD const char *quick_check(const struct quick *quick)
 {
     size_t bytes = 0, rounds = 0;
     for (size_t list = 0; list < QUICK_LISTS; list++) {

@@ -36,7 +36,7 @@ static struct span *huge_around(const struct page_heap *page_heap, uintptr_t add
 
 /* Lists a span, for which there is room in the table. `fresh` are the pages in it that occupied no
  * memory when they were taken. The lock must be held. */
-static void huge_list(struct page_heap *page_heap, struct span *span, size_t fresh)
+static COLD void huge_list(struct page_heap *page_heap, struct span *span, size_t fresh)
 {
     span->left = NULL;
     span->right = page_heap->huge;
@@ -54,7 +54,7 @@ static void huge_list(struct page_heap *page_heap, struct span *span, size_t fre
 }
 
 /* The lock must be held. */
-static void huge_unlist(struct page_heap *page_heap, struct span *span)
+static COLD void huge_unlist(struct page_heap *page_heap, struct span *span)
 {
     if (span->left != NULL)
         span->left->right = span->right;
@@ -71,8 +71,8 @@ static void huge_unlist(struct page_heap *page_heap, struct span *span)
     page_heap_note_freed(page_heap, span->start, span->requested);
 }
 
-static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t alignment,
-                        size_t *dirty)
+static COLD void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t alignment,
+                             size_t *dirty)
 {
     size_t bytes = align_up(requested, os_page_size());
     if (bytes >> PAGE_SHIFT > UINT32_MAX)
@@ -102,7 +102,7 @@ static void *huge_alloc(struct page_heap *page_heap, size_t requested, size_t al
     return start;
 }
 
-static void *huge_resize(struct page_heap *page_heap, struct span *span, size_t requested)
+static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, size_t requested)
 {
     size_t bytes = align_up(requested, os_page_size());
     if (bytes >> PAGE_SHIFT > UINT32_MAX)
@@ -286,7 +286,7 @@ static struct span *around(const struct page_heap *page_heap, uintptr_t address)
     return huge != NULL ? huge : span_around(page_heap, address);
 }
 
-bool large_has(struct page_heap *page_heap, uintptr_t address)
+COLD bool large_has(struct page_heap *page_heap, uintptr_t address)
 {
     lock_acquire(&page_heap->lock);
     bool found = large_at(page_heap, address) != NULL;
@@ -294,7 +294,7 @@ bool large_has(struct page_heap *page_heap, uintptr_t address)
     return found;
 }
 
-bool large_covers(struct page_heap *page_heap, uintptr_t address)
+COLD bool large_covers(struct page_heap *page_heap, uintptr_t address)
 {
     lock_acquire(&page_heap->lock);
     bool found = around(page_heap, address) != NULL;
@@ -302,7 +302,7 @@ bool large_covers(struct page_heap *page_heap, uintptr_t address)
     return found;
 }
 
-bool large_extent(struct page_heap *page_heap, uintptr_t address, struct block_extent *extent)
+COLD bool large_extent(struct page_heap *page_heap, uintptr_t address, struct block_extent *extent)
 {
     if (!extent_lock(&page_heap->lock))
         return false;
@@ -316,7 +316,7 @@ bool large_extent(struct page_heap *page_heap, uintptr_t address, struct block_e
 
 /* ---- Misuse ---- */
 
-struct misuse large_inspect(struct page_heap *page_heap)
+COLD struct misuse large_inspect(struct page_heap *page_heap)
 {
     struct misuse misuse = {.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);

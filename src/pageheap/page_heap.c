@@ -37,7 +37,7 @@ void page_heap_prepare(struct page_heap *page_heap)
     lock_release(&page_heap->lock);
 }
 
-bool page_heap_adopt(struct page_heap *page_heap, char *start, size_t bytes)
+COLD bool page_heap_adopt(struct page_heap *page_heap, char *start, size_t bytes)
 {
     struct span *run = descriptor_alloc(page_heap);
     struct segment *segment =

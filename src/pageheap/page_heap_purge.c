@@ -153,7 +153,7 @@ static size_t purge_down_to(struct page_heap *page_heap, size_t keep_pages, bool
 
 /* ---- The cache of segments ---- */
 
-size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused)
+COLD size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused)
 {
     size_t gone = 0;
     struct segment *oldest;
@@ -197,7 +197,7 @@ void page_heap_join_recent(struct page_heap *page_heap)
         page_heap_shrink_cache(page_heap);
 }
 
-size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
+COLD size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
 {
     lock_acquire(&page_heap->lock);
     page_heap_join_recent(page_heap);

@@ -3,6 +3,7 @@
  * a run can be plotted. What is unknown is empty.
  */
 #include "report/formats.h"
+#include "report/numbers.h"
 #include "report/writer.h"
 
 static void add_name(struct writer *writer, const char *name)
@@ -45,15 +46,11 @@ static void add_sizes(struct writer *writer, const struct values_more *more)
     }
 }
 
-static void add_header(struct writer *writer)
+static void add_header(struct writer *writer, const struct values *values)
 {
     text_add(writer_room(writer), "milliseconds,pid,reason");
-#define GAUGE(group, name, unit, source, description) add_name(writer, #name);
-#include "report/gauges.def"
-#undef GAUGE
-#define COUNTER(name, description) add_name(writer, #name);
-#include "stats/counters.def"
-#undef COUNTER
+    for (struct number number = {0}; number_next(&number, values);)
+        add_name(writer, number.name);
     for (size_t i = 0; i < MEDIUM_ROWS; i++)
         add_size_names(writer, "medium_", medium_row_to(i));
     for (size_t i = 0; i < LARGE_ROWS; i++)
@@ -65,16 +62,12 @@ static void add_header(struct writer *writer)
 void csv_report(const struct values *values, bool header, struct writer *writer)
 {
     if (header)
-        add_header(writer);
+        add_header(writer, values);
     text_add_decimal(writer_room(writer), values->milliseconds);
     add_number(writer, (uint64_t)values->process);
     add_name(writer, values->reason);
-#define GAUGE(group, name, unit, source, description) add_number(writer, values->name);
-#include "report/gauges.def"
-#undef GAUGE
-#define COUNTER(name, description) add_number(writer, values->counters.name);
-#include "stats/counters.def"
-#undef COUNTER
+    for (struct number number = {0}; number_next(&number, values);)
+        add_number(writer, number.value);
     add_sizes(writer, values->more);
     text_add(writer_room(writer), ",");
     if (values->more->heaps_known) {

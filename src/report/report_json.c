@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/formats.h"
+#include "report/numbers.h"
 #include "report/writer.h"
 
 static void add_number(struct text *text, uint64_t number)
@@ -22,13 +23,14 @@ static void add_member(struct writer *writer, const char *before, const char *na
     add_number(text, number);
 }
 
-/* Opens the group of a gauge, if it is another one than that of the last. */
-static void open_group(struct writer *writer, const char **last, const char *group)
+/* Opens the group of a number, if it is another one than that of the last. */
+static bool open_group(struct writer *writer, const char **last, const char *group)
 {
     if (strcmp(*last, group) == 0)
-        return;
+        return false;
     text_print(writer_room(writer), "%s\"%s\":{", **last == 0 ? "," : "},", group);
     *last = group;
+    return true;
 }
 
 static bool has_peak(const struct values *values)
@@ -158,19 +160,10 @@ void json_report(const struct values *values, struct writer *writer)
         "{\"schema\":\"snug-statistics-1\",\"pid\":%zu,\"milliseconds\":%zu,\"reason\":\"%s\"",
         (size_t)values->process, values->milliseconds, values->reason);
     const char *last = "";
-    const char *comma = "";
-#define GAUGE(group, name, unit, source, description) \
-    comma = strcmp(last, #group) == 0 ? "," : ""; \
-    open_group(writer, &last, #group); \
-    add_member(writer, comma, #name, values->name);
-#include "report/gauges.def"
-#undef GAUGE
-    comma = "},\"events\":{";
-#define COUNTER(name, description) \
-    add_member(writer, comma, #name, values->counters.name); \
-    comma = ",";
-#include "stats/counters.def"
-#undef COUNTER
+    for (struct number number = {0}; number_next(&number, values);) {
+        bool begins = open_group(writer, &last, number.group);
+        add_member(writer, begins ? "" : ",", number.name, number.value);
+    }
     text_add(writer_room(writer), "}");
     add_classes(writer, values);
     const struct values_more *more = values->more;

@@ -5,14 +5,13 @@
 #include <string.h>
 
 #include "report/formats.h"
+#include "report/numbers.h"
 #include "report/writer.h"
-
-enum unit { BYTES, COUNT, BYTES_EVER, COUNT_EVER };
 
 /* The description of a family. OpenMetrics wants a unit to be the end of the name, and a counter's
  * samples to end in _total after that. */
-static void add_family(struct writer *writer, const char *name, enum unit unit, const char *type,
-                       const char *help)
+static void add_family(struct writer *writer, const char *name, enum number_unit unit,
+                       const char *type, const char *help)
 {
     static const char starts[][8] = {"# TYPE ", "# UNIT ", "# HELP "};
     for (unsigned i = 0; i < 3; i++) {
@@ -40,18 +39,17 @@ static void add_counter(struct writer *writer, const char *name, const char *hel
     text_print(writer_room(writer), "snug_%s_total %zu\n", name, number);
 }
 
-static void add_gauge(struct writer *writer, const char *name, enum unit unit, const char *help,
-                      uint64_t number)
+static void add_number(struct writer *writer, const struct number *number)
 {
-    if (number == UNKNOWN)
+    if (number->value == UNKNOWN)
         return;
-    if (unit == BYTES_EVER || unit == COUNT_EVER) {
-        add_counter(writer, name, help, number);
+    if (number->unit == BYTES_EVER || number->unit == COUNT_EVER) {
+        add_counter(writer, number->name, number->text, number->value);
         return;
     }
-    add_family(writer, name, unit, "gauge", help);
-    text_print(writer_room(writer), "snug_%s%s%zu\n", name, unit == BYTES ? "_bytes " : " ",
-               number);
+    add_family(writer, number->name, number->unit, "gauge", number->text);
+    text_print(writer_room(writer), "snug_%s%s%zu\n", number->name,
+               number->unit == BYTES ? "_bytes " : " ", number->value);
 }
 
 /* NAME{LABEL="VALUE"} NUMBER; a value of UNKNOWN is without bound. */
@@ -166,7 +164,7 @@ static void add_heaps(struct writer *writer, const struct values_more *more)
 {
     static const struct {
         const char *family, *sample, *help;
-        enum unit unit;
+        enum number_unit unit;
         size_t offset;
     } families[] = {
         {"heap_heaps", "heap_heaps", "heaps of the program's own by name", COUNT,
@@ -199,12 +197,8 @@ static void add_heaps(struct writer *writer, const struct values_more *more)
 
 void metrics_report(const struct values *values, struct writer *writer)
 {
-#define GAUGE(group, name, unit, source, help) add_gauge(writer, #name, unit, help, values->name);
-#include "report/gauges.def"
-#undef GAUGE
-#define COUNTER(name, help) add_counter(writer, #name, help, values->counters.name);
-#include "stats/counters.def"
-#undef COUNTER
+    for (struct number number = {0}; number_next(&number, values);)
+        add_number(writer, &number);
     add_classes(writer, values);
     if (values->more->sparse_known)
         add_sparse(writer, values);

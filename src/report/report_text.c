@@ -3,6 +3,7 @@
  * `detail` also every class and every counter.
  */
 #include "report/formats.h"
+#include "report/numbers.h"
 #include "report/writer.h"
 
 enum { BAR = 60, ROWS = 7, HEAPS_SHOWN = 3, NAME_SHOWN = 21, ROW_BAR = 24, LABEL = 28 };
@@ -385,13 +386,8 @@ static void add_size(struct writer *writer, size_t up_to, uint64_t blocks, uint6
 static void add_detail(struct writer *writer, const struct values *values)
 {
     text_add(writer_room(writer), "all numbers\n");
-#define GAUGE(group, name, unit, source, description) \
-    add_detail_row(writer, description, values->name);
-#include "report/gauges.def"
-#undef GAUGE
-#define COUNTER(name, description) add_detail_row(writer, description, values->counters.name);
-#include "stats/counters.def"
-#undef COUNTER
+    for (struct number number = {0}; number_next(&number, values);)
+        add_detail_row(writer, number.text, number.value);
     text_add(writer_room(writer),
              "small objects by size\n"
              "   size       in use    magazines       depots         free        slabs\n");

@@ -387,7 +387,7 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
     bin_change(&locked, NULL);
 }
 
-void bin_trim(struct bin *bin)
+COLD void bin_trim(struct bin *bin)
 {
     lock_acquire(&bin->lock);
     struct slab *current = bin->current;

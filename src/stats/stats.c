@@ -63,10 +63,9 @@ uint64_t tallies_sum(struct peek *peek, const struct tally *all, size_t offset)
 struct counters counters_read(struct peek *peek, const struct tally *all)
 {
     struct counters read;
-#define COUNTER(name, text) \
-    read.name = tallies_sum(peek, all, offsetof(struct tally, counters.name));
-#include "stats/counters.def"
-#undef COUNTER
+    for (size_t at = 0; at < sizeof(read); at += sizeof(uint64_t))
+        *(uint64_t *)((char *)&read + at) =
+            tallies_sum(peek, all, offsetof(struct tally, counters) + at);
     return read;
 }
 
