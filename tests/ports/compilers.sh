@@ -24,12 +24,13 @@ try() {
     tried=$((tried + 1))
 }
 
+ways=(-O0 -O1 -O2 -O3 "-O2 -fno-plt -march=native" "-O2 -flto -fno-fat-lto-objects")
 for name in gcc-{10,11,12,13,14} clang-{14,15,16,17,18,19}; do
     if ! command -v "$name" >/dev/null; then
         echo "$name is not installed"
         continue
     fi
-    for flags in -O0 -O1 -O2 -O3 "-O2 -fno-plt -march=native"; do
+    for flags in "${ways[@]}"; do
         # shellcheck disable=SC2086 # words
         try "$name" $flags
     done
