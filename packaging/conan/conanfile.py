@@ -5,7 +5,7 @@ import re
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
-from conan.tools.files import copy, load, rmdir
+from conan.tools.files import copy, load, rm, rmdir
 
 
 class SnugConan(ConanFile):
@@ -54,11 +54,12 @@ class SnugConan(ConanFile):
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         rmdir(self, os.path.join(self.package_folder, "lib", "cmake"))
         rmdir(self, os.path.join(self.package_folder, "lib", "pkgconfig"))
+        # Only one of the two stays: a linker would take the shared one, and Conan knows libraries by their bare name.
+        rm(self, "libsnug.a" if self.options.shared else "libsnug.so*", os.path.join(self.package_folder, "lib"))
 
     def package_info(self):
         self.cpp_info.set_property("cmake_file_name", "snug")
         self.cpp_info.set_property("cmake_target_name", "snug::snug" if self.options.shared else "snug::static")
         self.cpp_info.set_property("pkg_config_name", "snug" if self.options.shared else "snug-static")
-        # Both lie in one folder, where a linker would take the shared one.
-        self.cpp_info.libs = ["snug" if self.options.shared else ":libsnug.a"]
+        self.cpp_info.libs = ["snug"]
         self.cpp_info.system_libs = ["pthread", "dl"]

@@ -30,7 +30,8 @@ counted; one that left a part of itself out is skipped, and says why. `not run` 
 """
 TAIL = """
 `./dev test` runs everything on x86-64 with glibc, and on the others a short program, linked, static and preloaded (`ports.musl`, `ports.aarch64`, in full runs
-`ports.riscv64`), as well as model and stress in a build for pages of 64 KiB on a system with smaller ones (`ports.pages.65536`). An emulator is no
+`ports.riscv64`), as well as model and stress in a build for pages of 64 KiB on a system with smaller ones (`ports.pages.65536`). `./dev test --full`
+runs what this page tells of (`ports.suite.musl` and the like) and leaves it in build/cmake-release/ports/. An emulator is no
 kernel and no processor: it answers some system calls itself, and orders memory as the machine it runs on does, more strictly than the one it plays.
 """
 
