@@ -6,11 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What CMake builds, in three lists of which the last names the others: they are the only ones.
+/// What CMake builds, in four lists of which the last names the others: they are the only ones.
 fn sources(library: &Path) -> io::Result<Vec<PathBuf>> {
     let text = fs::read_to_string(library.join("CMakeLists.txt"))?;
     let mut sources = Vec::new();
-    for name in ["SNUG_COLD_SOURCES", "SNUG_SELDOM_SOURCES", "SNUG_SOURCES"] {
+    for name in ["SNUG_COLD_SOURCES", "SNUG_SELDOM_SOURCES", "SNUG_SMALL_SOURCES", "SNUG_SOURCES"] {
         let list = text.split_once(&format!("set({name}")).and_then(|(_, rest)| rest.split_once(')'));
         let (list, _) = list.ok_or_else(|| io::Error::other(format!("there is no {name} in CMakeLists.txt")))?;
         let words = list.lines().flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
