@@ -6,7 +6,6 @@ use anyhow::Result;
 use maud::html;
 
 use super::footprint::{Footprint, Footprints, OfTrace};
-use crate::bench::report::csv_file::write_record;
 use crate::bench::report::figures::{colour_of, LIVE_COLOUR};
 use crate::bench::report::plots::{Line as Curve, Plot};
 use crate::bench::report::tables::{mark_best, Cell, Line, Table};
@@ -57,17 +56,17 @@ fn table(found: &Footprints) -> Table {
 
 /// A line for each sample.
 fn write_csv(found: &Footprints, out: &mut dyn Write) -> Result<()> {
-    write_record(out, ["trace", "allocator", "operations", "live_bytes", "resident_kib"])?;
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record(["trace", "allocator", "operations", "live_bytes", "resident_kib"])?;
     for of_trace in &found.traces {
         for (footprint, allocator) in of_trace.footprints.iter().zip(&found.allocators) {
             for sample in &footprint.samples {
                 let numbers = [sample.operations, sample.live_bytes, sample.resident_kib].map(|n| n.to_string());
-                let [operations, live, resident] = &numbers;
-                write_record(out, [&of_trace.trace, &allocator.name, operations, live, resident])?;
+                csv.write_record([&of_trace.trace, &allocator.name].into_iter().chain(&numbers))?;
             }
         }
     }
-    Ok(())
+    Ok(csv.flush()?)
 }
 
 fn page(found: &Footprints, table: &Table) -> Result<String> {

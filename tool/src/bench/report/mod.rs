@@ -1,7 +1,7 @@
 //! Reports of a lab: on the terminal, as JSON (all of it, to be read again), as CSV (a line for each run), as Markdown,
 //! as one HTML page with plots, and as a picture of all rows in one plot.
 
-pub mod csv_file;
+mod csv_file;
 pub mod figures;
 mod frontier;
 pub mod html;
