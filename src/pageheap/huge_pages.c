@@ -28,18 +28,14 @@ static bool may_buy(const struct page_heap *page_heap)
 static void filling_begin(struct page_heap *page_heap, struct span *run)
 {
     run->kind = SPAN_FILLING;
-    if (run->segment->used_pages == 0)
-        page_heap->empty_segments--;
-    run->segment->used_pages += run->pages;
+    segment_count_in(page_heap, run->segment, run->pages);
     GAUGE_ADD(page_heap->filling_pages, run->pages);
 }
 
 static void filling_end(struct page_heap *page_heap, struct span *run, enum span_kind kind)
 {
     GAUGE_ADD(page_heap->filling_pages, -(size_t)run->pages);
-    run->segment->used_pages -= run->pages;
-    if (run->segment->used_pages == 0)
-        page_heap->empty_segments++;
+    segment_count_out(page_heap, run->segment, run->pages);
     run->kind = (uint8_t)kind;
     run->former_bytes = 0;
     run_settle(page_heap, run);

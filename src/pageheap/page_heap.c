@@ -82,9 +82,7 @@ struct pages_in_use pages_in_use = {.wanted = SEGMENT_PAGES_FIRST};
 
 static void segment_use(struct page_heap *page_heap, struct segment *segment, size_t pages)
 {
-    if (segment->used_pages == 0)
-        page_heap->empty_segments--;
-    segment->used_pages += (uint32_t)pages;
+    segment_count_in(page_heap, segment, (uint32_t)pages);
     GAUGE_ADD(page_heap->used_pages, pages);
     page_heap_note_peak(page_heap);
 }

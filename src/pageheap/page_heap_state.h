@@ -124,6 +124,23 @@ static inline void page_heap_note_peak(struct page_heap *page_heap)
     pages_in_use_compare();
 }
 
+/* Counts pages of a segment that are no run any more, or are one again. */
+static inline void segment_count_in(struct page_heap *page_heap, struct segment *segment,
+                                    uint32_t pages)
+{
+    if (segment->used_pages == 0)
+        page_heap->empty_segments--;
+    segment->used_pages += pages;
+}
+
+static inline void segment_count_out(struct page_heap *page_heap, struct segment *segment,
+                                     uint32_t pages)
+{
+    segment->used_pages -= pages;
+    if (segment->used_pages == 0)
+        page_heap->empty_segments++;
+}
+
 /* Notes that a block is no longer where it was. */
 static inline void page_heap_note_freed(struct page_heap *page_heap, const char *start,
                                         size_t bytes)

@@ -9,11 +9,9 @@
 bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
     struct segment *segment = span->segment;
-    segment->used_pages -= span->pages;
+    segment_count_out(page_heap, segment, span->pages);
     GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
     page_heap_note_use(page_heap);
-    if (segment->used_pages == 0)
-        page_heap->empty_segments++;
     span->kind = SPAN_DIRTY;
     span->former_bytes = object_bytes;
     run_settle(page_heap, span);
