@@ -21,13 +21,14 @@ __attribute__((visibility("default"))) int __register_atfork(handler *before, ha
 
 int __register_atfork(handler *before, handler *in_parent, handler *in_child, void *mark)
 {
+    READ_BY_ALL static const char name[] = "__register_atfork";
     static int (*known)(handler *, handler *, handler *, void *);
     heap_init();
     /* relaxed: whoever looks finds the same */
     int (*next)(handler *, handler *, handler *, void *) =
         __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (next == NULL) {
-        void *found = dlsym(RTLD_NEXT, "__register_atfork");
+        void *found = dlsym(RTLD_NEXT, name);
         __builtin_memcpy(&next, &found, sizeof(next));
         __atomic_store_n(&known, next, __ATOMIC_RELAXED);
     }

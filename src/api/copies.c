@@ -177,6 +177,16 @@ static char *checked_strncat(char *to, const char *from, size_t bytes)
 
 #if defined(__GLIBC__)
 
+/* libc's, which ends the process. Its forms of memcpy and others are not gone on to: the loader
+ * would choose each for the processor when any program starts, by code in pages of its own. */
+_Noreturn void __chk_fail(void);
+
+static void check_room(size_t bytes, size_t room)
+{
+    if (UNLIKELY(bytes > room))
+        __chk_fail();
+}
+
 /* Defines the checked form of a function of libc's whose first arguments are as those of NAME, and
  * whose last is the room that the compiler knows of: what is checked, and what it goes on to. */
 #define FORTIFIED(type, name, parameters, checks, call) \
@@ -188,15 +198,18 @@ static char *checked_strncat(char *to, const char *from, size_t bytes)
     }
 
 FORTIFIED(void *, memcpy, (void *to, const void *from, size_t bytes, size_t room),
-          check_both("memcpy", to, from, bytes), __memcpy_chk(to, from, bytes, room))
+          (check_both("memcpy", to, from, bytes), check_room(bytes, room)), memcpy(to, from, bytes))
 FORTIFIED(void *, memmove, (void *to, const void *from, size_t bytes, size_t room),
-          check_both("memmove", to, from, bytes), __memmove_chk(to, from, bytes, room))
+          (check_both("memmove", to, from, bytes), check_room(bytes, room)),
+          memmove(to, from, bytes))
 FORTIFIED(void *, mempcpy, (void *to, const void *from, size_t bytes, size_t room),
-          check_both("mempcpy", to, from, bytes), __mempcpy_chk(to, from, bytes, room))
+          (check_both("mempcpy", to, from, bytes), check_room(bytes, room)),
+          (char *)memcpy(to, from, bytes) + bytes)
 FORTIFIED(void *, memset, (void *to, int byte, size_t bytes, size_t room),
-          check("memset", to, bytes), __memset_chk(to, byte, bytes, room))
+          (check("memset", to, bytes), check_room(bytes, room)), memset(to, byte, bytes))
 FORTIFIED(char *, strcpy, (char *to, const char *from, size_t room),
-          size_t bytes = check_copy("strcpy", to, from), __memcpy_chk(to, from, bytes, room))
+          size_t bytes = check_copy("strcpy", to, from);
+          check_room(bytes, room), memcpy(to, from, bytes))
 FORTIFIED(char *, stpcpy, (char *to, const char *from, size_t room), check_copy("stpcpy", to, from),
           __stpcpy_chk(to, from, room))
 FORTIFIED(char *, strncpy, (char *to, const char *from, size_t bytes, size_t room),

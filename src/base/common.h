@@ -22,9 +22,15 @@
 /* Runs when the library is loaded and when the process ends. The linker puts these functions, which
  * are all that a program without memory runs, into the same pages (src/CMakeLists.txt). */
 #define AT_START __attribute__((section(".text.startup"), noinline))
+/* A constant that every program reads. The linker puts these beside the addresses that the loader
+ * writes, in pages that each process has anyway; constants of what few programs run lie apart. */
+#define READ_BY_ALL __attribute__((section(".data.rel.ro.read_by_all")))
 /* A large variable, of which a small program touches few pages. The linker puts these behind all
  * others, so that those share one page. */
 #define BULKY __attribute__((section(".bss.bulky")))
+/* A large variable of which every program writes the first words: these share the last page of the
+ * small ones. */
+#define BULKY_BUT_BEGUN __attribute__((section(".bss.begun")))
 /* Hides from the compiler how a value came about, so that it does not keep the parts in registers
  * to compute something from them that the value itself tells. */
 #define OPAQUE(value) __asm__("" : "+r"(value))

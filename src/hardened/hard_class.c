@@ -3,7 +3,7 @@
  */
 #include "hardened/hard_class.h"
 
-struct hard_class hard_classes[HARD_CLASSES];
+BULKY struct hard_class hard_classes[HARD_CLASSES];
 
 /* Bytes: a thread's magazine of a class has about so many, of at most MAGAZINE_MOST objects. */
 enum { MAGAZINE_BYTES = 8192 };

@@ -102,7 +102,7 @@ size_t heap_harden_trim(struct heap *heap)
     return hard_trim(heap->hardened);
 }
 
-void heap_harden_exit(void)
+AT_START void heap_harden_exit(void)
 {
     struct misuse misuse;
     if (heap_default.hardened == NULL)

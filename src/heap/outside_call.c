@@ -9,7 +9,7 @@
 #include "heap/user_heaps.h"
 #include "stats/event.h"
 
-struct outside_area outside_area;
+BULKY_BUT_BEGUN struct outside_area outside_area;
 
 static void trim(const struct outside_call *call)
 {
@@ -55,7 +55,7 @@ void outside_call_run(struct borrow *borrow)
     errno = error;
 }
 
-void outside_call_init(void)
+AT_START void outside_call_init(void)
 {
     outside_area.self = (uintptr_t)&thread_self - borrow_thread_pointer();
 }

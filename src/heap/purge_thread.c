@@ -56,7 +56,7 @@ static void start(void)
     errno = error;
 }
 
-void purge_thread_init(void)
+AT_START void purge_thread_init(void)
 {
     if (options.purge_thread != 0)
         events_purge_handler = start;

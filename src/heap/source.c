@@ -32,7 +32,7 @@ static const struct provider *source_file(const struct provider *fallback)
     return &file.pool.provider;
 }
 
-const struct provider *heap_source(void)
+AT_START const struct provider *heap_source(void)
 {
     const struct provider *fallback = options.provider_fallback != 0 ? &provider_os : NULL;
     if (options.provider == PROVIDER_PREALLOC)

@@ -11,7 +11,7 @@
 #define END_MARK(words) {0, (words) * sizeof(uintptr_t)}
 #define END_MARK_OF(log) END_MARK((META_LEAST << (log)) / sizeof(uintptr_t) - 1)
 _Static_assert(MAGAZINE_LOG_MOST == 4, "the row below has a mark for each size, and for none");
-const struct end_mark end_marks[END_MARKS] = {
+READ_BY_ALL const struct end_mark end_marks[END_MARKS] = {
     END_MARK_OF(0), END_MARK_OF(1), END_MARK_OF(2), END_MARK_OF(3), END_MARK_OF(4), END_MARK(3),
 };
 

@@ -12,7 +12,7 @@ enum { BATCH = 32 };
  */
 enum { OF_ONE_LIST = 8 };
 
-const struct quick quick_none;
+READ_BY_ALL const struct quick quick_none = {0};
 
 /* Adds up what waits in a list. Where a link was overwritten it ends, and the result is the entry
  * there; otherwise 0. */

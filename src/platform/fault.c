@@ -12,7 +12,7 @@
 static void (*act_fault)(uintptr_t address, const void *context);
 
 /* What the program had in place; the first `known_count` are filled in, and never change. */
-static struct sigaction known[FAULT_HANDLERS];
+BULKY static struct sigaction known[FAULT_HANDLERS];
 static unsigned known_count;
 
 /* The signal ends the process. One that an instruction caused comes again when that is tried again,

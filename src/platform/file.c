@@ -65,7 +65,7 @@ static long file_open_numbered(const char *stem, const char *separator)
 /* Where there is no fallocate, zeros do the same. */
 static long file_fill(int descriptor, size_t bytes)
 {
-    static char zeros[4 * 1024]; /* not const: those would be in the library's file */
+    BULKY static char zeros[4 * 1024]; /* not const: those would be in the library's file */
     for (size_t place = 0; place < bytes; place += sizeof(zeros))
         if (!os_file_write(descriptor, zeros, size_min(sizeof(zeros), bytes - place), place))
             return -ENOSPC;

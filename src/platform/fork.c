@@ -62,12 +62,12 @@ static void list_in_child(void)
     _IO_list_resetlock();
 }
 
-void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+AT_START void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
 {
     pthread_atfork(before, in_parent, in_child);
 }
 
-void os_fork_libc_first(void)
+AT_START void os_fork_libc_first(void)
 {
     if (&_IO_list_lock != NULL && &_IO_list_unlock != NULL && &_IO_list_resetlock != NULL)
         pthread_atfork(list_before_fork, list_in_parent, list_in_child);

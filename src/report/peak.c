@@ -96,7 +96,7 @@ static size_t copy_heaps(struct peak *peak)
 /* Returns the pages of growth that it waits for because of threads and heaps. */
 static size_t copy(struct peak *peak, size_t pages)
 {
-    static struct class_totals classes[CLASS_COUNT];
+    BULKY static struct class_totals classes[CLASS_COUNT];
     struct heap_totals totals = heap_totals_of(NULL, &heap_default, classes);
     set(&peak->pages, pages);
     set(&peak->milliseconds, (os_clock() - events.started) / 1000000);

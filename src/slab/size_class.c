@@ -19,7 +19,7 @@
 #define CLASS16(bytes) \
     CLASS4(bytes), CLASS4((bytes) + 64), CLASS4((bytes) + 128), CLASS4((bytes) + 192)
 
-const struct size_class size_classes[CLASS_COUNT] = {
+READ_BY_ALL const struct size_class size_classes[CLASS_COUNT] = {
     {0, 0, 0}, CLASS16(16), CLASS16(272), CLASS16(528), CLASS16(784),
 };
 
