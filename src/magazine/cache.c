@@ -415,14 +415,6 @@ void *object_alloc_beside(struct arenas *arenas, uintptr_t address)
 
 void object_free(uintptr_t address)
 {
-    /* Before the object is given, not after: then it may be another thread's already. For a pointer
-     * into the middle of an object, which slabs_free will refuse, nothing is written. */
-    struct misuse misuse = slab_misuse(address);
-    if (misuse.kind != MISUSE_NONE) {
-        misuse_report("free", &misuse);
-        return;
-    }
-    if (!span_home((const struct span *)page_map_entry(address))->untouched)
-        *object_key_word(address) = object_key(address);
-    slabs_free(&address, 1, "free");
+    struct misuse misuse = slab_free_one(address);
+    misuse_report("free", &misuse);
 }

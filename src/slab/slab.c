@@ -387,6 +387,26 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
     bin_change(&locked, NULL);
 }
 
+struct misuse slab_free_one(uintptr_t address)
+{
+    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = address};
+    struct slab *slab = slab_guess(address);
+    struct bin *bin = bin_of(slab);
+    if (bin == NULL)
+        return misuse;
+    lock_acquire(&bin->lock);
+    if (LIKELY(slab_guess(address) == slab && bin_of(slab) == bin)) {
+        misuse = misuse_in_slab(slab, address);
+        if (LIKELY(misuse.kind == MISUSE_NONE)) {
+            if (!bin->page_heap->untouched)
+                *object_key_word(address) = object_key(address);
+            slab_free(bin, slab, &address, 1, &misuse);
+        }
+    }
+    lock_release(&bin->lock);
+    return misuse;
+}
+
 COLD void bin_trim(struct bin *bin)
 {
     lock_acquire(&bin->lock);

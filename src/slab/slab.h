@@ -94,6 +94,10 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call);
 /* Gives the bin's empty slabs back. */
 void bin_trim(struct bin *bin);
 
+/* Gives back one object that was handed out, and writes its key before anybody else can have it. If
+ * something is wrong, nothing is written, and the answer says what. */
+struct misuse slab_free_one(uintptr_t address);
+
 /* What is wrong with an address whose page is in a slab: MISUSE_NONE for an object that was handed
  * out, or waits in a magazine. */
 struct misuse slab_misuse(uintptr_t address);
