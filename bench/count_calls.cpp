@@ -131,6 +131,7 @@ const struct {
     {"realloc-in-place", count_realloc_in_place},
     {"realloc-16-64-200", count_realloc_grows},
     {"aligned-64-128", count_aligned_alloc<64, 128>},
+    {"aligned-64-2000", count_aligned_alloc<64, 2000>},
     {"aligned-4096-4096", count_aligned_alloc<4096, 4096>},
     {"posix-memalign-32-100", count_posix_memalign},
     {"usable-size", count_usable_size},

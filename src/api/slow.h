@@ -11,11 +11,6 @@
 
 #include "heap/user_heaps.h"
 
-static ALWAYS_INLINE bool size_may_be_cell(size_t size)
-{
-    return size_is_below(size - (SMALL_MOST + 1), &page_map.cell_sizes);
-}
-
 /* A block above the small sizes, or of any size while requests are looked at: a cell, mostly from
  * the quick lists of `cache`, which is the thread's of that heap. */
 static ALWAYS_INLINE void *malloc_above(size_t size, struct heap *heap, struct cache *cache)

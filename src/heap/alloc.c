@@ -45,12 +45,11 @@ static void *alloc_medium(struct heap *heap, struct cache *cache, size_t bytes, 
 }
 
 static void *alloc_medium_aligned(struct heap *heap, struct cache *cache, size_t bytes,
-                                  size_t alignment)
+                                  size_t alignment, size_t *dirty)
 {
     bytes = size_max(bytes, SMALL_MOST + 1);
-    size_t dirty;
-    void *block = cache_pop_cell_aligned(cache, bytes, alignment);
-    return block != NULL ? block : cell_alloc_slow(heap, bytes, alignment, &dirty);
+    cache_miss_cell_aligned(cache, bytes);
+    return cell_alloc_slow(heap, bytes, alignment, dirty);
 }
 
 static void *alloc_object(struct heap *heap, struct cache *cache, size_t class)
@@ -107,7 +106,7 @@ static void *alloc_aligned(struct heap *heap, struct cache *cache, size_t alignm
     if (class != 0)
         return alloc_object(heap, cache, class);
     if (alignment < PAGE_BYTES && bytes + alignment <= medium_most(heap))
-        return alloc_medium_aligned(heap, cache, bytes, alignment);
+        return alloc_medium_aligned(heap, cache, bytes, alignment, dirty);
     return alloc_large(heap, bytes, alignment, dirty);
 }
 
@@ -130,7 +129,7 @@ static ALWAYS_INLINE void *alloc_once(struct heap *heap, struct cache *cache, si
     return alloc_small(heap, cache, bytes);
 }
 
-/* The same once there was no memory, after each step that gives some back. */
+/* The same when there was no memory: again after each step that gives some back. */
 static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t alignment,
                               size_t bytes, size_t *dirty)
 {
@@ -138,7 +137,7 @@ static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t ali
     enum reclaim_step step = RECLAIM_OWN;
     while (block == NULL && heap_reclaim(heap, size_max(bytes, alignment), &step)) {
         block = alloc_once(heap, cache, alignment, bytes, dirty);
-        /* Where a span of cells has no room, pages may have. */
+        /* Pages may be had where a span of cells may not. */
         if (block == NULL && bytes > SMALL_MOST && bytes <= CELL_MOST)
             block = alloc_large(heap, bytes, alignment, dirty);
     }
@@ -147,7 +146,7 @@ static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t ali
     return block;
 }
 
-/* What is to be done with a block that was taken, where its heap may have a limit. */
+/* Looks whether a heap is over its limit, after a block was taken from it. */
 static ALWAYS_INLINE void *look_at_limit(struct heap *heap, void *block)
 {
     return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
@@ -171,7 +170,7 @@ void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size
 
 /* ---- While requests are looked at ---- */
 
-/* Where one lies that would be no large block by its size. */
+/* A sample that would be no large block by its size. */
 static void *sample_alloc_smaller(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
 {
     if (heap != &heap_default)
@@ -207,7 +206,7 @@ static void *alloc_watched(struct heap *heap, struct cache *cache, size_t alignm
     return block;
 }
 
-/* If the request is not looked at, what the fast path would have done. */
+/* A request that is not looked at gets what the fast path would have given. */
 static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_t alignment,
                                    size_t bytes, size_t *dirty)
 {
@@ -220,7 +219,7 @@ static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_
     return block != NULL ? block : alloc_block(heap, cache, alignment, bytes, dirty);
 }
 
-/* What a magazine has for a request that is counted, and not looked at; or NULL. */
+/* An object from a magazine for a request that is counted, but not looked at; or NULL. */
 static NOINLINE void *pop_counted(const struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t class = class_of_aligned(alignment, bytes);
@@ -229,7 +228,7 @@ static NOINLINE void *pop_counted(const struct heap *heap, size_t alignment, siz
 
 /* ---- The way in ---- */
 
-/* From a heap that is not hardened. */
+/* Takes a block of a heap that is not hardened. */
 static ALWAYS_INLINE void *take(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty,
                                 bool watched)
 {
@@ -239,14 +238,14 @@ static ALWAYS_INLINE void *take(struct heap *heap, size_t alignment, size_t byte
                              : alloc_block(heap, cache, alignment, bytes, dirty);
 }
 
-/* Functions of their own, here and below: each needs registers that the short ways can spare. */
+/* This and the next are functions of their own: the short ways need fewer registers. */
 static NOINLINE void *alloc_polled(size_t bytes, struct heap *heap)
 {
     size_t dirty;
     return take(heap, MIN_ALIGN, bytes, &dirty, watch_is_on());
 }
 
-/* A large block is mostly one that was freed last, where there is nothing else to do. */
+/* A large block: mostly one that was freed last. */
 static NOINLINE void *alloc_recent(size_t bytes, struct heap *heap)
 {
     void *block = NULL;
@@ -296,7 +295,8 @@ static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, si
 {
     if (block == NULL || dirty == 0)
         return block;
-    /* Of what was in use not long ago most is in the processor's caches, and soon written. */
+    /* A block that was in use not long ago is mostly in the processor's caches, and soon
+     * cleared. */
     bool cold = dirty == SIZE_MAX && bytes > SMALL_MOST;
     if (bytes > medium_most(heap) || cold)
         block_zero(&heap->page_heap, block, size_min(bytes, dirty));
@@ -318,23 +318,39 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     return zero(heap, block, bytes, dirty);
 }
 
-static NOINLINE void *alloc_aligned_polled(struct heap *heap, size_t alignment, size_t bytes,
-                                           bool watched)
+static NOINLINE void *alloc_aligned_polled(struct heap *heap, size_t alignment, size_t bytes)
 {
     size_t dirty;
-    return take(heap, alignment, bytes, &dirty, watched);
+    return take(heap, alignment, bytes, &dirty, watch_is_on());
+}
+
+static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, size_t bytes)
+{
+    if (UNLIKELY(heap->hardened != NULL))
+        return heap_alloc_hardened(heap, alignment, bytes);
+    void *block = UNLIKELY(watch_is_on()) ? pop_counted(heap, alignment, bytes) : NULL;
+    return UNLIKELY(block != NULL) ? block : alloc_aligned_polled(heap, alignment, bytes);
+}
+
+/* A block aligned to less than a page: mostly a cell that waits in the thread's quick lists. */
+static NOINLINE void *alloc_aligned_less(struct heap *heap, size_t alignment, size_t bytes)
+{
+    void *cell = cache_pop_cell_aligned(heap_cache_if_any(heap), alignment, bytes);
+    return LIKELY(cell != NULL) ? cell : alloc_aligned_other(heap, alignment, bytes);
+}
+
+/* Whole pages: mostly a block that was freed last. In a hardened heap no such block waits. */
+static NOINLINE void *alloc_aligned_pages(struct heap *heap, size_t alignment, size_t bytes)
+{
+    void *block = NULL;
+    if (LIKELY(!events_wait() && !watch_is_on()))
+        block = large_alloc_recent(&heap->page_heap, bytes, alignment);
+    return LIKELY(block != NULL) ? look_at_limit(heap, block)
+                                 : alloc_aligned_other(heap, alignment, bytes);
 }
 
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)
 {
-    if (UNLIKELY(heap->hardened != NULL))
-        return heap_alloc_hardened(heap, alignment, bytes);
-    bool watched = watch_is_on();
-    void *block = NULL;
-    if (watched)
-        block = pop_counted(heap, alignment, bytes);
-    else if (alignment >= PAGE_BYTES && LIKELY(!events_wait()))
-        block = large_alloc_recent(&heap->page_heap, bytes, alignment);
-    return LIKELY(block != NULL) ? look_at_limit(heap, block)
-                                 : alloc_aligned_polled(heap, alignment, bytes, watched);
+    return alignment >= PAGE_BYTES ? alloc_aligned_pages(heap, alignment, bytes)
+                                   : alloc_aligned_less(heap, alignment, bytes);
 }

@@ -72,6 +72,12 @@ void object_free(uintptr_t address);
 
 /* ---- Cells (cache_cells.c) ---- */
 
+/* Whether quick lists may serve a request of `bytes`. */
+static ALWAYS_INLINE bool size_may_be_cell(size_t bytes)
+{
+    return size_is_below(bytes - (SMALL_MOST + 1), &page_map.cell_sizes);
+}
+
 /* A live cell of at least `bytes` (more than SMALL_MOST, at most CELL_MOST) from the quick lists;
  * NULL if they have none, or if the one that would serve was damaged. */
 static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
@@ -88,9 +94,27 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
     return (void *)quick_alloc(quick, list, true);
 }
 
-/* The same, at a multiple of `alignment`: only where the newest cell of a list happens to be at
- * one, as those of a program that asks for the same again and again are. */
-void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment);
+/* The same for any request, at a multiple of `alignment` (a power of two below a page): only where
+ * the newest cell of a list happens to be at one, as those of a program that asks for the same
+ * again and again are. NULL also if no cell may serve it: a magazine may, or nothing here. */
+static ALWAYS_INLINE void *cache_pop_cell_aligned(struct cache *cache, size_t alignment,
+                                                  size_t bytes)
+{
+    /* What makes it no small request makes it a cell: its size, or its alignment. */
+    size_t last = (bytes - 1) | (alignment - 1);
+    if (UNLIKELY(!size_may_be_cell(last + 1)))
+        return NULL;
+    struct quick *quick = cache->quick;
+    size_t units = cell_units(size_max(bytes, SMALL_MOST + 1));
+    size_t own = quick_list_of(units);
+    for (uint64_t found = quick_find(quick, own, units); found != 0; found &= found - 1) {
+        size_t list = own + quick_first(found);
+        uintptr_t block = quick_block(quick->list[list]);
+        if ((block & (alignment - 1)) == 0)
+            return (void *)quick_alloc(quick, list, true);
+    }
+    return NULL;
+}
 
 /* Puts a live cell into its list. The page of the address must be one of cells. False: nothing was
  * done, because it is not a live cell, or there is no room. */
@@ -104,6 +128,9 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
 /* Call when cache_pop_cell gave nothing: takes note of it for how much may wait, and reports the
  * cell that should have served, if there is one, as damaged. */
 void cache_miss_cell(struct cache *cache, size_t bytes);
+
+/* The same after cache_pop_cell_aligned: a cell that is damaged stays for others to find. */
+void cache_miss_cell_aligned(struct cache *cache, size_t bytes);
 
 /* Takes a live cell back, into a list or to where it came from. The cache may be `cache_none`. */
 void cache_free_cell(struct cache *cache, uintptr_t block);

@@ -106,27 +106,10 @@ static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
     limit_set(cache, quick, limit_least());
 }
 
-void *cache_pop_cell_aligned(struct cache *cache, size_t bytes, size_t alignment)
+/* Takes note of a request for so many units that found nothing. */
+static void note_miss(struct cache *cache, struct quick *quick, size_t units)
 {
-    struct quick *quick = cache->quick;
-    size_t units = cell_units(bytes);
-    size_t own = quick_list_of(units);
-    for (uint64_t found = quick_find(quick, own, units); found != 0; found &= found - 1) {
-        size_t list = own + quick_first(found);
-        uintptr_t block = quick_block(quick->list[list]);
-        if (block % alignment == 0 && quick_alloc(quick, list, true) != 0)
-            return (void *)block;
-    }
-    return NULL;
-}
-
-void cache_miss_cell(struct cache *cache, size_t bytes)
-{
-    struct quick *quick = cache->quick;
-    if (!quick_exists(quick))
-        return;
     quick->missed = true;
-    size_t units = cell_units(bytes);
     size_t list = quick_list_of(units);
     if (list != quick->asked) {
         quick->asked = (uint8_t)size_min(list, UINT8_MAX);
@@ -134,12 +117,28 @@ void cache_miss_cell(struct cache *cache, size_t bytes)
     }
     if (UNLIKELY(quick->lent))
         limit_take_back(cache, quick);
+}
+
+void cache_miss_cell(struct cache *cache, size_t bytes)
+{
+    struct quick *quick = cache->quick;
+    if (!quick_exists(quick))
+        return;
+    size_t units = cell_units(bytes);
+    note_miss(cache, quick, units);
+    size_t list = quick_list_of(units);
     uint64_t found = list < QUICK_LISTS ? quick_find(quick, list, units) : 0;
     if (LIKELY(found == 0))
         return;
     /* It is left where cache_pop_cell found it. */
     struct misuse misuse = quick_drop_list(quick, list + quick_first(found));
     misuse_report("malloc", &misuse);
+}
+
+void cache_miss_cell_aligned(struct cache *cache, size_t bytes)
+{
+    if (quick_exists(cache->quick))
+        note_miss(cache, cache->quick, cell_units(bytes));
 }
 
 /* Makes room for a cell of `bytes`, if there may be that much. */
