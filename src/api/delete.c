@@ -53,36 +53,29 @@ static ALWAYS_INLINE bool delete_fast(void *block)
            LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
 }
 
-/* A form with a size, and the one without that it stands for. */
-#define SIZED(name, plain) \
-    static NOINLINE void slow##name(void *block, size_t size) \
+/* A form with a size: its parameters and how it hands them on, the alignment that they state, and a
+ * call of the form without a size that it stands for. */
+#define SIZED(name, parameters, arguments, alignment, plain) \
+    static NOINLINE void slow##name parameters \
     { \
         if (UNLIKELY(page_map.forms_replaced)) \
-            plain(block); \
-        else \
-            free_stated(block, 1, size, STATED_IN_CXX); \
-    } \
-    HOT OPERATOR void name(void *block, size_t size) \
-    { \
-        if (!delete_fast(block)) \
-            slow##name(block, size); \
-    }
-#define SIZED_ALIGNED(name, plain) \
-    static NOINLINE void slow##name(void *block, size_t size, size_t alignment) \
-    { \
-        if (UNLIKELY(page_map.forms_replaced)) \
-            plain(block, alignment); \
+            plain; \
         else \
             free_stated(block, alignment, size, STATED_IN_CXX); \
     } \
-    OPERATOR void name(void *block, size_t size, size_t alignment) \
+    HOT OPERATOR void name parameters \
     { \
         if (!delete_fast(block)) \
-            slow##name(block, size, alignment); \
+            slow##name arguments; \
     }
+#define SIZED_PLAIN(name, plain) \
+    SIZED(name, (void *block, size_t size), (block, size), 1, plain(block))
+#define SIZED_ALIGNED(name, plain) \
+    SIZED(name, (void *block, size_t size, size_t alignment), (block, size, alignment), alignment, \
+          plain(block, alignment))
 
-SIZED(_ZdlPvm, _ZdlPv)
-SIZED(_ZdaPvm, _ZdaPv)
+SIZED_PLAIN(_ZdlPvm, _ZdlPv)
+SIZED_PLAIN(_ZdaPvm, _ZdaPv)
 SIZED_ALIGNED(_ZdlPvmSt11align_val_t, _ZdlPvSt11align_val_t)
 SIZED_ALIGNED(_ZdaPvmSt11align_val_t, _ZdaPvSt11align_val_t)
 

@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "random.h"
+
 #if defined(__cplusplus)
 extern "C" {
 #endif
@@ -102,17 +104,6 @@ static inline size_t opaque_size(size_t size)
 static inline bool is_aligned(const void *pointer, size_t alignment)
 {
     return ((uintptr_t)pointer & (alignment - 1)) == 0;
-}
-
-/* xorshift64*: a state that is not zero gives the next number. */
-static inline uint64_t random_next(uint64_t *state)
-{
-    uint64_t x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * 0x2545f4914f6cdd1dULL;
 }
 
 /* A pattern that depends on the place and on `seed`. Blocks of up to 8 KiB are filled wholly;

@@ -14,6 +14,7 @@
 
 #include "base/common.h"
 #include "meta/meta.h"
+#include "random.h"
 
 /* A test function, and its row in the list of them: each starts with the same options. */
 #define TEST(name) static void name(void **state __attribute__((unused)))
@@ -115,17 +116,6 @@ bool kernel_filters_calls(void);
 void assert_said(const char *found, const char *expected, const char *planted);
 
 /* ---- Numbers ---- */
-
-/* xorshift64*: the next of a sequence of numbers that is the same in every run. */
-static inline uint64_t random_next(uint64_t *state)
-{
-    uint64_t x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * 0x2545f4914f6cdd1dULL;
-}
 
 static inline size_t random_below(uint64_t *state, size_t limit)
 {
