@@ -11,9 +11,8 @@
  *     the least that was kept at any moment of the epoch; what of it lies above the base was not
  *     needed, and `wanted` shrinks by it.
  * How long "soon" and an epoch are depends on how much it is about, and on the price of a unit: as
- * long as having the units again costs more than a few percent of the time that lies between. A
- * gigabyte of pages is worth keeping for seconds, 8 MiB for an eighth of one; SNUG_PURGE_DELAY is
- * the most.
+ * long as having the units again costs more than a few percent of the time that lies between: a
+ * second for 64 MiB of pages, an eighth of one for 8 MiB, and SNUG_PURGE_DELAY at most.
  *
  * The bound: base + wanted, but no more than is free of a recent peak and an eighth; the base at
  * least. So what is in use and what is kept never make more together than that, or than what is in
@@ -72,10 +71,10 @@ size_t retention_bound(const struct retention *retention, size_t base, size_t in
 /* Notes that so many units were released. */
 void retention_released(struct retention *retention, size_t units, uint64_t now);
 
-/* Notes that so many new units were taken, where kept ones would have served. */
+/* Notes that so many new units were taken, for which kept ones might have served. */
 void retention_missed(struct retention *retention, size_t units, uint64_t now);
 
-/* To be called after every change of what is kept or in use. */
+/* Call after every change of what is kept or in use. */
 static inline void retention_see(struct retention *retention, size_t kept, size_t in_use)
 {
     if (kept < retention->low)
