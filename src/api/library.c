@@ -10,7 +10,8 @@
 #include "platform/output.h"
 #include "report/report.h"
 
-/* What the program, or who is loaded before the library, has instead of ours. */
+/* Notes whether the program, or a library that is loaded before this one, has operators of its
+ * own. */
 AT_START static void operators_begin(void)
 {
 #if defined(SNUG_STATIC)

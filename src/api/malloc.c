@@ -106,7 +106,7 @@ static ALWAYS_INLINE void *moved_from(struct cache *cache, void *block, size_t c
     return moved;
 }
 
-/* As the next, while requests are looked at, and all that is left. */
+/* The same while requests are looked at (profile/watch.h), and what the magazines leave. */
 static NOINLINE void *realloc_counted(void *block, size_t class, size_t size)
 {
     struct cache *cache = thread_self.cache;

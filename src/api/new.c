@@ -222,7 +222,8 @@ static COLD void *alloc_quietly(size_t size, size_t alignment, const void *nothr
 {
     if (current_handler(caller) == NULL)
         return NULL;
-    /* Not the caller's: what that is linked with may be this library, whose form this is. */
+    /* The caller may be linked with this library, whose own form this is: so the runtime's is
+     * looked for. */
     void *form = runtime_function(NULL, quiet_names[alignment == 0 ? 0 : ALIGNED]);
     return form == NULL ? NULL : alloc_by(form, size, alignment, nothrow);
 }

@@ -11,8 +11,8 @@
 #include "options/options.h"
 #include "slab/size_class.h"
 
-/* Who states it: what operator new gave has exactly that size; what C's functions gave may have
- * been resized in place. */
+/* Who states a size. The size that operator delete states is exact; a block of C's functions may
+ * have been resized in place. */
 enum stated_by { STATED_IN_C, STATED_IN_CXX };
 
 /* Whether stated sizes are looked at. Then each free of malloc's heap is a slow one: no thread has

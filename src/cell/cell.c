@@ -21,13 +21,13 @@
 
 bool cells_init(struct cells *cells, struct page_heap *page_heap)
 {
-    /* 65 KiB of address space, of which only the pages for sizes that are freed are touched. */
+    /* The table is 65 KiB of address space. Only its pages for sizes that are freed are touched. */
     if (cells->free == NULL)
         cells->free = meta_map(CELL_LISTS * sizeof(*cells->free));
     if (cells->free == NULL)
         return false;
     lock_init(&cells->lock, RANK_CELLS);
-    /* A remainder is split off if it may serve a request: none for so little is a cell. */
+    /* No request for fewer bytes is a cell: a smaller remainder would serve none. */
     cells->split_least = (uint32_t)(BYTES_SHORT / CELL_UNIT);
     retention_init(&cells->retention, RETENTION_PAGE_PRICE);
     cells->look_step = page_heap_base(page_heap);
@@ -77,7 +77,7 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
             return misuse; /* a header */
         if (block < (uintptr_t)next_cell(cell)) {
             if (block == start)
-                return damaged(cell); /* otherwise its own header would have been found right */
+                return damaged(cell); /* its header was looked at before, and was wrong */
             misuse.kind = is_free ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
             misuse.bytes = is_free ? 0 : cell_bytes(start);
             misuse.start = start;
@@ -121,9 +121,9 @@ struct misuse cell_misuse(uintptr_t block)
     return misuse_of(block);
 }
 
-/* Whether a cell that is not free, or the end of a span, has the header it should. Under the lock,
- * of any thread's cell: its units change under it only, and the check value is the same for one
- * that is live and one that waits. */
+/* Whether a cell that is not free, or the end of a span, has a sound header. The lock must be held;
+ * the cell may be any thread's: its units change under the lock only, and its check value is the
+ * same while it is live and while it waits. */
 static inline bool cell_used_is_sound(const struct cell *cell)
 {
     /* relaxed, both: see cell_mark */
@@ -206,8 +206,8 @@ static inline struct cell *free_before(const struct cells *cells, const struct s
 
 /* ---- Spans ---- */
 
-/* Whether what is in use has a header in every page or more, on the average: then a new span will
- * be touched throughout, however little the program writes. */
+/* Whether the cells in use have a header in every page on the average: then a new span will be
+ * touched throughout, however little the program writes. */
 static bool cells_are_packed(const struct cells *cells)
 {
     size_t count = cells->taken - cells->given;
@@ -232,7 +232,7 @@ static bool span_new(struct cells *cells)
     page_map_fill_classes(span->start, span->pages,
                           cells->page_heap->other ? PAGE_MAP_OTHER_CELL : PAGE_MAP_CELL);
     cells_count_span(cells, 1);
-    /* What is left of the old top was too small for what is asked now; it waits in its list. */
+    /* The rest of the old top is too small for this request. It waits in its list. */
     struct cell *old = cells->top;
     if (old != NULL) {
         cells->top = NULL;
@@ -253,8 +253,9 @@ static bool span_new(struct cells *cells)
 
 /* ---- Taking ---- */
 
-/* Cuts `units` units, `front` units into a free cell that is in no list any more, off as a live
- * cell. What is before and behind becomes free cells, or the top again if it was that. */
+/* Makes a live cell of `units`, `front` units into a free cell that is in no list any more. The
+ * parts before and behind it become free cells; the part behind is the top again if the cell was
+ * that. */
 static inline struct cell *cell_cut(struct cells *cells, struct cell *cell, size_t front,
                                     size_t units, bool was_top)
 {
@@ -286,8 +287,8 @@ static inline struct cell *cell_cut(struct cells *cells, struct cell *cell, size
     return cell;
 }
 
-/* How many units into a free cell a block with this alignment begins. The slack is never less than
- * a cell's least size, unless it is 0. */
+/* How many units into a free cell a block with this alignment begins: none, or as many as make a
+ * cell. */
 static size_t aligned_front(const struct cell *cell, size_t alignment)
 {
     uintptr_t block = (uintptr_t)cell + CELL_HEADER;
@@ -297,7 +298,8 @@ static size_t aligned_front(const struct cell *cell, size_t alignment)
     return (align_up(least, alignment) - block) / CELL_UNIT;
 }
 
-/* As cells_alloc says, of a block of `units`, `front` units into the top. */
+/* How many bytes of a block in the top, of `units` and `front` units into it, may not be zero, as
+ * cells_alloc says it. */
 static size_t top_dirty_bytes(const struct cells *cells, size_t front, size_t units)
 {
     const char *block = (const char *)cells->top + front * CELL_UNIT + CELL_HEADER;
@@ -392,13 +394,14 @@ static inline struct misuse free_locked(struct cells *cells, struct span *span, 
     if (UNLIKELY(gone != 0)) {
         if (!goes)
             cell_set_gone(cells, whole, gone);
-        else /* its pages would have gone with it, or been used again by the next span */
+        else /* the span takes them along: they are missed as if they had been taken */
             retention_missed(&cells->retention, gone, cells->page_heap->now());
     }
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
-/* Call before something is freed, under the lock: the extremes are just before. */
+/* Call under the lock before something is freed: at that moment least is kept, and most is in
+ * use. */
 static inline void note_extremes(struct cells *cells)
 {
     size_t used = cells->span_count * CELL_UNITS - cells->free_units;

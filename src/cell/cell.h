@@ -39,7 +39,7 @@
 #define CELL_UNIT ((size_t)16)
 #define CELL_HEADER ((size_t)8)
 
-/* Bytes: in a shorter span the end that no cell fits is a larger part. */
+/* Bytes: in a shorter span the rest at its end, in which no cell fits, is a larger part. */
 #define CELL_SPAN_BYTES (1024 * KIB)
 
 /* Layout: a larger block takes whole pages. */
@@ -59,23 +59,24 @@ enum {
     CELL_WORDS = CELL_LISTS / 64 + 1
 };
 
-/* Layout: of the numbers by which live cells are sorted, so many to a doubling from 1 KiB on. */
+/* Layout: live cells are sorted by numbers, so many to a doubling from 1 KiB on. */
 enum {
     CELL_SORT_FIRST_LOG = 6, /* of 64 units, 1 KiB */
     CELL_SORT_STEP_LOG = 5,  /* log of the numbers in a doubling */
     CELL_SORTS = (7 << CELL_SORT_STEP_LOG) + 1
 };
 
-/* Layout: what a header says besides its size. Of a live cell that is the number of its sort, or
- * CELL_LIVE if it has none: so whoever frees it does not have to make that number of its size.
- * CELL_END is a span's last header, of no units. */
+/* Layout: the state that a header says. The state of a live cell is the number of its sort, or
+ * CELL_LIVE if it has none: so free does not have to make that number of its size. CELL_END is the
+ * state of a span's last header, which has no units. */
 enum cell_state { CELL_LIVE = CELL_SORTS, CELL_CACHED = 0xe9, CELL_FREE = 0xf6, CELL_END = 0xff };
 
-/* Stands 8 bytes before the block. Each field is a memory location of its own: `prev_free` belongs
- * to whoever holds the lock, the rest to whoever owns the cell, and to the lock when it is free. */
+/* The header, 8 bytes before the block. Each field is a memory location of its own: `prev_free` may
+ * be changed under the lock only; the rest by the owner of the cell, or under the lock when it is
+ * free. */
 struct cell {
     uint16_t units; /* of header and block; the next cell is that far away */
-    uint8_t state;  /* enum cell_state; below CELL_LIVE, that of a live cell, cell_sort_of() */
+    uint8_t state;  /* enum cell_state; of a live cell cell_sort_of(), or CELL_LIVE */
     uint8_t prev_free;
     uint32_t check; /* cell_check_value() of the above but prev_free */
 };
@@ -103,8 +104,8 @@ struct cells {
     size_t free_units;  /* == sum over the lists, and the units of top */
     size_t short_units; /* == sum over the cells in use for which cell_is_short() */
     struct cell *top;   /* the free rest of the newest span, in no list; NULL if there is none */
-    char *fresh; /* what of the top lies from here on was in no block since the span is one, */
-    bool fresh_is_zero;                    /* and is zero, or was in a block of another span */
+    char *fresh;        /* from here on the top was in no block since the span was taken, */
+    bool fresh_is_zero; /* and is zero, or was in a block of another span */
     uint64_t summary[CELL_WORDS / 64 + 1]; /* bit w == bitmap[w] is not 0 */
     uint64_t bitmap[CELL_WORDS];           /* bit l == free[l] is not empty */
     struct free_links **free;              /* CELL_LISTS lists; see cell_list_of */
@@ -184,12 +185,12 @@ static inline struct cell *cell_of(uintptr_t block)
     return (struct cell *)block - 1;
 }
 
-/* A header as it would stand before an address that may be a multiple of nothing. */
+/* A header before an address that need not be aligned. */
 typedef const struct cell cell_guess __attribute__((aligned(1)));
 
 /* Whether a header can be read before an address in a span of cells: at the beginning of a page it
- * may lie outside of the span. Where the processor reads words at any address, its check value
- * tells of one inside of a cell, whatever it is a multiple of. */
+ * may lie outside of the span. A processor that reads words at any address may read it anywhere
+ * else: the check value tells that no cell begins there. */
 static ALWAYS_INLINE bool cell_may_begin(uintptr_t address)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -225,7 +226,7 @@ static inline uint64_t cell_word(uintptr_t block, size_t units)
     return ((uint64_t)block << CELL_WORD_SHIFT) + units;
 }
 
-/* What the check value of a cell_word() in any state is made of. */
+/* The hash of a cell_word(), of which check values for all states are made. */
 static inline uint64_t cell_hash(uint64_t word)
 {
     return (word * page_map.key) >> 32;
@@ -238,7 +239,7 @@ static ALWAYS_INLINE size_t cell_sort_of(size_t units)
            ((CELL_SORT_FIRST_LOG + 127) << CELL_SORT_STEP_LOG);
 }
 
-/* Whether a cell is of a size that slabs serve, too: it has no number to be sorted by. */
+/* Whether slabs serve cells of this size, too. Such cells have no number to be sorted by. */
 static inline bool cell_is_short(size_t units)
 {
     return units < (size_t)1 << CELL_SORT_FIRST_LOG;
@@ -249,7 +250,7 @@ static inline bool cell_state_is_live(uint8_t state)
     return state <= CELL_LIVE;
 }
 
-/* What the header of a cell says in a state. */
+/* The state as the header of a cell of so many units has it. */
 static inline uint8_t cell_state_for(size_t units, enum cell_state state)
 {
     if (state != CELL_LIVE)
@@ -258,9 +259,9 @@ static inline uint8_t cell_state_for(size_t units, enum cell_state state)
     return (uint8_t)(sort < CELL_SORTS ? sort : CELL_LIVE);
 }
 
-/* The check value that a cell with that in its header should have. That of a waiting cell is that
- * of a live one: so neither malloc nor free has one to make. One that has no sort differs in more
- * than a byte can: so what is found right with its sort has one. */
+/* The check value that belongs to these units and this state. A cell that waits has that of a live
+ * one: so neither malloc nor free has to make one. The upper bits tell cells with a sort from
+ * others: so free may take the state of a sound header for a sort. */
 static inline uint32_t cell_check_value(const struct cell *cell, size_t units, uint8_t state)
 {
     if (state == CELL_CACHED)

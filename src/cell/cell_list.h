@@ -8,15 +8,15 @@
 #include "cell/cell.h"
 #include "platform/memory.h"
 
-/* In the block of a free cell. */
+/* The links of a free cell, in its block. */
 struct free_links {
     struct free_links *next;
     struct free_links *prev; /* NULL for the first */
 };
 
-/* Behind the links, in free cells of more than the least size. */
+/* What free cells of more than the least size have behind the links. */
 struct cell_past {
-    uint16_t units; /* of the block that was here, for what is said about a second free; 0: none */
+    uint16_t units; /* of the block that was here, for the report of a second free; 0: none */
     uint8_t gone;   /* pages that are not in memory; this and below: from CELL_AGED_UNITS on */
     uint32_t since; /* cells->looks when it became free */
 };
@@ -35,7 +35,7 @@ static inline uint16_t cell_former_units(struct cell *cell)
     return cell->units > CELL_LEAST_UNITS ? cell_past(cell)->units : cell->units;
 }
 
-/* What of a free cell can be given back: the whole pages between its links and its trailer. */
+/* The pages of a free cell that can be given back: whole ones between its links and its trailer. */
 static inline size_t cell_whole_pages(struct cell *cell, uintptr_t *start)
 {
     uintptr_t end = (uintptr_t)cell + cell->units * CELL_UNIT - sizeof(uint64_t);
@@ -99,8 +99,8 @@ static inline bool is_in_cells(const struct free_links *links)
     return address % CELL_UNIT == 0 && page_map_is_cell(address);
 }
 
-/* What stands in the place of links in the top, which is in no list, and its complement behind it.
- */
+/* The word that the top, which is in no list, has in place of links; its complement stands behind
+ * it. */
 static inline uint64_t cell_top_mark(const struct cell *cell)
 {
     return page_map.key + (uintptr_t)cell;
@@ -123,7 +123,7 @@ static inline bool cell_links_sound(const struct cells *cells, struct cell *cell
     return links->next == NULL || (is_in_cells(links->next) && links->next->prev == links);
 }
 
-/* Whether a cell that should be free, and the top or in a list of its size, is. */
+/* Whether a cell is free, and is the top or in the list of its size. */
 static inline bool cell_free_is_sound(const struct cells *cells, struct cell *cell)
 {
     return cell_is_sound(cell) && cell->state == CELL_FREE &&
@@ -161,7 +161,7 @@ void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, siz
 /* Looks at what is kept, and gives back what is not worth keeping. */
 void cells_look(struct cells *cells);
 
-/* Looks: a cell that was free at so many is not part of the working set. */
+/* Looks: a cell that is free at so many in a row is no part of the working set. */
 enum { IDLE_LOOKS = 2 };
 
 /* Whether a free cell of CELL_AGED_UNITS or more was not used for as long. */
@@ -170,15 +170,16 @@ static inline bool cell_is_idle(const struct cells *cells, struct cell *cell)
     return cells->looks - cell_past(cell)->since >= IDLE_LOOKS;
 }
 
-/* Says to the page heap what is free in these cells' spans, and what of it is kept. */
+/* Tells the page heap how many pages are free in these cells' spans, and how many of them are in
+ * memory. */
 void cells_tell(struct cells *cells);
 
 /* The smallest free cell of at least `units`, or NULL. Above the sizes that have lists of their own
  * it may be a thirty-second larger than the smallest. */
 static inline struct cell *cell_list_best(const struct cells *cells, size_t units)
 {
-    /* Of a list of several sizes any cell must do: a request is that large only by its slack for
-     * alignment. */
+    /* In a list of several sizes the first cell may be too small: so the next list is taken. Only a
+     * request with slack for its alignment is that large. */
     size_t list = cell_list_of(units) + (units >= CELL_EXACT_UNITS);
     size_t word = list / 64;
     uint64_t bits = cells->bitmap[word] & (~(uint64_t)0 << (list % 64));

@@ -38,7 +38,7 @@ enum purge_scope {
     ALL
 };
 
-/* Cells of which the whole pages go next, together. */
+/* Cells whose whole pages go next, together. */
 struct purge_batch {
     struct cells *cells;
     size_t count;
@@ -141,8 +141,8 @@ static size_t units_to_pages(size_t units)
 void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
                        size_t gone)
 {
-    /* What was freed last lies at the beginning, so the pages that are there count as taken first.
-     */
+    /* The block that was freed last lies at the beginning, so the pages in memory count as taken
+     * first. */
     size_t there = units_to_pages(free_units) - gone, taken = units_to_pages(units);
     size_t missed = size_min(taken - size_min(taken, there), gone);
     retention_missed(&cells->retention, missed, cells->page_heap->now());
@@ -152,7 +152,7 @@ void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, siz
         cell_set_gone(cells, rest, gone - missed);
 }
 
-/* What may be kept without having been learned. */
+/* The pages that may be kept without having been missed. */
 static size_t base_pages(const struct cells *cells)
 {
     return page_heap_base_of_cells(cells->page_heap, cells->kept_told);
@@ -171,7 +171,7 @@ void cells_tell(struct cells *cells)
     cells->idle_told = idle;
 }
 
-/* Asks for a tick by which what is kept now will be too old. */
+/* Asks for a tick at the time when the pages that are kept now will be too old. */
 static void ask_tick(struct cells *cells, size_t base)
 {
     size_t kept = cells_kept_pages(cells);
@@ -188,8 +188,8 @@ void cells_look(struct cells *cells)
     cells->looks++;
     cells->look_step = page_heap_base(cells->page_heap);
     if (kept > bound) {
-        /* A part of a huge page that is free now may well be in use, or free as a whole with its
-         * span, soon. Not so when there are that many. */
+        /* A part of a huge page that is free now may soon be in use, or free as a whole with its
+         * span. Parts go when they are many. */
         size_t purged = purge_idle(cells, kept > KEPT_WITH_PARTS_MOST * bound ? IDLE : IDLE_APART,
                                    bound - size_min(bound, base));
         if (purged != 0)

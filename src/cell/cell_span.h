@@ -28,14 +28,14 @@ static inline struct cell *first_cell(const struct span *span)
     return (struct cell *)(span->start + CELL_HEADER);
 }
 
-/* Where the header that ends a span stands; see cell.c. */
+/* The header that ends a span; see cell.c. */
 static inline struct cell *end_cell(const struct span *span)
 {
     return (struct cell *)(span_end(span) - CELL_HEADER);
 }
 
-/* Of a cell of so many units: what was just written to memory that is far away is not read again,
- * as everything would wait for it. */
+/* The header behind a cell of `units`. The caller says how many: to read them from the header,
+ * which it has just written to memory that is in no cache, would hold up everything behind. */
 static inline struct cell *cell_behind(const struct cell *cell, size_t units)
 {
     return (struct cell *)((char *)cell + units * CELL_UNIT);
@@ -46,8 +46,8 @@ static inline struct cell *next_cell(const struct cell *cell)
     return cell_behind(cell, cell->units);
 }
 
-/* Of any thread's cell, under the lock: whether it is free. Only free cells' check values may be
- * looked at, since those of others can change at that moment. */
+/* Whether a cell of any thread's is free. The lock must be held. Only the check value of a free
+ * cell may be looked at: that of another can change at that moment. */
 static inline bool cell_is_free(const struct cell *cell)
 {
     return __atomic_load_n(&cell->state, __ATOMIC_RELAXED) == CELL_FREE;

@@ -20,7 +20,7 @@ static char *range;
 static uint32_t turn;
 BULKY static uint64_t live[EMPTY_WORDS];
 
-/* The range, reserved by whoever comes first; another's is given back. */
+/* The range. The first thread reserves it; what another has reserved meanwhile is given back. */
 static COLD char *range_new(void)
 {
     char *made = os_reserve(EMPTY_BYTES), *none = NULL;

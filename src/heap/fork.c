@@ -54,7 +54,8 @@ void heap_fork_in_child(void)
     events_fork_in_child();
     if (!locks_taken)
         return;
-    /* Of the threads' caches only the caller's are left. Before the locks: nobody else is there. */
+    /* The caches of other threads are nobody's now. This comes before the locks are released: no
+     * other thread is there yet. */
     caches_orphan();
     arenas_orphan(&heap_default.arenas, arenas_end_orphans);
     heaps_orphan();

@@ -95,7 +95,7 @@ static NOINLINE void forget_sample(void *block)
     profile_take(block, &sample);
 }
 
-/* Not by large_free_recent. */
+/* Frees a large block that large_free_recent left. */
 static NOINLINE void free_unmapped_placed(uintptr_t address)
 {
     int error = errno; /* as above */
@@ -115,7 +115,8 @@ static NOINLINE void free_unmapped(void *block)
         free_unmapped_placed((uintptr_t)block);
 }
 
-/* What is not malloc's small; for the registers of the others. */
+/* Frees what is no small object of malloc's. A function of its own, so that the others need fewer
+ * registers. */
 static NOINLINE void free_elsewhere(struct heap *only, void *block, size_t byte)
 {
     if (byte <= PAGE_MAP_CELL || UNLIKELY(!heap_push_other(only, (uintptr_t)block, byte)))

@@ -22,7 +22,8 @@ enum outside_outcome {
     OUTSIDE_MADE
 };
 
-/* Threads (table): of so many what waits is given back by one call; of the others it stays. */
+/* Threads (table): one call gives back what waits in the caches of so many; the others keep
+ * theirs. */
 enum { OUTSIDE_CACHES_MOST = 1024 };
 
 struct outside_call {
@@ -37,8 +38,8 @@ struct outside_call {
 /* Bytes (table): more than freeing takes on any stack that programs have for their threads. */
 enum { OUTSIDE_STACK = 32 * 1024 };
 
-/* One call at a time: whoever makes it traces the first thread of the process, which only one can.
- */
+/* There is one call at a time: the caller traces the first thread of the process, which only one
+ * can. */
 struct outside_area {
     uint64_t self; /* from a thread's pointer to its `thread_self` */
     struct outside_call call;

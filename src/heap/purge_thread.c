@@ -30,12 +30,13 @@ static void *run(void *argument)
         for (uint64_t due; (due = due_of(page_heap)) != UINT64_MAX;) {
             uint64_t now = page_heap->now();
             uint64_t left = due > now ? due - now : 0;
-            /* Never longer than ASK_AGAIN: what it waits for may come earlier than it seemed. */
+            /* It never sleeps longer than ASK_AGAIN: a tick may be wanted earlier than it
+             * seemed. */
             os_sleep(size_min(size_max(left, RETENTION_TICK), ASK_AGAIN));
             heap_tick(&heap_default); /* and what others ask for, in a program that sleeps itself */
         }
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
-        /* If there is something again, and nobody has started another one meanwhile. */
+        /* It goes on if something is kept again, and no other was started meanwhile. */
     } while (due_of(page_heap) != UINT64_MAX && begin_running());
     return NULL;
 }
@@ -49,7 +50,7 @@ static void start(void)
         __atomic_load_n(&running, __ATOMIC_RELAXED) != 0 || !begin_running())
         return;
     if (!os_thread_start(run, &heap_default.page_heap)) {
-        /* By a limit or a sandbox. The program's own calls do its work meanwhile. */
+        /* A limit or a sandbox may refuse it. The program's own calls do its work meanwhile. */
         __atomic_store_n(&refused_until, now + ASK_AGAIN, __ATOMIC_RELAXED);
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
     }

@@ -32,7 +32,8 @@ size_t heap_trim(size_t keep)
 static bool heap_call_back(struct heap *heap, size_t missing)
 {
     struct heap_record *record = heap->record;
-    /* Not from within itself: it may allocate and free. relaxed: it guards nothing else */
+    /* The function may allocate and free: it is not called from within itself. relaxed: the flag
+     * guards nothing else */
     if (record == NULL || record->call_back == NULL ||
         __atomic_exchange_n(&record->calling, true, __ATOMIC_RELAXED))
         return false;

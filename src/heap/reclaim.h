@@ -7,7 +7,7 @@
 
 #include "heap/heap.h"
 
-/* What is tried next when there is no memory. */
+/* The steps that are tried, one after the other, when there is no memory. */
 enum reclaim_step {
     RECLAIM_OWN,    /* all that this heap keeps goes back, the thread's cache first */
     RECLAIM_OTHERS, /* and what other heaps keep: they may share a provider, and do share the

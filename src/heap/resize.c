@@ -12,9 +12,9 @@
 #include "heap/empty.h"
 #include "heap/tick.h"
 
-/* What was made longer once will be again. A cell can grow where it is, and what it leaves when it
- * moves is joined; slabs of one class after the other, each half empty as the blocks move on, came
- * to three times the memory. Up to BYTES_SHORT a block is not worth a header. */
+/* A block that was made longer once will be again. A cell can grow where it is, and the place that
+ * it leaves is joined. With slabs of one class after the other, each half empty as the blocks moved
+ * on, programs took three times the memory. Up to BYTES_SHORT a block is not worth a header. */
 static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
 {
     void *block = NULL;
@@ -29,8 +29,8 @@ static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
 /* One part in: a block that grows by no more of itself grows often. */
 enum { CREEP_SHARE = 4 };
 
-/* What a block of `old_bytes` that becomes one of `bytes` is given. One that grows by little gets
- * more, so that the next times nothing need be done. */
+/* The bytes that a block of `old_bytes` gets when it becomes one of `bytes`. A block that grows by
+ * little gets more, so that nothing need be done the next times. */
 static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
 {
     bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / CREEP_SHARE;
@@ -90,7 +90,7 @@ static void *resize(struct place place, void *block, size_t old_bytes, size_t by
 
 enum becoming { PLAIN, SAMPLE, GUARDED };
 
-/* What a block of a heap is to be. */
+/* Counts a request for so many bytes: its block may have to be a sample, or a guarded one. */
 static enum becoming count(const struct heap *heap, size_t bytes)
 {
     uint32_t who = watch_is_on() ? watch_counts(bytes) : 0;
@@ -99,7 +99,7 @@ static enum becoming count(const struct heap *heap, size_t bytes)
     return (who & WATCH_GUARDS) != 0 && heap == &heap_default ? GUARDED : PLAIN;
 }
 
-/* To a block of `heap`: one like any other, a sample or a guarded one. */
+/* Moves a block to a new one of `heap`, which is one like any other, a sample or a guarded one. */
 static void *move(struct heap *heap, struct place place, void *block, size_t old_bytes,
                   size_t bytes, enum becoming to)
 {

@@ -44,7 +44,7 @@ AT_START const struct provider *heap_source(void)
 
 void heap_source_each_lock(void (*act)(struct lock *lock))
 {
-    /* That of files is in their list. */
+    /* The locks of providers of files are in the list of those. */
     if (options.provider == PROVIDER_PREALLOC)
         act(&prealloc.lock);
 }

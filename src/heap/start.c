@@ -15,8 +15,8 @@
 #include "platform/thread.h"
 #include "stats/event.h"
 
-/* The handlers of fork are to be the first that a process registers (fork.c), so whoever registers
- * others has the heap made before: api/atfork.c. */
+/* The handlers of fork must be the first that a process registers (fork.c). A call that registers
+ * others makes the heap before: api/atfork.c. */
 static void begin(void)
 {
     /* relaxed: nothing else is told by it */
@@ -43,8 +43,8 @@ AT_START void heap_exit(void)
 {
     if (!heap_is_made())
         return;
-    /* Objects in these magazines, and in depots, are checked as they go back to their slabs. What
-     * is wrong with one has to be reported now, as the process ends. */
+    /* Objects in these magazines, and in depots, are checked as they go back to their slabs. A
+     * wrong one has to be reported now, as the process ends. */
     heap_harden_exit();
     struct cache *cache = thread_self.cache;
     if (cache_exists(cache)) {

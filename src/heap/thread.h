@@ -40,7 +40,7 @@ static inline struct cache *heap_cache_if_any(const struct heap *heap)
  * heap ready as well. */
 struct cache *heap_cache_new(struct heap *heap);
 
-/* The cache that the calling thread has of a heap, or if it is none, gets. */
+/* The calling thread's cache of a heap: `cache`, or a new one if that is `cache_none`. */
 static inline struct cache *heap_cache_or_new(struct heap *heap, struct cache *cache)
 {
     return LIKELY(cache_exists(cache)) ? cache : heap_cache_new(heap);
@@ -52,9 +52,8 @@ static inline struct cache *heap_cache(struct heap *heap)
     return heap_cache_or_new(heap, heap_cache_if_any(heap));
 }
 
-/* The calling thread's of a hardened heap other than malloc's, which is made if it is time; or
- * NULL.
- */
+/* The calling thread's cache of a hardened heap other than malloc's, or NULL. It is made once it is
+ * worth having. */
 struct hard_cache *heap_hard_cache(struct heap *heap);
 
 /* Where a thread has its cache of a hardened heap, by the number of its slot: behind its table. */
@@ -63,7 +62,7 @@ static inline struct hard_cache **heap_hard_place(struct heap_slot *slots, size_
     return (struct hard_cache **)(slots + HEAP_SLOTS) + number;
 }
 
-/* That of the calling thread, or NULL. */
+/* The same, if it is made already. */
 static inline struct hard_cache *heap_hard_cache_if_any(const struct heap *heap)
 {
     const struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];

@@ -15,7 +15,7 @@ void heap_tick(struct heap *heap)
         events_run();
         errno = error;
     }
-    /* Of several threads that come at the same time one goes on. */
+    /* Several threads may come at the same time: page_heap_tick lets one of them go on. */
     if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap))
         arenas_tick(&heap->arenas);
 }

@@ -7,7 +7,7 @@
 
 #include "heap/user_heaps.h"
 
-/* What is left of `whole`, at least 0. */
+/* The difference of two numbers that were read at different moments, at least 0. */
 static size_t rest_of(size_t whole, size_t parts)
 {
     return whole > parts ? whole - parts : 0;

@@ -120,7 +120,7 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
         settings->outside || settings->buffer != NULL || quota < COMPACT_BELOW;
     arenas_init(&heap->arenas, &heap->page_heap, record->arena,
                 record->placed ? 1 : heap_default.arenas.count);
-    /* What one thread holds counts towards the quota. */
+    /* The objects that one thread holds count towards the quota. */
     heap->arenas.held_most = quota / ONE_OF_MANY;
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
     record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL &&
@@ -146,7 +146,8 @@ static bool buffer_map(struct heap_record *record, char *start, char *end)
 {
     start = (char *)align_up((uintptr_t)start, PAGE_BYTES);
     end = (char *)align_down((uintptr_t)end, PAGE_BYTES);
-    /* A block that begins there may be found by its address, by who frees one of ours. */
+    /* The first page is left out if malloc's heap has a block at that address: free finds it by
+     * that. */
     if (entry_is_span(page_map_entry((uintptr_t)start)) ||
         large_has(&heap_default.page_heap, (uintptr_t)start))
         start += PAGE_BYTES;

@@ -35,7 +35,7 @@ enum { HEAP_NAME_MOST = 32 };
 /* A smaller buffer is refused, for its descriptors, arena and first slabs would fill it. */
 #define HEAP_BUFFER_LEAST SEGMENT_LEAST
 
-/* A heap beside malloc's, with all that malloc's needs no record of. */
+/* A heap beside malloc's, and what only such a heap has. */
 struct heap_record {
     struct heap heap;
     struct list link;   /* in the list of heaps */
@@ -81,8 +81,8 @@ static inline struct heap *heap_of_page_heap(struct page_heap *page_heap)
     return CONTAINER_OF(page_heap, struct heap, page_heap);
 }
 
-/* As heap_cache_fast, of the heap with these spans. The guess that it is the one that was freed to
- * last keeps the way from a pointer to its heap out of what the next allocation waits for. */
+/* The calling thread's cache of the heap with this page heap. The heap that was freed to last is
+ * tried first: the next allocation would wait for the way from a pointer to its heap. */
 static ALWAYS_INLINE struct cache *heap_cache_guess(struct page_heap *page_heap)
 {
     const struct heap *heap = heap_of_page_heap(page_heap);

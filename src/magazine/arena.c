@@ -126,8 +126,8 @@ static bool is_full(const struct arenas *arenas, const struct arena *arena)
            pages >= page_heap_base(arenas->page_heap) / 2;
 }
 
-/* How many magazines of a class one depot may hold. Their own memory is not free either, and may be
- * a share of SNUG_DEPOT. */
+/* How many magazines of a class one depot may hold. The magazines themselves may be a share of
+ * SNUG_DEPOT. */
 static size_t depot_most(size_t class, unsigned log)
 {
     return size_min(options.depot / (magazine_capacity(log) * class_bytes(class)),
@@ -169,8 +169,8 @@ static void depots_tick(struct arena *arena)
     }
 }
 
-/* One part in: of SNUG_DIRTY, an epoch is of so much fresh memory, which takes 50 times as long to
- * fault in as the look at its end, that goes through all classes. */
+/* One part in: of SNUG_DIRTY, an epoch is so much fresh memory. To fault it in takes 50 times as
+ * long as the look at all classes at its end. */
 enum { EPOCHS_PER_DIRTY = 16 };
 
 /* Call before a slab of a class is made. Idle objects cost when memory grows, so the depots' clock
@@ -223,9 +223,10 @@ static struct magazine *magazine_stocked(struct arena_class *at, unsigned log)
     return NULL;
 }
 
-/* Call when a class had to grow for a thread that takes `count` objects at a time. The last is put
- * first: so a thread that takes them all goes through memory upwards, as the processor foresees.
- * The other way round, to free what was filled in this way took twice the time. */
+/* Call when a class had to grow for a thread that takes `count` objects at a time. The last
+ * magazine is put first: so a thread that takes them all goes through memory upwards, as the
+ * processor foresees. The other way round it took twice the time to free objects in the order in
+ * which they were taken. */
 static void stock_depot(struct arena_class *at, size_t count)
 {
     size_t class = at->bin.class;
@@ -252,7 +253,7 @@ static void stock_depot(struct arena_class *at, size_t count)
     }
 }
 
-/* Objects of new slabs, or before that of what absent threads have left. */
+/* Objects that threads of before a fork have left, or else of new slabs. */
 static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
                                    struct arena_class *here, uintptr_t *objects, size_t count)
 {

@@ -118,11 +118,11 @@ size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, si
  * room for another slab. 0: there is none. */
 uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class);
 
-/* A full magazine of the class, or NULL. It may be had for an empty one, as from depot_get. */
+/* A full magazine of the class, or NULL. `empty` is as in depot_get. */
 struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct magazine **empty);
 
-/* Hands over a full magazine, for an empty one, as depot_put does. False: the depot is full, and
- * the magazine is still the caller's. */
+/* Puts a full magazine into a depot. `empty` is as in depot_put. False: the depot is full, and the
+ * magazine is still the caller's. */
 bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine,
                      struct magazine **empty);
 

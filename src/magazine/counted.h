@@ -11,14 +11,15 @@
 #include "magazine/cache.h"
 #include "profile/watch.h"
 
-/* Whether a request of `bytes` may be served here; which of the two below does is its size's to
- * say. */
+/* Whether a request of `bytes` may be served here: by cache_pop_counted or, above SMALL_MOST, by
+ * cache_pop_cell_counted. */
 static ALWAYS_INLINE bool cache_may_count(size_t bytes)
 {
     return size_is_below(bytes, &page_map.counted_sizes); /* CELL_MOST + 1, or 0 */
 }
 
-/* Whether neither gap of the calling thread ends with a request; nor was none drawn yet. */
+/* Whether no gap of the calling thread ends with a request. A gap that was not drawn yet ends with
+ * the first. */
 static ALWAYS_INLINE bool gaps_go_on(size_t bytes)
 {
     return LIKELY(watch_self.bytes.left > (int64_t)bytes) && LIKELY(watch_self.requests.left > 1);
@@ -27,7 +28,7 @@ static ALWAYS_INLINE bool gaps_go_on(size_t bytes)
 static ALWAYS_INLINE void gaps_count(size_t bytes)
 {
     watch_self.bytes.left -= (int64_t)bytes;
-    /* Compilers make of both at once a detour through other registers. */
+    /* Without the fence compilers subtract both at once, by a detour through other registers. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     watch_self.requests.left--;
 }

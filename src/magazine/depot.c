@@ -23,7 +23,8 @@ static void depot_count(struct depot *depot, uint32_t magazines, size_t objects)
     __atomic_fetch_add(depot->waiting, objects * depot->object_bytes, __ATOMIC_RELAXED);
 }
 
-/* All of them are as large: a class's largest. The lock must be held, here and below. */
+/* Keeps an empty magazine, if there is room. All have the largest size of their class. The lock
+ * must be held, here and below. */
 static void keep_empty(struct depot *depot, struct magazine **empty)
 {
     if (*empty == NULL || depot->empties >= EMPTIES_MOST)

@@ -1,8 +1,9 @@
 /*
  * Depots: full magazines of one class that wait in an arena for any thread.
  *
- * Who takes a full magazine leaves an empty one, which who brings the next takes along: so the two
- * need not ask metadata, whose lock is everybody's. Empty ones are few, and go at each tick.
+ * A thread that takes a full magazine leaves an empty one, and the next that brings a full one
+ * takes it along. So neither needs metadata, which has one lock for all. Empty magazines are few,
+ * and go at each tick.
  *
  * Handing one over or taking one is O(1). What a depot may hold is the caller's matter; all depots
  * of an arena add what they hold to one sum. What nobody took through an epoch (retention.h) goes
@@ -20,8 +21,8 @@
 
 struct page_heap;
 
-/* Magazines: a thread that frees what it took long before brings so many before others come for
- * them; more are metadata that lies idle. */
+/* Magazines: a thread that frees objects of long ago brings so many full ones before others take
+ * them; more empty ones would be idle metadata. */
 enum { EMPTIES_MOST = 8 };
 
 struct depot {
@@ -32,26 +33,26 @@ struct depot {
     uint16_t object_bytes; /* of one */
     uint16_t empties;      /* in the list of empty magazines, at most EMPTIES_MOST */
     struct magazine *full;
-    struct magazine *empty;     /* that wait for who brings full ones */
+    struct magazine *empty;     /* these wait for threads that bring full ones */
     size_t *waiting;            /* bytes in all depots of the arena */
     struct retention retention; /* in objects; all that wait are kept through an epoch */
 };
 
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
 
-/* The magazine that was put last, or NULL. Where there is one, the depot may take *empty (unless
- * that is NULL), a magazine as large without objects, and writes NULL there then. */
+/* Takes the magazine that was put last; NULL if there is none. The depot may take *empty for it, a
+ * magazine of the same size without objects; then it writes NULL there. */
 struct magazine *depot_get(struct depot *depot, struct magazine **empty);
 
 /* The same for a thread of another arena, which leaves the stock alone. */
 struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty);
 
-/* Puts a full magazine into the depot, unless `most` or more wait there. *empty becomes one as
- * large without objects, or NULL: there is none. */
+/* Puts a full magazine into the depot, unless `most` or more wait there. *empty becomes a magazine
+ * of the same size without objects, or NULL if the depot has none. */
 bool depot_put(struct depot *depot, struct magazine *magazine, size_t most,
                struct magazine **empty);
 
-/* The same with one of new objects, and for nothing. */
+/* The same with a magazine of new objects, for which the caller gets no empty one. */
 bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most);
 
 /* Gives magazines back to the slabs, as many as hold so many objects. */

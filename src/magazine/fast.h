@@ -205,7 +205,8 @@ static ALWAYS_INLINE bool object_is_live(uintptr_t address, size_t class)
            LIKELY(*object_key_word(address) != object_key(address));
 }
 
-/* Bytes: an object of so few stays however few it becomes, as there is next to nothing to win. */
+/* Bytes: an object of so few stays however small it becomes, since moving it would free next to
+ * nothing. */
 enum { STAYS_MOST = 64 };
 
 /* Whether an object of `old_bytes` that is resized stays where it is: moving one that keeps most of
@@ -222,7 +223,7 @@ static ALWAYS_INLINE void *cache_pop_copy(struct cache *cache, uintptr_t address
                                           size_t bytes)
 {
     size_t class = class_of_size(bytes);
-    /* What grows to more may be a cell (heap/resize.c). */
+    /* An object that grows to more may become a cell (heap/resize.c). */
     bool small = bytes <= BYTES_SHORT && size_is_below(bytes, &page_map.small_sizes);
     void *object = LIKELY(small) ? cache_pop(cache, class) : NULL;
     if (LIKELY(object != NULL))

@@ -21,7 +21,7 @@ struct magazine {
  */
 enum { MAGAZINE_LOG_MOST = 4 };
 
-/* Layout: the slots of such a one. */
+/* Layout: the slots of the largest magazine. */
 enum { MAGAZINE_SLOTS_MOST = (8 << MAGAZINE_LOG_MOST) - 4 };
 
 static inline size_t magazine_capacity(unsigned log)

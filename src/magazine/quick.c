@@ -5,17 +5,17 @@
 
 #include "platform/check.h"
 
-/* Cells (table): given back at a time, under one lock if they are of one arena. */
+/* Cells (table): so many are given back at a time, under one lock if they are of one arena. */
 enum { BATCH = 32 };
 
-/* Cells: of one list at a time; then the hand moves on, or a size that is freed much would keep it.
- */
+/* Cells: so many of one list go at a time; then the hand moves on, or a size that is freed much
+ * would keep it. */
 enum { OF_ONE_LIST = 8 };
 
 READ_BY_ALL const struct quick quick_none = {0};
 
-/* Adds up what waits in a list. Where a link was overwritten it ends, and the result is the entry
- * there; otherwise 0. */
+/* Adds up the cells that wait in a list. It ends at a link that was overwritten, and returns the
+ * entry there; otherwise 0. */
 static uint64_t list_walk(const struct quick *quick, size_t list, size_t *bytes, size_t *count)
 {
     for (uint64_t entry = quick->list[list]; entry != 0; entry = quick_next(entry)) {
@@ -27,7 +27,8 @@ static uint64_t list_walk(const struct quick *quick, size_t list, size_t *bytes,
     return 0;
 }
 
-/* The link was written over, unless it leads to a cell: then what stands behind it. */
+/* A report of a cell that was written to while it waited. If its link leads to a cell, the word
+ * behind that was overwritten. */
 static struct misuse misuse_written(uint64_t entry)
 {
     uint64_t *words = cell_link(cell_of(quick_block(entry)));
@@ -39,8 +40,7 @@ static struct misuse misuse_written(uint64_t entry)
                            .found = words[first ? 0 : 1]};
 }
 
-/* Whether the header of a cell that waits says what it should; what its link says is another
- * matter. */
+/* Whether the header of a cell that waits is sound. Its link is not looked at. */
 static bool header_is_sound(uint64_t entry)
 {
     const struct cell *cell = cell_of(quick_block(entry));
@@ -86,7 +86,7 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
     while (count < most && quick->list[list] != 0) {
         uint64_t entry = quick->list[list];
         uintptr_t block = quick_block(entry);
-        /* What stands behind it is looked at when it is joined: long out of the caches, mostly. */
+        /* The header behind it is looked at when it is joined, and is mostly in no cache. */
         __builtin_prefetch((char *)cell_of(block) + quick_units(entry) * CELL_UNIT, 1);
         if (UNLIKELY(quick_alloc(quick, list, false) == 0)) {
             struct misuse misuse = quick_drop_list(quick, list);

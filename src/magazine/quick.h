@@ -53,11 +53,11 @@ struct quick {
     uint8_t missed : 1; /* a request found nothing since cells last went back */
     uint8_t calm : 3;   /* times that cells went back and nothing had been missed */
     uint8_t turns : 3;  /* times that a large cell was freed, and asked for next; see limit_lend */
-    uint8_t lent : 1;   /* the limit is that of one large cell, until a request finds nothing */
+    uint8_t lent : 1;   /* the limit is the size of one large cell, until a request finds nothing */
     uint8_t hand;       /* the list that gives its cells back next */
     uint8_t asked;      /* the list of the last request that found nothing */
-    /* Cells in each list, less a multiple of 256: a list of as many is not found but by its own
-     * sizes. Others read eight at once, which some processors do at multiples of eight alone. */
+    /* Cells in each list, modulo 256: a list of a multiple of 256 is found by its own sizes only.
+     * The statistics read eight at once, which some processors do at multiples of eight alone. */
     _Alignas(uint64_t) uint8_t waits[QUICK_LISTS + QUICK_WINDOW - 1];
 };
 
@@ -67,7 +67,8 @@ _Static_assert(QUICK_LISTS <= UINT8_MAX, "the hand is a byte");
 /* Without lists, and without room. */
 extern INTERNAL const struct quick quick_none;
 
-/* An entry, of the table and in a cell, is the cell_word() of a cell; 0 is the end. */
+/* The block of an entry. Entries, in the table and in cells, are cell_word()s of cells; 0 is the
+ * end. */
 static ALWAYS_INLINE uintptr_t quick_block(uint64_t entry)
 {
     return entry >> CELL_WORD_SHIFT;
@@ -139,8 +140,8 @@ static ALWAYS_INLINE uint64_t quick_seal(uintptr_t block, uint64_t next, size_t 
     return block + next + units + check;
 }
 
-/* Whether a cell, with `next` behind it, is as it was when it was freed. Its state is free's to
- * look at. */
+/* Whether a cell, with `next` behind it, is as it was when it was freed. Its state is not looked
+ * at. */
 static ALWAYS_INLINE bool quick_cell_is_sound(const struct cell *cell, uint64_t next)
 {
     uintptr_t block = (uintptr_t)cell + CELL_HEADER;
@@ -154,8 +155,7 @@ static ALWAYS_INLINE bool quick_put(struct quick *quick, uintptr_t block)
     cell_guess *guess = (cell_guess *)(block - CELL_HEADER);
     size_t units = guess->units, list = guess->state;
     uint64_t entry = cell_word(block, units), check = cell_hash(entry) ^ list;
-    if (UNLIKELY(guess->check !=
-                 (uint32_t)check)) /* nor can it be what it should if there is no such list */
+    if (UNLIKELY(guess->check != (uint32_t)check)) /* this also tells that there is such a list */
         return false;
     if (UNLIKELY(quick->room < (int32_t)units))
         return false;

@@ -313,8 +313,8 @@ void page_map_fill_classes(const void *start, size_t pages, size_t class)
 
 /* ---- Ranges ---- */
 
-/* What is said of a range's pages while the range is not in the table. Where the map has no place
- * for it, it says nothing, and so it stays. */
+/* Sets what the map says of a range's pages while the range is not in the table. A page for which
+ * the map has no place keeps saying nothing. */
 static void range_under(const struct range *range, uintptr_t page, uintptr_t entry, size_t class)
 {
     for (size_t i = 0; i < range->pages; i++, page += PAGE_BYTES) {

@@ -17,7 +17,7 @@ static void span_request(struct page_heap *page_heap, struct span *span, size_t 
     span->requested = requested;
 }
 
-/* What is larger has a mapping of its own. */
+/* The most bytes of a block that has no mapping of its own. */
 static size_t large_most(const struct page_heap *page_heap)
 {
     return page_heap->compact ? MAX_REQUEST : page_heap->large_most;

@@ -25,7 +25,7 @@
 #include "meta/page_map.h"
 #include "pageheap/page_heap_state.h"
 
-/* Of these a line of cache has four. */
+/* Two words that are compared at once; a line of cache has four such pairs. */
 typedef uint64_t word_pair __attribute__((vector_size(16), may_alias));
 
 /* What stands in the margin of a block, and in its first line while it waits. No byte of it is

@@ -1,6 +1,6 @@
 /*
- * The short way of large blocks: one that was freed last is taken again, or one is freed and waits
- * for that (recent.h). What this leaves is done in large_recent.c and large.c.
+ * The short way of large blocks: taking one that was freed last (recent.h), and freeing one so that
+ * it waits. The rest is done in large_recent.c and large.c.
  *
  * Cost: one lock, a look through RECENT_MOST blocks at most.
  */

@@ -1,17 +1,16 @@
 /*
  * The page heap: spans of pages out of segments, taken and freed.
  *
- * The idea: what is free stands as runs in bins by length (runs.h), joined with its neighbours
- * (run.h). A request is served from dirty runs as long as one fits: memory that is paid for is used
- * before new memory is touched; a long one that none fits is made of a dirty run and what is clean
- * beside it (run_find.h). Segments come from the provider and wait in a cache when they are empty
- * (segments.h). What of all that is kept, and what goes back to the system, is decided in
- * page_heap_purge.h; who takes and frees here asks it after each change, and none of the parts
- * does.
+ * The idea: free pages are runs, in bins by length (runs.h), joined with their neighbours (run.h).
+ * A request takes a dirty run as long as one fits: memory that is paid for is used before new
+ * memory is touched. A long request that fits none takes a dirty run and the clean pages beside it
+ * (run_find.h). Segments come from the provider and wait in a cache when they are empty
+ * (segments.h). page_heap_purge.h decides how much of all that is kept, and what goes back to the
+ * system; the functions here ask it after each change, and none of the parts does.
  *
- * What a block is of is told by the page map for slabs and cells: each of their pages leads to the
- * span, and when that is freed they hold the size of what was there. Large blocks are found in a
- * table by their address (large_table.h), unless the heap is compact.
+ * The page map leads from each page of a slab or of a span of cells to that span. When the span is
+ * freed its pages hold the size of the objects that were there. Large blocks are found by their
+ * address in a table (large_table.h), unless the heap is compact.
  *
  * Cost: O(1), but for entries of the page map, one per page of slabs and of spans of cells.
  *

@@ -236,7 +236,7 @@ void page_heap_end_ticks(struct page_heap *page_heap)
     set_tick_due(page_heap, UINT64_MAX);
 }
 
-/* When there is something to do even if the program asks for nothing. */
+/* The next time at which something is to do even if the program asks for nothing. */
 static uint64_t next_tick(const struct page_heap *page_heap)
 {
     uint64_t due = UINT64_MAX;
@@ -266,8 +266,8 @@ void page_heap_keep_bound(struct page_heap *page_heap)
         page_heap_join_recent(page_heap);
         size_t purged =
             purge_down_to(page_heap, bound - size_min(bound, base / PURGE_STEP_SHARE), false);
-        /* What is left are parts of huge pages, and those that are free in part now may well be
-         * free as a whole soon. Not so when there are that many. */
+        /* The rest are parts of huge pages, whose other parts may be free soon. They go when they
+         * are many. */
         if (page_heap_kept_pages(page_heap) > KEPT_WITH_PARTS_MOST * bound)
             purged += purge_down_to(page_heap, bound, true);
         if (purged != 0)

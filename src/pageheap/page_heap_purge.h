@@ -1,13 +1,11 @@
 /*
- * What a page heap keeps of its free pages, and what goes back to the system.
+ * Which free pages a page heap keeps, and which go back to the system.
  *
- * No thread waits for this: all of it happens in calls of free, and in the slow paths of others. So
- * that memory has gone when a program falls idle, what is kept beyond the bound (retention.h) is
- * purged as it becomes free: first empty segments, the oldest first and each by one call, then the
- * longest runs. It goes on to half a base below the bound, so that not every free purges.
+ * No thread waits to do this: it happens in calls of free, and on slow paths. Pages above the bound
+ * (retention.h) are purged in the call that makes them free, so they have gone when a program falls
+ * idle: first empty segments, the oldest first and each by one call, then the longest runs. A purge
+ * goes on to half a base below the bound, so that not every free purges.
  *
- * Tried, and not better: to purge no more than what is too much, the end of a segment or run. What
- * is left of it fits fewer requests, so more of them took clean pages.
  *
  * Cost: a system call for each segment or run that goes back. Unless a function says otherwise the
  * page heap's lock must be held.
@@ -18,8 +16,8 @@
 #include "options/options.h"
 #include "pageheap/page_heap_state.h"
 
-/* Times: of the bound, parts of huge pages that are free make no more, since their other parts may
- * be free as well soon. */
+/* Times: of the bound, free parts of huge pages are kept up to so much, since their other parts may
+ * soon be free as well. */
 enum { KEPT_WITH_PARTS_MOST = 2 };
 
 /* How many dirty pages may be kept now. */
@@ -28,8 +26,8 @@ size_t page_heap_bound(const struct page_heap *page_heap);
 /* Purges what is kept beyond its bound. */
 void page_heap_keep_bound(struct page_heap *page_heap);
 
-/* Joins the blocks that were freed last, and wait (recent.h), with their neighbours: others are
- * wanted than these, or fewer pages. */
+/* Joins the blocks that were freed last, and wait (recent.h), with their neighbours: for a request
+ * that none of them serves, or for a purge. */
 void page_heap_join_recent(struct page_heap *page_heap);
 
 /* Gives segments back for which the cache has no room. To be called when one was put into it. */
@@ -53,12 +51,12 @@ void page_heap_ask_tick(struct page_heap *page_heap, uint64_t due);
 /* The heap will not be used any more, or is as new: nothing wants a tick. */
 void page_heap_end_ticks(struct page_heap *page_heap);
 
-/* How many pages a heap keeps without having learned it, in free runs and inside of free cells
- * together: SNUG_DIRTY, or an eighth of what is in use, what is free inside of cells not counted.
+/* The pages that a heap keeps without having missed them, in free runs and inside of free cells
+ * together: SNUG_DIRTY, or an eighth of the pages in use, not counting those inside of free cells.
  * Needs no lock; without it the result is a hint. */
 size_t page_heap_base(const struct page_heap *page_heap);
 
-/* How much of it may be inside of an arena's free cells, which keep `kept` pages now. Needs no
+/* How many of these may be inside of an arena's free cells, which keep `kept` pages now. Needs no
  * lock. */
 size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept);
 
@@ -80,10 +78,10 @@ static inline void page_heap_see(struct page_heap *page_heap)
                   page_heap_in_use_pages(page_heap));
 }
 
-/* To be called when a block was put with those that were freed last. */
+/* Call when a block was put with those that were freed last. */
 static inline void page_heap_note_put(struct page_heap *page_heap)
 {
-    /* So much may be kept in any case, which is more than most such blocks. */
+    /* A heap may keep so much in any case, which is more than most such blocks. */
     size_t base = options.dirty >> PAGE_SHIFT;
     /* relaxed: as in page_heap_base */
     base -= size_min(base / 2, __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED));
@@ -92,8 +90,8 @@ static inline void page_heap_note_put(struct page_heap *page_heap)
     /* Otherwise there is nothing to see: no more is in use, and no less is kept. */
 }
 
-/* To be called when so many pages were taken. If they were clean, not those that are kept, more of
- * the kept ones may have to go. */
+/* Call when so many pages were taken. Clean pages are not those that are kept: then more of the
+ * kept ones may have to go. */
 static inline void page_heap_note_alloc(struct page_heap *page_heap, size_t pages, bool clean)
 {
     if (UNLIKELY(clean && page_heap->retention.ghosts != 0))
@@ -110,8 +108,8 @@ static inline bool span_has_huge_pages(const struct span *span)
     return __atomic_load_n(&span->segment->huge, __ATOMIC_RELAXED) == HUGE_THERE;
 }
 
-/* To be called before parts of a span in use are purged: where it is there should be no huge pages
- * any more. Takes the lock. */
+/* Call before parts of a span in use are purged: its segment gets no huge pages any more. Takes the
+ * lock. */
 void span_split_huge(struct page_heap *page_heap, const struct span *span);
 
 #endif

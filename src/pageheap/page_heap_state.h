@@ -1,8 +1,7 @@
 /*
- * What a page heap consists of, for the files that are parts of it. Who uses one includes
- * page_heap.h.
+ * The state of a page heap, for the files that are parts of it. Others include page_heap.h.
  *
- * The functions here keep the books; the lock must be held for them.
+ * The functions here count pages. The lock must be held for them.
  */
 #ifndef SNUG_PAGEHEAP_PAGE_HEAP_STATE_H
 #define SNUG_PAGEHEAP_PAGE_HEAP_STATE_H

@@ -31,7 +31,7 @@ struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t ali
     return run != NULL ? run_widen(page_heap, run, pages) : found_run(NULL, 0);
 }
 
-/* What waits in the cache, in pieces too small for this, may be what the provider lacks. */
+/* The provider may lack just the memory that waits in the cache, in pieces too small for this. */
 static bool grow(struct page_heap *page_heap, size_t pages)
 {
     return segments_grow(page_heap, pages, false) ||

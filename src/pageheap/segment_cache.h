@@ -1,11 +1,10 @@
 /*
- * The cache of empty segments: what is asked before the system is.
+ * The cache of empty segments, which is asked before the system is.
  *
- * The idea: segments that became empty wait in a list, the last used first, with the time since
- * when, and with what is known of their pages: how many still occupy memory, and whether all of it
- * is zero. A segment that comes out again costs no system call; one whose pages are still there
- * costs no page faults either. The list is bounded in segments, bytes and age; what leaves it
- * leaves at its old end.
+ * The idea: segments that became empty wait in a list, the last used first. Each says since when it
+ * waits, how many of its pages still occupy memory, and whether all of it is zero. A segment that
+ * comes out again costs no system call; one whose pages are still there costs no page faults
+ * either. The list is bounded in segments, bytes and age; what leaves it leaves at its old end.
  *
  * Only the list is here. Which segments are made to leave, and whose pages go back to the system
  * meanwhile, is decided in page_heap_purge.h.

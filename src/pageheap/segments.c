@@ -15,18 +15,18 @@
 
 static size_t pages_wanted(const struct page_heap *page_heap, size_t request)
 {
-    /* Of what the heap has, so that their number grows with its logarithm. If that is more than the
-     * system has room for, segments_grow asks for less. */
+    /* A segment is a share of what the heap has, so that the number of segments grows with its
+     * logarithm. If the system has no room for so much, segments_grow asks for less. */
     size_t share = page_heap->segment_pages / SLACK_SHARE;
     size_t least = size_min(SEGMENT_PAGES, size_max(SEGMENT_PAGES_FIRST, page_heap->segment_pages));
     if (options.huge_pages == HUGE_PAGES_ALWAYS)
         least = SEGMENT_PAGES;
-    /* A block that takes more than half has a segment that is no longer, as a heap of a few such
-     * pays for no more. In one of more than a segment that would save little. */
+    /* A block that takes more than half of a segment gets one of its own length: so a heap of a few
+     * such blocks pays for no more. In a heap of many segments that would save little. */
     bool alone = request > SEGMENT_PAGES_FIRST / 2 && page_heap->segment_pages < SEGMENT_PAGES;
     size_t wanted =
         size_max(alone ? share : size_max(least, share), bytes_to_pages(options.prefault));
-    /* So that huge pages fit: the kernel then begins it where one can be. */
+    /* A whole number of huge pages: the kernel then begins the segment where one can be. */
     return wanted > SEGMENT_PAGES_FIRST ? align_up(wanted, OS_HUGE_PAGE >> PAGE_SHIFT) : wanted;
 }
 
@@ -67,7 +67,7 @@ bool segments_purge_cached(struct page_heap *page_heap, struct segment *segment)
         start = start == NULL ? run->start : start;
         end = span_end(run);
     }
-    /* One call, over clean runs in between as well. A segment consists of whole pages of the
+    /* One call purges clean runs in between as well. A segment consists of whole pages of the
      * system. */
     start = (char *)align_down((uintptr_t)start, os_page_size());
     end = (char *)align_up((uintptr_t)end, os_page_size());
@@ -162,7 +162,7 @@ bool segments_drop(struct page_heap *page_heap, struct segment *segment)
 {
     bool clean = segment->dirty_pages == 0;
     struct span *run = unite(page_heap, segment, clean ? SPAN_CLEAN : SPAN_DIRTY);
-    /* Before it is unmapped: another thread may be given the same addresses at once. */
+    /* This comes before the unmapping: another thread may be given the same addresses at once. */
     page_map_set_entry(run->start, entry_freed(run->former_bytes));
     if (!segment_free(page_heap->provider, page_heap->meta, segment)) {
         segment_summarize(segment);
@@ -187,7 +187,8 @@ static bool reuse(struct page_heap *page_heap, struct segment *segment, size_t p
     if (segment == NULL)
         return false;
     count_reused(page_heap, segment);
-    /* As if it were new: perhaps it had to do without, or was one block. */
+    /* The segment is treated as if it were new: it may have been without huge pages, or one
+     * block. */
     bool always = options.huge_pages == HUGE_PAGES_ALWAYS;
     bool shared = pages <= segment->pages / 2;
     if (segment->huge == HUGE_BY_SYSTEM || (always && shared && segment->huge != HUGE_THERE))

@@ -6,8 +6,8 @@
  * huge block that is freed becomes a segment of one dirty run in the cache, and a whole cached
  * segment can become a huge block.
  *
- * Nothing is decided here about what is kept: what goes into the cache stays there until somebody
- * above makes it leave.
+ * Nothing is decided here: a segment stays in the cache until a function of page_heap_purge.h takes
+ * it out.
  *
  * Cost: O(the runs of an empty segment). The page heap's lock must be held.
  */
@@ -16,9 +16,8 @@
 
 #include "pageheap/page_heap_state.h"
 
-/* Pages: of the first ones, for a program that locks its memory or has little pays for all of it.
- * So many hold a span of cells and some slabs; those that are to have huge pages are not shorter.
- */
+/* Pages: of the first segments, since a program that locks its memory pays for all of it. They hold
+ * a span of cells and some slabs. A segment that is to have huge pages is not shorter. */
 #define SEGMENT_PAGES_FIRST ((MIB + 256 * KIB) >> PAGE_SHIFT)
 
 /* Bytes: a heap asks its provider for no less, as descriptors, an arena and first slabs fill that.

@@ -168,14 +168,15 @@ static bool is_of_fallback(struct pool *pool, const char *start)
     return !ours;
 }
 
-/* What was taken ahead stays: giving pages back would be to lose them, or the blocks on disk. */
+/* Memory that was taken ahead stays: to give pages back would lose them, or the blocks on disk. */
 static bool purge(const struct provider *provider, void *start, size_t bytes)
 {
     struct pool *pool = pool_of(provider);
     return is_of_fallback(pool, start) && pool->fallback->purge(pool->fallback, start, bytes);
 }
 
-/* Lets the tail go, or takes what follows, if it is free. Nothing is moved: who asks can copy. */
+/* Shortens a range, or lengthens it if what follows is free. Nothing is moved: the caller may
+ * copy. */
 static bool resize_in_place(struct pool *pool, char *start, size_t old_pages, size_t pages)
 {
     struct extent *extent = extent_around(pool, start);

@@ -36,7 +36,7 @@ struct pool {
     /* Whether extents that are free again go back. */
     bool gives_back;
     bool limited; /* its memory is counted by provider/limit.h */
-    /* What serves what the pool cannot; NULL: nothing. */
+    /* Serves requests that the pool cannot; NULL: they are refused. */
     const struct provider *fallback;
 };
 

@@ -25,7 +25,7 @@ enum provider_kind {
 struct provider {
     /* `bytes` of zero memory at a multiple of `alignment`, or NULL. */
     void *(*take)(const struct provider *provider, size_t bytes, size_t alignment);
-    /* As `take`, for one block of the program's, where the system may use huge pages of its own
+    /* The same for one block of the program's, in which the system may use huge pages of its own
      * accord. NULL: `take` serves. */
     void *(*take_block)(const struct provider *provider, size_t bytes, size_t alignment);
     /* Takes a range back that either of them gave. False: it cannot, and the range stays the

@@ -10,7 +10,7 @@
 #include "platform/memory.h"
 #include "platform/output.h"
 
-/* All that there are, for fork. */
+/* All providers of files, for fork. */
 static struct file_provider *files;
 static struct lock files_lock = LOCK_INIT(RANK_FILES);
 
@@ -212,7 +212,7 @@ static void extent_use_copy(struct file_provider *file, struct extent *extent)
                                   : extent->copy_memory != NULL &&
                                         os_move(extent->copy_memory, extent->start, bytes);
     if (!done) {
-        /* Going on would be to write into the parent's heap. */
+        /* A child that went on would write into the parent's heap. */
         os_write(2, message, sizeof(message) - 1);
         os_abort();
     }

@@ -155,7 +155,8 @@ static bool slab_is_fresh(const struct slab *slab)
     return slab->free_count + slab->fresh == slab->capacity;
 }
 
-/* How objects come that a bin hands out: used before; never; never, in a slab that was all zero. */
+/* The objects that a bin hands out at a time: used before; never used; never used, in a slab that
+ * was all zero. */
 enum taken_as { TAKEN_USED, TAKEN_FRESH, TAKEN_ZERO };
 
 /* Reports those whose first word is not zero although nobody was ever given them: the program wrote
@@ -169,10 +170,10 @@ static COLD void objects_report_written(const uintptr_t *objects, size_t count, 
         }
 }
 
-/* Gives objects that were never handed out, and so lie side by side, their keys. Without a lock:
- * its release would wait until the memory, which may be far from the processor, has come. What is
- * there is looked at first, all at once; but not before the page, all of them begin in one, was
- * written to, as a page that is read first is faulted in twice. */
+/* Writes the keys of objects that were never handed out, and so lie side by side. No lock is held:
+ * its release would wait until the memory, which may be far from the processor, has come. The words
+ * that stand there are looked at first, all at once. The page, in which all of them begin, is
+ * written to before that: a page that is read first is faulted in twice. */
 static void objects_set_keys(const uintptr_t *objects, size_t count, bool zero, size_t bytes)
 {
     uint64_t key = page_map.key, found = 0;
@@ -295,9 +296,9 @@ static void slab_settle(struct bin *bin, struct slab *slab, size_t given, unsign
         slab_list(bin, slab);
 }
 
-/* Marks the first objects that lie in one slab as free, up to one with which something is wrong;
- * returns how many. What is wrong, misuse_in_slab says: a structure for the answer of each took
- * half of the time of all this. */
+/* Marks the first objects that lie in one slab as free, up to one that is wrong; returns how many.
+ * misuse_in_slab says what is wrong with that: a structure for each answer took half of the time of
+ * all this. */
 static NOINLINE size_t objects_free(struct slab *slab, const uintptr_t *objects, size_t count)
 {
     uintptr_t start = (uintptr_t)slab->span.start;
@@ -305,7 +306,7 @@ static NOINLINE size_t objects_free(struct slab *slab, const uintptr_t *objects,
     uint64_t *words = slab->free_bits, reciprocal = page_map.reciprocal[slab->span.class];
     unsigned first = slab->first, fresh = slab->fresh;
     for (; given < count && objects[given] - start < bytes; given++) {
-        /* As on_grid and grid_index, of one multiplication. */
+        /* One multiplication serves for on_grid and grid_index. */
         uint64_t product = (uint16_t)objects[given] * reciprocal;
         unsigned index = (unsigned)(product >> 32) - first; /* wraps below the first */
         if (UNLIKELY(index >= fresh || (uint32_t)product >= GRID_BYTES))
@@ -337,8 +338,8 @@ static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *obj
     return given;
 }
 
-/* Objects (machine): so far ahead a slab's descriptor is asked for, as what was freed in no order
- * lies in a slab each. */
+/* Objects (machine): so far ahead a slab's descriptor is prefetched, since objects that are freed
+ * in no order lie in a slab each. */
 enum { FREE_AHEAD = 16 };
 
 static inline void slab_prefetch(uintptr_t address)
@@ -350,7 +351,7 @@ static inline void slab_prefetch(uintptr_t address)
     __builtin_prefetch(slab->free_bits, 1);
 }
 
-/* Releases the one lock that may be held, and takes that of another bin; NULL: of none. */
+/* Releases the lock that is held, if any, and takes that of another bin, unless that is NULL. */
 static inline void bin_change(struct bin **locked, struct bin *bin)
 {
     if (*locked != NULL)
@@ -374,7 +375,7 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
         if (bin != locked)
             bin_change(&locked, bin);
         struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = objects[i]};
-        /* Asked again under the lock, all of it. */
+        /* Under the lock the slab and its bin are asked for again. */
         if (bin != NULL && LIKELY(slab_guess(objects[i]) == slab && bin_of(slab) == bin))
             i += slab_free(bin, slab, objects + i, count - i, &misuse);
         if (UNLIKELY(misuse.kind != MISUSE_NONE)) {

@@ -65,8 +65,8 @@ static inline uintptr_t slab_object(const struct slab *slab, unsigned index)
     return block + (slab->first + index) * class_bytes(slab->span.class);
 }
 
-/* free_count * BIN_LEVELS / capacity, or the last level; by comparing, as it is asked for twice for
- * each object that lies alone in its slab, and a division takes longer. */
+/* free_count * BIN_LEVELS / capacity, or the last level. It is asked for twice for each object that
+ * lies alone in its slab, and a division takes longer than these comparisons. */
 static inline unsigned slab_level(const struct slab *slab)
 {
     unsigned parts = slab->free_count * (unsigned)BIN_LEVELS, level = 0;
@@ -81,7 +81,7 @@ void bin_init(struct bin *bin, struct page_heap *page_heap, size_t class);
  * how many. Makes a new slab only if `may_grow` and there is no other object. */
 size_t bin_alloc(struct bin *bin, uintptr_t *objects, size_t count, bool may_grow);
 
-/* How many objects the bin could give now, read without its lock: a hint. */
+/* How many free objects the bin has, read without its lock: a hint. */
 static inline size_t bin_free_objects(const struct bin *bin)
 {
     return __atomic_load_n(&bin->free_objects, __ATOMIC_RELAXED);
@@ -102,7 +102,7 @@ struct misuse slab_free_one(uintptr_t address);
  * out, or waits in a magazine. */
 struct misuse slab_misuse(uintptr_t address);
 
-/* What is said about an object of `bytes` whose key is gone: something else was found there. */
+/* A report of an object of `bytes` whose key is gone, with the word that was found in its place. */
 static inline struct misuse misuse_of_object(enum misuse_kind kind, uintptr_t object, size_t bytes)
 {
     return (struct misuse){.kind = kind,
@@ -149,7 +149,8 @@ bool object_waits(const struct page_heap *page_heap, size_t class, uintptr_t add
 static inline size_t class_slab_pages(bool compact, size_t class)
 {
     size_t pages = size_classes[class].slab_pages;
-    /* Not one page for large objects: at its ends, which lie on no grid, one of four is lost. */
+    /* Large objects get two pages: in one page, whose ends lie on no grid, one object of four is
+     * lost. */
     return !compact ? pages : class_bytes(class) <= 256 ? 1 : 2;
 }
 
