@@ -12,13 +12,13 @@
 #include "platform/thread.h"
 #include "stats/stats.h"
 
-struct heap_cache {
+struct user_cache {
     struct cache cache;
     struct heap *heap; /* NULL: the cache is not in use */
     struct list link;  /* in its heap's list, or in that of unused ones */
 };
 
-_Static_assert(sizeof(struct heap_cache) <= 1024, "a cache occupies 1 KiB");
+_Static_assert(sizeof(struct user_cache) <= 1024, "a cache occupies 1 KiB");
 
 struct lock heaps_lock = LOCK_INIT(RANK_HEAPS);
 
@@ -61,22 +61,22 @@ static COLD struct cache *default_cache_new(void)
 
 /* ---- Of other heaps ---- */
 
-static struct heap_cache *heap_cache_of(struct cache *cache)
+static struct user_cache *heap_cache_of(struct cache *cache)
 {
-    return CONTAINER_OF(cache, struct heap_cache, cache);
+    return CONTAINER_OF(cache, struct user_cache, cache);
 }
 
 /* The lock must be held; here and below. */
-static struct heap_cache *cache_take(struct heap *heap)
+static struct user_cache *cache_take(struct heap *heap)
 {
-    struct heap_cache *cache;
+    struct user_cache *cache;
     if (list_empty(&unused)) {
         cache = meta_alloc(sizeof(*cache));
         if (cache == NULL)
             return NULL;
         cache->cache.quick = (struct quick *)&quick_none;
     } else {
-        cache = CONTAINER_OF(unused.next, struct heap_cache, link);
+        cache = CONTAINER_OF(unused.next, struct user_cache, link);
         list_remove(&cache->link);
     }
     cache_init(&cache->cache, &heap->arenas);
@@ -86,7 +86,7 @@ static struct heap_cache *cache_take(struct heap *heap)
 }
 
 /* Puts an empty cache with those that are not in use. */
-static void cache_drop(struct heap_cache *cache)
+static void cache_drop(struct user_cache *cache)
 {
     cache->heap = NULL;
     list_remove(&cache->link);
@@ -94,18 +94,18 @@ static void cache_drop(struct heap_cache *cache)
 }
 
 /* The same where its thread was counted. */
-static void cache_drop_counted(struct heap_cache *cache)
+static void cache_drop_counted(struct user_cache *cache)
 {
     __atomic_fetch_sub(&cache->heap->arenas.threads, 1, __ATOMIC_RELAXED);
     cache_drop(cache);
 }
 
 /* The cache in a slot of this thread; NULL if there is none, or its heap is gone. */
-static struct heap_cache *slot_cache(const struct heap_slot *slot)
+static struct user_cache *slot_cache(const struct heap_slot *slot)
 {
     if (slot->id == 0 || !cache_exists(slot->cache))
         return NULL;
-    struct heap_cache *cache = heap_cache_of(slot->cache);
+    struct user_cache *cache = heap_cache_of(slot->cache);
     return cache->heap != NULL && cache->heap->id == slot->id ? cache : NULL;
 }
 
@@ -116,7 +116,7 @@ static void slot_empty(struct heap_slot *slots, struct heap_slot *slot)
     if (*place != NULL && (*place)->user == slot->id)
         hard_cache_free(*place);
     *place = NULL;
-    struct heap_cache *cache = slot_cache(slot);
+    struct user_cache *cache = slot_cache(slot);
     if (cache != NULL) {
         cache_flush(&cache->cache);
         cache_drop_counted(cache);
@@ -158,7 +158,7 @@ static COLD struct cache *other_cache_new(struct heap *heap, struct heap_slot *s
     if (!heap_thread_arm(thread_self.slots))
         return slot->cache;
     lock_acquire(&heaps_lock);
-    struct heap_cache *made = cache_take(heap);
+    struct user_cache *made = cache_take(heap);
     lock_release(&heaps_lock);
     if (made != NULL)
         slot->cache = &made->cache;
@@ -236,7 +236,7 @@ void heap_thread_end(void *argument)
 void heap_forget_caches(struct heap_record *record, bool end)
 {
     for (struct list *node = record->caches.next; node != &record->caches;) {
-        struct heap_cache *cache = CONTAINER_OF(node, struct heap_cache, link);
+        struct user_cache *cache = CONTAINER_OF(node, struct user_cache, link);
         node = node->next;
         bool orphan = cache_is_orphan(&cache->cache);
         if (orphan)
@@ -253,7 +253,7 @@ void heap_forget_caches(struct heap_record *record, bool end)
 void heap_end_orphans_locked(struct heap_record *record)
 {
     for (struct list *node = record->caches.next; node != &record->caches;) {
-        struct heap_cache *cache = CONTAINER_OF(node, struct heap_cache, link);
+        struct user_cache *cache = CONTAINER_OF(node, struct user_cache, link);
         node = node->next;
         if (!cache_is_orphan(&cache->cache))
             continue;
@@ -275,7 +275,7 @@ void heap_keep_caches(void)
     if (cache_exists(thread_self.cache))
         cache_keep(thread_self.cache);
     for (size_t i = 0; i < HEAP_SLOTS; i++) {
-        struct heap_cache *cache = slot_cache(&thread_self.slots[i]);
+        struct user_cache *cache = slot_cache(&thread_self.slots[i]);
         if (cache != NULL)
             cache_keep(&cache->cache);
     }

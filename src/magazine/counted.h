@@ -20,7 +20,7 @@ static ALWAYS_INLINE bool cache_may_count(size_t bytes)
 
 /* Whether no gap of the calling thread ends with a request. A gap that was not drawn yet ends with
  * the first. */
-static ALWAYS_INLINE bool gaps_go_on(size_t bytes)
+static ALWAYS_INLINE bool no_gap_ends(size_t bytes)
 {
     return LIKELY(watch_self.bytes.left > (int64_t)bytes) && LIKELY(watch_self.requests.left > 1);
 }
@@ -37,7 +37,7 @@ static ALWAYS_INLINE void gaps_count(size_t bytes)
  * done. A request for none has class 0, of which there are no objects. */
 static ALWAYS_INLINE void *cache_pop_counted(struct cache *cache, size_t class, size_t bytes)
 {
-    void *object = gaps_go_on(bytes) ? cache_pop(cache, class) : NULL;
+    void *object = no_gap_ends(bytes) ? cache_pop(cache, class) : NULL;
     if (LIKELY(object != NULL))
         gaps_count(bytes);
     return object;
@@ -58,7 +58,7 @@ static ALWAYS_INLINE void *cache_pop_copy_counted(struct cache *cache, uintptr_t
 /* As cache_pop_cell, counted. */
 static ALWAYS_INLINE void *cache_pop_cell_counted(struct cache *cache, size_t bytes)
 {
-    void *cell = gaps_go_on(bytes) ? cache_pop_cell(cache, bytes) : NULL;
+    void *cell = no_gap_ends(bytes) ? cache_pop_cell(cache, bytes) : NULL;
     if (LIKELY(cell != NULL))
         gaps_count(bytes);
     return cell;

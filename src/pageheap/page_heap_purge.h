@@ -23,7 +23,7 @@ enum { KEPT_WITH_PARTS_MOST = 2 };
 /* How many dirty pages may be kept now. */
 size_t page_heap_bound(const struct page_heap *page_heap);
 
-/* Purges what is kept beyond its bound. */
+/* Purges the pages that are kept above the bound. */
 void page_heap_keep_bound(struct page_heap *page_heap);
 
 /* Joins the blocks that were freed last, and wait (recent.h), with their neighbours: for a request
