@@ -132,12 +132,12 @@ bool arenas_class_is_sparse(const struct arenas *arenas, size_t class);
 /* Gives what waits in the depots of a class back to the slabs. */
 void arenas_empty_depots(struct arenas *arenas, size_t class);
 
-/* A program uses many sizes seldom, or for a block or two at a time. A page for each of them is
- * what makes small programs large; so the first requests of classes above BYTES_SHORT, of which a
- * page holds few objects, are cells, as long as all such cells together hold less than those pages.
- */
+/* A program uses many sizes seldom, or for a block or two at a time. A page for each of them makes
+ * small programs large. So the first requests of classes above BYTES_SHORT, of which a page holds
+ * few objects, are cells, as long as all such cells together hold less than those pages. */
 
-/* Requests: so many of a class may be cells, each of which costs some 900 instructions more. */
+/* Requests: so many of a class may be cells. A cell costs some 900 instructions more than an
+ * object. */
 enum { COLD_REQUESTS = 128 };
 
 /* Bytes (machine): a page for each of these classes. */

@@ -59,9 +59,9 @@ static struct magazine *cache_magazine_new(struct cache *cache, size_t class, un
     return magazine;
 }
 
-/* An empty magazine in place of one as large that left, for which the thread counts on: `empty`, or
- * a new one if that is NULL. NULL, and it does so no more: it holds too much, or there is no
- * memory. */
+/* An empty magazine in place of one of the same size that left: `empty`, or a new one if that is
+ * NULL. NULL: the thread holds too much, or there is no memory; the magazine that left is counted
+ * no more. */
 static struct magazine *cache_magazine_renew(struct cache *cache, size_t class, unsigned log,
                                              struct magazine *empty)
 {
@@ -177,7 +177,7 @@ static struct magazine *grow_empty(struct cache *cache, size_t class, struct mag
 /* False: there is no memory. */
 static bool refill_from_slabs(struct cache *cache, size_t class, struct magazine *magazine)
 {
-    /* Half of it: what comes next may as well be a free. */
+    /* Half of it is filled: the next call may as well be a free. */
     size_t wanted = magazine_capacity(magazine->log) / 2;
     uintptr_t *top = magazine_end(magazine) - wanted;
     size_t taken = arenas_refill(cache->arenas, class, top, wanted);
@@ -192,7 +192,7 @@ static bool refill_from_slabs(struct cache *cache, size_t class, struct magazine
     return true;
 }
 
-/* Leaves out what stands on top of a magazine without its key. */
+/* Takes an object without its key off the top of a magazine, and reports it. */
 static NOINLINE void drop_top(struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
@@ -201,7 +201,7 @@ static NOINLINE void drop_top(struct cache *cache, size_t class)
     misuse_report("malloc", &misuse);
 }
 
-/* What the magazine has after all; the object on top of it may be one that was misused. */
+/* The magazine may have objects after all: the one on top of it may have been misused. */
 static NOINLINE void *refill_from_loaded(struct cache *cache, size_t class)
 {
     while (!cache_is_empty(cache, class)) {

@@ -25,7 +25,7 @@ struct heap_slot {
 /* Layout: of a thread's table of caches of other heaps. */
 enum { HEAP_SLOTS = 64 };
 
-/* What a thread has that has no table. Nobody writes to it; as a constant it would be 1.5 KiB of
+/* The table of a thread that has none. Nobody writes to it; as a constant it would be 1.5 KiB of
  * the library's file. */
 extern INTERNAL struct heap_slot heap_slots_none[HEAP_SLOTS];
 
@@ -100,7 +100,7 @@ static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
 static ALWAYS_INLINE void *cache_pop_cell_aligned(struct cache *cache, size_t alignment,
                                                   size_t bytes)
 {
-    /* What makes it no small request makes it a cell: its size, or its alignment. */
+    /* The size or the alignment makes it more than a small request. */
     size_t last = (bytes - 1) | (alignment - 1);
     if (UNLIKELY(!size_may_be_cell(last + 1)))
         return NULL;
@@ -125,11 +125,11 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
     return quick_put(cache->quick, address);
 }
 
-/* Call when cache_pop_cell gave nothing: takes note of it for how much may wait, and reports the
- * cell that should have served, if there is one, as damaged. */
+/* Call when cache_pop_cell gave nothing: lets more wait, and reports the cell that should have
+ * served, if there is one, as damaged. */
 void cache_miss_cell(struct cache *cache, size_t bytes);
 
-/* The same after cache_pop_cell_aligned: a cell that is damaged stays for others to find. */
+/* The same after cache_pop_cell_aligned, but a damaged cell stays for others to find. */
 void cache_miss_cell_aligned(struct cache *cache, size_t bytes);
 
 /* Takes a live cell back, into a list or to where it came from. The cache may be `cache_none`. */
@@ -166,9 +166,9 @@ void caches_orphan(void);
 void arenas_orphan(struct arenas *arenas, void (*end)(struct arenas *arenas));
 void cache_keep(struct cache *cache);
 
-/* Empties an orphan. `give`: what waits in it goes back to where it came from, as far as it is sure
- * to be free; otherwise it is forgotten, as that of a heap that is cleared. What its heap counts of
- * its threads is not changed: it was when the others became orphans. */
+/* Empties an orphan. `give`: objects and cells that are sure to be free go back to where they came
+ * from; otherwise they are forgotten, as those of a heap that is cleared. The heap's count of
+ * threads stays: it was set when the caches became orphans. */
 void cache_end_orphan(struct cache *cache, bool give);
 
 /* Empties all orphans of malloc's heap, for new threads. Takes RANK_ARENAS. */

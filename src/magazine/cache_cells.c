@@ -14,8 +14,8 @@ enum { MAGAZINES_SHARE = 4 };
 /* One part in: of what may wait, so much goes back at a time, so that the next cells need not. */
 enum { EVICT_SHARE = 4 };
 
-/* Times: cells go back so often before less may wait, so that one quiet moment does not count; and
- * a large cell before it may wait. */
+/* Times: cells go back so often before less may wait, so that one quiet moment does not count; a
+ * large cell goes back so often before it may wait. */
 enum { CALM_MOST = 4 };
 
 static bool quick_exists(const struct quick *quick)
@@ -61,7 +61,7 @@ static struct quick *cache_quick(struct cache *cache)
     return quick;
 }
 
-/* What may wait from now on; see quick.h. Larger and smaller parts were tried; see
+/* Sets how much may wait from now on; see quick.h. Larger and smaller parts were tried; see
  * docs/measurements/0003-cells.md. */
 static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
 {
@@ -80,8 +80,8 @@ static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
         limit_set(cache, quick, limit);
 }
 
-/* A cell larger than all that may wait does so alone, if the program takes and frees one of its
- * size over and over: when nothing else was missed between. */
+/* A cell larger than all that may wait waits alone, if the program takes and frees one of its size
+ * over and over, and misses nothing else in between. */
 static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
 {
     if (bytes <= quick->limit || bytes > limit_most() ||
@@ -99,7 +99,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
     return true;
 }
 
-/* It does so until anything else is wanted, which it may serve when it is joined. */
+/* It waits until a request finds nothing: joined with its neighbours it may serve that. */
 static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
 {
     quick_evict(quick, 0);
@@ -152,8 +152,8 @@ static bool make_room(struct cache *cache, size_t bytes)
     if (quick->lent)
         limit_take_back(cache, quick);
     struct cells_use use = arenas_cells_use(cache->arenas);
-    /* Where most cells are free, as after a peak, none wait, for each may keep a whole span from
-     * going. In no more than the base that does not matter. */
+    /* Where most cells are free, as after a peak, none wait: each may keep a whole span. If all are
+     * no more than the base that does not matter. */
     if (UNLIKELY(use.used < use.total / MOST_SHARE && use.total > options.dirty))
         quick_evict(quick, 0);
     limit_adapt(cache, quick, use.used);

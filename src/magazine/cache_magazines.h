@@ -8,8 +8,8 @@
 #include "magazine/cache.h"
 #include "options/options.h"
 
-/* Threads: for each arena so many may hold all that one may, as no more run at a time than there
- * are processors, each with an arena. */
+/* Threads: so many for each arena may hold as much as one may: no more threads run at a time than
+ * there are processors, each with an arena. */
 enum { THREADS_OF_ARENA = 8 };
 
 /* A magazine without slots: empty and full, and without a spare. */

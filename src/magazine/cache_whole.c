@@ -46,7 +46,7 @@ static struct cache *cache_make(struct arenas *arenas)
     return cache;
 }
 
-/* Another thread's, whose end was its last use; all its magazines are gone. */
+/* The cache of a thread that has ended; all its magazines are gone. */
 static struct cache *cache_reuse(struct arenas *arenas)
 {
     struct cache *cache = arenas->idle_caches;
@@ -88,8 +88,8 @@ static void class_flush(struct cache *cache, size_t class)
         return;
     struct magazine *spare = loaded->link;
     uintptr_t *top = cache->top[class];
-    /* First out of the thread's hands, then back: what is said about a wrong pointer may run a
-     * signal handler that allocates. */
+    /* The thread has the magazine no more before its objects go back: a report of a wrong pointer
+     * may run a signal handler that allocates. */
     cache_load(cache, class, NULL, NO_MAGAZINE);
     slabs_free(top, count, "free");
     if (spare != NULL)

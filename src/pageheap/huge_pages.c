@@ -23,8 +23,8 @@ static bool may_buy(const struct page_heap *page_heap)
                page_heap_bound(page_heap);
 }
 
-/* A run that is in no bin is as one in use as long as it is being made present: nobody joins it,
- * and its segment stays. */
+/* A run that is being made present is in no bin, as if it were in use: nobody joins it, and its
+ * segment stays. */
 static void filling_begin(struct page_heap *page_heap, struct span *run)
 {
     run->kind = SPAN_FILLING;
@@ -75,8 +75,8 @@ static size_t buy_huge(struct page_heap *page_heap, struct span *run, char *star
     struct segment *segment = run->segment;
     bool fresh = start >= page_heap->fresh && start < page_heap->fresh_end;
     uint64_t elapsed = run_populate(page_heap, run, start, HUGE_PAGES_PAGES, true);
-    /* Elsewhere page tables may be left over, which keep a huge page out: that says nothing about
-     * their price. No memory for one is as dear as can be. */
+    /* Left over page tables may keep a huge page out, which says nothing about their price. A
+     * refusal for lack of memory counts as the dearest price. */
     bool tells = elapsed == 0 || fresh;
     uint64_t price = elapsed == 0 ? UINT64_MAX : elapsed;
     bool cheap = !tells || huge_price_note_huge(&page_heap->huge_price, HUGE_PAGES_PAGES, price);

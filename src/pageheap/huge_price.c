@@ -3,16 +3,16 @@
  */
 #include "pageheap/huge_price.h"
 
-/* Times: a price is believed to have risen so much at once, as an interruption makes one
- * measurement too long, never too short. */
+/* Times: a price is believed to rise so much at once. An interruption makes one measurement too
+ * long, never too short. */
 enum { RISE_MOST = 2 };
 
-/* Parts of 64: of the price of small pages, a huge one is cheap below, for no more than they cost
- * is no reason for it. */
+/* Parts of 64: of the price of small pages; a huge page is cheap below that. If it costs as much as
+ * they, there is no reason for it. */
 enum { CHEAP_BELOW = 48 };
 
-/* Times: of the price below which one is cheap, no more is owed, as an interruption makes one dear,
- * and as the machine may be another by and by. */
+/* Times: of the price below which a huge page is cheap; no more is owed. An interruption makes one
+ * dear, and the machine may be another by and by. */
 enum { DEBT_MOST = 4 };
 
 bool huge_price_is_stale(const struct huge_price *price)

@@ -18,7 +18,7 @@
 
 #include "base/backoff.h"
 
-/* Occasions: then small pages are measured again, for the kernel's state changes. */
+/* Occasions: after so many small pages are measured again, since the kernel's state changes. */
 enum { HUGE_PRICE_AGE = 64 };
 
 struct huge_price {

@@ -272,7 +272,7 @@ void large_clear_locked(struct page_heap *page_heap)
     }
 }
 
-/* Where what is in a span ends. */
+/* The end of the block in a span, or of the free pages. */
 static uintptr_t span_block_end(const struct span *span)
 {
     bool is_block = span->kind == SPAN_LARGE || span->kind == SPAN_HUGE;

@@ -21,7 +21,7 @@
  * NULL. Behind its first `*dirty` bytes it is known to be zero. */
 void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
 
-/* The same of what waits, or any other. */
+/* The same; a block that waits if there is one. */
 static ALWAYS_INLINE void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment,
                                        size_t *dirty)
 {

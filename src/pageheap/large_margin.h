@@ -28,9 +28,9 @@
 /* Two words that are compared at once; a line of cache has four such pairs. */
 typedef uint64_t word_pair __attribute__((vector_size(16), may_alias));
 
-/* What stands in the margin of a block, and in its first line while it waits. No byte of it is
- * zero, so that a zero byte over it is noticed, as of a text that is too long by its end. Half of
- * the key is left out: who reads a seal does not have it. */
+/* The word in the margin of a block, and in its first line while it waits. No byte of it is zero,
+ * so that a zero byte over it is noticed, such as the end of a text that is too long. Half of the
+ * key is left out: a reader of seals does not have it. */
 static inline uint64_t span_seal(const struct span *span)
 {
     return ((uintptr_t)span->start * 0xbf58476d1ce4e5b9u ^ page_map.seal) | 0x0101010101010101u;
@@ -82,7 +82,7 @@ static inline bool margin_is_sound(const struct page_heap *page_heap, const stru
 /* Seals the margin of a block that is not known to be zero there. */
 void margin_make(const struct page_heap *page_heap, const struct span *span);
 
-/* What is wrong with a margin that is not sound, which is sealed anew, so that it is said once. */
+/* A report of a margin that is not sound. It is sealed anew, so that it is reported once. */
 struct misuse margin_misuse(const struct page_heap *page_heap, const struct span *span);
 
 /* ---- Blocks that wait ---- */
@@ -111,7 +111,7 @@ static inline bool waiting_is_sound(const struct span *span)
     return (differs[0] | differs[1]) == 0;
 }
 
-/* What was written to one that is not; it counts as sound then. */
+/* A report of a block that was written to while it waited; it counts as sound then. */
 struct misuse waiting_misuse(struct span *span);
 
 #endif

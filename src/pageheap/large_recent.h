@@ -12,7 +12,7 @@
 #include "pageheap/recent.h"
 #include "stats/stats.h"
 
-/* What was taken back, and had another length, is from now on a block of so many bytes. */
+/* Makes a block that was taken back, and had another length, one of so many bytes. */
 void large_request_other(struct page_heap *page_heap, struct span *span, size_t bytes);
 
 /* The same of any length. */

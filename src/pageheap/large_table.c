@@ -10,7 +10,7 @@
 /* Log2 (table): of the slots of the first table, which fill one block of metadata of 512 bytes. */
 enum { LOG_LEAST = 6 };
 
-/* Parts of 64: so full the table may be before it grows, as one step finds most blocks then. */
+/* Parts of 64: the table may be so full before it grows; one step finds most blocks then. */
 enum { LOAD_WANTED = 32 };
 
 static size_t slot_mask(const struct large_table *table)
@@ -36,7 +36,7 @@ static struct span **slots_new(struct meta *meta, size_t bytes)
     return slots;
 }
 
-/* Twice as large a table. What comes from meta_map is never given back; all smaller tables together
+/* Makes a table twice as large. Memory of meta_map is never given back; all smaller tables together
  * are less than the one in use. */
 static bool table_grow(struct large_table *table, struct meta *meta)
 {
@@ -85,7 +85,7 @@ void large_table_remove(struct large_table *table, const struct span *span)
 {
     size_t hole = slot_of(table, span->start), mask = slot_mask(table);
     CHECK(table->slots[hole] == span);
-    /* What follows moves up, unless its search begins behind the hole. */
+    /* The entries behind it move up, unless their search begins behind the hole. */
     for (size_t next = (hole + 1) & mask; table->slots[next] != NULL; next = (next + 1) & mask) {
         size_t home = large_table_home(table, table->slots[next]->start);
         if (((next - home) & mask) < ((next - hole) & mask))

@@ -77,7 +77,7 @@ struct span *span_around(const struct page_heap *page_heap, uintptr_t address)
     return span;
 }
 
-/* What fits into the first segment is not worth a copy at its peak. */
+/* A heap that fits into the first segment is not worth a copy at its peak. */
 struct pages_in_use pages_in_use = {.wanted = SEGMENT_PAGES_FIRST};
 
 static void segment_use(struct page_heap *page_heap, struct segment *segment, size_t pages)

@@ -15,7 +15,7 @@ static const char *span_check(const struct span *span)
                    ? NULL
                    : check_found(span->start, "a large block is not in the table");
     bool leads = span_is_used(span) || span->kind == SPAN_RECENT;
-    /* The last page as well, where no block may be the buffer of another heap. */
+    /* The last page of a slab is checked as well: no object can be the buffer of another heap. */
     size_t last = !leads ? 0 : span->kind == SPAN_SLAB ? span->pages : 1;
     for (size_t i = 0; i < last; i += size_max(span->pages - 1, 1))
         if (page_map_entry((uintptr_t)span->start + (i << PAGE_SHIFT)) != (uintptr_t)span)
