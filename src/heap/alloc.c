@@ -318,18 +318,14 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     return zero(heap, block, bytes, dirty);
 }
 
-static NOINLINE void *alloc_aligned_polled(struct heap *heap, size_t alignment, size_t bytes)
-{
-    size_t dirty;
-    return take(heap, alignment, bytes, &dirty, watch_is_on());
-}
-
 static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, size_t bytes)
 {
     if (UNLIKELY(heap->hardened != NULL))
         return heap_alloc_hardened(heap, alignment, bytes);
-    void *block = UNLIKELY(watch_is_on()) ? pop_counted(heap, alignment, bytes) : NULL;
-    return UNLIKELY(block != NULL) ? block : alloc_aligned_polled(heap, alignment, bytes);
+    size_t dirty;
+    bool watched = watch_is_on();
+    void *block = UNLIKELY(watched) ? pop_counted(heap, alignment, bytes) : NULL;
+    return UNLIKELY(block != NULL) ? block : take(heap, alignment, bytes, &dirty, watched);
 }
 
 /* A block aligned to less than a page: mostly a cell that waits in the thread's quick lists. */
