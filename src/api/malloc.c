@@ -56,7 +56,7 @@ static ALWAYS_INLINE bool free_fast(void *block)
 NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by)
 {
     if (page_map_class((uintptr_t)block) == PAGE_MAP_HARDENED) {
-        heap_free_hardened(NULL, block, size);
+        heap_free_hardened(NULL, block, size_min(size, SIZE_MAX - 1)); /* that says there is none */
         return;
     }
     const char *call = by == STATED_IN_CXX ? "operator delete" : "free_sized";

@@ -36,21 +36,38 @@ static COLD struct misuse place_misuse(const struct hard_zone *zone, struct hard
     return misuse;
 }
 
+static bool words_before_are_zero(uintptr_t address)
+{
+    return word_is_zero(address - 8) && word_is_zero(address - 16);
+}
+
 bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object)
 {
-    const struct hard_class *row = &hard_classes[zone->class];
     if (place.number == 0) {
-        if (place.slab == 0 || zone->slabs[place.slab - 1].kind == SLAB_GUARD)
+        uint32_t slab = place.slab; /* what is before it is the end of the slab before */
+        if (slab == 0) {            /* of another zone, or nobody's yet */
+            uintptr_t entry = zone->follows ? page_map_entry(object - 1) : 0;
+            if (!entry_is_span(entry))
+                return !zone->follows || words_before_are_zero(object);
+            zone = (const struct hard_zone *)entry;
+            slab = zone->slabs_count;
+        }
+        const struct hard_class *row = zone->row;
+        size_t before = (slab - 1) * (size_t)row->slab_bytes;
+        uintptr_t last = (uintptr_t)zone->span.start + before + row->per_slab * (size_t)row->bytes;
+        if (zone->slabs[slab - 1].kind == SLAB_GUARD)
             return true;
-        if (zone->slabs[place.slab - 1].kind == SLAB_CLOSED ||
-            row->per_slab * row->bytes != row->slab_bytes)
-            return word_is_zero(object - 8);
+        if (zone->slabs[slab - 1].kind == SLAB_CLOSED || last != object)
+            return words_before_are_zero(object);
+        place.id = slab * row->per_slab;
     }
-    uintptr_t before = object - row->bytes;
+    const struct hard_class *row = zone->row;
     uint16_t state = zone->states[place.id - 1];
     if (state >= STATE_LIVE)
-        return canary_is_sound(before, object - (state - STATE_LIVE), object);
-    return (state == STATE_NEW && row->bytes > PAGE_BYTES) || word_is_zero(object - 8);
+        return canary_is_sound(object - row->bytes, object - (state - STATE_LIVE), object);
+    if (state == STATE_NEW && row->bytes > PAGE_BYTES && object % os_kernel_page_size() == 0)
+        return true; /* a page that may not be there */
+    return words_before_are_zero(object);
 }
 
 /* ---- Taking ---- */

@@ -150,6 +150,15 @@ static struct hard_zone *spare_take(size_t bytes)
     return zone;
 }
 
+/* Whether a realm begins at an address. */
+static bool realm_begins(const struct hard_zones *zones, const char *start)
+{
+    const struct hard_realm *realm = zones->realms;
+    while (realm != NULL && realm->start != start)
+        realm = realm->next;
+    return realm != NULL;
+}
+
 /* So many bytes, all zero. */
 static void *meta_of(size_t bytes)
 {
@@ -217,6 +226,7 @@ struct hard_zone *zone_new(struct hard_zones *zones, size_t class, size_t bytes)
                                    .owner = zones->owner,
                                    .pages = (uint32_t)(bytes >> PAGE_SHIFT),
                                    .kind = SPAN_HARDENED};
+        zone->follows = !zones->provider->unclean && !realm_begins(zones, start);
         page_map_fill_entries(start, bytes >> PAGE_SHIFT, (uintptr_t)zone);
         page_map_fill_classes(start, bytes >> PAGE_SHIFT, PAGE_MAP_HARDENED);
         if (zones->guards != 0 && zone->slabs_count >= FRONT_GUARD_LEAST)

@@ -39,6 +39,12 @@ bool sized_a_little_more(size_t size)
     return true;
 }
 
+bool sized_most(size_t size)
+{
+    ::operator delete(fresh(size), opaque_size(SIZE_MAX));
+    return true;
+}
+
 bool array_sized_less(size_t size)
 {
     ::operator delete[](opaque(::operator new[](size)), opaque_size(size / 4 + 1));
@@ -160,6 +166,7 @@ const struct kind table[] = {
     {"sized-less", "`delete` with a fourth of the size", sized_less},
     {"sized-more", "... with four times the size", sized_more},
     {"sized-64-more", "... with 64 bytes more", sized_a_little_more},
+    {"sized-most", "... with the largest number", sized_most},
     {"array-sized-less", "`delete[]` with a fourth of the size", array_sized_less},
     {"free-sized-less", "`free_sized` with a fourth of the size", c_sized_less},
     {"free-sized-more", "... with four times the size", c_sized_more},

@@ -147,6 +147,35 @@ static void test_written_after_free(void **state)
     }
 }
 
+/* The first of a zone's first slab has the end of another zone before it, or what is nobody's yet.
+ */
+static void test_underflow_of_a_zone(void **state)
+{
+    (void)state;
+    NEED(lock_is_alone(), "libc does not tell whether there are other threads");
+    enum { FEWEST = 4200, MOST = 15000, STEP = 900, OBJECTS = 15 };
+    size_t found = 0;
+    for (size_t bytes = FEWEST; bytes < MOST; bytes += STEP)
+        for (size_t i = 0; i < OBJECTS; i++) {
+            char *block = heap_alloc_in(heap, bytes);
+            const struct hard_zone *zone =
+                (const struct hard_zone *)page_map_entry((uintptr_t)block);
+            struct hard_place place = zone_place(zone, (uintptr_t)block);
+            if (place.number != 0 || place.slab != 0 || !zone->follows)
+                continue;
+            const struct hard_zone *before =
+                (const struct hard_zone *)page_map_entry((uintptr_t)block - 1);
+            if (before != NULL && before->slabs[before->slabs_count - 1].kind == SLAB_GUARD)
+                continue;
+            char kept = block[-9];
+            block[-9] = (char)(kept + 1);
+            assert_free_says(block, "snug: underflow");
+            block[-9] = kept;
+            found++;
+        }
+    assert_in_range(found, 1, MOST / STEP * OBJECTS);
+}
+
 /* A write after free is found when the block is to be handed out again, which it is not: of so many
  * that are taken it would be one, since no slab is opened while there are free objects. */
 enum { HELD = 1024 };
@@ -538,6 +567,7 @@ int main(void)
         ON_HEAP(test_free_is_complete),
         ON_HEAP(test_sizes_that_are_said),
         ON_HEAP(test_written_after_free),
+        ON_HEAP(test_underflow_of_a_zone),
         ON_HEAP(test_written_is_not_handed_out),
         ON_HEAP(test_freed_blocks_are_zero),
         ON_HEAP(test_addresses_wait),
