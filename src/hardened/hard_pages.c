@@ -37,10 +37,17 @@ bool object_rests(const struct provider *provider, uintptr_t object, size_t byte
                             : words_are_zero(object, object + bytes);
 }
 
+/* The system gives up whole pages of its own, and takes a part of one for all of it: what lies
+ * there is another object's. */
 static void purge(const struct provider *provider, uintptr_t at, size_t bytes)
 {
-    if (!provider->purge(provider, (void *)at, bytes))
-        words_clear(at, at + bytes);
+    uintptr_t end = at + bytes;
+    uintptr_t first = align_up(at, os_kernel_page_size());
+    uintptr_t past = align_down(end, os_kernel_page_size());
+    if (first >= past || !provider->purge(provider, (void *)first, past - first))
+        first = past = end;
+    words_clear(at, first);
+    words_clear(past, end);
 }
 
 void pages_clear(const struct provider *provider, uintptr_t object, size_t bytes)

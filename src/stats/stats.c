@@ -7,7 +7,7 @@
 #include "stats/event.h"
 
 BULKY struct tally tallies[TALLIES];
-__thread struct tally *tally_own;
+__thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
 struct events events = {.wanted = {.ticking = 1}};
 void (*events_handler)(void);
 void (*events_purge_handler)(void);
