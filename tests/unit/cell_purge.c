@@ -133,6 +133,7 @@ static void end_many(void)
 
 TEST(many_cells_go_in_few_calls)
 {
+    NEED_SMALL_PAGES;
     size_t bytes = free_many();
     size_t purged = cells_purge(&cells, true);
     assert_true(purged >= bytes);
@@ -147,6 +148,7 @@ TEST(many_cells_go_in_few_calls)
 
 TEST(what_is_refused_of_many_is_still_there)
 {
+    NEED_SMALL_PAGES;
     free_many();
     refused_together = 0x5555555555555554;
     size_t purged = cells_purge(&cells, true);
@@ -275,6 +277,7 @@ TEST(what_was_missed_is_kept_until_it_is_not_needed)
 
 TEST(what_was_learned_stays_and_the_largest_goes_first)
 {
+    NEED_SMALL_PAGES;
     options.dirty = GIB;
     struct hole large = hole_make(8000), small[WAVE];
     for (size_t i = 0; i < WAVE; i++)
@@ -452,5 +455,5 @@ int main(void)
         ROW_WITH(a_refused_purge_is_tried_again, cells_begin, page_heap_end),
         ROW_WITH(purged_cells_are_joined_and_cut_like_others, cells_begin, page_heap_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -304,6 +304,7 @@ static void test_guards(void **state)
 static void test_pages_stay_away(void **state)
 {
     (void)state;
+    NEED_SMALL_PAGES;
     enum { BYTES = 100000, TOUCHED = 50000 };
     for (int turn = 0; turn < 1000; turn++) {
         char *block = heap_alloc_in(heap, BYTES);
@@ -318,6 +319,7 @@ static void test_pages_stay_away(void **state)
 static void test_pages_go_back(void **state)
 {
     (void)state;
+    NEED_SMALL_PAGES;
     enum { BYTES = 100000 };
     char *block = heap_alloc_in(heap, BYTES);
     memset(block, 1, BYTES);

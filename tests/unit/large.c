@@ -59,6 +59,7 @@ TEST(sizes_are_rounded_to_pages)
 
 TEST(huge_blocks_have_mappings_of_their_own)
 {
+    NEED_SMALL_PAGES;
     char *large = take(BORDER, MIN_ALIGN);
     assert_int_equal(page_heap.huge_count, 0);
     assert_int_equal(page_heap.used_pages, BORDER >> PAGE_SHIFT);
@@ -111,6 +112,7 @@ TEST(impossible_requests_are_refused)
 
 TEST(reused_pages_are_not_called_zero)
 {
+    NEED_SMALL_PAGES;
     char *wall = take(1, MIN_ALIGN);
     char *start = take(100 * KIB, MIN_ALIGN);
     assert_int_equal(last_dirty, 0);
@@ -176,6 +178,7 @@ TEST(the_border_to_huge_is_not_crossed_without_a_copy)
 
 TEST(a_huge_block_is_remapped)
 {
+    NEED_SMALL_PAGES;
     char *start = take(2 * MIB, MIN_ALIGN);
     strcpy(start, "first");
     strcpy(start + 2 * MIB - 8, "last");
@@ -381,5 +384,5 @@ int main(void)
         ROW_WITH(what_was_never_handed_out_is_told, page_heap_begin, page_heap_end),
         ROW_WITH(many_huge_blocks_are_told_apart, page_heap_begin, page_heap_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

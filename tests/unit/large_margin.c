@@ -54,6 +54,7 @@ static char *take_as(size_t bytes, bool used)
 
 TEST(an_overflow_is_told_once_by_whoever_looks)
 {
+    NEED_SMALL_PAGES;
     for (size_t i = 0; i < SIZES; i++)
         for (unsigned used = 0; used < 2; used++) {
             size_t bytes = sizes[i], last = align_up(bytes, PAGE_BYTES) - 1;
@@ -159,5 +160,5 @@ int main(void)
         ROW_WITH(a_write_to_a_block_that_waits_is_told_once, page_heap_begin, page_heap_end),
         ROW_WITH(a_block_that_nobody_wrote_to_is_not_written_to, page_heap_begin, page_heap_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

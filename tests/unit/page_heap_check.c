@@ -38,6 +38,7 @@ static int uproot(void **state)
 
 TEST(the_heap_is_as_it_is_meant_to_be)
 {
+    NEED_SMALL_PAGES;
     assert_int_equal(dirty->kind, SPAN_DIRTY);
     assert_int_equal(clean->kind, SPAN_CLEAN);
     assert_int_equal(runs_count(&page_heap.dirty), 2);
@@ -71,6 +72,7 @@ TEST(damaged_descriptors_are_found)
 
 TEST(wrong_kinds_are_found)
 {
+    NEED_SMALL_PAGES;
     PLANT(wall->kind, SPAN_DIRTY, "two free runs of a kind side by side");
     PLANT(wall->kind, SPAN_CLEAN, "two free runs of a kind side by side");
     PLANT(used->kind, SPAN_CLEAN, "a segment's count of used pages is wrong");
@@ -154,5 +156,5 @@ int main(void)
         ROW_WITH(wrong_counts_are_found, plant, uproot),
         ROW_WITH(a_lost_segment_is_found, plant, uproot),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

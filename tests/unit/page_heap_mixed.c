@@ -62,6 +62,7 @@ static void chain_end(struct span *span)
 
 TEST(a_chain_of_free_runs_serves_as_one)
 {
+    NEED_SMALL_PAGES;
     char *start = chain_make();
     struct span *span = span_get(120);
     assert_ptr_equal(span->start, start);
@@ -71,6 +72,7 @@ TEST(a_chain_of_free_runs_serves_as_one)
 
 TEST(of_a_chain_no_more_is_taken_than_is_asked_for)
 {
+    NEED_SMALL_PAGES;
     char *start = chain_make();
     size_t clean = page_heap.clean.pages;
     struct span *span = span_get(100);
@@ -81,6 +83,7 @@ TEST(of_a_chain_no_more_is_taken_than_is_asked_for)
 
 TEST(aligned_and_short_requests_are_not_made_of_parts)
 {
+    NEED_SMALL_PAGES;
     chain_make();
     struct span *aligned = span_new(SPAN_LARGE, 64, 64 * PAGE_BYTES);
     assert_non_null(aligned);
@@ -226,5 +229,5 @@ int main(void)
         ROW_WITH(what_is_scattered_goes_when_it_is_much, begin_huge, page_heap_end),
         ROW_WITH(what_is_scattered_goes_when_it_stays_free, begin_huge, page_heap_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -42,6 +42,7 @@ static void walls_free(struct row *row)
 
 TEST(the_longest_runs_are_purged_first)
 {
+    NEED_SMALL_PAGES;
     static const size_t pages[] = {5, 100, 50, 20};
     struct row row;
     row_take(&row, pages, 4);
@@ -129,6 +130,7 @@ TEST(an_eighth_of_what_is_in_use_may_be_dirty)
 
 TEST(a_refused_purge_is_tried_again_later)
 {
+    NEED_SMALL_PAGES;
     static const size_t pages[] = {10, 20, 30};
     struct row row;
     row_take(&row, pages, 3);
@@ -307,5 +309,5 @@ int main(void)
         ROW_WITH(a_request_longer_than_a_segment_gets_one_of_its_length, page_heap_begin,
                  page_heap_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

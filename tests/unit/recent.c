@@ -182,6 +182,7 @@ TEST(no_more_than_a_few_wait)
 
 TEST(what_waits_is_part_of_what_may_be_kept)
 {
+    NEED_SMALL_PAGES;
     options.dirty = 4 * BLOCK;
     char *blocks[6];
     for (size_t i = 0; i < 6; i++)
@@ -201,6 +202,7 @@ TEST(what_waits_is_part_of_what_may_be_kept)
 
 TEST(without_a_delay_nothing_waits)
 {
+    NEED_SMALL_PAGES;
     options.purge_delay = 0;
     give(take(BLOCK));
     assert_int_equal(page_heap.recent.count, 0);
@@ -300,5 +302,5 @@ int main(void)
         ROW_WITH(a_heap_that_is_cleared_has_none, page_heap_begin, page_heap_end),
         ROW_WITH(damage_is_found, page_heap_begin, page_heap_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -14,6 +14,7 @@
 
 #include "base/common.h"
 #include "meta/meta.h"
+#include "platform/memory.h"
 #include "random.h"
 
 /* A test function, and its row in the list of them: each starts with the same options. */
@@ -89,6 +90,10 @@ _Noreturn void child_failed(const char *file, int line, const char *condition);
         } \
     } while (0)
 void need_note(const char *reason);
+
+/* For a test that counts in pages. */
+#define NEED_SMALL_PAGES \
+    NEED(os_page_size() == PAGE_BYTES, "it counts in pages of 4 KiB, and the system's are larger")
 
 /* What main returns where tests have needs: 77 if some were skipped and none failed. */
 int needs_end(int failed);
