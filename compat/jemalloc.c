@@ -185,6 +185,11 @@ static void get_one(union value *value)
     value->number = 1;
 }
 
+static void get_none(union value *value)
+{
+    value->number = 0;
+}
+
 static void get_false(union value *value)
 {
     value->boolean = false;
@@ -246,6 +251,11 @@ static const struct control {
     {"arenas.narenas", TYPE_UNSIGNED, get_one, NULL},
     {"arenas.page", TYPE_SIZE, get_page, NULL},
     {"arenas.quantum", TYPE_SIZE, get_quantum, NULL},
+    /* Whoever makes an arena or a cache of his own gets the number of the one that there is. */
+    {"arenas.create", TYPE_UNSIGNED, get_none, do_nothing},
+    {"tcache.create", TYPE_UNSIGNED, get_none, NULL},
+    {"tcache.flush", TYPE_UNSIGNED, NULL, do_nothing},
+    {"tcache.destroy", TYPE_UNSIGNED, NULL, do_nothing},
     {"arena.#.purge", TYPE_NONE, NULL, do_trim},
     {"arena.#.decay", TYPE_NONE, NULL, do_trim},
     {"stats.allocated", TYPE_SIZE, get_allocated, NULL},

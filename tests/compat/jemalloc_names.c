@@ -104,6 +104,23 @@ static void check_statistics(void)
     CHECK(mallctl("arena.4096.decay", NULL, NULL, NULL, 0) == 0);
 }
 
+/* An arena and a cache of one's own, as redis has them for its scripts. */
+static void check_creating(void)
+{
+    unsigned arena = 99, tcache = 99;
+    size_t bytes = sizeof(arena);
+    CHECK(mallctl("arenas.create", &arena, &bytes, NULL, 0) == 0 && arena == 0);
+    CHECK(mallctl("tcache.create", &tcache, &bytes, NULL, 0) == 0 && tcache == 0);
+    int flags = (int)((tcache + 2) << 8 | (arena + 1) << 20);
+    char *block = mallocx(100, flags);
+    CHECK(block != NULL && (block = rallocx(block, 100000, flags)) != NULL);
+    memset(block, 1, 100000);
+    dallocx(block, flags);
+    CHECK(mallctl("tcache.flush", NULL, NULL, &tcache, sizeof(tcache)) == 0);
+    CHECK(mallctl("tcache.destroy", NULL, NULL, &tcache, sizeof(tcache)) == 0);
+    CHECK(mallctl("tcache.destroy", &tcache, &bytes, NULL, 0) == EPERM);
+}
+
 static void check_refusals(void)
 {
     size_t value = 5, bytes = sizeof(value), mib[3], parts = 3;
@@ -145,6 +162,7 @@ int main(void)
     check_blocks();
     check_zero_growth();
     check_statistics();
+    check_creating();
     check_refusals();
     check_text();
     return test_end();
