@@ -190,6 +190,11 @@ static void get_none(union value *value)
     value->number = 0;
 }
 
+static void get_nothing(union value *value)
+{
+    value->size = 0;
+}
+
 static void get_false(union value *value)
 {
     value->boolean = false;
@@ -203,6 +208,11 @@ static void get_allocated(union value *value)
 static void get_active(union value *value)
 {
     value->size = compat_active();
+}
+
+static void get_active_pages(union value *value)
+{
+    value->size = compat_active() / (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static void get_resident(union value *value)
@@ -236,6 +246,14 @@ static void do_trim(void)
 static void do_nothing(void) {}
 
 /* A `#` stands for the number of an arena; there is but one to be seen, and each number is it. */
+/* Of arenas, 0 is the heap, and 4096 means all of them. */
+#define OF_ARENAS(name, get) \
+    {"stats.arenas.0." name, TYPE_SIZE, get, NULL}, \
+        {"stats.arenas.4096." name, TYPE_SIZE, get, NULL}, \
+    { \
+        "stats.arenas.#." name, TYPE_SIZE, get_nothing, NULL \
+    }
+
 static const struct control {
     const char *name;
     enum type type;
@@ -251,8 +269,10 @@ static const struct control {
     {"arenas.narenas", TYPE_UNSIGNED, get_one, NULL},
     {"arenas.page", TYPE_SIZE, get_page, NULL},
     {"arenas.quantum", TYPE_SIZE, get_quantum, NULL},
-    /* Whoever makes an arena or a cache of his own gets the number of the one that there is. */
-    {"arenas.create", TYPE_UNSIGNED, get_none, do_nothing},
+    /* Whoever makes an arena of his own gets the number of one in which nothing is, as all is in
+       the first. */
+    {"arenas.create", TYPE_UNSIGNED, get_one, do_nothing},
+    {"arenas.nbins", TYPE_UNSIGNED, get_none, NULL},
     {"tcache.create", TYPE_UNSIGNED, get_none, NULL},
     {"tcache.flush", TYPE_UNSIGNED, NULL, do_nothing},
     {"tcache.destroy", TYPE_UNSIGNED, NULL, do_nothing},
@@ -264,9 +284,14 @@ static const struct control {
     {"stats.mapped", TYPE_SIZE, get_mapped, NULL},
     {"stats.metadata", TYPE_SIZE, get_metadata, NULL},
     {"stats.retained", TYPE_SIZE, get_retained, NULL},
+    OF_ARENAS("small.allocated", get_allocated),
+    OF_ARENAS("small.resident", get_resident),
+    OF_ARENAS("large.allocated", get_nothing), /* they are among the others */
+    OF_ARENAS("pactive", get_active_pages),
+    OF_ARENAS("pmuzzy", get_nothing),
 };
 
-enum { CONTROLS = sizeof(controls) / sizeof(controls[0]), NAME_PARTS_MOST = 3 };
+enum { CONTROLS = sizeof(controls) / sizeof(controls[0]) };
 
 /* Whether `name` is that of a control, where digits may stand for its `#`. */
 static bool name_fits(const char *pattern, const char *name)

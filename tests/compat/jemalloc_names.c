@@ -109,13 +109,19 @@ static void check_creating(void)
 {
     unsigned arena = 99, tcache = 99;
     size_t bytes = sizeof(arena);
-    CHECK(mallctl("arenas.create", &arena, &bytes, NULL, 0) == 0 && arena == 0);
+    CHECK(mallctl("arenas.create", &arena, &bytes, NULL, 0) == 0 && arena == 1);
     CHECK(mallctl("tcache.create", &tcache, &bytes, NULL, 0) == 0 && tcache == 0);
     int flags = (int)((tcache + 2) << 8 | (arena + 1) << 20);
     char *block = mallocx(100, flags);
     CHECK(block != NULL && (block = rallocx(block, 100000, flags)) != NULL);
     memset(block, 1, 100000);
     dallocx(block, flags);
+    CHECK(ask_size("stats.arenas.1.small.allocated") == 0 &&
+          ask_size("stats.arenas.1.pactive") == 0);
+    CHECK(ask_size("stats.arenas.0.small.allocated") == ask_size("stats.allocated"));
+    CHECK(ask_size("stats.arenas.4096.pactive") ==
+          ask_size("stats.active") / ask_size("arenas.page"));
+    CHECK(ask_size("stats.arenas.4096.pmuzzy") == 0);
     CHECK(mallctl("tcache.flush", NULL, NULL, &tcache, sizeof(tcache)) == 0);
     CHECK(mallctl("tcache.destroy", NULL, NULL, &tcache, sizeof(tcache)) == 0);
     CHECK(mallctl("tcache.destroy", &tcache, &bytes, NULL, 0) == EPERM);
