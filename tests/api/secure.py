@@ -169,6 +169,8 @@ if __name__ == "__main__":
     PROGRAMS = [Path(argument) for argument in sys.argv[1 + PLANTED :]]
     if os.geteuid() != 0:
         skip("only root can make a program set-user-ID root")
+    if subprocess.run(["test", "-x", PROGRAMS[0]], user=NOBODY, group=NOBODY, extra_groups=[], check=False).returncode != 0:
+        skip(f"nobody but its owner may enter {PROGRAMS[0].parent}, or a folder that it is in")
     PLACE = usable_place(PROGRAMS[0])
     try:
         unittest.main(argv=sys.argv[:1], verbosity=1)

@@ -15,6 +15,7 @@
  */
 #include "memory.h"
 #include "meter.h"
+#include "number.h"
 #include "worker.h"
 
 #include <stdbool.h>
@@ -47,7 +48,7 @@ static struct arguments parse(int count, char **words)
                 known = true;
             }
         if (strncmp(word, "--samples=", 10) == 0)
-            arguments.samples = strtoull(word + 10, NULL, 10);
+            arguments.samples = number_at(word + 10);
         else if (!known && (word[0] == '-' || arguments.path != NULL))
             refuse(word);
         else if (!known)

@@ -2,6 +2,7 @@
  * memory.c - see memory.h.
  */
 #include "memory.h"
+#include "number.h"
 
 #include "meter.h"
 
@@ -55,7 +56,7 @@ static long kib_from_proc(const char *path, const char *name)
     close(file);
     text[length > 0 ? length : 0] = '\0';
     const char *found = strstr(text, name);
-    return found != NULL ? strtol(found + strlen(name), NULL, 10) : -1;
+    return found != NULL ? (long)number_at(found + strlen(name)) : -1;
 }
 
 /* smaps_rollup counts page table entries; the counters behind VmRSS lag behind by some pages for
