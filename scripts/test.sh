@@ -22,7 +22,7 @@ test_wants=(
 # What only the long form takes: to unpack the source of glibc, to run on the library, and bare systems,
 # images, and other packagers' tools.
 test_full_wants=(xz-utils stress-ng debootstrap buildah golang-go rpm
-    g++-aarch64-linux-gnu g++-riscv64-linux-gnu)
+    g++-aarch64-linux-gnu g++-riscv64-linux-gnu cpio qemu-system-arm qemu-system-misc)
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
 
 # Installs the real programs that are run on snug, and what else single tests need. What cannot be

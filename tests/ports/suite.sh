@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Builds the library and its tests for another machine or libc, with all invariants checked, and runs them there:
-# suite.sh PORT FOLDER [TESTS [BUT]], where PORT is musl, aarch64 or riscv64 (the last two under QEMU). FOLDER gets results.xml.
+# suite.sh PORT FOLDER [TESTS [BUT]]. FOLDER gets results.xml, of which table.py makes docs/platforms.md. PORT is
+#   musl                                       on this machine
+#   aarch64, riscv64                           in QEMU's user mode, which answers the system's calls itself
+#   aarch64-4k, aarch64-16k, riscv64-4k        on Debian's kernel with pages of that size, in a whole machine that QEMU plays
 # Which tests: those that match TESTS and not BUT; else units, model, stress, and the API as programs in C have it: this system's
-# interpreters, and what is in C++, do not run on another libc or machine. An emulator is no kernel:
-# what needs one is skipped, and says so. table.py makes docs/platforms.md of it. Exits 77, with the reason, where tools are missing.
+# interpreters, and what is in C++, do not run on another libc or machine. An emulator in user mode is no kernel:
+# what needs one is skipped there, and says so. Exits 77, with the reason, where tools are missing.
 set -euo pipefail
 
 root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..")
@@ -12,7 +15,8 @@ port=$1 work=$2
 # shellcheck source=../support/verdict.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../support/verdict.sh"
 
-emulator='' flags='' cross=$port-linux-gnu
+machine=${port%%-*}
+emulator='' kernel='' flags='' cross=$machine-linux-gnu
 case $port in
     # The kernel's headers are not musl's, and Debian's stand among those of glibc.
     musl) compiler=musl-gcc cxx=false flags="-I$root/tests/ports/musl -idirafter $work/kernel" ;;
@@ -21,6 +25,10 @@ case $port in
         emulator="qemu-$port;-L;/usr/$cross"
         need "qemu-$port"
         need "$cxx"
+        ;;
+    aarch64-4k | aarch64-16k | riscv64-4k)
+        compiler=$cross-gcc cxx=$cross-g++ kernel=$port
+        need "$cxx" "qemu-system-$machine"
         ;;
     *) skip "there is no port '$port'" ;;
 esac
@@ -41,7 +49,7 @@ ar rcs "$work/cmocka/libcmocka.a" "$work/cmocka/cmocka.o"
 {
     echo -n "$("$compiler" --version | head -n 1)"
     if [[ -n $emulator ]]; then echo -n "; $("qemu-$port" --version | head -n 1)"; fi
-    if [[ -n $emulator ]]; then echo -n "; without stress.fork (the emulator stops at an assertion of its own in children of threads) and stress.churn (its own memory grows)"; fi
+    if [[ -n $emulator ]]; then echo -n "; without what the emulator cannot do (suite.sh says what and why), which is in the row of Debian's kernel"; fi
     echo "; $(nproc) processors, Linux $(uname -r | cut -d . -f 1,2)"
 } >"$work/about"
 
@@ -51,18 +59,27 @@ configure=(-S "$root" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSNUG_
 if [[ $cxx == false ]]; then
     configure+=(-DCMAKE_CXX_COMPILER=g++)
 else
-    configure+=(-DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="$port" "-DCMAKE_CROSSCOMPILING_EMULATOR=$emulator")
+    configure+=(-DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="$machine" "-DCMAKE_CROSSCOMPILING_EMULATOR=$emulator")
 fi
 cmake "${configure[@]}" >"$work/log" 2>&1 || { tail -n 30 "$work/log"; exit 1; }
 # Only the parts that TESTS names are built.
 tests=${3:-^(unit|model|stress|api)\.} parts=(src/all)
 but=${4:-'^api\.(operators|heaps_cxx|cxx_in_c|replaced|exports|places|resident|statistics|misuse|options|providers|reports|secure|copies|gdb)'}
-if [[ -n $emulator ]]; then but="$but|^stress\\.(fork|churn)"; fi
+# An emulator in user mode: what is preloaded meets the emulator itself, and what another program starts is not emulated. Its own memory
+# is in the process (churn, hardened, moving, small_machine), children of threads stop at an assertion of its own (fork), it counts no page
+# faults (report), and takes limits of memory for its own (cache_limits, exhaustion). All that runs in a whole machine: PORT-4k.
+if [[ -n $emulator ]]; then
+    but="$but|planted|\\.preload\$|^stress\\.(fork|churn)|^unit\\.(cache_limits|exhaustion|hardened|report)\$|^api\\.(moving|small_machine|fork)"
+fi
 for part in unit model stress api; do
     if [[ $tests == *$part* ]]; then parts+=("tests/$part/all"); fi
 done
+if [[ $tests == *api* ]]; then parts+=(tests/traps/libsnug_planted.so); fi
 ninja -C "$work/build" -k 0 "${parts[@]}" >"$work/build.log" 2>&1 ||
     grep -A3 FAILED "$work/build.log" | grep -E 'FAILED|error' | head -n 40
+if [[ $kernel ]]; then
+    exec bash "$root/tests/ports/kernel.sh" "$kernel" "$work" "$tests" "$but"
+fi
 cd "$work/build"
 ctest --parallel "$(nproc)" --timeout 600 -R "$tests" -E "$but" --output-junit "$work/results.xml" --test-output-size-failed 4000 --test-output-size-passed 4000 |
     tee "$work/ctest.log" | grep -vE 'Passed|Start ' | tail -n 80

@@ -16,7 +16,9 @@ PLATFORMS = {
     "musl": "x86-64, musl",
     "aarch64": "aarch64, glibc, under QEMU's user mode",
     "riscv64": "riscv64, glibc, under QEMU's user mode",
-    "aarch64-16k": "aarch64, a kernel with pages of 16 KiB",
+    "aarch64-4k": "aarch64, Debian 13's kernel, pages of 4 KiB",
+    "aarch64-16k": "aarch64, Debian 13's kernel, pages of 16 KiB",
+    "riscv64-4k": "riscv64, Debian 13's kernel, pages of 4 KiB",
     "aarch64-64k": "aarch64, a kernel with pages of 64 KiB",
 }
 SUITES = ["unit", "model", "stress", "api"]
