@@ -38,7 +38,8 @@ part_files() {
     ! grep -rlI /opt/snug "$prefix" || wrong "these know the prefix"
     ! grep -rlI "$source" "$prefix" || wrong "these know where snug was built"
     # Of a thread's variable that is reached in two ways, riscv64's linker gives a static program a wrong address.
-    ! readelf -rW "$lib/libsnug.a" | grep -m 3 -E 'TLSGD|TLSLD|TLSDESC' || wrong "a thread's variable is reached by a call"
+    file=$(readelf -rW "$lib/libsnug.a" | grep -E 'TLSGD|TLSLD|TLSDESC' || true)
+    [[ ! $file ]] || wrong "a thread's variable is reached by a call: $file"
     [[ -x $tool ]] || skip "the tool is not built; what belongs to the library is there"
     cmp "$tool" "$prefix/bin/snug"
     for file in man/man1/snug.1 man/man1/snug-run.1 man/man3/snug_malloc.3 man/man7/snug-options.7 \
