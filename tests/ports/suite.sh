@@ -80,6 +80,7 @@ ninja -C "$work/build" -k 0 "${parts[@]}" >"$work/build.log" 2>&1 ||
 if [[ $kernel ]]; then
     exec bash "$root/tests/ports/kernel.sh" "$kernel" "$work" "$tests" "$but"
 fi
+if [[ $emulator ]]; then export SNUG_TEST_SLOWER=10; fi
 cd "$work/build"
 ctest --parallel "$(nproc)" --timeout 600 -R "$tests" -E "$but" --output-junit "$work/results.xml" --test-output-size-failed 4000 --test-output-size-passed 4000 |
     tee "$work/ctest.log" | grep -vE 'Passed|Start ' | tail -n 80
