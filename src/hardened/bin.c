@@ -85,7 +85,7 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
 {
     const struct hard_class *row = &hard_classes[bin->class];
     size_t words = slab->zone->words, taken = 0;
-    size_t number = dice_below(&bin->random, row->per_slab);
+    size_t number = bin->class < HARD_KEPT ? dice_below(&bin->random, row->per_slab) : slab->last;
     uint16_t *states = &slab->zone->states[(size_t)slab->number * row->per_slab];
     uint64_t *bits = slab_bits(slab);
     uintptr_t start = slab_start(slab);
@@ -183,7 +183,8 @@ static void slab_put_last(struct hard_bin *bin, struct hard_slab *slab)
 /* Returns as hard_bin_put; the slab is whole now. */
 static uintptr_t slab_keep(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab)
 {
-    slab_put_last(bin, slab);
+    if (hard_classes[bin->class].per_slab > 1)
+        slab_put_last(bin, slab);
     slab->purged = has_pages(slab->zone->row->bytes); /* its free did that; it is looked at later */
     if (slab->purged)
         return 0;
@@ -211,7 +212,14 @@ static uintptr_t object_put(struct hard_bin *bin, struct hard_zones *zones,
     struct hard_place place = zone_place(zone, object);
     struct hard_slab *slab = &zone->slabs[place.slab];
     bitmap_set(slab_bits(slab), place.number);
-    if (slab->free++ == 0)
+    bool first = slab->free++ == 0;
+    if (bin->class >= HARD_KEPT) { /* what came back last serves next */
+        slab->last = (uint16_t)place.number;
+        if (!first)
+            list_remove(&slab->link);
+        first = true;
+    }
+    if (first)
         list_push(&bin->open, &slab->link);
     return slab_is_whole(slab) ? slab_keep(bin, zones, slab) : 0;
 }

@@ -2,9 +2,11 @@
  * Bins: the free objects of one hardened class that are in their slabs.
  *
  * Objects leave in random order: of the first slab that has some, those from a random one on, and
- * in an order that is shuffled. They come back through a quarantine only (wait.h). An empty slab is
- * purged if more is free than HARD_DIRTY and a share of what is out; what was written to one
- * meanwhile is looked for before that.
+ * in an order that is shuffled. Of those that no thread keeps (HARD_KEPT), the one that came back
+ * last leaves first: it was cleared not long ago, and who looks at it again finds it in the
+ * processor's caches. All come back through a quarantine only (wait.h), which makes it random when.
+ * An empty slab is purged if more is free than SNUG_DIRTY and a share of the heap's addresses; what
+ * was written to one meanwhile is looked for before that.
  *
  * Cost: O(1) for each object, but for the search of a bit in a slab of up to 256. Thread-safe;
  * takes RANK_HARD_BIN, and those of zone.h inside.

@@ -19,6 +19,7 @@
 #define SNUG_HARDENED_CANARY_H
 
 #include "base/common.h"
+#include "platform/zeros.h"
 
 /* Bytes: an overflow that leaves out so many and writes zeros further behind is not seen. */
 enum { CANARY_BYTES = 32 };
@@ -137,11 +138,10 @@ static ALWAYS_INLINE object_pair canary_short_damage(uintptr_t object, uintptr_t
     return (*pair_at(end - CANARY_SHORT) ^ canary_pair_of(object)) & canary_last(bytes);
 }
 
-/* Bytes: what most small objects have at least is cleared, and looked at, in steps of so many, the
- * last of which covers again some of the one before. */
+/* Bytes: small objects are looked at, and cleared, in steps of so many. */
 enum { OBJECT_STEP = 64 };
 
-/* Bytes: what is longer is cleared by libc, which knows how wide the processor can write. */
+/* Bytes: what is longer is looked at, and cleared, as wide as the processor can. */
 enum { OBJECT_LONG = 256 };
 
 static ALWAYS_INLINE object_pair step_of(uintptr_t at)
@@ -149,15 +149,33 @@ static ALWAYS_INLINE object_pair step_of(uintptr_t at)
     return *pair_at(at) | *pair_at(at + 16) | *pair_at(at + 32) | *pair_at(at + 48);
 }
 
-/* Whether a whole object is zero. */
-static ALWAYS_INLINE bool object_is_zero(uintptr_t at, size_t bytes)
+/* A program that has many sizes has a branch that depends on the size predicted wrongly as often as
+ * not, which takes as long as some hundred bytes. So there is one way for each doubling of the
+ * sizes, and each meets some bytes twice: those of both ends. */
+
+/* Where the second of four pairs begins of an object of one to four; the third is as far from the
+ * fourth. */
+static ALWAYS_INLINE size_t pairs_apart(size_t bytes)
+{
+    return (bytes - 16) / 32 * 16;
+}
+
+/* Whether a whole object is zero, of OBJECT_LONG bytes at most if it `is_short`, or of more. */
+static ALWAYS_INLINE bool object_is_zero(uintptr_t at, size_t bytes, bool is_short)
 {
     uintptr_t end = at + bytes;
-    if (bytes < OBJECT_STEP)
-        return pair_is_zero(*pair_at(at) | *pair_at(at + (bytes & 32) / 2) | *pair_at(end - 16));
-    object_pair found = step_of(end - OBJECT_STEP);
-    for (; at < end - OBJECT_STEP; at += OBJECT_STEP)
-        found |= step_of(at);
+    object_pair found;
+    if (!is_short)
+        return zeros_short(at, bytes, false);
+    if (bytes <= OBJECT_STEP) {
+        size_t apart = pairs_apart(bytes);
+        found =
+            *pair_at(at) | *pair_at(at + apart) | *pair_at(end - 16 - apart) | *pair_at(end - 16);
+    } else {
+        found = step_of(at) | step_of(end - OBJECT_STEP);
+        if (bytes > 2 * OBJECT_STEP)
+            found |= step_of(at + OBJECT_STEP) | step_of(end - 2 * OBJECT_STEP);
+    }
     return pair_is_zero(found);
 }
 
@@ -167,62 +185,49 @@ static ALWAYS_INLINE void step_clear(uintptr_t at)
     *pair_at(at) = *pair_at(at + 16) = *pair_at(at + 32) = *pair_at(at + 48) = zero;
 }
 
-/* Clears a whole object. */
-static ALWAYS_INLINE void object_clear(uintptr_t at, size_t bytes)
+/* Clears it. */
+static ALWAYS_INLINE void object_clear(uintptr_t at, size_t bytes, bool is_short)
 {
     object_pair zero = {0, 0};
     uintptr_t end = at + bytes;
-    if (bytes < OBJECT_STEP) {
-        *pair_at(at) = *pair_at(at + (bytes & 32) / 2) = *pair_at(end - 16) = zero;
-        return;
-    }
-    if (bytes >= OBJECT_LONG) {
-        __builtin_memset((void *)at, 0, bytes);
-        return;
-    }
-    for (; at < end - OBJECT_STEP; at += OBJECT_STEP)
+    if (!is_short) {
+        zeros_short(at, bytes, true);
+    } else if (bytes <= OBJECT_STEP) {
+        size_t apart = pairs_apart(bytes);
+        *pair_at(at) = *pair_at(at + apart) = *pair_at(end - 16 - apart) = *pair_at(end - 16) =
+            zero;
+    } else {
         step_clear(at);
-    step_clear(end - OBJECT_STEP);
+        step_clear(end - OBJECT_STEP);
+        if (bytes > 2 * OBJECT_STEP) {
+            step_clear(at + OBJECT_STEP);
+            step_clear(end - 2 * OBJECT_STEP);
+        }
+    }
 }
 
 /* ---- Any ---- */
 
-/* Bytes: what is longer is looked at and cleared in steps of so many, a line of most processors'
- * caches twice. */
-enum { WORDS_STEP = 128 };
-
-static ALWAYS_INLINE canary_pair words_of(uintptr_t at)
-{
-    const canary_pair *pair = (const canary_pair *)at;
-    return (pair[0] | pair[1] | pair[2] | pair[3]) | (pair[4] | pair[5] | pair[6] | pair[7]);
-}
-
 /* Whether all words from `at` to `end`, both multiples of 8, are zero. */
 static ALWAYS_INLINE bool words_are_zero(uintptr_t at, uintptr_t end)
 {
-    for (; at + WORDS_STEP <= end; at += WORDS_STEP) {
-        canary_pair found = words_of(at);
-        if (UNLIKELY((found[0] | found[1]) != 0))
-            return false;
-    }
+    if (end - at >= ZEROS_LEAST)
+        return zeros_long(at, end, false);
     uint64_t rest = 0;
     for (; at < end; at += 8)
         rest |= *(const canary_word *)at;
     return rest == 0;
 }
 
-/* Clears all words between. What is above a page is looked at first, and only what is not zero is
- * written: pages that the program never touched then take no memory, and lines that it never wrote
- * need not go back to memory. */
+/* Clears all words between. Of what is above a page, what is zero is not written: pages that the
+ * program never touched then take no memory, and lines that it never wrote need not go back to
+ * memory. */
 static inline void words_clear(uintptr_t at, uintptr_t end)
 {
     if (end - at > PAGE_BYTES)
-        for (; at + WORDS_STEP <= end; at += WORDS_STEP) {
-            canary_pair found = words_of(at);
-            if ((found[0] | found[1]) != 0)
-                __builtin_memset((void *)at, 0, WORDS_STEP);
-        }
-    __builtin_memset((void *)at, 0, end - at);
+        zeros_long(at, end, true);
+    else
+        __builtin_memset((void *)at, 0, end - at);
 }
 
 /* Whether all words of a canary behind its first are as they were written, and zeros follow. */

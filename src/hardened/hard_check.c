@@ -184,8 +184,8 @@ static bool wait_check(const struct hardened *hardened, const struct hard_wait *
 static bool cache_check(const struct hardened *hardened, const struct hard_cache *cache,
                         struct misuse *misuse)
 {
-    for (size_t class = 1; class < HARD_CLASSES; class++) {
-        const struct hard_magazine *magazine = cache->magazines[class];
+    for (size_t class = 1; class < HARD_KEPT; class++) {
+        const struct hard_magazine *magazine = &cache->magazines[class];
         for (uint32_t i = 0; i < magazine->count; i++)
             if (!entry_check(hardened, &magazine->entries[i], misuse))
                 return false;

@@ -8,11 +8,8 @@ BULKY struct hard_class hard_classes[HARD_CLASSES];
 /* Bytes: a thread's magazine of a class has about so many, of at most MAGAZINE_MOST objects. */
 enum { MAGAZINE_BYTES = 8192 };
 
-/* Bytes: larger objects go to their bin, where a lock is little beside clearing them. */
-enum { MAGAZINE_OBJECT = 4096 };
-
-/* Objects: with its header, such a magazine fills a kilobyte of metadata. */
-enum { MAGAZINE_MOST = 62 };
+/* Objects: such a magazine fills two kilobytes of metadata. */
+enum { MAGAZINE_MOST = 128 };
 
 /* Few pages, so that objects in random order do not touch many at once; and enough that what is
  * left over at the end of a slab is little. */
@@ -37,7 +34,7 @@ void hard_classes_init(void)
         row->bytes = (uint32_t)bytes;
         row->slab_bytes = (uint32_t)slab;
         row->per_slab = (uint32_t)(slab / bytes);
-        if (bytes <= MAGAZINE_OBJECT)
+        if (class < HARD_KEPT)
             row->magazine = (uint32_t)size_min(MAGAZINE_MOST, MAGAZINE_BYTES / bytes);
         row->slab_rest = (uint32_t)slab - 1;
         row->slab_shift = bit_highest(slab);

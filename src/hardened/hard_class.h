@@ -18,6 +18,10 @@ enum {
     HARD_CLASSES = 1 + HARD_FINE + HARD_STEPS + HARD_PAGED
 };
 
+/* Layout: the classes up to 4 KiB are below. Of those a thread has magazines; what is longer goes
+ * to its bin, where a lock is little beside clearing it. */
+enum { HARD_KEPT = 1 + HARD_FINE + HARD_STEPS / 2 };
+
 /* Bytes: the largest object of a class; above, each block has a mapping of its own. */
 #define HARD_MOST (128 * KIB)
 
@@ -62,6 +66,12 @@ static inline size_t hard_class_bytes(size_t class)
     size_t number = class - HARD_FINE - 1, step = number % (1 << HARD_STEP_LOG);
     size_t base = KIB << (number >> HARD_STEP_LOG);
     return base + (step + 1) * (base >> HARD_STEP_LOG);
+}
+
+/* The same of a class that the table has, and without it for small ones. */
+static ALWAYS_INLINE size_t hard_bytes_of(size_t class)
+{
+    return LIKELY(class <= HARD_FINE) ? class * MIN_ALIGN : hard_classes[class].bytes;
 }
 
 /* The class of objects of at least `bytes`, from 1 to HARD_MOST. */

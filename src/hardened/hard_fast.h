@@ -15,18 +15,18 @@
 #include "hardened/canary.h"
 #include "hardened/hardened.h"
 
-/* A block of fewer bytes than HARD_FAST_MOST. NULL: the magazine is empty, or what is on top of it
- * was written to. */
-static ALWAYS_INLINE void *hard_pop(struct hard_cache *cache, size_t bytes)
+/* A block of fewer bytes than OBJECT_LONG if it `is_short`, or fewer than HARD_FAST_MOST. NULL: the
+ * magazine is empty, or what is on top of it was written to. */
+static ALWAYS_INLINE void *hard_pop(struct hard_cache *cache, size_t bytes, bool is_short)
 {
     size_t class = bytes / MIN_ALIGN + 1, of_object = class * MIN_ALIGN;
-    struct hard_magazine *magazine = cache->magazines[class];
+    struct hard_magazine *magazine = &cache->magazines[class];
     uint32_t count = magazine->count;
     if (UNLIKELY(count == 0))
         return NULL;
     const struct hard_entry *entry = &magazine->entries[count - 1];
     uintptr_t object = entry_object(entry);
-    if (UNLIKELY(!object_is_zero(object, of_object)))
+    if (UNLIKELY(!object_is_zero(object, of_object, is_short)))
         return NULL;
     canary_put_short(object, object + of_object, of_object - bytes);
     /* release: who finds the state finds the canary (hard_check.c) */
@@ -38,22 +38,22 @@ static ALWAYS_INLINE void *hard_pop(struct hard_cache *cache, size_t bytes)
 }
 
 /* What is wrong with the last 16 bytes before an object that is not the first of its slab: they are
- * those of a short canary, or of a free object. */
+ * those of a short canary, or of a free object. Which of both is as good as random, so nothing
+ * branches on it. (A longer canary looks damaged here, and is looked at again.) */
 static ALWAYS_INLINE object_pair before_damage(uintptr_t object, size_t bytes,
                                                const uint16_t *state)
 {
-    size_t slack = (size_t)state[-1] - STATE_LIVE;
-    if (LIKELY(slack <= CANARY_SHORT))
-        return canary_short_damage(object - bytes, object, slack);
-    return *pair_at(object - CANARY_SHORT);
+    uint16_t value = state[-1], slack = value - STATE_LIVE; /* free: more than any */
+    uint64_t pattern = canary_of(object - bytes) & ((size_t)(value < STATE_LIVE) - 1);
+    object_pair mask = canary_last(slack < CANARY_SHORT ? slack : CANARY_SHORT);
+    return (*pair_at(object - CANARY_SHORT) ^ (object_pair){pattern, pattern}) & mask;
 }
 
 /* Whether nothing was written before the first object of a slab. */
 static ALWAYS_INLINE bool first_is_sound(const struct hard_zone *zone, uintptr_t object, size_t id)
 {
-    size_t offset = object - (uintptr_t)zone->span.start;
-    struct hard_place place = {.slab = (uint32_t)(offset >> zone->row->slab_shift),
-                               .id = (uint32_t)id};
+    size_t offset = object - zone->start;
+    struct hard_place place = {.slab = (uint32_t)(offset >> zone->slab_shift), .id = (uint32_t)id};
     return hard_front_is_sound(zone, place, object);
 }
 
@@ -69,25 +69,26 @@ static ALWAYS_INLINE bool state_claim_fast(uint16_t *state, uint16_t value, bool
                                        __ATOMIC_RELAXED);
 }
 
-/* Whether something was freed, and hard_cache_turn is to be called. HARD_NOT_HERE: nothing was, but
- * it may be by a call that says `first`. */
-enum hard_pushed { HARD_NOT_PUSHED, HARD_NOT_HERE, HARD_PUSHED, HARD_PUSHED_TURN };
+/* What a free found. HARD_NOT_PUSHED: nothing is done, and the long way is to look. HARD_NOT_HERE:
+ * the same, but a call that says `first` may do it. HARD_PUSHED_TURN: hard_cache_turn is to be
+ * called. HARD_CLAIMED: it is not in use any more, and hard_push_rest is to be called. */
+enum hard_pushed { HARD_NOT_PUSHED, HARD_NOT_HERE, HARD_PUSHED, HARD_PUSHED_TURN, HARD_CLAIMED };
 
 /* Frees what is at an address in a zone of the heap that the cache is of, of which the program says
  * that it has `size` bytes (SIZE_MAX: it does not). HARD_NOT_PUSHED: it is no block, it has a
- * longer canary, it is larger than HARD_FAST_MOST, or something is wrong. `first`, a constant: also
- * if it is the first of its slab, which is another function's work. */
+ * longer canary, it is larger than HARD_FAST_MOST, or something is wrong. HARD_CLAIMED: `*entry`
+ * takes more than a few registers to free. `first`, a constant: also if it is the first of its
+ * slab, which is another function's work. */
 static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
                                                 const struct hard_zone *zone, uintptr_t address,
-                                                size_t size, bool first)
+                                                size_t size, bool first, struct hard_entry *entry)
 {
-    const struct hard_class *row = zone->row;
     size_t number, id;
     if (UNLIKELY(!zone_place_fast(zone, address, &number, &id)))
         return HARD_NOT_PUSHED;
     uint16_t *state = &zone->states[id];
     uint16_t value = __atomic_load_n(state, __ATOMIC_RELAXED); /* see state_of */
-    size_t slack = (size_t)value - STATE_LIVE, bytes = row->bytes;
+    size_t slack = (size_t)value - STATE_LIVE, bytes = zone->bytes;
     if (UNLIKELY(slack > CANARY_SHORT) || UNLIKELY(size != SIZE_MAX && size != bytes - slack))
         return HARD_NOT_PUSHED;
     object_pair damage = canary_short_damage(address, address + bytes, slack);
@@ -102,9 +103,19 @@ static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
     }
     if (UNLIKELY(!pair_is_zero(damage)) || UNLIKELY(!state_claim_fast(state, value, alone)))
         return HARD_NOT_PUSHED;
-    object_clear(address, bytes);
-    bool turn = hard_cache_wait(cache, hard_entry_of(address, zone->class, state), bytes);
-    return UNLIKELY(turn) ? HARD_PUSHED_TURN : HARD_PUSHED;
+    *entry = hard_entry_of(address, zone->class, state);
+    if (UNLIKELY(bytes > OBJECT_LONG) || UNLIKELY(!wait_is_full(&cache->wait)))
+        return HARD_CLAIMED;
+    object_clear(address, bytes, true);
+    return UNLIKELY(hard_cache_change(cache, *entry, bytes)) ? HARD_PUSHED_TURN : HARD_PUSHED;
+}
+
+/* What is left to do of it. True: hard_cache_turn is to be called. */
+static inline bool hard_push_rest(struct hard_cache *cache, struct hard_entry entry)
+{
+    size_t bytes = hard_bytes_of(entry_hard_class(&entry));
+    object_clear(entry_object(&entry), bytes, bytes <= OBJECT_LONG);
+    return hard_cache_wait(cache, entry, bytes);
 }
 
 /* HARD_MOVES: it has to move, and has `*old` bytes now. */
@@ -115,7 +126,7 @@ enum hard_resized { HARD_NOT_RESIZED, HARD_RESIZED, HARD_MOVES };
 static ALWAYS_INLINE enum hard_resized
 hard_resize_fast(const struct hard_zone *zone, uintptr_t address, size_t bytes, size_t *old)
 {
-    size_t number, id, of_object = zone->row->bytes;
+    size_t number, id, of_object = zone->bytes;
     if (UNLIKELY(!zone_place_fast(zone, address, &number, &id)))
         return HARD_NOT_RESIZED;
     uint16_t *state = &zone->states[id];

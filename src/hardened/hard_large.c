@@ -94,6 +94,7 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
         *block = (struct hard_block){
             .start = start, .bytes = mapped, .room = whole, .state = BLOCK_LIVE};
         block->zone.row = &hard_classes[0];
+        block->zone.owner = large->owner;
         block->zone.span = (struct span){.start = first,
                                          .owner = large->owner,
                                          .pages = (uint32_t)(whole >> PAGE_SHIFT),

@@ -45,6 +45,7 @@ static void common_init(void)
     lock_acquire(&meta_system.lock);
     if (canary_secret.factor == 0) {
         hard_classes_init();
+        zeros_begin();
         canary_secret = (struct canary_secret){.mask = os_random(), .factor = os_random() | 1};
     }
     lock_release(&meta_system.lock);

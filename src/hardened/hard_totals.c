@@ -18,11 +18,8 @@ static void add_caches(struct peek *peek, const struct hardened *hardened,
     for (; cache != NULL; cache = PEEK(peek, cache->next)) {
         totals->waiting += PEEK(peek, cache->wait.bytes);
         *waiting += PEEK(peek, cache->wait.count);
-        for (size_t class = 1; class < HARD_CLASSES; class++) {
-            const struct hard_magazine *magazine = PEEK(peek, cache->magazines[class]);
-            if (magazine != NULL)
-                cached[class] += PEEK(peek, magazine->count);
-        }
+        for (size_t class = 1; class < HARD_KEPT; class++)
+            cached[class] += PEEK(peek, cache->magazines[class].count);
     }
 }
 

@@ -30,14 +30,14 @@
 #include "meta/misuse.h"
 
 struct hard_magazine {
-    uint32_t count; /* of `most` at most */
+    struct hard_entry *entries; /* `most` of them; until its thread needs it, 0 and no memory */
+    uint32_t count;
     uint32_t most;
-    struct hard_entry entries[];
 };
 
 /* A thread's own. */
 struct hard_cache {
-    struct hard_magazine *magazines[HARD_CLASSES];
+    struct hard_magazine magazines[HARD_KEPT];
     struct hard_wait wait;
     struct hard_entry left; /* it has left quarantine, and its magazine had no room; or all zero */
     struct hardened *home;
@@ -130,22 +130,26 @@ static ALWAYS_INLINE bool hard_magazine_put(struct hard_magazine *magazine, stru
     return true;
 }
 
-/* Puts an object that was freed into a thread's quarantine, for which another may leave. True:
+/* Puts an object that was freed into a thread's quarantine, which is full, for another. True:
  * hard_cache_turn has to be called. */
-static ALWAYS_INLINE bool hard_cache_wait(struct hard_cache *cache, struct hard_entry entry,
-                                          size_t bytes)
+static ALWAYS_INLINE bool hard_cache_change(struct hard_cache *cache, struct hard_entry entry,
+                                            size_t bytes)
 {
-    struct hard_wait *wait = &cache->wait;
-    if (LIKELY(wait_is_full(wait))) {
-        struct hard_entry leaves = wait_change(wait, entry, bytes);
-        if (UNLIKELY(!hard_magazine_put(cache->magazines[entry_hard_class(&leaves)], leaves))) {
-            cache->left = leaves;
-            return true;
-        }
-    } else {
-        wait_add(wait, entry, bytes);
+    struct hard_entry leaves = wait_change(&cache->wait, entry, bytes);
+    if (UNLIKELY(!hard_magazine_put(&cache->magazines[entry_hard_class(&leaves)], leaves))) {
+        cache->left = leaves;
+        return true;
     }
-    return wait_has_turn(wait);
+    return wait_has_turn(&cache->wait);
+}
+
+/* The same for any. */
+static inline bool hard_cache_wait(struct hard_cache *cache, struct hard_entry entry, size_t bytes)
+{
+    if (LIKELY(wait_is_full(&cache->wait)))
+        return hard_cache_change(cache, entry, bytes);
+    wait_add(&cache->wait, entry, bytes);
+    return wait_has_turn(&cache->wait);
 }
 
 /* ---- The whole ---- */

@@ -11,7 +11,7 @@
  *     ring     the younger half: `young` of it from `first` on, the oldest first
  *     places   the older half: the first `old` of it, in no order
  *
- * Cost: a few instructions; one word of random bits serves four. Not thread-safe.
+ * Cost: a few instructions. Not thread-safe.
  */
 #ifndef SNUG_HARDENED_WAIT_H
 #define SNUG_HARDENED_WAIT_H
@@ -34,7 +34,6 @@ struct hard_wait {
     uint32_t least;             /* so many stay however large: 1, or 0 if none may wait */
     size_t bytes;               /* == sum over the entries of their classes' bytes */
     size_t bytes_enough, bytes_most;
-    uint64_t bits; /* random ones for the next draws */
     uint64_t random;
 };
 
@@ -64,18 +63,10 @@ static inline struct hard_entry *wait_at(const struct hard_wait *wait, uint32_t 
     return &wait->ring[(wait->first + number - wait->old) & wait->mask];
 }
 
-/* Layout: bits of a random number that one draw takes; no half has more entries than that counts.
- */
-enum { DRAW_BITS = 16 };
-
 /* A random one of the older half, which has some. */
 static ALWAYS_INLINE struct hard_entry *wait_draw(struct hard_wait *wait)
 {
-    uint64_t bits = wait->bits;
-    if (UNLIKELY(bits == 0))
-        bits = dice_word(&wait->random);
-    wait->bits = bits >> DRAW_BITS;
-    return &wait->places[(uint16_t)bits * wait->old >> DRAW_BITS];
+    return &wait->places[(uint64_t)dice_quick(&wait->random) * wait->old >> 32];
 }
 
 /* As a copy of the structure, which compilers make word by word. */
@@ -108,7 +99,7 @@ static ALWAYS_INLINE struct hard_entry wait_change(struct hard_wait *wait, struc
     ring[(first + wait->young) & mask] = entry;
     __atomic_signal_fence(__ATOMIC_RELEASE);
     wait->first = first + 1;
-    GAUGE_ADD(wait->bytes, bytes - hard_classes[entry_hard_class(&leaves)].bytes);
+    GAUGE_ADD(wait->bytes, bytes - hard_bytes_of(entry_hard_class(&leaves)));
     return leaves;
 }
 

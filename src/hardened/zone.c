@@ -183,6 +183,11 @@ static struct hard_zone *zone_describe(size_t class, size_t slabs)
         return NULL;
     struct hard_zone *zone = (struct hard_zone *)at;
     *zone = (struct hard_zone){.row = row,
+                               .bytes = row->bytes,
+                               .per_slab = row->per_slab,
+                               .slab_rest = row->slab_rest,
+                               .slab_shift = row->slab_shift,
+                               .by_rest = row->by_rest,
                                .class = (uint32_t)class,
                                .slabs_count = (uint32_t)slabs,
                                .metas = (uint32_t)bytes,
@@ -227,6 +232,8 @@ struct hard_zone *zone_new(struct hard_zones *zones, size_t class, size_t bytes)
                                    .pages = (uint32_t)(bytes >> PAGE_SHIFT),
                                    .kind = SPAN_HARDENED};
         zone->follows = !zones->provider->unclean && !realm_begins(zones, start);
+        zone->start = (uintptr_t)start;
+        zone->owner = zones->owner;
         page_map_fill_entries(start, bytes >> PAGE_SHIFT, (uintptr_t)zone);
         page_map_fill_classes(start, bytes >> PAGE_SHIFT, PAGE_MAP_HARDENED);
         if (zones->guards != 0 && zone->slabs_count >= FRONT_GUARD_LEAST)
@@ -243,6 +250,7 @@ struct hard_slab *zone_open_slab(struct hard_zones *zones, struct hard_zone *zon
         return NULL;
     lock_acquire(&zones->lock); /* the random state is of all bins */
     uint32_t number = dice_below(&zones->random, zone->slabs_count);
+    uint32_t last = dice_below(&zones->random, row->per_slab);
     bool guarded = zones->guards != 0 && dice_below(&zones->random, zones->guards) == 0;
     lock_release(&zones->lock);
     while (zone->slabs[number].kind != SLAB_CLOSED)
@@ -251,6 +259,7 @@ struct hard_slab *zone_open_slab(struct hard_zones *zones, struct hard_zone *zon
     *slab = (struct hard_slab){.zone = zone,
                                .number = (uint16_t)number,
                                .free = (uint16_t)row->per_slab,
+                               .last = (uint16_t)last,
                                .kind = SLAB_OPEN,
                                .purged = true};
     uint64_t *bits = zone->bits + number * zone->words;

@@ -28,6 +28,8 @@
 #ifndef SNUG_HARDENED_ZONE_H
 #define SNUG_HARDENED_ZONE_H
 
+#include <stddef.h>
+
 #include "base/list.h"
 #include "hardened/hard_class.h"
 #include "pageheap/span.h"
@@ -47,16 +49,22 @@ struct hard_slab {
     uint16_t number; /* in its zone */
     uint16_t free;   /* objects in it == bits set */
     uint8_t kind;
-    bool purged; /* whole, and given back: it is new, or its one object is zero (hard_pages.h) */
+    uint16_t last; /* of those larger than a thread keeps: which came back last */
+    bool purged;   /* whole, and given back: it is new, or its one object is zero (hard_pages.h) */
 };
 
 /* The descriptor of a zone, or of a large block (hard_large.h), which has class 0: the entries of
  * the page map lead to it. `span` says no more than where it lies and in which heap. */
 struct hard_zone {
     struct span span;
-    const struct hard_class *row; /* its class's */
+    /* What a free of a small object asks for, in a line of the processor's cache: much is what
+     * stands elsewhere, too. In that of a large block all but the owner is 0. */
+    uintptr_t start;
+    const void *owner;
     uint16_t *states;
+    uint32_t bytes, per_slab, slab_rest, slab_shift, by_rest; /* as in `row` */
     uint32_t class;
+    const struct hard_class *row; /* its class's */
     uint32_t slabs_count;
     uint32_t opened; /* slabs that are no more closed */
     uint32_t metas;  /* bytes of all this, as meta_alloc or meta_map gave it */
@@ -66,6 +74,11 @@ struct hard_zone {
     struct hard_slab *slabs;
     struct hard_zone *next; /* of its bin */
 };
+
+_Static_assert(offsetof(struct hard_zone, start) % 64 == 0 &&
+                   offsetof(struct hard_zone, row) + sizeof(void *) <=
+                       offsetof(struct hard_zone, start) + 64,
+               "in one line: descriptors are aligned to their length");
 
 /* Layout: a realm's units have a bit each in one word. */
 enum { REALM_UNITS = 64 };
@@ -138,13 +151,12 @@ static ALWAYS_INLINE struct hard_place zone_place(const struct hard_zone *zone, 
 static ALWAYS_INLINE bool zone_place_fast(const struct hard_zone *zone, uintptr_t address,
                                           size_t *number, size_t *id)
 {
-    const struct hard_class *row = zone->row;
-    size_t offset = address - (uintptr_t)zone->span.start, slab = offset >> row->slab_shift;
-    uint64_t product = (offset & row->slab_rest) * row->by_rest;
+    size_t offset = address - zone->start, slab = offset >> zone->slab_shift;
+    uint64_t product = (offset & zone->slab_rest) * zone->by_rest;
     *number = product >> 32;
-    if (UNLIKELY((uint32_t)product >= row->by_rest) || UNLIKELY(*number >= row->per_slab))
+    if (UNLIKELY((uint32_t)product >= zone->by_rest) || UNLIKELY(*number >= zone->per_slab))
         return false;
-    *id = slab * row->per_slab + *number;
+    *id = slab * zone->per_slab + *number;
     return true;
 }
 

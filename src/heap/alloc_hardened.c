@@ -52,7 +52,7 @@ static COLD void *alloc_again(struct heap *heap, size_t alignment, size_t bytes)
     return NULL;
 }
 
-static NOINLINE void *alloc_long(struct heap *heap, size_t alignment, size_t bytes)
+static NOINLINE void *alloc_long(struct heap *heap, size_t bytes, size_t alignment)
 {
     heap_poll(heap);
     if (UNLIKELY(bytes == 0 && heap == &heap_default && alignment <= MIN_ALIGN)) {
@@ -70,21 +70,34 @@ static NOINLINE void *alloc_long(struct heap *heap, size_t alignment, size_t byt
     return block;
 }
 
-void *heap_malloc_hardened(size_t bytes, struct heap *heap)
+/* A block of a size that is below `*sizes`, from the thread's cache; or of any from elsewhere. */
+static ALWAYS_INLINE void *alloc_below(const size_t *sizes, struct heap *heap, size_t bytes,
+                                       void *(*otherwise)(struct heap *, size_t, size_t))
 {
     struct hard_cache *cache = hard_cache_self;
-    if (UNLIKELY(!size_is_below(bytes - 1, &hard_fast_sizes)))
-        return alloc_long(heap, MIN_ALIGN, bytes);
-    if (UNLIKELY(cache->home != heap->hardened))
-        return alloc_long(heap, MIN_ALIGN, bytes);
-    void *block = hard_pop(cache, bytes);
-    return LIKELY(block != NULL) ? block : alloc_long(heap, MIN_ALIGN, bytes);
+    if (UNLIKELY(!size_is_below(bytes - 1, sizes)) || UNLIKELY(cache->home != heap->hardened))
+        return otherwise(heap, bytes, MIN_ALIGN);
+    void *block = hard_pop(cache, bytes, sizes == &hard_short_sizes);
+    return LIKELY(block != NULL) ? block : otherwise(heap, bytes, MIN_ALIGN);
+}
+
+/* What is looked at by another function is left to this, for the registers of the other. */
+static NOINLINE void *alloc_middle(struct heap *heap, size_t bytes, size_t alignment)
+{
+    if (bytes < OBJECT_LONG)
+        return alloc_long(heap, bytes, alignment);
+    return alloc_below(&hard_fast_sizes, heap, bytes, alloc_long);
+}
+
+void *heap_malloc_hardened(size_t bytes, struct heap *heap)
+{
+    return alloc_below(&hard_short_sizes, heap, bytes, alloc_middle);
 }
 
 void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes)
 {
     return alignment <= MIN_ALIGN ? heap_malloc_hardened(bytes, heap)
-                                  : alloc_long(heap, alignment, bytes);
+                                  : alloc_long(heap, bytes, alignment);
 }
 
 static COLD bool free_elsewhere(const void *block, struct misuse *misuse)
@@ -131,11 +144,17 @@ static ALWAYS_INLINE const struct hard_zone *zone_fast(const struct hard_cache *
         return NULL;
     const struct hard_zone *zone =
         (const struct hard_zone *)page_map_home_entry_of((uintptr_t)block);
-    if (UNLIKELY(zone->span.owner != cache->owner) || UNLIKELY(profile_has_blocks()))
+    if (UNLIKELY(zone->owner != cache->owner) || UNLIKELY(profile_has_blocks()))
         return NULL;
     if (zone == NULL) /* callers then ask once only */
         __builtin_unreachable();
     return zone;
+}
+
+static NOINLINE void push_rest(struct hard_cache *cache, struct hard_entry entry)
+{
+    if (UNLIKELY(hard_push_rest(cache, entry)))
+        turn(cache);
 }
 
 /* As hard_push. The address is of a hardened zone. */
@@ -145,9 +164,12 @@ static ALWAYS_INLINE enum hard_pushed push_fast(void *block, size_t bytes, bool 
     const struct hard_zone *zone = zone_fast(cache, block);
     if (UNLIKELY(zone == NULL))
         return HARD_NOT_PUSHED;
-    enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, bytes, first);
+    struct hard_entry entry;
+    enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, bytes, first, &entry);
     if (UNLIKELY(pushed == HARD_PUSHED_TURN))
         turn(cache);
+    else if (UNLIKELY(pushed == HARD_CLAIMED))
+        push_rest(cache, entry);
     return pushed;
 }
 

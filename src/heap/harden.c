@@ -9,7 +9,7 @@
 __thread struct hard_cache *hard_cache_self __attribute__((tls_model("initial-exec"))) =
     &hard_cache_none;
 
-size_t hard_fast_sizes;
+size_t hard_short_sizes, hard_fast_sizes;
 
 BULKY static struct hardened of_malloc;
 

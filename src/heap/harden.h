@@ -35,9 +35,9 @@ size_t heap_harden_trim(struct heap *heap);
 extern INTERNAL __thread struct hard_cache *hard_cache_self
     __attribute__((tls_model("initial-exec")));
 
-/* How many sizes, from 1 on, that cache may serve without a further look: those below
- * HARD_FAST_MOST, or 0 while requests are counted (heap_serve). */
-extern INTERNAL size_t hard_fast_sizes;
+/* How many sizes, from 1 on, that cache may serve without a further look: those below OBJECT_LONG,
+ * and below HARD_FAST_MOST; or 0 while requests are counted (heap_serve). */
+extern INTERNAL size_t hard_short_sizes, hard_fast_sizes;
 
 /* Ends it. */
 void heap_harden_thread_end(void);

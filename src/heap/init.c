@@ -6,6 +6,7 @@
  * program that takes no memory it is never. What a heap needs of libc is registered when both are
  * there, the heap and libc (start.c).
  */
+#include "hardened/canary.h"
 #include "heap/harden.h"
 #include "heap/source.h"
 #include "magazine/cache.h"
@@ -97,8 +98,9 @@ void heap_serve(enum heap_way way)
     __atomic_store_n(&page_map.form_sizes, fast && !page_map.forms_replaced ? SMALL_MOST + 1 : 0,
                      __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.cell_sizes, fast ? CELL_MOST - SMALL_MOST : 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&hard_fast_sizes, way == HEAP_FAST && hardened ? HARD_FAST_MOST - 1 : 0,
-                     __ATOMIC_RELAXED);
+    bool hard_fast = way == HEAP_FAST && hardened;
+    __atomic_store_n(&hard_short_sizes, hard_fast ? OBJECT_LONG - 1 : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&hard_fast_sizes, hard_fast ? HARD_FAST_MOST - 1 : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&page_map.counted_sizes, counted ? CELL_MOST + 1 : 0, __ATOMIC_RELAXED);
 }
 

@@ -315,6 +315,32 @@ static void test_pages_stay_away(void **state)
     }
 }
 
+/* Of blocks that no thread keeps, the one that came back last is the next, since it is in the
+ * processor's caches. */
+static void test_last_is_next(void **state)
+{
+    (void)state;
+    enum { COUNT = 24 };
+    size_t count = options.quarantine_count;
+    options.quarantine_count = 0;
+    struct heap_settings settings = {.name = "last", .hardened = true};
+    struct heap *other = heap_create(&settings);
+    options.quarantine_count = count;
+    assert_non_null(other);
+    for (size_t bytes = 6000; bytes <= 10000; bytes += 4000) {
+        char *blocks[COUNT];
+        for (int i = 0; i < COUNT; i++)
+            blocks[i] = heap_alloc_in(other, bytes);
+        for (int i = 0; i < COUNT; i += 2) /* so that no slab is full */
+            assert_free_is_silent(blocks[i]);
+        for (int i = 1; i < COUNT; i += 2) {
+            assert_free_is_silent(blocks[i]);
+            assert_ptr_equal(heap_alloc_in(other, bytes), blocks[i]);
+        }
+    }
+    heap_destroy(other);
+}
+
 /* One that is written in full goes back as it is freed. */
 static void test_pages_go_back(void **state)
 {
@@ -579,6 +605,7 @@ int main(void)
         ON_HEAP(test_guards),
         ON_HEAP(test_pages_stay_away),
         ON_HEAP(test_pages_go_back),
+        ON_HEAP(test_last_is_next),
         ON_HEAP(test_large_blocks_come_back),
         ON_HEAP(test_large_blocks_stay_mapped),
         ON_HEAP(test_large_blocks_of_many_lengths),

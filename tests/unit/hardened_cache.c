@@ -41,7 +41,7 @@ static int end_heap(void **state)
 /* A block, the fast way if it can be. */
 static char *take(size_t bytes)
 {
-    char *block = hard_pop(cache, bytes);
+    char *block = hard_pop(cache, bytes, bytes < OBJECT_LONG);
     if (block == NULL)
         block = hard_alloc(heap->hardened, cache, MIN_ALIGN, bytes);
     assert_non_null(block);
@@ -76,10 +76,12 @@ static char *take_amid(size_t bytes)
 
 static enum hard_pushed push(char *block, size_t size)
 {
-    enum hard_pushed pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size, false);
+    struct hard_entry entry;
+    enum hard_pushed pushed =
+        hard_push(cache, zone_of(block), (uintptr_t)block, size, false, &entry);
     if (pushed == HARD_NOT_HERE)
-        pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size, true);
-    if (pushed == HARD_PUSHED_TURN)
+        pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size, true, &entry);
+    if (pushed == HARD_PUSHED_TURN || (pushed == HARD_CLAIMED && hard_push_rest(cache, entry)))
         hard_cache_turn(cache);
     return pushed;
 }
@@ -109,7 +111,7 @@ static void test_goes_the_fast_way(void **state)
         give(take_amid(sizes[i]));
         size_t fast = 0;
         for (int turn = 0; turn < 1000; turn++) {
-            char *block = hard_pop(cache, sizes[i]);
+            char *block = hard_pop(cache, sizes[i], sizes[i] < OBJECT_LONG);
             fast += block != NULL;
             block = block != NULL ? block : take(sizes[i]);
             memset(block, 0xff, sizes[i]);
@@ -183,12 +185,12 @@ static void test_written_after_free(void **state)
     for (size_t i = 0; i < SIZES; i++)
         for (size_t at = 0; at <= sizes[i]; at += sizes[i] / 13 + 1) {
             give(take(sizes[i]));
-            struct hard_magazine *magazine = cache->magazines[sizes[i] / MIN_ALIGN + 1];
+            struct hard_magazine *magazine = &cache->magazines[sizes[i] / MIN_ALIGN + 1];
             if (magazine->count == 0)
                 continue;
             char *object = (char *)entry_object(&magazine->entries[magazine->count - 1]);
             object[at] = 1;
-            assert_null(hard_pop(cache, sizes[i]));
+            assert_null(hard_pop(cache, sizes[i], sizes[i] < OBJECT_LONG));
             stderr_capture();
             assert_ptr_not_equal(take(sizes[i]), object);
             assert_non_null(strstr(stderr_restore(), "snug: use after free"));
@@ -272,7 +274,7 @@ static void test_check_finds_what_waits(void **state)
         blocks[i] = take(100);
     for (int i = 0; i < COUNT; i++)
         give(blocks[i]);
-    char *in_magazine = (char *)entry_object(&cache->magazines[100 / MIN_ALIGN + 1]->entries[0]);
+    char *in_magazine = (char *)entry_object(&cache->magazines[100 / MIN_ALIGN + 1].entries[0]);
     char *young = blocks[COUNT - 1], *old = (char *)entry_object(wait_at(&cache->wait, 0));
     char *shared = hard_alloc(heap->hardened, cache, MIN_ALIGN, LONG);
     assert_true(
