@@ -107,6 +107,16 @@ COLD void lock_wait(struct lock *lock)
     lock_rank_enter(lock);
 }
 
+void lock_acquire_call(struct lock *lock)
+{
+    lock_acquire_inline(lock);
+}
+
+void lock_release_call(struct lock *lock)
+{
+    lock_release_inline(lock);
+}
+
 COLD void lock_wake(struct lock *lock)
 {
     uint16_t asleep = __atomic_load_n(&lock->asleep, __ATOMIC_RELAXED);

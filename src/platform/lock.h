@@ -14,8 +14,8 @@
  * One order is left that this does not decide: the store that releases may reach the cache after
  * the load of `asleep`. Who is about to sleep looks at the lock for a few microseconds more, which
  * is longer than a store takes, and sleeps for a millisecond at most, or one for each that sleeps:
- * should a store ever take as long, that is what it costs. (A barrier in all threads by membarrier(2) would decide it; but it
- * interrupts all processors, and sandboxes may kill for it.)
+ * should a store ever take as long, that is what it costs. (A barrier in all threads by
+ * membarrier(2) would decide it; but it interrupts all processors, and sandboxes may kill for it.)
  *
  * Source: the announcement is an event count (D. Reed and R. Kanodia, 1979); U. Drepper, "Futexes
  * Are Tricky" (2011), for the kernel's part.
@@ -150,7 +150,7 @@ static inline bool lock_try(struct lock *lock)
     return taken;
 }
 
-static inline void lock_acquire(struct lock *lock)
+static ALWAYS_INLINE void lock_acquire_inline(struct lock *lock)
 {
     if (lock_all_held())
         return;
@@ -160,7 +160,7 @@ static inline void lock_acquire(struct lock *lock)
         lock_rank_enter(lock);
 }
 
-static inline void lock_release(struct lock *lock)
+static ALWAYS_INLINE void lock_release_inline(struct lock *lock)
 {
     if (lock_all_held())
         return;
@@ -171,6 +171,29 @@ static inline void lock_release(struct lock *lock)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (UNLIKELY(__atomic_load_n(&lock->asleep, __ATOMIC_RELAXED) != 0))
         lock_wake(lock);
+}
+
+/* The same as functions, for code that is made small: the compiler would have put one of each into
+ * every file, with a row of the tables for unwinding. */
+void lock_acquire_call(struct lock *lock);
+void lock_release_call(struct lock *lock);
+
+static inline void lock_acquire(struct lock *lock)
+{
+#ifdef __OPTIMIZE_SIZE__
+    lock_acquire_call(lock);
+#else
+    lock_acquire_inline(lock);
+#endif
+}
+
+static inline void lock_release(struct lock *lock)
+{
+#ifdef __OPTIMIZE_SIZE__
+    lock_release_call(lock);
+#else
+    lock_release_inline(lock);
+#endif
 }
 
 /* Call when the thread has taken all locks, and before it releases them. Between both, every lock
