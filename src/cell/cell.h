@@ -154,13 +154,14 @@ bool cells_visit(const struct span *span, bool (*visit)(void *context, void *blo
 void cells_clear(struct cells *cells);
 
 /* What is wrong with a free cell that is the top, or in a list: its header, or its links. The lock
- * must be held. */
+ * must be held. (this and the next: cell_inspect.c) */
 struct misuse cell_free_misuse(const struct cells *cells, struct cell *cell);
 
 /* Asks that of the top and of up to `most` cells of the lists; says what is wrong with one, and
- * returns how many it looked at. (this and below: cell_check.c) */
+ * returns how many it looked at. */
 size_t cells_inspect(struct cells *cells, size_t most, struct misuse *misuse);
 
+/* cell_check.c */
 const char *cells_check(struct cells *cells);
 
 /* Bytes of cells that are not free, read without the lock: a hint. */

@@ -174,11 +174,6 @@ static ALWAYS_INLINE bool place_is_object(const struct hard_zone *zone, struct h
            place.slab < zone->slabs_count;
 }
 
-static inline size_t zone_id(const struct hard_zone *zone, const uint16_t *state)
-{
-    return (size_t)(state - zone->states);
-}
-
 static inline uintptr_t slab_start(const struct hard_slab *slab)
 {
     return (uintptr_t)slab->zone->span.start +

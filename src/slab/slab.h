@@ -133,9 +133,10 @@ uintptr_t bin_alloc_beside(uintptr_t address);
 void bin_clear(struct bin *bin);
 
 /* Looks whether free objects still carry their keys, at `most` of them or a few more, and says what
- * is wrong with one; returns how many it looked at. (this and below: slab_check.c) */
+ * is wrong with one; returns how many it looked at. (slab_inspect.c) */
 size_t bin_inspect(struct bin *bin, size_t most, struct misuse *misuse);
 
+/* this and below: slab_check.c */
 const char *bin_check(struct bin *bin);
 
 /* What is wrong with objects of a class that wait, free, in a magazine of the caller's. */
