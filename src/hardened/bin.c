@@ -167,7 +167,7 @@ static uintptr_t slab_purge(struct hard_bin *bin, struct hard_zones *zones, stru
     slab_is_no_more_dirty(zones, slab);
     slab->purged = true;
     /* Of the system's larger pages, a slab may be a part: then its neighbours would go with it. */
-    bool whole = (start | row->slab_bytes) % os_kernel_page_size() == 0;
+    bool whole = (start | row->slab_bytes) % os_page_size() == 0;
     if (whole && zones->provider->purge(zones->provider, (void *)start, row->slab_bytes))
         memset(states, 0, row->per_slab * sizeof(*states)); /* STATE_NEW */
     return 0;

@@ -42,8 +42,8 @@ bool object_rests(const struct provider *provider, uintptr_t object, size_t byte
 static void purge(const struct provider *provider, uintptr_t at, size_t bytes)
 {
     uintptr_t end = at + bytes;
-    uintptr_t first = align_up(at, os_kernel_page_size());
-    uintptr_t past = align_down(end, os_kernel_page_size());
+    uintptr_t first = align_up(at, os_page_size());
+    uintptr_t past = align_down(end, os_page_size());
     if (first >= past || !provider->purge(provider, (void *)first, past - first))
         first = past = end;
     words_clear(at, first);

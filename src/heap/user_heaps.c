@@ -154,7 +154,7 @@ static bool buffer_map(struct heap_record *record, char *start, char *end)
     if (start >= end)
         return false;
     size_t pages = (size_t)(end - start) >> PAGE_SHIFT;
-    record->range_bytes = pages * sizeof(uintptr_t);
+    record->range_bytes = align_up(pages * sizeof(uintptr_t), os_page_size());
     record->entries = os_map(record->range_bytes, OS_PAGES_UNRESERVED);
     if (record->entries == NULL || !page_map_add_range(start, pages, record->entries))
         return false;

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 
+#include "platform/check.h"
 #include "platform/look.h"
 #include "platform/syscall.h"
 
@@ -58,6 +59,14 @@ size_t os_kernel_page_size(void)
 size_t os_page_size(void)
 {
     return size_max(os_kernel_page_size(), PAGE_LEAST);
+}
+
+/* The kernel takes a part of its page for all of it where it is told a length, and refuses an
+ * address that is none's: what lies beside a range would be dropped or shut with it. */
+static void check_range(const void *start, size_t bytes)
+{
+    CHECK((((uintptr_t)start | bytes) & (os_page_size() - 1)) == 0);
+    (void)start, (void)bytes;
 }
 
 /* Whether the kernel is this version or newer. */
@@ -127,8 +136,15 @@ void *os_reserve(size_t bytes)
 
 void *os_map(size_t bytes, unsigned pages)
 {
+    check_range(NULL, bytes);
     return PAGES_ARE_LARGER ? os_map_aligned(bytes, os_page_size(), pages)
                             : map_anywhere(bytes, pages);
+}
+
+static bool unmap(void *start, size_t bytes)
+{
+    OS_COUNT(munmap, bytes);
+    return !is_error(syscall3(SYS_munmap, (long)start, (long)bytes, 0));
 }
 
 void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages)
@@ -136,7 +152,7 @@ void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages)
     char *start = map_anywhere(bytes, pages);
     if (start == NULL || ((uintptr_t)start & (alignment - 1)) == 0)
         return start;
-    os_unmap(start, bytes);
+    unmap(start, bytes);
     if (bytes + alignment < bytes)
         return NULL;
     start = map_anywhere(bytes + alignment, pages);
@@ -147,9 +163,9 @@ void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages)
     /* If the system refuses to cut the slack off it stays mapped and untouched: address space is
      * lost, no memory. */
     if (front != 0)
-        os_unmap(start, front);
+        unmap(start, front);
     if (front != alignment)
-        os_unmap(aligned + bytes, alignment - front);
+        unmap(aligned + bytes, alignment - front);
     return aligned;
 }
 
@@ -159,6 +175,7 @@ void *os_map_aligned(size_t bytes, size_t alignment, unsigned pages)
 
 bool os_populate(void *start, size_t bytes)
 {
+    check_range(start, bytes);
     long result;
     do {
         OS_COUNT(madvise, bytes);
@@ -185,6 +202,8 @@ void *os_map_present(size_t bytes)
 
 bool os_move(void *from, void *to, size_t bytes)
 {
+    check_range(from, bytes);
+    check_range(to, bytes);
     OS_COUNT(mremap, bytes);
     return !is_error(syscall6(SYS_mremap, (long)from, (long)bytes, (long)bytes,
                               MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0));
@@ -192,12 +211,13 @@ bool os_move(void *from, void *to, size_t bytes)
 
 bool os_unmap(void *start, size_t bytes)
 {
-    OS_COUNT(munmap, bytes);
-    return !is_error(syscall3(SYS_munmap, (long)start, (long)bytes, 0));
+    check_range(start, bytes);
+    return unmap(start, bytes);
 }
 
 bool os_purge(void *start, size_t bytes)
 {
+    check_range(start, bytes);
     OS_COUNT(madvise, bytes);
     return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
 }
@@ -205,6 +225,7 @@ bool os_purge(void *start, size_t bytes)
 /* One call for both: a new mapping takes the place of the pages. */
 bool os_shut(void *start, size_t bytes)
 {
+    check_range(start, bytes);
     OS_COUNT(mmap, bytes);
     return !is_error(syscall6(SYS_mmap, (long)start, (long)bytes, PROT_NONE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
@@ -212,17 +233,20 @@ bool os_shut(void *start, size_t bytes)
 
 bool os_hide(void *start, size_t bytes)
 {
+    check_range(start, bytes);
     return !is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_NONE));
 }
 
 void os_set_apart(void *start, size_t bytes)
 {
+    check_range(start, bytes);
     OS_COUNT(madvise, bytes);
     (void)syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTDUMP);
 }
 
 bool os_open(void *start, size_t bytes)
 {
+    check_range(start, bytes);
     return !is_error(syscall3(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE));
 }
 
@@ -236,6 +260,7 @@ bool os_mark_guard(void *start, size_t bytes)
 {
     enum { NOT_KNOWN, THEY_GUARD, THEY_DO_NOT };
     static unsigned guards; /* relaxed: whoever is early looks, too */
+    check_range(start, bytes);
     unsigned known = __atomic_load_n(&guards, __ATOMIC_RELAXED);
     if (known == THEY_DO_NOT || !kernel_is_at_least(6, 13))
         return false;
@@ -283,8 +308,10 @@ uint64_t os_purge_ranges(const struct iovec *ranges, size_t count)
     static bool refused; /* relaxed, below: whoever is late asks once more */
     uint64_t all = ~(uint64_t)0 >> (OS_RANGES_MOST - count), done = 0;
     size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        check_range(ranges[i].iov_base, ranges[i].iov_len);
         bytes += ranges[i].iov_len;
+    }
     bool asked =
         count > 1 && kernel_is_at_least(6, 15) && !__atomic_load_n(&refused, __ATOMIC_RELAXED);
     if (asked && purge_at_once(ranges, count, bytes))
@@ -334,6 +361,7 @@ static long move_to_mapped(void *start, size_t old_bytes, size_t new_bytes)
 
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 {
+    check_range(start, old_bytes | new_bytes);
     OS_COUNT(mremap, new_bytes);
     may_move = may_move && new_bytes > old_bytes; /* emulators move whatever may be moved */
     long result = syscall6(SYS_mremap, (long)start, (long)old_bytes, (long)new_bytes,
@@ -348,6 +376,7 @@ void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 
 void os_advise_huge_pages(void *start, size_t bytes, bool huge)
 {
+    check_range(start, bytes);
     OS_COUNT(madvise, bytes);
     syscall3(SYS_madvise, (long)start, (long)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }

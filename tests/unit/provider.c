@@ -80,9 +80,9 @@ TEST(what_fails_is_not_counted)
     size_t page = os_page_size();
     assert_null(os->take(os, (size_t)1 << 60, page));
     assert_null(os->take(os, (size_t)1 << 60, 64 * MIB));
-    assert_false(os->give(os, (char *)1, page));
-    assert_false(os->purge(os, (char *)1, page));
-    assert_null(os->resize(os, (char *)1, page, 2 * page, true));
+    assert_false(os->give(os, NOWHERE, page));
+    assert_false(os->purge(os, NOWHERE, page));
+    assert_null(os->resize(os, NOWHERE, page, 2 * page, true));
     struct counters after = counters_read(NULL, tallies);
     assert_memory_equal(&after, &before, sizeof(after));
 }

@@ -367,7 +367,7 @@ TEST(a_quota_counts_and_refuses)
     assert_non_null(second);
     assert_int_equal(quota_used(&quota), 2 * MIB);
     assert_int_equal(quota.peak, 2 * MIB);
-    assert_false(provider->give(provider, (char *)1, os_page_size()));
+    assert_false(provider->give(provider, NOWHERE, os_page_size()));
     assert_int_equal(quota_used(&quota), 2 * MIB);
     assert_non_null(provider->resize(provider, second, 2 * MIB, MIB, true));
     assert_int_equal(quota_used(&quota), MIB);

@@ -23,6 +23,9 @@
 /* A test with functions of its own before and after. */
 #define ROW_WITH(name, before, after) {#name, name, before, after, NULL}
 
+/* A multiple of every page's size where no system has memory for a program. */
+#define NOWHERE ((char *)-(uintptr_t)MIB)
+
 enum { TEST_SKIPPED = 77, TEXT_MOST = 16384 };
 
 /* The options as they are without any variable; for cmocka's setup and teardown. */
