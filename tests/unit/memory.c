@@ -303,7 +303,8 @@ static void *map_later(void *ended)
     while (!__atomic_load_n((bool *)ended, __ATOMIC_RELAXED))
         sched_yield();
     char *mapped = os_map(STACK_BYTES, OS_PAGES_SMALL);
-    char *grown = os_remap(os_map(PAGE_BYTES, OS_PAGES_SMALL), PAGE_BYTES, STACK_BYTES, true);
+    size_t page = os_page_size();
+    char *grown = os_remap(os_map(page, OS_PAGES_SMALL), page, STACK_BYTES, true);
     assert_non_null(mapped);
     assert_non_null(grown);
     for (size_t i = 0; i < STACK_BYTES; i += PAGE_BYTES)
