@@ -81,7 +81,7 @@ static inline bool provider_might_take(const struct provider *provider, size_t b
                                        size_t returned)
 {
     return bytes <= returned || provider->might_take == NULL ||
-           provider->might_take(provider, align_up(bytes - returned, PAGE_BYTES));
+           provider->might_take(provider, align_up(bytes - returned, os_page_size()));
 }
 
 /* The system: private anonymous mappings. */
