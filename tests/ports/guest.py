@@ -52,6 +52,8 @@ def results(console, folder):
         file.write(f"; in a machine of QEMU's: {about[1] if about else 'it did not start'}\n")
     if not re.search(r"^@@@ end$", text, re.M):
         sys.exit("the machine did not come to the end of the list")
+    if suite.find("testcase[@status='fail']") is not None:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

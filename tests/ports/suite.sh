@@ -9,6 +9,9 @@
 # what needs one is skipped there, and says so. Exits 77, with the reason, where tools are missing.
 set -euo pipefail
 
+# As many rounds as in a short run, whose limits the tests are built with.
+export SNUG_TEST_FULL=0
+
 root=$(readlink -f "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..")
 port=$1 work=$2
 
