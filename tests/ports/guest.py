@@ -49,7 +49,11 @@ def results(console, folder):
     Path(folder, "results.xml").write_bytes(ElementTree.tostring(suite))
     about = re.search(r"^@@@ (\S+ .*)$", text, re.M)
     with Path(folder, "about").open("a", encoding="utf-8") as file:
-        file.write(f"; in a machine of QEMU's: {about[1] if about else 'it did not start'}\n")
+        file.write(f"; in a machine of QEMU's: {about[1] if about else 'it did not start'}")
+        total = len(Path(folder, "list").read_text(encoding="utf-8").splitlines()) // 3
+        if len(suite) != total:
+            file.write(f"; of {total} programs only {len(suite)} ended before the run was cut short")
+        file.write("\n")
     if not re.search(r"^@@@ end$", text, re.M):
         sys.exit("the machine did not come to the end of the list")
     if suite.find("testcase[@status='fail']") is not None:

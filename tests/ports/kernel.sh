@@ -48,7 +48,8 @@ cp -a "$root/tests" "$guest$root/"
 (cd "$work/build" && find . \( -name CMakeFiles -o -name Testing \) -prune -o -type f \( -perm -u+x -o -name '*.so*' \) -print0 -o -type l -print0 |
     cpio -0 -pdm --quiet "$guest$work/build")
 find "$guest$work/build" -type f -exec "${port%%-*}-linux-gnu-strip" -g {} + 2>/dev/null || true
-python3 "$here/guest.py" list "$work/build" "$tests" "$but" >"$guest/list"
+python3 "$here/guest.py" list "$work/build" "$tests" "$but" >"$work/list"
+cp "$work/list" "$guest/list"
 cp "$here/guest_init.sh" "$guest/init" && chmod +x "$guest/init"
 (cd "$guest" && find . -print0 | cpio -0 -o -H newc --quiet) >"$work/initramfs"
 rm -rf "$guest"
