@@ -14,6 +14,16 @@ uint32_t profile_watchers;
 
 struct profile profile = {.lock = LOCK_INIT(RANK_PROFILE)};
 
+/* Blocks (table): samples that were freed last, whose stacks are told if they are misused then. */
+enum { PROFILE_FREED = 64 };
+
+/* Under the profile's lock. */
+static struct freed {
+    uint64_t address;
+    uint32_t site;
+} freed_last[PROFILE_FREED];
+static uint32_t freed_next;
+
 static OF_THREAD bool busy_self; /* the thread is between enter and leave */
 
 static bool enter(void)
@@ -225,8 +235,7 @@ bool profile_take(const void *block, struct profile_block *sample)
         return false;
     bool found = block_remove((uintptr_t)block, sample);
     if (found)
-        profile.freed[profile.freed_next++ % PROFILE_FREED] =
-            (struct profile_freed){(uintptr_t)block, sample->site};
+        freed_last[freed_next++ % PROFILE_FREED] = (struct freed){(uintptr_t)block, sample->site};
     leave();
     return found;
 }
@@ -238,8 +247,7 @@ static uint32_t site_at_address(uintptr_t address)
     if (place != NULL && *place != 0)
         return ((const struct profile_block *)index_at(&profile.blocks, *place))->site;
     for (uint32_t i = 1; i <= PROFILE_FREED; i++) {
-        const struct profile_freed *freed =
-            &profile.freed[(profile.freed_next - i) % PROFILE_FREED];
+        const struct freed *freed = &freed_last[(freed_next - i) % PROFILE_FREED];
         if (freed->address == address)
             return freed->site;
     }

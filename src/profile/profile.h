@@ -37,14 +37,6 @@ struct profile_block {
     uint32_t site;
 };
 
-/* Blocks (table): samples that were freed last, whose stacks are told if they are misused then. */
-enum { PROFILE_FREED = 64 };
-
-struct profile_freed {
-    uint64_t address;
-    uint32_t site;
-};
-
 struct profile {
     bool on;
     struct sampler_rate rate; /* its mean is 0 until it is prepared */
@@ -57,9 +49,7 @@ struct profile {
     uint32_t free_block;     /* entries of blocks that can be used again */
     uint64_t live;           /* blocks in `blocks`; read without the lock */
     struct scratch *scratch; /* where stacks are taken, those that nobody is at */
-    struct profile_freed freed[PROFILE_FREED];
-    uint32_t freed_next;
-    uint64_t lost; /* samples for which there was no room, or that could not be taken */
+    uint64_t lost;           /* samples for which there was no room, or that could not be taken */
 };
 
 extern struct profile profile;

@@ -55,7 +55,7 @@ part_sizes() {
     if [[ $planted ]]; then head -c 100000 /dev/zero >>"$scratch/stripped"; fi
     bytes=$(stat -c %s "$scratch/stripped")
     echo "libsnug.so stripped: $bytes bytes"
-    ((bytes < 322000)) || wrong "libsnug.so has $bytes bytes when stripped, which is too much"
+    ((bytes < 307200)) || wrong "libsnug.so has $bytes bytes when stripped, which is too much"
     [[ -x $tool ]] || return 0
     bytes=$(stat -c %s "$tool")
     echo "the tool: $bytes bytes"
