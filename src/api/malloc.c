@@ -55,7 +55,8 @@ static ALWAYS_INLINE bool free_fast(void *block)
 
 NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by)
 {
-    if (page_map_class((uintptr_t)block) == PAGE_MAP_HARDENED) {
+    if (page_map_class((uintptr_t)block) == PAGE_MAP_HARDENED &&
+        LIKELY(((uintptr_t)block & (alignment - 1)) == 0)) {
         heap_free_hardened(NULL, block, size_min(size, SIZE_MAX - 1)); /* that says there is none */
         return;
     }

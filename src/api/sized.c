@@ -34,9 +34,13 @@ COLD bool size_is_possible(const void *block, size_t alignment, size_t size, enu
     if (usable == 0 && !empty_covers(address))
         return false; /* which was reported */
     size_t asked = size > MAX_REQUEST ? size : align_up(size_max(size, 1), alignment);
-    if (size <= usable && usable <= usable_most(place, asked, by))
+    bool aligned = alignment <= MIN_ALIGN || (address & (alignment - 1)) == 0;
+    if (aligned && size <= usable && usable <= usable_most(place, asked, by))
         return true;
-    struct misuse misuse = {.kind = MISUSE_SIZE, .address = address, .bytes = usable, .said = size};
+    struct misuse misuse = {.kind = aligned ? MISUSE_SIZE : MISUSE_ALIGNMENT,
+                            .address = address,
+                            .bytes = usable,
+                            .said = aligned ? size : alignment};
     misuse_report(call, &misuse);
     return false;
 }

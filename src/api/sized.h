@@ -1,9 +1,10 @@
 /*
  * Frees that state the size of their block: free_sized, free_aligned_sized, operator delete with a
  * size. It is not needed, so it costs nothing where it is not looked at; with SNUG_CHECK=full, and
- * in the hardened preset, a size that cannot be that block's is reported as misuse, and the block
- * is left alone. Hardened blocks know what was asked for to the byte (hard_free); what is asked
- * here is left to those of other heaps, and to empty ones.
+ * in the hardened preset, a size that cannot be that block's, or an alignment that its address does
+ * not have, is reported as misuse, and the block is left alone. Hardened blocks know what was asked
+ * for to the byte (hard_free); what is asked here is left to those of other heaps, and to empty
+ * ones.
  */
 #ifndef SNUG_API_SIZED_H
 #define SNUG_API_SIZED_H

@@ -79,6 +79,19 @@ static NOINLINE void pages_touch(uintptr_t start, uintptr_t end)
     }
 }
 
+/* Objects of more than a page that are new are not looked at when they are handed out, since that
+ * would touch them. Those of a slab of which the system has something all the same were written to,
+ * since it was purged or before it was ever opened: they count as freed, so they are looked at. */
+static inline void slab_find_touched(const struct hard_zones *zones, const struct hard_slab *slab,
+                                     uint16_t *states)
+{
+    const struct hard_class *row = slab->zone->row;
+    uint32_t there = pages_there(zones->provider, slab_start(slab), row->slab_bytes);
+    for (size_t i = 0; i < row->per_slab; i++)
+        if (states[i] == STATE_NEW && pages_have(there, i * row->bytes, row->bytes))
+            states[i] = STATE_FREE;
+}
+
 /* Takes up to `count` objects of a slab that has some, from a random one on. */
 static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab,
                         struct hard_entry *entries, size_t count)
@@ -91,10 +104,13 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
     uintptr_t start = slab_start(slab);
     if (slab_is_whole(slab) && !slab->purged)
         slab_is_no_more_dirty(zones, slab);
-    /* Of slabs of many pages, only what is taken. Larger objects are not looked at. */
+    /* Of slabs of many pages, only what is taken. Larger objects are looked at only where somebody
+     * has touched them. */
     bool each_is_touched = row->bytes > HARD_FAST_MOST && row->bytes <= PAGE_BYTES;
     if (slab->purged && row->bytes <= HARD_FAST_MOST)
         pages_touch(start, start + row->slab_bytes);
+    if (slab->purged && row->bytes > PAGE_BYTES && !has_pages(row->bytes))
+        slab_find_touched(zones, slab, states);
     slab->purged = false;
     count = size_min(count, slab->free);
     size_t at = number / 64;

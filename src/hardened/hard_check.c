@@ -78,16 +78,17 @@ static struct misuse live_check(uintptr_t object, size_t bytes, uint16_t *state,
     return sound ? none : overflow;
 }
 
-/* `resting`: nobody is about to clear it, or to hand it out. The lock of the bin must be held, so
- * only one check looks at an object at a time. */
+/* `resting`: nobody is about to clear it, or to hand it out; `touched`: the system has something of
+ * it. The lock of the bin must be held, so only one check looks at an object at a time. */
 static struct misuse object_check(const struct hard_zones *zones, const struct hard_zone *zone,
-                                  uintptr_t object, uint16_t *state, bool resting)
+                                  uintptr_t object, uint16_t *state, bool resting, bool touched)
 {
     size_t bytes = hard_classes[zone->class].bytes;
     uint16_t value = state_of(state);
     if (value >= STATE_LIVE)
         return live_check(object, bytes, state, value);
-    if (value == STATE_FREE && resting && !object_rests(zones->provider, object, bytes))
+    if ((value == STATE_FREE || touched) && resting &&
+        !object_rests(zones->provider, object, bytes))
         return (struct misuse){.kind = MISUSE_WRITTEN, .address = object, .bytes = bytes};
     return (struct misuse){.kind = MISUSE_NONE};
 }
@@ -101,13 +102,22 @@ static const char *slab_check(const struct hard_zones *zones, const struct hard_
     uint16_t *states = &zone->states[(size_t)slab->number * row->per_slab];
     bool alone = lock_is_alone();
     size_t free = 0;
+    uint32_t there = 0;
+    bool asked = false;
     for (uint32_t i = 0; i < row->per_slab; i++) {
         bool in_slab = bitmap_get(bits, i);
         free += in_slab;
         if (in_slab && state_of(&states[i]) >= STATE_LIVE)
             return "a hardened block is in use and free";
-        *misuse = object_check(zones, zone, slab_start(slab) + (size_t)i * row->bytes, &states[i],
-                               in_slab || alone);
+        uintptr_t object = slab_start(slab) + (size_t)i * row->bytes;
+        bool new = in_slab && state_of(&states[i]) == STATE_NEW;
+        /* It is there if somebody wrote behind or before a block, or after it was freed and purged.
+         */
+        if (new && !asked)
+            there = pages_there(zones->provider, slab_start(slab), row->slab_bytes);
+        asked |= new;
+        bool touched = new && pages_have(there, i * (size_t)row->bytes, row->bytes);
+        *misuse = object_check(zones, zone, object, &states[i], in_slab || alone, touched);
         if (misuse->kind == MISUSE_WRITTEN)
             return "a hardened block was written to after it was freed";
         if (misuse->kind != MISUSE_NONE)

@@ -19,6 +19,16 @@ static bool ask(const struct provider *provider, uintptr_t object, size_t bytes,
            os_which_resident((const void *)object, bytes, present);
 }
 
+COLD uint32_t pages_there(const struct provider *provider, uintptr_t start, size_t bytes)
+{
+    uint8_t present[PAGES_MOST];
+    uint32_t there = 0;
+    if (ask(provider, start, bytes, present))
+        for (size_t i = 0; i < bytes / os_kernel_page_size(); i++)
+            there |= (uint32_t)(present[i] & 1) << i;
+    return there;
+}
+
 bool pages_are_zero(const struct provider *provider, uintptr_t object, size_t bytes)
 {
     uint8_t present[PAGES_MOST];

@@ -34,6 +34,18 @@ bool pages_are_zero(const struct provider *provider, uintptr_t object, size_t by
 /* Clears all of it; no more than a few pages of it take memory then. */
 void pages_clear(const struct provider *provider, uintptr_t object, size_t bytes);
 
+/* A bit for each page, of a slab, that is there, the first the lowest; none if the system was not
+ * asked. It is to find out which of the objects that nobody has had since the system gave their
+ * memory were touched all the same. */
+uint32_t pages_there(const struct provider *provider, uintptr_t start, size_t bytes);
+
+/* Whether a page of an object, which begins so many bytes behind the first, is among them. */
+static inline bool pages_have(uint32_t there, size_t from, size_t bytes)
+{
+    size_t page = os_kernel_page_size(), first = from / page, last = (from + bytes - 1) / page;
+    return ((uint64_t)there >> first & (((uint64_t)2 << (last - first)) - 1)) != 0;
+}
+
 /* Whether an object of any size is zero. */
 bool object_rests(const struct provider *provider, uintptr_t object, size_t bytes);
 

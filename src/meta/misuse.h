@@ -30,7 +30,8 @@ enum misuse_kind {
     MISUSE_BEYOND,     /* memory that was never handed out was written to, behind an object */
     MISUSE_OVERFLOW,   /* an object was written to past its end, */
     MISUSE_UNDERFLOW,  /* or before its beginning */
-    MISUSE_SIZE,       /* an object cannot have the size that the program says it has */
+    MISUSE_SIZE,       /* an object cannot have the size that the program says it has, */
+    MISUSE_ALIGNMENT,  /* or the alignment */
     MISUSE_COPY        /* a copy would go past the end of the object, which is at `address` */
 };
 
@@ -42,7 +43,7 @@ struct misuse {
     size_t bytes; /* of the object, but for UNKNOWN and DAMAGED; 0 if it is not known any more */
     union {
         uintptr_t start; /* of the object, for MISUSE_INSIDE and MISUSE_COPY */
-        size_t said;     /* the size that the program says, for MISUSE_SIZE */
+        size_t said;     /* what the program says, for MISUSE_SIZE and MISUSE_ALIGNMENT */
         uint64_t found;  /* what stands where something else should, if `has_found` */
     };
 };

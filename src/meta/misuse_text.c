@@ -24,6 +24,7 @@ const char *misuse_name(enum misuse_kind kind)
         [MISUSE_OVERFLOW] = "overflow",
         [MISUSE_UNDERFLOW] = "underflow",
         [MISUSE_SIZE] = "wrong-size",
+        [MISUSE_ALIGNMENT] = "wrong-alignment",
         [MISUSE_COPY] = "copy-beyond",
     };
     return names[kind];
@@ -132,6 +133,12 @@ static void text_add_finding(struct text *text, const char *call, const struct m
         text_add(text, ", not one of ");
         text_add_decimal(text, misuse->said);
         break;
+    case MISUSE_ALIGNMENT:
+        text_add(text, " is ");
+        text_add_object(text, misuse->bytes);
+        text_add(text, " at no multiple of ");
+        text_add_decimal(text, misuse->said);
+        break;
     case MISUSE_UNKNOWN:
         text_add(text, " was not allocated by snug");
         break;
@@ -207,7 +214,7 @@ COLD void misuse_text_json(struct text *text, const struct misuse_report *report
         json_add_decimal(text, ",\"bytes\":", misuse->bytes);
     if (misuse->kind == MISUSE_INSIDE || misuse->kind == MISUSE_COPY)
         json_add_address(text, ",\"start\":\"", misuse->start);
-    if (misuse->kind == MISUSE_SIZE)
+    if (misuse->kind == MISUSE_SIZE || misuse->kind == MISUSE_ALIGNMENT)
         json_add_decimal(text, ",\"said\":", misuse->said);
     if (misuse->has_found)
         json_add_address(text, ",\"found\":\"", misuse->found);

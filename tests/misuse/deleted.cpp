@@ -45,6 +45,18 @@ bool sized_most(size_t size)
     return true;
 }
 
+/* A block may be at the other alignment by chance; a large one is at the start of a page. */
+bool sized_misaligned(size_t size)
+{
+    size_t other = size < 4096 * 16 ? 4096 : size_t{1} << 30;
+    void *block;
+    do
+        block = opaque(::operator new(size, LINE));
+    while (reinterpret_cast<uintptr_t>(block) % other == 0);
+    ::operator delete(block, opaque_size(size), std::align_val_t{opaque_size(other)});
+    return true;
+}
+
 bool array_sized_less(size_t size)
 {
     ::operator delete[](opaque(::operator new[](size)), opaque_size(size / 4 + 1));
@@ -167,6 +179,7 @@ const struct kind table[] = {
     {"sized-more", "... with four times the size", sized_more},
     {"sized-64-more", "... with 64 bytes more", sized_a_little_more},
     {"sized-most", "... with the largest number", sized_most},
+    {"sized-misaligned", "aligned `delete` with another alignment than `new`", sized_misaligned},
     {"array-sized-less", "`delete[]` with a fourth of the size", array_sized_less},
     {"free-sized-less", "`free_sized` with a fourth of the size", c_sized_less},
     {"free-sized-more", "... with four times the size", c_sized_more},

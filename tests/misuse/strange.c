@@ -210,6 +210,38 @@ static bool before_freed(size_t size)
     return damaged;
 }
 
+/* Its pages are the system's again. */
+static bool middle_of_trimmed(size_t size)
+{
+    unsigned char *block = secret_block(size);
+    free(block);
+    malloc_trim(0);
+    write_bytes(block + (size / 2 & ~(size_t)7), 8);
+    (void)handed_out_twice(size, NULL);
+    return true;
+}
+
+/* What stands between the index and the block is left alone. */
+static bool by_a_negative_index(size_t size)
+{
+    struct around around;
+    around_make(&around, size);
+    write_bytes(around_victim(&around) - 16, 4);
+    bool damaged = around_is_damaged(&around);
+    around_free(&around);
+    return damaged;
+}
+
+static bool before_a_page(size_t size)
+{
+    unsigned char *block = opaque(memalign(4096, size));
+    CHECK(block != NULL);
+    write_bytes(block - 8, 8);
+    free(block);
+    (void)handed_out_twice(size, NULL);
+    return false;
+}
+
 static const struct kind table[] = {
     {"twice-after-realloc-0", "a block is freed that `realloc(p, 0)` has freed",
      after_realloc_to_nothing},
@@ -231,6 +263,11 @@ static const struct kind table[] = {
      old_end_of_shrunk},
     {"write-freed-middle", "the middle of a freed block is written", middle_of_freed},
     {"write-before-freed", "8 bytes before a freed block are written", before_freed},
+    {"write-freed-trimmed", "the middle of a freed block is written after `malloc_trim`",
+     middle_of_trimmed},
+    {"write-index-negative", "4 bytes are written, 16 bytes before a block", by_a_negative_index},
+    {"write-before-page", "8 bytes before a block of `memalign(4096, n)` are written",
+     before_a_page},
 };
 
 const struct kinds kinds_strange = KINDS("As strangers try it out", table);

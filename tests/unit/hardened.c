@@ -176,6 +176,33 @@ static void test_underflow_of_a_zone(void **state)
     assert_in_range(found, 1, MOST / STEP * OBJECTS);
 }
 
+/* Memory of freed blocks that went back to the system is looked at before it serves again, and by a
+ * check: of sizes that a page holds, and of longer ones, which only who writes makes present. */
+static void test_written_after_trim(void **state)
+{
+    (void)state;
+    static const size_t trimmed[] = {3000, 5000, 12000, 20000, 100000};
+    enum { TAKEN = 64 };
+    static char *blocks[TAKEN];
+    for (size_t i = 0; i < sizeof(trimmed) / sizeof(trimmed[0]); i++) {
+        char *block = heap_alloc_in(heap, trimmed[i]);
+        heap_free(block);
+        heap_trim_of(heap, 0);
+        assert_null(heap_check_of(heap));
+        block[trimmed[i] / 2] = 1;
+        assert_non_null(strstr(heap_check_of(heap), "after it was freed"));
+        stderr_capture();
+        for (size_t taken = 0; taken < TAKEN; taken++)
+            blocks[taken] = heap_alloc_in(heap, trimmed[i]);
+        assert_non_null(strstr(stderr_restore(), "snug: use after free"));
+        block[trimmed[i] / 2] = 0; /* nobody gets it any more */
+        for (size_t taken = 0; taken < TAKEN; taken++) {
+            assert_ptr_not_equal(blocks[taken], block);
+            assert_free_is_silent(blocks[taken]);
+        }
+    }
+}
+
 /* A write after free is found when the block is to be handed out again, which it is not: of so many
  * that are taken it would be one, since no slab is opened while there are free objects. */
 enum { HELD = 1024 };
@@ -596,6 +623,7 @@ int main(void)
         ON_HEAP(test_sizes_that_are_said),
         ON_HEAP(test_written_after_free),
         ON_HEAP(test_underflow_of_a_zone),
+        ON_HEAP(test_written_after_trim),
         ON_HEAP(test_written_is_not_handed_out),
         ON_HEAP(test_freed_blocks_are_zero),
         ON_HEAP(test_addresses_wait),

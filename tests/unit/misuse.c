@@ -83,6 +83,9 @@ static const struct row rows_of_writes[] = {
     {"free_sized",
      {.kind = MISUSE_SIZE, .address = 0x7f0000001040, .bytes = 64, .said = 128},
      "snug: invalid free_sized: 0x7f0000001040 is a 64-byte object, not one of 128\n"},
+    {"operator delete",
+     {.kind = MISUSE_ALIGNMENT, .address = 0x7f0000001040, .bytes = 64, .said = 4096},
+     "snug: invalid operator delete: 0x7f0000001040 is a 64-byte object at no multiple of 4096\n"},
     {"memcpy",
      {.kind = MISUSE_COPY, .address = 0x7f0000001080, .bytes = 64, .start = 0x7f0000001040},
      "snug: invalid memcpy: 0x7f0000001080 is past the end of a 64-byte object that starts at "
@@ -142,6 +145,9 @@ TEST(the_same_is_said_in_json)
                 "\"0x7f0000001040\",\"bytes\":64,\"found\":\"0x4141414141414141\"");
     assert_json(&rows_of_writes[6], "\"misuse\":\"wrong-size\",\"call\":\"free_sized\",\"address\":"
                                     "\"0x7f0000001040\",\"bytes\":64,\"said\":128");
+    assert_json(&rows_of_writes[7],
+                "\"misuse\":\"wrong-alignment\",\"call\":\"operator delete\",\"address\":"
+                "\"0x7f0000001040\",\"bytes\":64,\"said\":4096");
     options.misuse_format = MISUSE_FORMAT_TEXT;
 }
 
