@@ -65,6 +65,7 @@ bool hardened_init(struct hardened *hardened, const struct hard_settings *settin
     for (size_t class = 1; class < HARD_CLASSES; class++)
         hard_bin_init(&hardened->bins[class], class, os_random());
     lock_init(&hardened->wait_lock, RANK_HARD_WAIT);
+    hardened->held_most = settings->held_most;
     hardened->orphans = false;
     struct hard_entry *ring = hardened->wait.ring; /* of a heap that had this memory before */
     if (ring == NULL) {

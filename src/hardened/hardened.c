@@ -87,7 +87,8 @@ static size_t take_objects(struct hardened *hardened, size_t class, struct hard_
 
 struct hard_cache hard_cache_none;
 
-/* A thread's magazine of a class; NULL: it has none. */
+/* A thread's magazine of a class; NULL: it has none. Each that is made gets up to half of the room
+ * that is left, so that the classes which a thread uses first have some. */
 static struct hard_magazine *magazine_of(struct hard_cache *cache, size_t class)
 {
     if (cache == NULL || class >= HARD_KEPT)
@@ -95,11 +96,13 @@ static struct hard_magazine *magazine_of(struct hard_cache *cache, size_t class)
     struct hard_magazine *magazine = &cache->magazines[class];
     if (magazine->most != 0)
         return magazine;
-    uint32_t most = hard_classes[class].magazine;
-    magazine->entries = meta_alloc(most * sizeof(struct hard_entry));
+    const struct hard_class *row = &hard_classes[class];
+    size_t most = size_min(row->magazine, cache->room / 2 / row->bytes);
+    magazine->entries = most != 0 ? meta_alloc(most * sizeof(struct hard_entry)) : NULL;
     if (magazine->entries == NULL)
         return NULL;
-    magazine->most = most;
+    magazine->most = (uint32_t)most;
+    cache->room -= most * row->bytes;
     return magazine;
 }
 
@@ -430,7 +433,8 @@ COLD struct hard_cache *hard_cache_new(struct hardened *hardened)
         cache->owner = hardened->zones.owner; /* of the heap that has this state now */
         cache->generation = hardened->generation;
         size_t share = size_max(THREAD_SHARE, ++hardened->threads);
-        wait_limit(&cache->wait, hardened->wait.bytes_most / share);
+        cache->room = hardened->held_most / 2;
+        wait_limit(&cache->wait, size_min(hardened->wait.bytes_most / share, cache->room));
     }
     lock_release(&hardened->wait_lock);
     return cache;
@@ -455,14 +459,25 @@ static COLD void cache_forget(struct hard_cache *cache)
     cache->left = (struct hard_entry){0, NULL};
 }
 
+/* No thread has an empty cache any more. */
+static COLD void cache_leave(struct hard_cache *cache)
+{
+    for (size_t class = 1; class < HARD_KEPT; class++) {
+        struct hard_magazine *magazine = &cache->magazines[class];
+        if (magazine->most != 0)
+            meta_free(magazine->entries, magazine->most * sizeof(struct hard_entry));
+        magazine->most = 0;
+    }
+    cache->generation = 0;
+    cache->user = 0;
+}
+
 COLD void hard_caches_clear(struct hardened *hardened, bool ends)
 {
     for (struct hard_cache *cache = hardened->caches; cache != NULL; cache = cache->next) {
         cache_forget(cache);
         if (ends || cache->generation != hardened->generation)
-            cache->generation = 0;
-        if (ends)
-            cache->user = 0;
+            cache_leave(cache);
     }
     if (ends)
         hardened->threads = 0;
@@ -473,8 +488,7 @@ COLD void hard_cache_free(struct hard_cache *cache)
     struct hardened *hardened = cache->home;
     hard_cache_flush(cache);
     lock_acquire(&hardened->wait_lock);
-    cache->generation = 0;
-    cache->user = 0;
+    cache_leave(cache);
     hardened->threads--;
     lock_release(&hardened->wait_lock);
 }
@@ -506,7 +520,7 @@ static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
             hard_bin_adopt(&hardened->bins[class], &hardened->zones, &magazine->entries[i]);
     }
     cache_forget(cache);
-    cache->generation = 0;
+    cache_leave(cache);
 }
 
 static COLD void adopt_all(struct hardened *hardened)

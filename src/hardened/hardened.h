@@ -40,6 +40,7 @@ struct hard_cache {
     struct hard_magazine magazines[HARD_KEPT];
     struct hard_wait wait;
     struct hard_entry left; /* it has left quarantine, and its magazine had no room; or all zero */
+    size_t room;            /* bytes: for magazines that it has not yet */
     struct hardened *home;
     const void *owner;       /* home->zones.owner */
     struct hard_cache *next; /* of all, for the statistics; they are never anything else */
@@ -54,6 +55,7 @@ struct hardened {
     struct hard_wait wait; /* of all threads */
     struct hard_cache *caches;
     struct hardened *next; /* while it is of no heap */
+    size_t held_most;      /* bytes: in a thread's cache */
     uint32_t threads;      /* with a cache */
     uint32_t generation;   /* grows by 1 in each child of fork; from 1 on */
     bool orphans;          /* in a child: what other threads had is still to be taken back */
@@ -69,7 +71,8 @@ struct hard_settings {
     void *owner; /* its page heap */
     size_t wait_bytes;
     size_t wait_count;
-    size_t dirty; /* bytes: of whole slabs that stay as they are */
+    size_t dirty;     /* bytes: of whole slabs that stay as they are */
+    size_t held_most; /* bytes: that a thread's cache may hold */
     uint32_t guards;
 };
 

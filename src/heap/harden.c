@@ -35,6 +35,7 @@ static bool state_init(struct heap *heap, struct hardened *hardened)
                                      .wait_bytes = options.quarantine,
                                      .wait_count = options.quarantine_count,
                                      .dirty = options.dirty,
+                                     .held_most = heap->arenas.held_most,
                                      .guards = (uint32_t)options.guards};
     return hardened_init(hardened, &settings);
 }

@@ -49,10 +49,10 @@ static void make(void)
     page_map_set_key(os_random());
     page_heap_init(&heap_default.page_heap, heap_source());
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
-    if (options.preset == PRESET_HARDENED && heap_harden(&heap_default))
-        heap_serve(HEAP_FAST); /* where sizes go differs */
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
+    if (options.preset == PRESET_HARDENED && heap_harden(&heap_default))
+        heap_serve(HEAP_FAST);                                       /* where sizes go differs */
     __atomic_fetch_sub(&events.wanted.ticking, 1, __ATOMIC_RELAXED); /* see heap/tick.c */
     /* release: who sees the heap ready sees it whole */
     __atomic_store_n(&init_done, true, __ATOMIC_RELEASE);

@@ -123,8 +123,7 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     /* The objects that one thread holds count towards the quota. */
     heap->arenas.held_most = quota / ONE_OF_MANY;
     memset(heap->arenas.cold, 0, sizeof(heap->arenas.cold));
-    record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL &&
-                      !(settings->hardened && heap->page_heap.compact);
+    record->caching = options.thread_cache != 0 && !settings->outside && settings->buffer == NULL;
     record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;
     record->call_back = settings->call_back;
     record->context = settings->context;

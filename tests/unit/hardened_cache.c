@@ -407,6 +407,53 @@ static void test_many_heaps(void **state)
     }
 }
 
+/* A thread holds a sixteenth of a quota at most, whatever it does; and that serves it. */
+static void test_caches_keep_to_a_quota(void **state)
+{
+    (void)state;
+    static void *blocks[100];
+    for (size_t quota = 512 * KIB; quota <= 16 * MIB; quota *= 2) {
+        struct heap_settings settings = {.name = "small", .hardened = true, .quota = quota};
+        struct heap *small = heap_create(&settings);
+        for (size_t round = 0; round < 40; round++) {
+            size_t bytes = 24 + 56 * (round % 4), count = 0;
+            for (; count < 100 && (blocks[count] = heap_alloc_in(small, bytes)) != NULL; count++)
+                ;
+            assert_true(count > 0);
+            while (count != 0)
+                heap_free(blocks[--count]);
+            const struct hard_cache *own = heap_hard_cache_if_any(small);
+            assert_non_null(own);
+            size_t held = own->wait.bytes, most = own->wait.bytes_most + own->room;
+            for (size_t class = 1; class < HARD_KEPT; class++) {
+                held += own->magazines[class].count * hard_class_bytes(class);
+                most += own->magazines[class].most * hard_class_bytes(class);
+            }
+            assert_in_range(held, 1, quota / ONE_OF_MANY);
+            assert_in_range(most, held, quota / ONE_OF_MANY);
+            assert_true(own->magazines[hard_class_of(24 + 1)].most != 0);
+        }
+        assert_null(heap_check_of(small));
+        heap_destroy(small);
+    }
+}
+
+/* Malloc's heap has no quota: what a thread holds of it is as the table says. */
+static void test_caches_of_malloc(void **state)
+{
+    (void)state;
+    NEED(heap_default.hardened != NULL, "SNUG_PRESET=hardened is not set");
+    for (size_t i = 0; i < 2 * CALLS_BEFORE_CACHE; i++)
+        heap_free(heap_alloc_in(&heap_default, 1));
+    const struct hard_cache *own = hard_cache_self;
+    assert_ptr_equal(own->home, heap_default.hardened);
+    for (size_t class = 1; class < HARD_KEPT; class++) {
+        heap_free(heap_alloc_in(&heap_default, hard_class_bytes(class) - 1));
+        assert_int_equal(own->magazines[class].most, hard_classes[class].magazine);
+    }
+    assert_int_equal(own->wait.bytes_most, options.quarantine / ONE_OF_MANY);
+}
+
 static void test_order_is_random(void **state)
 {
     (void)state;
@@ -440,6 +487,8 @@ int main(void)
         ON_HEAP(test_other_heaps_have_caches),
         ON_HEAP(test_caches_end_with_their_heaps),
         ON_HEAP(test_many_heaps),
+        ON_HEAP(test_caches_keep_to_a_quota),
+        ON_HEAP(test_caches_of_malloc),
         ON_HEAP(test_resize_moves),
         ON_HEAP(test_order_is_random),
     };
