@@ -121,12 +121,22 @@ static const struct operation provider_operations[] = {
 
 /* ---- One input ---- */
 
-static const struct operation *const kinds[] = {cells_operations, slabs_operations,
-                                                large_operations, provider_operations};
-enum { KINDS = 4 };
+static const struct operation *const kinds[] = {
+    cells_operations, slabs_operations, large_operations, provider_operations, hardened_operations};
+enum { KINDS = 5, PLAIN_KINDS = KINDS - 1 };
 
-/* Each operation as often as its weight says. */
-static const struct operation *table[256];
+/* Each operation as often as its weight says: without a hardened heap, and with one. */
+static const struct operation *tables[2][256];
+
+static void table_fill(const struct operation **table, size_t kinds_of_it)
+{
+    size_t entries = 0;
+    while (entries < 256)
+        for (size_t kind = 0; kind < kinds_of_it; kind++)
+            for (const struct operation *each = kinds[kind]; each->name != NULL; each++)
+                for (unsigned i = 0; i < each->weight && entries < 256; i++)
+                    table[entries++] = each;
+}
 
 static void start_once(void)
 {
@@ -137,12 +147,11 @@ static void start_once(void)
     size_classes_init();
     page_map_set_key(
         0x5eed5eed5eed5eedu); /* no secret, so that inputs do the same in each process */
-    size_t entries = 0;
-    while (entries < 256)
-        for (size_t kind = 0; kind < KINDS; kind++)
-            for (const struct operation *each = kinds[kind]; each->name != NULL; each++)
-                for (unsigned i = 0; i < each->weight && entries < 256; i++)
-                    table[entries++] = each;
+    table_fill(tables[false], PLAIN_KINDS);
+    table_fill(tables[true], KINDS);
+    provider_begin(SIZE_MAX);
+    hardened_warm();
+    provider_end();
 }
 
 static void page_heap_expect_sound(void)
@@ -159,6 +168,7 @@ static void expect_sound(void)
     cells_expect_sound();
     slabs_expect_sound();
     large_expect_sound();
+    hardened_expect_sound();
     page_heap_expect_sound();
 }
 
@@ -185,6 +195,7 @@ static void expect_nothing_left(size_t meta_before)
     cells_end();
     slabs_end();
     large_end();
+    hardened_end_all();
     page_heap_expect_sound();
     page_heap_purge(&page_heap, 0);
     page_heap_expect_sound();
@@ -208,6 +219,12 @@ static size_t check_interval(uint8_t settings)
 #endif
 }
 
+/* One in four. */
+static bool is_hardened(uint8_t settings)
+{
+    return settings / 64 == 2;
+}
+
 static void world_begin(uint8_t settings, uint8_t cells_settings)
 {
     static const size_t most[] = {SIZE_MAX, 4 * MIB, 640 * KIB, 64 * KIB};
@@ -220,6 +237,7 @@ static void world_begin(uint8_t settings, uint8_t cells_settings)
     cells_begin(cells_settings);
     slabs_begin();
     large_begin();
+    hardened_begin(is_hardened(settings));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -231,7 +249,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t interval = check_interval(settings);
     world_begin(settings, input_byte(&input));
     for (operation_number = 1; !input_ended(&input); operation_number++) {
-        const struct operation *operation = table[input_byte(&input)];
+        const struct operation *operation = tables[is_hardened(settings)][input_byte(&input)];
         fuzz_operation = operation->name;
         operation->run(&input);
         if (operation_number % interval == 0)

@@ -8,12 +8,16 @@
  *   free_bit     the bitmap keeps the bit of a list that is empty
  *   lost_object  one object of a batch that comes back is dropped
  *   dirty_zero   pages count as purged, and are not
+ *   not_cleared  a freed hardened object of pages keeps its contents
+ *   front        what is before a hardened object is not looked at
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cell/cell_list.h"
 #include "cell/cell_span.h"
+#include "hardened/hard_pages.h"
+#include "hardened/hardened.h"
 #include "platform/memory.h"
 #include "slab/slab.h"
 
@@ -70,4 +74,22 @@ bool __wrap_os_purge(void *start, size_t bytes);
 bool __wrap_os_purge(void *start, size_t bytes)
 {
     return (planted("dirty_zero") && bytes < 256 * KIB) || __real_os_purge(start, bytes);
+}
+
+void __real_pages_clear(const struct provider *provider, uintptr_t object, size_t bytes);
+void __wrap_pages_clear(const struct provider *provider, uintptr_t object, size_t bytes);
+void __wrap_pages_clear(const struct provider *provider, uintptr_t object, size_t bytes)
+{
+    if (!planted("not_cleared"))
+        __real_pages_clear(provider, object, bytes);
+}
+
+bool __real_hard_front_is_sound(const struct hard_zone *zone, struct hard_place place,
+                                uintptr_t object);
+bool __wrap_hard_front_is_sound(const struct hard_zone *zone, struct hard_place place,
+                                uintptr_t object);
+bool __wrap_hard_front_is_sound(const struct hard_zone *zone, struct hard_place place,
+                                uintptr_t object)
+{
+    return planted("front") || __real_hard_front_is_sound(zone, place, object);
 }

@@ -18,6 +18,7 @@ static uint8_t claims[UNITS]; /* enum claim */
 
 /* The length of the range that begins at each grain, in grains; 0 where none does. */
 static unsigned taken[GRAINS];
+static bool lost[GRAINS]; /* nobody gives it back */
 
 static bool fails(unsigned *times)
 {
@@ -66,8 +67,10 @@ static bool give(const struct provider *provider, void *start, size_t bytes)
            "the provider is given %zu bytes at %p, which it did not hand out", bytes, start);
     EXPECT(claimed_as((uintptr_t)start, bytes, CLAIM_NONE),
            "the provider is given memory that is in use");
-    if (fails(&fuzz_provider.fail_gives))
+    if (fails(&fuzz_provider.fail_gives)) {
+        lost[at] = fuzz_provider.may_lose;
         return false;
+    }
     taken[at] = 0;
     return os_purge(start, bytes);
 }
@@ -95,12 +98,19 @@ void provider_begin(size_t most)
 {
     fuzz_provider.most = most;
     fuzz_provider.fail_takes = fuzz_provider.fail_gives = fuzz_provider.fail_purges = 0;
+    fuzz_provider.may_lose = false;
 }
 
 void provider_end(void)
 {
-    for (size_t at = 0; at < GRAINS; at++)
-        EXPECT(taken[at] == 0, "a segment of %zu bytes was not given back", taken[at] * GRAIN);
+    for (size_t at = 0; at < GRAINS; at++) {
+        EXPECT(taken[at] == 0 || lost[at], "a segment of %zu bytes was not given back",
+               taken[at] * GRAIN);
+        if (lost[at])
+            os_purge(memory + at * GRAIN, taken[at] * GRAIN);
+        taken[at] = 0;
+        lost[at] = false;
+    }
 }
 
 /* ---- Whose memory is whose ---- */

@@ -1,10 +1,11 @@
 /*
- * The world of one input: cells, bins of slabs and large spans that share one set of spans, on a
- * provider with little memory that may fail; and, beside it, the shadow: what is live, where, how
- * large, and with what contents, kept by code that has nothing in common with the library's.
+ * The world of one input: cells, bins of slabs and large spans that share one set of spans, and in
+ * some a hardened heap, on a provider with little memory that may fail; and, beside it, the shadow:
+ * what is live, where, how large, and with what contents, kept by code that has nothing in common
+ * with the library's.
  *
- * world.c has what they share, cells.c, slabs.c and large.c the operations on each kind. An
- * operation predicts what the library must do from the shadow alone, calls it, and compares.
+ * fuzz.c has what they share, cells.c, slabs.c, large.c and hardened.c the operations on each kind.
+ * An operation predicts what the library must do from the shadow alone, calls it, and compares.
  *
  * Of the shadow, one byte for each 16 bytes of the memory says whose they are. Blocks claim and
  * release what they occupy, so no two can overlap, of whatever kinds, and the provider knows which
@@ -40,6 +41,7 @@ extern struct fuzz_provider {
     unsigned fail_takes;  /* so many takes from now fail, */
     unsigned fail_gives;  /* gives, */
     unsigned fail_purges; /* and purges */
+    bool may_lose;        /* who cannot give a range back now forgets it */
     size_t most;          /* no larger range is handed out */
     size_t refused;       /* takes that failed so far, whatever for */
 } fuzz_provider;
@@ -112,6 +114,13 @@ extern const struct operation large_operations[];
 void large_expect_sound(void);
 size_t large_pages(void);
 void large_end(void);
+
+/* What all inputs need, once; and `hard`: with a heap, or nothing is done. */
+void hardened_warm(void);
+void hardened_begin(bool hard);
+extern const struct operation hardened_operations[];
+void hardened_expect_sound(void);
+void hardened_end_all(void);
 
 /* The longest input that is used to its end. */
 enum { INPUT_MOST = 4096 };
