@@ -89,9 +89,9 @@ static COLD void *huge_alloc(struct page_heap *page_heap, size_t requested, size
     if (done) {
         span->requested = requested;
         *dirty = span->zero ? 0 : bytes;
-        if (!span->zero)
-            margin_make(page_heap, span);
-        huge_list(page_heap, span, span->zero ? span->pages : 0);
+        bool zero = span->zero;
+        margin_make(page_heap, span, zero);
+        huge_list(page_heap, span, zero ? span->pages : 0);
     }
     char *start = done ? span->start : NULL;
     lock_release(&page_heap->lock);
@@ -110,7 +110,7 @@ static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, si
     lock_acquire(&page_heap->lock);
     if (bytes == span_bytes(span)) {
         span_request(page_heap, span, requested);
-        margin_make(page_heap, span);
+        margin_make(page_heap, span, false);
         lock_release(&page_heap->lock);
         return span->start;
     }
@@ -124,8 +124,7 @@ static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, si
         span->start = moved;
         span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
         span->requested = requested;
-        if (shorter)
-            margin_make(page_heap, span);
+        margin_make(page_heap, span, !shorter);
     }
     lock_acquire(&page_heap->lock);
     huge_list(page_heap, span, 0);
@@ -152,8 +151,7 @@ static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t ali
     }
     COUNT(large_taken_bytes, bytes);
     *dirty = span->dirty_bytes;
-    if (span->dirty_bytes > bytes)
-        margin_make(page_heap, span);
+    margin_make(page_heap, span, span->dirty_bytes <= bytes);
     return span->start;
 }
 
@@ -206,7 +204,7 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
     }
     struct misuse misuse = {.kind = MISUSE_NONE};
     if (UNLIKELY(!margin_is_sound(page_heap, span)))
-        misuse = margin_misuse(page_heap, span);
+        misuse = margin_misuse(span);
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
         large_put_recent(page_heap, span); /* it was not in its home slot */
     } else if (span->kind == SPAN_LARGE) {
@@ -229,7 +227,7 @@ struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_
     if (span != NULL) {
         *bytes = span->requested;
         if (UNLIKELY(!margin_is_sound(page_heap, span)))
-            misuse = margin_misuse(page_heap, span);
+            misuse = margin_misuse(span);
     }
     lock_release(&page_heap->lock);
     return span != NULL ? misuse : large_misuse(page_heap, address);
@@ -257,8 +255,7 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
     bool fresh = pages > old_pages && span->dirty_bytes <= bytes;
     lock_acquire(&page_heap->lock);
     span_request(page_heap, span, bytes);
-    if (!fresh)
-        margin_make(page_heap, span);
+    margin_make(page_heap, span, fresh);
     lock_release(&page_heap->lock);
     return span->start;
 }

@@ -11,12 +11,17 @@
  * the last what is written by who goes below the beginning of the block behind. A word that is zero
  * stays zero, so that no page becomes present that the program does not touch.
  *
+ * A look at a page that nobody touched is a page fault, and tells nothing. A program whose blocks
+ * end in such pages, buffers that it never fills, has after some looks in vain the margins of few
+ * of them looked at, by back-off (base/backoff.h): one that pays, where the page has been written
+ * to, begins anew. Which blocks have one is decided when they are taken.
+ *
  * A block that waits after its free (recent.h) is sealed in its first line likewise, unless its
  * first word is zero, and is looked at when it is taken again, and at exit.
  *
- * Cost: two lines of cache, which the program has mostly just written; one page fault, of a page
- * that is zero for all, when a block is freed whose last page it never touched. Nothing is looked
- * at of a block whose length is a multiple of a page.
+ * Cost: two lines of cache, which the program has mostly just written; for one in a thousand of the
+ * blocks whose last page it never touches a page fault, of a page that is zero for all. Nothing is
+ * looked at of a block whose length is a multiple of a page.
  */
 #ifndef SNUG_PAGEHEAP_LARGE_MARGIN_H
 #define SNUG_PAGEHEAP_LARGE_MARGIN_H
@@ -56,22 +61,21 @@ static inline struct margin_word margin_last(const struct span *span)
     return last == first.at ? first : (struct margin_word){last, ~(uint64_t)0};
 }
 
-/* Whether there is one, and snug may look at it. */
-static inline bool margin_exists(const struct page_heap *page_heap, const struct span *span)
-{
-    return span->requested % PAGE_BYTES != 0 && !page_heap->untouched;
-}
-
 static inline bool margin_word_is_sound(struct margin_word word, uint64_t seal)
 {
     uint64_t found = *word.at & word.bits;
     return found == 0 || found == (seal & word.bits);
 }
 
-static inline bool margin_is_sound(const struct page_heap *page_heap, const struct span *span)
+/* Looks at a fresh one for the first time. */
+bool margin_is_sound_fresh(struct page_heap *page_heap, struct span *span);
+
+static inline bool margin_is_sound(struct page_heap *page_heap, struct span *span)
 {
-    if (!margin_exists(page_heap, span))
+    if (span->margin < 0)
         return true;
+    if (UNLIKELY(span->margin > 0))
+        return margin_is_sound_fresh(page_heap, span);
     struct margin_word first = margin_first(span), last = margin_last(span);
     if (((*first.at & first.bits) | (*last.at & last.bits)) == 0)
         return true;
@@ -79,11 +83,11 @@ static inline bool margin_is_sound(const struct page_heap *page_heap, const stru
     return LIKELY(margin_word_is_sound(first, seal)) && LIKELY(margin_word_is_sound(last, seal));
 }
 
-/* Seals the margin of a block that is not known to be zero there. */
-void margin_make(const struct page_heap *page_heap, const struct span *span);
+/* Gives a block that has new pages, or another length, a margin. `zero`: nobody has touched it. */
+void margin_make(struct page_heap *page_heap, struct span *span, bool zero);
 
 /* A report of a margin that is not sound. It is sealed anew, so that it is reported once. */
-struct misuse margin_misuse(const struct page_heap *page_heap, const struct span *span);
+struct misuse margin_misuse(const struct span *span);
 
 /* ---- Blocks that wait ---- */
 

@@ -7,7 +7,7 @@ void large_request_other(struct page_heap *page_heap, struct span *span, size_t 
 {
     large_sizes_change(&page_heap->sizes, span->requested, bytes);
     span->requested = bytes;
-    margin_make(page_heap, span);
+    margin_make(page_heap, span, false);
 }
 
 COLD void *large_alloc_written(struct page_heap *page_heap, struct span *span, size_t bytes)

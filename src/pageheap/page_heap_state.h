@@ -79,7 +79,9 @@ struct page_heap {
     size_t cells_idle;   /* and all that are free there, as of what the cells said last */
     uint64_t arenas_due; /* when cells want a tick */
     struct huge_price huge_price;
-    struct backoff zero_asked; /* see block_zero.c */
+    struct backoff zero_asked;   /* see block_zero.c */
+    struct backoff margins_seen; /* see large_margin.c, both */
+    uint32_t margins_in_vain;    /* looks that told nothing since one that did */
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
     const char *fresh_end;
     uint64_t tick_due; /* when the heap wants a tick; UINT64_MAX: never */

@@ -28,6 +28,13 @@ enum span_kind {
     SPAN_HARDENED /* not in a segment: hardened blocks of one size (hardened/zone.h) */
 };
 
+/* Layout: what is known of the margin of a large block (large_margin.h); the sign alone tells. */
+enum margin {
+    MARGIN_NONE = -1, /* there is none, or nothing is known of it */
+    MARGIN_KNOWN,     /* its words were looked at: each is zero or a seal */
+    MARGIN_FRESH      /* zero, in a page that perhaps nobody touched yet */
+};
+
 /* A span, or the head of a larger descriptor that begins with one. The spans of a segment tile it:
  * right->start == start + pages, and right->left == this one. */
 struct span {
@@ -53,7 +60,10 @@ struct span {
         uint8_t class; /* of a slab */
         bool sealed;   /* a large block that waits: see large_margin.h */
     };
-    bool zero;     /* in use: it was all zero when it was taken */
+    union {
+        bool zero;     /* in use: it was all zero when it was taken */
+        int8_t margin; /* a large block, from then on: enum margin */
+    };
     uint8_t units; /* what the descriptor occupies, in units of META_LEAST */
 };
 _Static_assert(sizeof(struct span) <= META_LEAST, "a descriptor is the least block of metadata");

@@ -52,6 +52,12 @@ static char *take_as(size_t bytes, bool used)
     return take(bytes);
 }
 
+/* The page in which the margin begins, but not the margin. */
+static void touch_last_page(char *start, size_t bytes)
+{
+    start[align_down(bytes, PAGE_BYTES)] = 1;
+}
+
 TEST(an_overflow_is_told_once_by_whoever_looks)
 {
     NEED_SMALL_PAGES;
@@ -59,6 +65,7 @@ TEST(an_overflow_is_told_once_by_whoever_looks)
         for (unsigned used = 0; used < 2; used++) {
             size_t bytes = sizes[i], last = align_up(bytes, PAGE_BYTES) - 1;
             char *start = take_as(bytes, used != 0);
+            touch_last_page(start, bytes);
             assert_int_equal(measure(start, bytes).kind, MISUSE_NONE);
             start[bytes] ^= 0x40; /* never zero: the lowest bit of a seal is set in each byte */
             assert_overflow(measure(start, bytes), start, bytes);
@@ -76,6 +83,7 @@ TEST(a_zero_behind_a_block_that_was_used_before_is_told)
     size_t count = 0;
     for (size_t i = 0; i < SIZES; i++) {
         char *start = take_as(sizes[i], true);
+        touch_last_page(start, sizes[i]);
         bool sealed = start[sizes[i]] != 0;      /* the memory of a mapping of its own may be new */
         bool told = sealed && sizes[i] % 8 != 7; /* of a single byte no other is left */
         count += told;
@@ -86,6 +94,35 @@ TEST(a_zero_behind_a_block_that_was_used_before_is_told)
         page_heap_purge(&page_heap, 0);
     }
     assert_in_range(count, 3, SIZES);
+    assert_page_heap_empty();
+}
+
+/* Of so many blocks, the last word of the margin of each of which is written over, how many are
+ * told of. */
+static unsigned count_told(unsigned blocks, bool touched)
+{
+    unsigned told = 0;
+    for (unsigned i = 0; i < blocks; i++) {
+        size_t bytes = 300000 + i * PAGE_BYTES;
+        char *start = take(bytes);
+        if (touched)
+            touch_last_page(start, bytes);
+        start[align_up(bytes, PAGE_BYTES) - 1] ^= 0x40;
+        told += give(start).kind == MISUSE_OVERFLOW;
+        page_heap_purge(&page_heap, 0);
+    }
+    return told;
+}
+
+TEST(margins_in_pages_that_stay_untouched_are_seldom_looked_at)
+{
+    NEED_SMALL_PAGES;
+    assert_int_equal(count_told(100, true), 100);
+    assert_int_equal(count_told(64, false), 64);
+    /* the first, and after 8, 16 and 32 others one */
+    assert_int_equal(count_told(100, false), 4);
+    assert_in_range(count_told(100, true), 100 - 64, 99);
+    assert_int_equal(count_told(100, true), 100);
     assert_page_heap_empty();
 }
 
@@ -155,6 +192,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(an_overflow_is_told_once_by_whoever_looks, page_heap_begin, page_heap_end),
         ROW_WITH(a_zero_behind_a_block_that_was_used_before_is_told, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(margins_in_pages_that_stay_untouched_are_seldom_looked_at, page_heap_begin,
                  page_heap_end),
         ROW_WITH(what_is_filled_and_resized_is_sound, page_heap_begin, page_heap_end),
         ROW_WITH(a_write_to_a_block_that_waits_is_told_once, page_heap_begin, page_heap_end),
