@@ -129,18 +129,34 @@ static ALWAYS_INLINE void *alloc_once(struct heap *heap, struct cache *cache, si
     return alloc_small(heap, cache, bytes);
 }
 
+/* What another structure may still have where that for this size has nothing: pages where a span of
+ * cells cannot be had, a cell where a slab cannot. So hardly a request fails that a longer one
+ * would not. */
+static COLD void *alloc_elsewhere(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
+{
+    if (bytes > CELL_MOST)
+        return NULL;
+    if (bytes > SMALL_MOST)
+        return alloc_large(heap, bytes, alignment, dirty);
+    if (alignment > MIN_ALIGN || heap->page_heap.compact)
+        return NULL;
+    return cell_alloc_slow(heap, size_max(bytes, 1), MIN_ALIGN, dirty);
+}
+
 /* The same when there was no memory: again after each step that gives some back. */
 static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t alignment,
                               size_t bytes, size_t *dirty)
 {
     void *block = NULL;
     enum reclaim_step step = RECLAIM_OWN;
-    while (block == NULL && heap_reclaim(heap, size_max(bytes, alignment), &step)) {
-        block = alloc_once(heap, cache, alignment, bytes, dirty);
-        /* Pages may be had where a span of cells may not. */
-        if (block == NULL && bytes > SMALL_MOST && bytes <= CELL_MOST)
-            block = alloc_large(heap, bytes, alignment, dirty);
-    }
+    bool more;
+    do {
+        more = heap_reclaim(heap, size_max(bytes, alignment), &step);
+        if (more)
+            block = alloc_once(heap, cache, alignment, bytes, dirty);
+        if (block == NULL)
+            block = alloc_elsewhere(heap, alignment, bytes, dirty);
+    } while (block == NULL && more);
     if (block == NULL)
         errno = ENOMEM;
     return block;

@@ -227,7 +227,7 @@ static COLD void *resize_long(void *block, size_t bytes)
         return block;
     void *moved = heap_alloc_hardened(heap, MIN_ALIGN, bytes);
     if (moved == NULL)
-        return NULL;
+        return bytes > old_bytes ? NULL : block; /* as elsewhere; see resize.c */
     memcpy(moved, block, size_min(old_bytes, bytes));
     heap_free_hardened(heap == &heap_default ? NULL : heap, block, SIZE_MAX);
     return moved;

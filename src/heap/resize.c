@@ -50,6 +50,17 @@ static void *moved_to(void *moved, struct place place, void *block, size_t bytes
     return moved;
 }
 
+/* A block that could not be moved. One that becomes shorter stays: hardly a program is ready for a
+ * refusal then. */
+static COLD void *stay(struct place place, void *block, size_t old_bytes, size_t bytes)
+{
+    if (bytes > old_bytes)
+        return NULL;
+    if (place.class == 0)
+        large_resize(&place.heap->page_heap, (uintptr_t)block, size_max(bytes, 1));
+    return block;
+}
+
 static void *resize_by_copy(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     size_t dirty;
@@ -57,6 +68,8 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
     void *moved = bytes > old_bytes
                       ? alloc_to_grow(place.heap, cache, bytes_to_grow(old_bytes, bytes))
                       : block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
+    if (UNLIKELY(moved == NULL))
+        return stay(place, block, old_bytes, bytes);
     return moved_to(moved, place, block, size_min(old_bytes, bytes));
 }
 
@@ -134,7 +147,7 @@ static NOINLINE void *resize_watched(struct place place, void *block, size_t old
         profile_put_back(block, &old);
     else if (moved != NULL && to == SAMPLE && stays_large && page_map_class((uintptr_t)moved) == 0)
         profile_put(moved, bytes);
-    return moved;
+    return moved != NULL ? moved : stay(place, block, old_bytes, bytes);
 }
 
 /* A block of no bytes, or what is none, which was reported. */

@@ -82,9 +82,9 @@ tests=${3:-^(unit|model|stress|api)\.} parts=(src/all)
 but=${4:-'^api\.(operators|heaps_cxx|cxx_in_c|replaced|exports|places|resident|statistics|misuse|options|providers|reports|secure|copies|gdb)'}
 # An emulator in user mode: what is preloaded meets the emulator itself, and what another program starts is not emulated. Its own memory
 # is in the process (churn, hardened, moving, small_machine), children of threads stop at an assertion of its own (fork), it counts no page
-# faults (report), and takes limits of memory for its own (cache_limits, exhaustion). All that runs in a whole machine: PORT-4k.
+# faults (report), and takes limits of memory for its own (cache_limits, exhaustion, exhaustion_heap). All that runs in a whole machine: PORT-4k.
 if [[ -n $emulator ]]; then
-    but="$but|planted|\\.preload\$|^stress\\.(fork|churn)|^unit\\.(cache_limits|exhaustion|hardened|report)\$|^api\\.(moving|small_machine|fork)"
+    but="$but|planted|\\.preload\$|^stress\\.(fork|churn)|^unit\\.(cache_limits|exhaustion(_heap)?|hardened|report)\$|^api\\.(moving|small_machine|fork)"
 fi
 if [[ $port == musl ]]; then but="$but|^api\\.[a-z_]+\\.planted\\."; fi
 for part in unit model stress api; do

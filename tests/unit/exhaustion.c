@@ -1,134 +1,16 @@
 /*
- * Tests of what happens when the system has no memory to give: the heap as a whole, and each layer
- * when there is none for its descriptors. The processes that run out are children; sanitizers need
- * too much address space for it.
+ * Tests of what each layer does when the system has no memory to give for its descriptors. The
+ * processes that run out are children; sanitizers need too much address space for it.
  */
 #include "page_heap_support.h"
 
-#include "heap/totals.h"
-#include "heap_calls.h"
-
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
+#include "exhaustion_support.h"
+#include "heap_calls.h"
 #include "meta/meta.h"
 #include "meta/page_map.h"
 #include "platform/memory.h"
-
-static size_t mapped_bytes(void)
-{
-    char text[128] = {0};
-    int file = open("/proc/self/statm", O_RDONLY);
-    CHILD_CHECK(file >= 0 && read(file, text, sizeof(text) - 1) > 0);
-    close(file);
-    return strtoul(text, NULL, 10) * os_page_size();
-}
-
-/* From here on the process may map no more than `bytes` in addition. */
-static void limit_memory(size_t bytes)
-{
-    struct rlimit limit = {mapped_bytes() + bytes, RLIM_INFINITY};
-    CHILD_CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-}
-
-/* ---- The heap ---- */
-
-struct link {
-    struct link *next;
-};
-
-/* Takes blocks of one size until there are no more. */
-static struct link *take_all(size_t bytes, size_t *count)
-{
-    struct link *first = NULL, *block;
-    *count = 0;
-    while ((block = heap_alloc(bytes)) != NULL) {
-        block->next = first;
-        first = block;
-        ++*count;
-    }
-    return first;
-}
-
-static void give_all(struct link *first)
-{
-    while (first != NULL) {
-        struct link *next = first->next;
-        heap_free(first);
-        first = next;
-    }
-}
-
-#define LIMIT (64 * MIB)
-
-static void exhaust(void *argument)
-{
-    size_t bytes = *(const size_t *)argument, count, again;
-    limit_memory(LIMIT);
-    struct link *all = take_all(bytes, &count);
-    CHILD_CHECK(heap_check() == NULL);
-    CHILD_CHECK(count * bytes > LIMIT / 2); /* most of it was had */
-    CHILD_CHECK(heap_alloc(bytes) == NULL);
-    CHILD_CHECK(heap_resize(all, 2 * LIMIT) == NULL);
-    give_all(all);
-    CHILD_CHECK(heap_check() == NULL);
-    /* All of it can be had again, in the same size and in one piece. */
-    give_all(take_all(bytes, &again));
-    CHILD_CHECK(again >= count - count / 16);
-    void *one = heap_alloc(LIMIT / 2);
-    CHILD_CHECK(one != NULL);
-    heap_free(one);
-    CHILD_CHECK(heap_check() == NULL);
-}
-
-TEST(the_heap_runs_out_of_memory_and_recovers)
-{
-    static const size_t sizes[] = {16,   64,    208,    700,    1024, 1500,
-                                   5000, 40000, 120000, 200000, MIB,  3 * MIB};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        assert_succeeds(exhaust, (void *)&sizes[i]);
-}
-
-static void exhaust_at_random(void *argument)
-{
-    enum { BLOCKS = 2000 };
-    static char *blocks[BLOCKS];
-    uint64_t seed = *(const uint64_t *)argument;
-    size_t failures = 0;
-    limit_memory(LIMIT / 4);
-    for (unsigned turn = 0; turn < 40000; turn++) {
-        size_t i = random_below(&seed, BLOCKS);
-        size_t bytes = 1 + random_below(&seed, (size_t)1 << (4 + random_below(&seed, 18)));
-        if (blocks[i] != NULL && random_below(&seed, 3) == 0) {
-            heap_free(blocks[i]);
-            blocks[i] = NULL;
-            continue;
-        }
-        char *block = blocks[i] == NULL ? heap_alloc(bytes) : heap_resize(blocks[i], bytes);
-        failures += block == NULL;
-        if (block != NULL)
-            blocks[i] = block;
-        if (turn % 500 == 0)
-            CHILD_CHECK(heap_check() == NULL);
-    }
-    CHILD_CHECK(failures > 100);
-    for (size_t i = 0; i < BLOCKS; i++)
-        heap_free(blocks[i]);
-    heap_trim(0);
-    CHILD_CHECK(heap_check() == NULL);
-    CHILD_CHECK(heap_totals().segments == 0 && heap_totals().huge == 0);
-}
-
-TEST(random_use_at_the_limit_breaks_nothing)
-{
-    for (uint64_t seed = 1; seed <= 3; seed++)
-        assert_succeeds(exhaust_at_random, &seed);
-}
-
-/* ---- Descriptors ---- */
 
 /* Takes all memory that there is for descriptors. */
 static void exhaust_meta(void)
@@ -256,8 +138,6 @@ TEST(without_a_page_map_huge_blocks_are_found_in_their_list)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        ROW(the_heap_runs_out_of_memory_and_recovers),
-        ROW(random_use_at_the_limit_breaks_nothing),
         ROW(without_descriptors_nothing_breaks),
         ROW(without_a_page_map_there_are_no_segments),
         ROW(without_a_page_map_huge_blocks_are_found_in_their_list),

@@ -1,0 +1,177 @@
+/*
+ * Tests of a heap as a whole when the system has no memory to give: that it recovers, that short
+ * requests are served longest, and that what becomes shorter needs none. The processes that run out
+ * are children; sanitizers need too much address space for it.
+ */
+#include "heap_support.h"
+
+#include <string.h>
+
+#include "exhaustion_support.h"
+#include "heap/alloc.h"
+#include "heap/totals.h"
+#include "heap/user_heaps.h"
+#include "heap_calls.h"
+
+struct link {
+    struct link *next;
+};
+
+/* Takes blocks of one size until there are no more. */
+static struct link *take_all(size_t bytes, size_t *count)
+{
+    struct link *first = NULL, *block;
+    *count = 0;
+    while ((block = heap_alloc(bytes)) != NULL) {
+        block->next = first;
+        first = block;
+        ++*count;
+    }
+    return first;
+}
+
+static void give_all(struct link *first)
+{
+    while (first != NULL) {
+        struct link *next = first->next;
+        heap_free(first);
+        first = next;
+    }
+}
+
+#define LIMIT (64 * MIB)
+
+static void exhaust(void *argument)
+{
+    size_t bytes = *(const size_t *)argument, count, again;
+    limit_memory(LIMIT);
+    struct link *all = take_all(bytes, &count);
+    CHILD_CHECK(heap_check() == NULL);
+    CHILD_CHECK(count * bytes > LIMIT / 2); /* most of it was had */
+    CHILD_CHECK(heap_alloc(bytes) == NULL);
+    CHILD_CHECK(heap_resize(all, 2 * LIMIT) == NULL);
+    give_all(all);
+    CHILD_CHECK(heap_check() == NULL);
+    /* All of it can be had again, in the same size and in one piece. */
+    give_all(take_all(bytes, &again));
+    CHILD_CHECK(again >= count - count / 16);
+    void *one = heap_alloc(LIMIT / 2);
+    CHILD_CHECK(one != NULL);
+    heap_free(one);
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(the_heap_runs_out_of_memory_and_recovers)
+{
+    static const size_t sizes[] = {16,   64,    208,    700,    1024, 1500,
+                                   5000, 40000, 120000, 200000, MIB,  3 * MIB};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        assert_succeeds(exhaust, (void *)&sizes[i]);
+}
+
+static void exhaust_at_random(void *argument)
+{
+    enum { BLOCKS = 2000 };
+    static char *blocks[BLOCKS];
+    uint64_t seed = *(const uint64_t *)argument;
+    size_t failures = 0;
+    limit_memory(LIMIT / 4);
+    for (unsigned turn = 0; turn < 40000; turn++) {
+        size_t i = random_below(&seed, BLOCKS);
+        size_t bytes = 1 + random_below(&seed, (size_t)1 << (4 + random_below(&seed, 18)));
+        if (blocks[i] != NULL && random_below(&seed, 3) == 0) {
+            heap_free(blocks[i]);
+            blocks[i] = NULL;
+            continue;
+        }
+        char *block = blocks[i] == NULL ? heap_alloc(bytes) : heap_resize(blocks[i], bytes);
+        failures += block == NULL;
+        if (block != NULL)
+            blocks[i] = block;
+        if (turn % 500 == 0)
+            CHILD_CHECK(heap_check() == NULL);
+    }
+    CHILD_CHECK(failures > 100);
+    for (size_t i = 0; i < BLOCKS; i++)
+        heap_free(blocks[i]);
+    heap_trim(0);
+    CHILD_CHECK(heap_check() == NULL);
+    CHILD_CHECK(heap_totals().segments == 0 && heap_totals().huge == 0);
+}
+
+TEST(random_use_at_the_limit_breaks_nothing)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        assert_succeeds(exhaust_at_random, &seed);
+}
+
+/* What longer requests have left over serves short ones: when these fail, no longer one is served.
+ */
+static void exhaust_by_length(void *argument)
+{
+    static const size_t longer[] = {24, 300, 1000, 2000, 4000, 8000, 40000};
+    size_t first = *(const size_t *)argument, many, few;
+    limit_memory(LIMIT / 16);
+    struct link *all = take_all(first, &many), *rest = take_all(8, &few);
+    CHILD_CHECK(many > 100);
+    for (size_t i = 0; i < sizeof(longer) / sizeof(longer[0]); i++)
+        CHILD_CHECK(heap_alloc(longer[i]) == NULL);
+    CHILD_CHECK(heap_check() == NULL);
+    give_all(rest);
+    give_all(all);
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(short_requests_fail_last)
+{
+    static const size_t sizes[] = {2000, 3000, 4104};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        assert_succeeds(exhaust_by_length, (void *)&sizes[i]);
+}
+
+static void shorten_without_memory(void *argument)
+{
+    enum { SIZES = 10 };
+    static const size_t sizes[SIZES] = {1,    24,    100,    300,    1000,
+                                        3000, 20000, 100000, 500000, 5000000};
+    static char *blocks[SIZES][SIZES];
+    struct heap_settings settings = {.name = "short", .hardened = true};
+    struct heap *heap = *(const bool *)argument ? heap_create(&settings) : &heap_default;
+    CHILD_CHECK(heap != NULL);
+    for (size_t i = 0; i < SIZES; i++)
+        for (size_t j = 0; j < i; j++) {
+            blocks[i][j] = heap_alloc_slow(sizes[i], heap);
+            CHILD_CHECK(blocks[i][j] != NULL);
+            memset(blocks[i][j], (int)(16 * i + j), sizes[i]);
+        }
+    limit_memory(0);
+    for (size_t bytes = 16 * MIB; bytes >= 8; bytes /= 2)
+        while (heap_alloc_slow(bytes, heap) != NULL)
+            continue;
+    for (size_t i = 0; i < SIZES; i++)
+        for (size_t j = 0; j < i; j++) {
+            char *block = heap_resize(blocks[i][j], sizes[j]);
+            CHILD_CHECK(block != NULL && heap_usable(block, "test") >= sizes[j]);
+            CHILD_CHECK(block[0] == (char)(16 * i + j) && block[sizes[j] - 1] == block[0]);
+            heap_free(block);
+        }
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(a_block_can_become_shorter_without_memory)
+{
+    static const bool hardened[] = {false, true};
+    assert_succeeds(shorten_without_memory, (void *)&hardened[0]);
+    assert_succeeds(shorten_without_memory, (void *)&hardened[1]);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW(the_heap_runs_out_of_memory_and_recovers),
+        ROW(random_use_at_the_limit_breaks_nothing),
+        ROW(short_requests_fail_last),
+        ROW(a_block_can_become_shorter_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
