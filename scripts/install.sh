@@ -60,6 +60,13 @@ list_staged() {
     done
 }
 
+# Usage: tell_loader PREFIX: where the loader looks there for libraries, it does so by a list, which is made anew.
+tell_loader() {
+    local PATH=$PATH:/usr/sbin:/sbin
+    [[ ! ${DESTDIR-} ]] && ((EUID == 0)) && command -v ldconfig >/dev/null || return 0
+    if ldconfig -N -X -v 2>/dev/null | grep -qE "^$1/lib[^:]*:"; then ldconfig; fi
+}
+
 cmd_install() {
     local prefix place list stage=$build/stage
     parse_prefix install "$@"
@@ -81,6 +88,7 @@ cmd_install() {
         ! printf '%s\n' "$list" >"$place/$install_list"; then
         fail "could not install under $place"
     fi
+    tell_loader "$prefix"
     say "installed under $place"
 }
 
@@ -103,5 +111,6 @@ cmd_uninstall() {
             *) rm -f "$place/$name" || fail "$place/$name cannot be removed" ;;
         esac
     done
+    tell_loader "$prefix"
     say "removed what was installed under $place"
 }
