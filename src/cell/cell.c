@@ -114,9 +114,7 @@ static struct misuse misuse_of(uintptr_t block)
 
 struct misuse cell_misuse(uintptr_t block)
 {
-    const struct cell *cell = cell_of(block);
-    /* At the beginning of a page the header may lie outside of the span. */
-    if (LIKELY(block % CELL_UNIT == 0 && block % PAGE_BYTES != 0) && LIKELY(cell_is_live(cell)))
+    if (LIKELY(cell_is_live_at(block)))
         return (struct misuse){.kind = MISUSE_NONE, .address = block};
     return misuse_of(block);
 }

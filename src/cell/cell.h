@@ -59,12 +59,17 @@ enum {
     CELL_WORDS = CELL_LISTS / 64 + 1
 };
 
-/* Layout: live cells are sorted by numbers, so many to a doubling from 1 KiB on. */
+/* Layout: live cells are sorted by numbers, so many to a doubling of their units and the offset:
+ * with it short cells have few numbers, two units apart, and all of them fit into a byte. */
 enum {
-    CELL_SORT_FIRST_LOG = 6, /* of 64 units, 1 KiB */
+    CELL_SORT_OFFSET = 48,   /* units */
+    CELL_SORT_FIRST_LOG = 6, /* of the units of BYTES_SHORT, and the offset */
     CELL_SORT_STEP_LOG = 5,  /* log of the numbers in a doubling */
     CELL_SORTS = (7 << CELL_SORT_STEP_LOG) + 1
 };
+
+/* Layout: slabs serve what cells of fewer units serve, up to 1 KiB, too. */
+enum { CELL_SHORT_UNITS = 64 };
 
 /* Layout: the state that a header says. The state of a live cell is the number of its sort, or
  * CELL_LIVE if it has none: so free does not have to make that number of its size. CELL_END is the
@@ -236,14 +241,14 @@ static inline uint64_t cell_hash(uint64_t word)
 /* The number by which a live cell of so many units is sorted; CELL_SORTS or more: it has none. */
 static ALWAYS_INLINE size_t cell_sort_of(size_t units)
 {
-    return bit_part((uint32_t)units, CELL_SORT_STEP_LOG) -
+    return bit_part((uint32_t)units + CELL_SORT_OFFSET, CELL_SORT_STEP_LOG) -
            ((CELL_SORT_FIRST_LOG + 127) << CELL_SORT_STEP_LOG);
 }
 
-/* Whether slabs serve cells of this size, too. Such cells have no number to be sorted by. */
+/* Whether slabs serve blocks of this size, too. */
 static inline bool cell_is_short(size_t units)
 {
-    return units < (size_t)1 << CELL_SORT_FIRST_LOG;
+    return units < CELL_SHORT_UNITS;
 }
 
 static inline bool cell_state_is_live(uint8_t state)
@@ -280,6 +285,15 @@ static inline bool cell_is_sound(const struct cell *cell)
 static inline bool cell_is_live(const struct cell *cell)
 {
     return cell_state_is_live(cell->state) && cell_is_sound(cell);
+}
+
+/* Whether the block of a live cell begins at an address in a span of cells, with the header that
+ * it should have. False, too, at the beginning of a page, where the header may lie outside of the
+ * span: cell_misuse() tells. */
+static inline bool cell_is_live_at(uintptr_t address)
+{
+    return LIKELY(address % CELL_UNIT == 0 && address % PAGE_BYTES != 0) &&
+           LIKELY(cell_is_live(cell_of(address)));
 }
 
 /* Makes a live cell one that waits, or the other way round, by its owner, without a lock: `state`

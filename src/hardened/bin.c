@@ -82,8 +82,8 @@ static NOINLINE void pages_touch(uintptr_t start, uintptr_t end)
 /* Objects of more than a page that are new are not looked at when they are handed out, since that
  * would touch them. Those of a slab of which the system has something all the same were written to,
  * since it was purged or before it was ever opened: they count as freed, so they are looked at. */
-static inline void slab_find_touched(const struct hard_zones *zones, const struct hard_slab *slab,
-                                     uint16_t *states)
+static COLD void slab_find_touched(const struct hard_zones *zones, const struct hard_slab *slab,
+                                   uint16_t *states)
 {
     const struct hard_class *row = slab->zone->row;
     uint32_t there = pages_there(zones->provider, slab_start(slab), row->slab_bytes);

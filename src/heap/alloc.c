@@ -24,7 +24,7 @@
 
 /* ---- By size ---- */
 
-void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
+static void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     struct misuse misuse;
     void *block = arenas_alloc_cell(&heap->arenas, bytes, alignment, &misuse, dirty);
@@ -33,7 +33,7 @@ void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t 
     return block;
 }
 
-static void *alloc_medium(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty)
+void *cell_alloc(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty)
 {
     void *block = cache_pop_cell(cache, bytes);
     if (block != NULL) {
@@ -66,12 +66,12 @@ static COLD void *alloc_compact(struct heap *heap, struct cache *cache, size_t c
 }
 
 /* A cell instead of an object of a class that is seldom asked for; NULL if it is not such a one. */
-static NOINLINE void *alloc_cold(struct heap *heap, const struct cache *cache, size_t class)
+static NOINLINE void *alloc_cold(struct heap *heap, struct cache *cache, size_t class)
 {
     size_t dirty;
     if (!cache_is_empty(cache, class) || !arenas_class_is_cold(&heap->arenas, class))
         return NULL;
-    return cell_alloc_slow(heap, class_bytes(class), MIN_ALIGN, &dirty);
+    return cell_alloc(heap, cache, class_bytes(class), &dirty);
 }
 
 static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, size_t bytes)
@@ -114,7 +114,7 @@ static NOINLINE void *alloc_larger(struct heap *heap, struct cache *cache, size_
                                    size_t *dirty)
 {
     if (bytes <= medium_most(heap))
-        return alloc_medium(heap, cache, bytes, dirty);
+        return cell_alloc(heap, cache, bytes, dirty);
     return alloc_large(heap, bytes, MIN_ALIGN, dirty);
 }
 

@@ -24,8 +24,8 @@ void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, siz
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
                   size_t *dirty);
 
-/* A cell that does not come from a thread's quick lists; NULL if that cannot be. */
-void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty);
+/* A cell, from the thread's quick lists if they have one that fits; NULL if that cannot be. */
+void *cell_alloc(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty);
 
 /* Frees what is at a place that is not hardened; reports what is no block. (free.c) */
 void block_free(struct place place, struct cache *cache, uintptr_t address);

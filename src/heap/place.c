@@ -88,6 +88,8 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
 {
     struct misuse misuse;
     size_t bytes = 0;
+    if (place.class == PAGE_MAP_CELL && LIKELY(cell_is_live_at(address)))
+        return cell_bytes(address);
     heap_init();
     if (UNLIKELY(empty_covers(address)))
         misuse = empty_misuse(address);

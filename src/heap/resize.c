@@ -20,7 +20,7 @@ static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
     void *block = NULL;
     size_t dirty;
     if (bytes > BYTES_SHORT && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
-        block = cell_alloc_slow(heap, bytes, MIN_ALIGN, &dirty);
+        block = cell_alloc(heap, cache, bytes, &dirty);
     else if (bytes > CELL_MOST)
         block = large_alloc_grown(&heap->page_heap, bytes, &dirty);
     return block != NULL ? block : block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);

@@ -78,7 +78,7 @@ static ALWAYS_INLINE bool size_may_be_cell(size_t bytes)
     return size_is_below(bytes - (SMALL_MOST + 1), &page_map.cell_sizes);
 }
 
-/* A live cell of at least `bytes` (more than SMALL_MOST, at most CELL_MOST) from the quick lists;
+/* A live cell of at least `bytes` (more than BYTES_SHORT, at most CELL_MOST) from the quick lists;
  * NULL if they have none, or if the one that would serve was damaged. */
 static ALWAYS_INLINE void *cache_pop_cell(struct cache *cache, size_t bytes)
 {

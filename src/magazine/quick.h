@@ -4,13 +4,14 @@
  *   malloc: the first of a few neighbouring lists that is not empty; take its newest cell.
  *   free:   the list of the cell's size; put it in front.
  *
- * The idea: one list for each thirty-second of a doubling, from 1 KiB to 128 KiB, linked through
- * the cells' own first words, and a byte for each that counts them. A request looks at
- * the newest cell of its own list, which may be a little too small, and at the next lists, all of
- * whose cells are large enough and at most a quarter too large: those bytes are one word, of which
- * the lowest bit is found, without a loop. So a hit takes no lock, touches no other memory than the
- * cell that is handed out. The own list is asked first, since a size that was just freed is the one
- * that is asked for most, and a word is slow to load around a byte that was just stored.
+ * The idea: one list for each thirty-second of a doubling up to 128 KiB, those of short cells two
+ * units apart (cell_sort_of), linked through the cells' own first words, and a byte for each that
+ * counts them. A request looks at the newest cell of its own list, which may be a little too small,
+ * and at the next lists, all of whose cells are large enough and at most a quarter too large, short
+ * ones 256 bytes: those bytes are one word, of which the lowest bit is found, without a loop. So a
+ * hit takes no lock, touches no other memory than the cell that is handed out. The own list is
+ * asked first, since a size that was just freed is the one that is asked for most, and a word is
+ * slow to load around a byte that was just stored.
  *
  * A link is kept as a number that a secret makes, and behind it stands its seal, which covers the
  * cell's check value as well: a program that writes to memory it has freed cannot lead malloc
@@ -42,7 +43,7 @@
 /* Layout: of the lists by size. */
 enum {
     QUICK_LISTS = CELL_SORTS, /* one for each number that live cells are sorted by */
-    QUICK_WINDOW = 8 /* a request looks at so many, one word; so it takes a quarter too much */
+    QUICK_WINDOW = 8          /* a request looks at so many, one word; see above */
 };
 
 struct quick {

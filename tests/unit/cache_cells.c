@@ -105,26 +105,29 @@ static int end(void **state)
 
 TEST(lists_are_parts_of_a_doubling)
 {
-    size_t previous = 0;
-    for (size_t units = 64; units <= 8192 + 255; units++) {
+    size_t previous = 0, least = 16;
+    for (size_t units = 16; units <= 8192; units++) {
         size_t list = quick_list_of(units);
         ASSERT_THAT(list < QUICK_LISTS && (list == previous || list == previous + 1),
                     "%zu units: list %zu after %zu", units, list, previous);
-        /* What is in a list is less than a thirty-second larger than its least. */
         if (list != previous)
-            assert_true(units % 2 == 0);
+            least = units;
+        /* Of two units, or less than a thirty-second, with the offset. */
+        ASSERT_THAT(units - least <= (units + CELL_SORT_OFFSET) / 32,
+                    "%zu units in a list with %zu", units, least);
         previous = list;
     }
-    assert_int_equal(quick_list_of(64), 0);
-    assert_int_equal(quick_list_of(127), 31);
-    assert_int_equal(quick_list_of(128), 32);
+    assert_int_equal(quick_list_of(16), 0);
+    assert_int_equal(quick_list_of(79), 31);
+    assert_int_equal(quick_list_of(80), 32);
     assert_int_equal(quick_list_of(8192), QUICK_LISTS - 1);
+    assert_true(quick_list_of(15) >= QUICK_LISTS);
     assert_true(quick_list_of(8192 + 256) >= QUICK_LISTS);
 }
 
 TEST(a_cell_waits_in_the_list_of_its_size)
 {
-    for (size_t bytes = 1025; bytes < 32 * KIB; bytes += 97) {
+    for (size_t bytes = BYTES_SHORT + 1; bytes < 32 * KIB; bytes += 97) {
         uintptr_t block = block_get_cached(bytes);
         block_put(block);
         assert_int_equal(list_of_block(block), quick_list_of(cell_of(block)->units));
@@ -392,7 +395,7 @@ TEST(however_many_cells_wait_in_a_list_they_are_counted)
 TEST(a_cell_too_small_for_the_lists_does_not_wait)
 {
     block_put(block_get_cached(3000)); /* so that there is room */
-    for (size_t bytes = 300; bytes < KIB - CELL_HEADER; bytes += 100) {
+    for (size_t bytes = 40; bytes < BYTES_SHORT - CELL_HEADER; bytes += 24) {
         struct misuse misuse;
         size_t dirty;
         uintptr_t block = (uintptr_t)arenas_alloc_cell(&arenas, bytes, MIN_ALIGN, &misuse, &dirty);

@@ -276,6 +276,26 @@ TEST(blocks_that_creep_are_given_more)
     heap_free(block);
 }
 
+/* What was freed of a size that no slab serves yet, or of a block that has grown, is what such a
+ * request gets next. */
+TEST(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed)
+{
+    for (size_t bytes = 300; bytes <= 1000; bytes += 100) {
+        uintptr_t block = (uintptr_t)block_get(bytes);
+        assert_true(page_map_is_cell(block));
+        heap_free((void *)block);
+        assert_int_equal((uintptr_t)block_get(bytes), block);
+        heap_free((void *)block);
+    }
+    uintptr_t grown[2];
+    for (unsigned i = 0; i < 2; i++) {
+        grown[i] = (uintptr_t)heap_resize(block_get(100), 777);
+        assert_true(page_map_is_cell(grown[i]));
+        heap_free((void *)grown[i]);
+    }
+    assert_int_equal(grown[0], grown[1]);
+}
+
 TEST(large_blocks_are_resized_without_a_copy)
 {
     char *block = block_get(200 * KIB);
@@ -446,6 +466,7 @@ int main(void)
         ROW(small_blocks_move_only_if_it_is_worth_it),
         ROW(medium_blocks_grow_in_place_where_there_is_room),
         ROW(blocks_that_creep_are_given_more),
+        ROW(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed),
         ROW(large_blocks_are_resized_without_a_copy),
         ROW(a_refused_resize_leaves_the_block),
         ROW(errno_is_kept_by_frees),
