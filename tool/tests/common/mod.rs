@@ -5,8 +5,10 @@ pub mod browser;
 pub mod running;
 
 use std::fs;
+use std::io::Error;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -40,6 +42,15 @@ impl Place {
         let mut command = Command::new(SNUG);
         without_surroundings(command.args(args)).env("XDG_CACHE_HOME", self.cache());
         command.current_dir(self.dir.path()).stdin(Stdio::null());
+        // Whoever starts the tests behind a shell may have it ignored, and programs inherit that.
+        // SAFETY: signal() may be called between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                (libc::signal(libc::SIGINT, libc::SIG_DFL) != libc::SIG_ERR)
+                    .then_some(())
+                    .ok_or_else(Error::last_os_error)
+            })
+        };
         command
     }
 
