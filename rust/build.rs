@@ -44,6 +44,9 @@ fn build(library: &Path) -> io::Result<()> {
     if env::var_os("CARGO_FEATURE_OVERRIDE").is_some() {
         build.define("SNUG_OVERRIDE", None);
     }
+    if env::var_os("CARGO_FEATURE_HARDENED").is_some() {
+        build.define("SNUG_HARDENED", None);
+    }
     #[cfg(feature = "stats")]
     build.define("ANCHOR_LAYOUT", layout(library)?.as_str());
     build.files(sources(library)?);

@@ -37,4 +37,8 @@ extern "C" {
     pub fn snug_heap_aligned_alloc(heap: *mut RawHeap, alignment: usize, size: usize) -> *mut c_void;
     pub fn snug_heap_trim(heap: *mut RawHeap) -> c_int;
     pub fn snug_heap_get_statistics(heap: *mut RawHeap, statistics: *mut crate::HeapStats) -> c_int;
+    #[cfg(feature = "profile")]
+    pub fn snug_profile_begin() -> c_int;
+    #[cfg(feature = "profile")]
+    pub fn snug_profile_end();
 }

@@ -5,6 +5,8 @@
 mod ffi;
 mod global;
 mod heap;
+#[cfg(feature = "profile")]
+pub mod profile;
 mod stats;
 
 #[cfg(feature = "allocator_api")]

@@ -87,3 +87,22 @@ fn memory_that_is_too_small_makes_no_heap() {
     let mut memory = [std::mem::MaybeUninit::uninit(); 100];
     assert_eq!(Heap::within(&mut memory, |_| ()).unwrap_err(), OutOfMemory);
 }
+
+/// The same address at once, and what was freed still there, is what others do.
+#[cfg(feature = "hardened")]
+#[test]
+fn freed_memory_waits_and_is_cleared() {
+    let layout = Layout::from_size_align(64, 8).unwrap();
+    for _ in 0..100 {
+        // SAFETY: each block is freed once, and of the freed one the address alone is used.
+        unsafe {
+            let block = alloc(layout);
+            block.write_bytes(0xa5, 64);
+            dealloc(block, layout);
+            let other = alloc(layout);
+            assert_ne!(block, other);
+            assert!((0..64).all(|byte| *other.add(byte) == 0));
+            dealloc(other, layout);
+        }
+    }
+}

@@ -21,7 +21,10 @@ part_tests() {
 }
 
 part_features() {
-    cargo test --release --locked --features override,stats 2>&1
+    local said
+    cargo test --release --locked --features override,profile 2>&1
+    said=$(cargo test --release --locked --features hardened 2>&1) || wrong "$said"
+    [[ $said == *"freed_memory_waits_and_is_cleared ... ok"* ]] || wrong "the feature 'hardened' was not tested: $said"
     # A stable compiler is made to take it.
     RUSTC_BOOTSTRAP=1 cargo check --release --locked --features allocator_api 2>&1
 }
@@ -42,7 +45,7 @@ part_package() {
 
 # A program with the crate, looked at by the tool; and C code in it has the same malloc.
 part_outside() {
-    local said snug=$source/build/bin/snug
+    local said sites snug=$source/build/bin/snug
     [[ -x $snug ]] || skip "the tool is not built"
     mkdir -p "$scratch/program/src"
     cat >"$scratch/program/Cargo.toml" <<END
@@ -51,7 +54,7 @@ name = "program"
 version = "0.0.0"
 edition = "2021"
 [dependencies]
-snug = { path = "$crate", features = ["override", "stats"] }
+snug = { path = "$crate", features = ["override", "profile"] }
 [workspace]
 END
     cat >"$scratch/program/src/main.rs" <<'END'
@@ -60,8 +63,13 @@ static ALLOCATOR: snug::Snug = snug::Snug;
 extern "C" {
     fn strdup(text: *const std::ffi::c_char) -> *mut std::ffi::c_char;
 }
+#[inline(never)]
+fn keep() -> Vec<u8> {
+    vec![1u8; 123_456_789]
+}
 fn main() {
-    let kept = vec![1u8; 123_456_789];
+    snug::profile::begin().unwrap();
+    let kept = keep();
     let before = snug::stats().blocks;
     let copies: Vec<_> = (0..1000).map(|_| unsafe { strdup(c"a text that is copied".as_ptr()) }).collect();
     assert!(snug::stats().blocks >= before + 1000, "strdup has another malloc");
@@ -75,9 +83,11 @@ END
     read -r -t 60 said <&"${COPROC[0]}" || wrong "the program did not begin"
     [[ $said == "ready 123457789" ]] || wrong "$said"
     said=$("$snug" stats --json "$COPROC_PID") || wrong "the tool cannot look at it"
+    sites=$("$snug" profile "$COPROC_PID") || wrong "the tool cannot show its profile"
     echo >&"${COPROC[1]}"
     [[ $said =~ \"live_large\":([0-9]+) ]] || wrong "$said"
     ((BASH_REMATCH[1] > 123456789)) || wrong "its block is not seen: $said"
+    [[ $sites == *program::keep* ]] || wrong "who allocated it is not seen: $sites"
 }
 
 # Large alignments go where only 16 bytes are kept.
