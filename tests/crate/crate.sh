@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# crate.sh SOURCE tests | package | outside | features | planted: one part of what the crate in rust/ promises.
+# crate.sh SOURCE tests | package | outside | features | ripgrep | planted: one part of what the crate in rust/ promises.
 set -euo pipefail
 source=$1 part=$2
 crate=$source/rust
@@ -88,6 +88,26 @@ END
     [[ $said =~ \"live_large\":([0-9]+) ]] || wrong "$said"
     ((BASH_REMATCH[1] > 123456789)) || wrong "its block is not seen: $said"
     [[ $sites == *program::keep* ]] || wrong "who allocated it is not seen: $sites"
+}
+
+# A program of others, ripgrep, with the crate as its allocator: its own tests, which run it some hundred times.
+part_ripgrep() {
+    local said place version=14.1.1
+    mkdir "$scratch/fetch"
+    printf '[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n[dependencies]\nripgrep = "=%s"\n[workspace]\n' \
+        "$version" >"$scratch/fetch/Cargo.toml"
+    : >"$scratch/fetch/lib.rs"
+    (cd "$scratch/fetch" && cargo fetch --quiet 2>/dev/null) || skip "ripgrep cannot be had"
+    place=$(find "${CARGO_HOME:-${HOME-}/.cargo}/registry/src" -maxdepth 2 -name "ripgrep-$version" | head -n 1)
+    cp -r "$place" "$scratch/ripgrep"
+    cd "$scratch/ripgrep"
+    printf '\n[dependencies.snug]\npath = "%s"\nfeatures = ["override"]\n[workspace]\n' "$crate" >>Cargo.toml
+    printf '#[global_allocator]\nstatic SNUG: snug::Snug = snug::Snug;\n' >>crates/core/main.rs
+    said=$(cargo test --release 2>&1) || wrong "$said"
+    [[ $said =~ ([0-9]+)\ passed\;\ 0\ failed ]] || wrong "$said"
+    grep -o '[0-9]* passed; 0 failed' <<<"$said"
+    said=$(nm "$CARGO_TARGET_DIR/release/rg")
+    [[ $said == *" snug_malloc"* ]] || wrong "ripgrep has no snug in it"
 }
 
 # Large alignments go where only 16 bytes are kept.
