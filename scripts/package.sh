@@ -4,7 +4,7 @@
 # Two builds of one source, wherever and whenever they are done, give the same bytes: no path of the
 # build is in them, and their dates are that of packaging/debian/changelog.
 
-package_needs=(dpkg-buildpackage:dpkg-dev dh:debhelper fakeroot:fakeroot objdump:binutils xz:xz-utils python3:python3)
+package_needs=(dpkg-buildpackage:dpkg-dev /usr/share/build-essential/list:build-essential dh:debhelper fakeroot:fakeroot objdump:binutils xz:xz-utils python3:python3)
 
 # Our files, without what was built: all that git has, or else all that there is.
 copy_source() {

@@ -15,7 +15,7 @@ test_wants=(
     pkg-config                                   # an example that is built with it
     gdb                                          # the script for gdb
     man-db groff mandoc zsh fish                 # the manual and the completions
-    dpkg-dev debhelper fakeroot lintian          # the packages
+    build-essential debhelper fakeroot lintian   # the packages
     ruby nginx-light 'postgresql-15|postgresql-17' # the recipes
     systemd python3-yaml
 )

@@ -57,8 +57,16 @@ static inline struct peek *peek_apart(struct peek *apart, const struct peek *pee
     return apart;
 }
 
+/* Of 8 bytes, as most are: calls are shorter without that number. */
+static inline uint64_t peek_long(struct peek *peek, const void *address)
+{
+    return peek_word(peek, address, 8);
+}
+
 /* The value of a field of 1, 4 or 8 bytes. */
-#define PEEK(peek, field) ((__typeof__(field))peek_word((peek), &(field), sizeof(field)))
+#define PEEK(peek, field)                                                                          \
+    ((__typeof__(field))(sizeof(field) == 8 ? peek_long((peek), &(field))                          \
+                                            : peek_word((peek), &(field), sizeof(field))))
 
 /* Adds to a word that is read by PEEK, under the lock that guards it, or by its only writer. */
 #define GAUGE_ADD(word, change) __atomic_store_n(&(word), (word) + (change), __ATOMIC_RELAXED)

@@ -67,6 +67,9 @@ pub fn bind(path: &Path) -> Result<Socket> {
 
 /// Answers all who come, for ever, or the one who is connected.
 pub fn serve(socket: Socket, exposition: &dyn Fn() -> Result<String>) -> Result<()> {
+    // Who hangs up before the answer would end this process: Rust 1.85 writes to a socket as to a file.
+    // SAFETY: the action is valid for SIGPIPE.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     match socket {
         Socket::Connected(stream) => answer(stream, exposition),
         Socket::Listening(listener) => {

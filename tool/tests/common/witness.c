@@ -7,6 +7,7 @@
  * works until its standard input ends, then says how often each did its work. The first thing that
  * is not as it should be ends it with one line and status 1.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
