@@ -64,8 +64,8 @@ static inline uint64_t peek_long(struct peek *peek, const void *address)
 }
 
 /* The value of a field of 1, 4 or 8 bytes. */
-#define PEEK(peek, field)                                                                          \
-    ((__typeof__(field))(sizeof(field) == 8 ? peek_long((peek), &(field))                          \
+#define PEEK(peek, field) \
+    ((__typeof__(field))(sizeof(field) == 8 ? peek_long((peek), &(field)) \
                                             : peek_word((peek), &(field), sizeof(field))))
 
 /* Adds to a word that is read by PEEK, under the lock that guards it, or by its only writer. */
