@@ -9,6 +9,7 @@
 #include "heap/totals.h"
 #include "options/options.h"
 #include "platform/output.h"
+#include "platform/tags.h"
 #include "report/report.h"
 #include "snug/snug.h"
 
@@ -144,6 +145,8 @@ struct visitor {
 static bool visit_block(void *context, void *block, size_t bytes)
 {
     const struct visitor *visitor = context;
+    if (tags_are_on()) /* the program's pointer to it */
+        block = (void *)tags_of_memory((uintptr_t)block);
     return visitor->visit(visitor->context, block, bytes) != 0;
 }
 

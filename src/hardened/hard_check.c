@@ -5,6 +5,7 @@
 #include "hardened/hard_pages.h"
 #include "hardened/hardened.h"
 #include "meta/page_map.h"
+#include "platform/tags.h"
 
 /* ---- Visiting ---- */
 
@@ -157,6 +158,7 @@ static const char *large_check(struct hard_large *large, struct misuse *misuse)
 const char *hard_check(struct hardened *hardened, struct misuse *misuse)
 {
     *misuse = (struct misuse){.kind = MISUSE_NONE};
+    bool ignored = tags_ignore(true); /* of blocks in use, too */
     const char *wrong = large_check(&hardened->large, misuse);
     for (size_t class = 1; class < HARD_CLASSES && wrong == NULL; class++) {
         struct hard_bin *bin = &hardened->bins[class];
@@ -164,6 +166,7 @@ const char *hard_check(struct hardened *hardened, struct misuse *misuse)
         wrong = bin_check(&hardened->zones, bin, misuse);
         lock_release(&bin->lock);
     }
+    tags_ignore(ignored);
     return wrong;
 }
 

@@ -13,6 +13,7 @@
 #define SNUG_HARDENED_HARD_FAST_H
 
 #include "hardened/canary.h"
+#include "hardened/hard_tags.h"
 #include "hardened/hardened.h"
 
 /* A block of fewer bytes than OBJECT_LONG if it `is_short`, or fewer than HARD_FAST_MOST. NULL: the
@@ -103,6 +104,7 @@ static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
     }
     if (UNLIKELY(!pair_is_zero(damage)) || UNLIKELY(!state_claim_fast(state, value, alone)))
         return HARD_NOT_PUSHED;
+    hard_untag(zone, address);
     *entry = hard_entry_of(address, zone->class, state);
     if (UNLIKELY(bytes > OBJECT_LONG) || UNLIKELY(!wait_is_full(&cache->wait)))
         return HARD_CLAIMED;

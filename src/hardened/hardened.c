@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hardened/hard_pages.h"
+#include "hardened/hard_tags.h"
 #include "meta/meta.h"
 #include "meta/page_map.h"
 
@@ -343,6 +344,7 @@ bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_
         return refuse(MISUSE_SIZE, address, bytes, size, misuse);
     if (UNLIKELY(!state_claim(&hardened->bins[zone->class], state, value)))
         return refuse_place(zone, address, misuse);
+    hard_untag(zone, address);
     if (UNLIKELY(!canary_is_sound(address, behind, end)))
         return refuse(MISUSE_OVERFLOW, address, bytes, 0, misuse);
     if (LIKELY(lock_is_alone()) && UNLIKELY(!hard_front_is_sound(zone, place, address)))

@@ -8,6 +8,7 @@
 #include "meta/meta.h"
 #include "meta/page_map.h"
 #include "platform/output.h"
+#include "platform/tags.h"
 
 /* Bytes: of the first realm of a heap; later ones have up to half of all before, so that zones have
  * many places to lie at. */
@@ -231,6 +232,8 @@ struct hard_zone *zone_new(struct hard_zones *zones, size_t class, size_t bytes)
                                    .owner = zones->owner,
                                    .pages = (uint32_t)(bytes >> PAGE_SHIFT),
                                    .kind = SPAN_HARDENED};
+        if (tags_are_on() && row->bytes <= PAGE_BYTES && zones->provider->kind == KIND_SYSTEM)
+            zone->tagged = tags_allow(start, bytes);
         zone->follows = !zones->provider->unclean && !realm_begins(zones, start);
         zone->start = (uintptr_t)start;
         zone->owner = zones->owner;

@@ -70,6 +70,7 @@ struct hard_zone {
     uint32_t metas;  /* bytes of all this, as meta_alloc or meta_map gave it */
     uint32_t words;  /* of bits, for each slab */
     bool follows;    /* what is before it is its realm's, and zero or another zone */
+    bool tagged;     /* its blocks have tags (hard_tags.h) */
     uint64_t *bits;
     struct hard_slab *slabs;
     struct hard_zone *next; /* of its bin */

@@ -89,15 +89,32 @@ static NOINLINE void *alloc_middle(struct heap *heap, size_t bytes, size_t align
     return alloc_below(&hard_fast_sizes, heap, bytes, alloc_long);
 }
 
+/* The zone of an address in a hardened one; it may have a tag. */
+static inline struct hard_zone *zone_at(const void *pointer)
+{
+    return (struct hard_zone *)page_map_entry_fast((uintptr_t)pointer);
+}
+
+/* The pointer that the program gets to a block that was taken. */
+static NOINLINE void *tagged(void *block, size_t bytes)
+{
+    if (block == NULL || page_map_class((uintptr_t)block) != PAGE_MAP_HARDENED)
+        return block;
+    return (void *)hard_tag(zone_at(block), (uintptr_t)block, bytes);
+}
+
 void *heap_malloc_hardened(size_t bytes, struct heap *heap)
 {
-    return alloc_below(&hard_short_sizes, heap, bytes, alloc_middle);
+    void *block = alloc_below(&hard_short_sizes, heap, bytes, alloc_middle);
+    return tags_are_on() ? tagged(block, bytes) : block;
 }
 
 void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes)
 {
-    return alignment <= MIN_ALIGN ? heap_malloc_hardened(bytes, heap)
-                                  : alloc_long(heap, bytes, alignment);
+    if (alignment <= MIN_ALIGN)
+        return heap_malloc_hardened(bytes, heap);
+    void *block = alloc_long(heap, bytes, alignment);
+    return tags_are_on() ? tagged(block, bytes) : block;
 }
 
 static COLD bool free_elsewhere(const void *block, struct misuse *misuse)
@@ -173,15 +190,40 @@ static ALWAYS_INLINE enum hard_pushed push_fast(void *block, size_t bytes, bool 
     return pushed;
 }
 
-void heap_free_hardened(struct heap *only, void *block, size_t bytes)
+static ALWAYS_INLINE void free_any(struct heap *only, void *block, size_t bytes)
 {
     if (only != NULL || UNLIKELY(push_fast(block, bytes, true) == HARD_NOT_PUSHED))
         free_long(only, block, bytes);
 }
 
+/* By the program's pointer, which may have a tag; the rest goes by the address. */
+static NOINLINE void free_tagged(struct heap *only, void *block, size_t bytes)
+{
+    struct misuse misuse;
+    if (UNLIKELY(!hard_tag_fits(zone_at(block), (uintptr_t)block, &misuse))) {
+        misuse_report("free", &misuse);
+        return;
+    }
+    bool ignored = tags_ignore(true); /* a poll may have called what calls this */
+    free_any(only, (void *)tags_strip((uintptr_t)block), bytes);
+    tags_ignore(ignored);
+}
+
+void heap_free_hardened(struct heap *only, void *block, size_t bytes)
+{
+    if (tags_are_on())
+        free_tagged(only, block, bytes);
+    else
+        free_any(only, block, bytes);
+}
+
 /* What is the first of its slab is left to the other, for the registers of this. */
 void heap_free_plain_hardened(void *block)
 {
+    if (tags_are_on()) {
+        free_tagged(NULL, block, SIZE_MAX);
+        return;
+    }
     enum hard_pushed pushed = push_fast(block, SIZE_MAX, false);
     if (UNLIKELY(pushed == HARD_NOT_HERE))
         heap_free_hardened(NULL, block, SIZE_MAX);
@@ -208,7 +250,10 @@ static void *resize_fast(void *block, size_t bytes)
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, size_min(old, bytes));
-    heap_free_plain_hardened(block);
+    if (tags_are_on())
+        free_any(NULL, block, SIZE_MAX);
+    else
+        heap_free_plain_hardened(block);
     return moved;
 }
 
@@ -229,12 +274,48 @@ static COLD void *resize_long(void *block, size_t bytes)
     if (moved == NULL)
         return bytes > old_bytes ? NULL : block; /* as elsewhere; see resize.c */
     memcpy(moved, block, size_min(old_bytes, bytes));
-    heap_free_hardened(heap == &heap_default ? NULL : heap, block, SIZE_MAX);
+    free_any(heap == &heap_default ? NULL : heap, block, SIZE_MAX);
     return moved;
+}
+
+static inline void *resize_any(void *block, size_t bytes)
+{
+    void *resized = resize_fast(block, bytes);
+    return resized != NULL ? resized : resize_long(block, bytes);
+}
+
+/* What moves gets its tag as it is taken; what stays keeps it, and has it as far as it goes now. */
+static COLD void *resize_tagged(void *block, size_t bytes)
+{
+    uintptr_t pointer = (uintptr_t)block, address = tags_strip(pointer);
+    const struct hard_zone *zone = zone_at(block);
+    struct misuse misuse;
+    if (!hard_tag_fits(zone, pointer, &misuse)) {
+        misuse_report("realloc", &misuse);
+        return NULL;
+    }
+    bool ignored = tags_ignore(true); /* a poll may have called what calls this */
+    void *resized = resize_any((void *)address, bytes);
+    if (resized == (void *)address) {
+        misuse = hard_usable(address, &bytes);
+        hard_tag_again(zone, pointer, bytes);
+        resized = block;
+    }
+    tags_ignore(ignored);
+    return resized;
 }
 
 void *heap_resize_hardened(void *block, size_t bytes)
 {
-    void *resized = resize_fast(block, bytes);
-    return resized != NULL ? resized : resize_long(block, bytes);
+    return tags_are_on() ? resize_tagged(block, bytes) : resize_any(block, bytes);
+}
+
+/* ---- Size ---- */
+
+struct misuse heap_usable_hardened(uintptr_t address, size_t *bytes)
+{
+    struct misuse misuse;
+    if (tags_are_on() && !hard_tag_fits(zone_at((void *)address), address, &misuse))
+        return misuse;
+    return hard_usable(tags_strip(address), bytes);
 }

@@ -5,6 +5,7 @@
 
 #include "heap/user_heaps.h"
 #include "options/options.h"
+#include "platform/tags.h"
 
 __thread struct hard_cache *hard_cache_self __attribute__((tls_model("initial-exec"))) =
     &hard_cache_none;
@@ -42,6 +43,9 @@ static bool state_init(struct heap *heap, struct hardened *hardened)
 
 bool heap_harden(struct heap *heap)
 {
+    /* What has tags has to be known to all threads, so it begins before there are others. */
+    if (heap == &heap_default && options.tags != 0 && lock_is_alone())
+        tags_begin();
     struct hardened *hardened = heap == &heap_default ? &of_malloc : state_take();
     if (hardened == NULL || !state_init(heap, hardened))
         return false;

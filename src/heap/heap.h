@@ -79,6 +79,10 @@ void heap_free_plain_hardened(void *block);
 /* As heap_resize, of a block of a hardened heap. */
 void *heap_resize_hardened(void *block, size_t bytes);
 
+/* The bytes of a block of a hardened heap that the program asked for; or what is wrong with the
+ * address. */
+struct misuse heap_usable_hardened(uintptr_t address, size_t *bytes);
+
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.
  * (resize.c) */
 void *heap_resize(void *block, size_t bytes);

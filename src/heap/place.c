@@ -98,7 +98,7 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
     else if (place.class == PAGE_MAP_CELL)
         misuse = cell_usable(address, &bytes);
     else if (place.class == PAGE_MAP_HARDENED)
-        misuse = hard_usable(address, &bytes);
+        misuse = heap_usable_hardened(address, &bytes);
     else if (place.class == PLACE_GUARDED)
         misuse = guard_usable(address, &bytes);
     else if (small_is_sound(place.heap, address, place.class))

@@ -5,6 +5,7 @@
 
 #include "options/options.h"
 #include "platform/output.h"
+#include "platform/tags.h"
 
 typedef void listener(const struct misuse_report *report);
 typedef void source(uintptr_t address, struct misuse_stack *allocated, struct misuse_stack *freed);
@@ -53,6 +54,7 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
 {
     if (misuse->kind == MISUSE_NONE)
         return;
+    bool ignored = tags_ignore(false); /* the program's handler need not return */
     char buffer[256];
     struct text line;
     text_init(&line, buffer, sizeof(buffer) - 1);
@@ -70,4 +72,5 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
     if (told != NULL)
         told(&report);
     misuse_follow();
+    tags_ignore(ignored);
 }

@@ -258,8 +258,18 @@ static uintptr_t *entry_at(uintptr_t address)
     return chunk == NULL ? NULL : &chunk[page_map_in_chunk(address)];
 }
 
+#if HAS_TAGS
+COLD size_t page_map_tagged_class(uintptr_t address)
+{
+    uintptr_t stripped = tags_strip(address);
+    size_t class = stripped != address ? page_map_class(stripped) : 0;
+    return class == PAGE_MAP_HARDENED ? class : 0;
+}
+#endif
+
 uintptr_t page_map_entry(uintptr_t address)
 {
+    address = tags_strip(address);
     if (!page_map_covers(address))
         return 0;
     uintptr_t *entry = entry_at(address);

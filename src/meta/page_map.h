@@ -30,7 +30,7 @@
 #ifndef SNUG_META_PAGE_MAP_H
 #define SNUG_META_PAGE_MAP_H
 
-#include "base/common.h"
+#include "platform/tags.h"
 
 struct span;
 
@@ -147,12 +147,16 @@ static ALWAYS_INLINE uint8_t *page_map_far_byte(uintptr_t address)
     return (uint8_t *)((uintptr_t)(root + PAGE_MAP_ROOT) + distance);
 }
 
+/* The class of the page of an address with a tag: PAGE_MAP_HARDENED or 0. No other block's address
+ * has one, and what is not asked for a class first does not know of tags. */
+size_t page_map_tagged_class(uintptr_t address);
+
 /* The class of the page of any address that is not at home. */
 static ALWAYS_INLINE size_t page_map_far_class(uintptr_t address)
 {
     /* acquire: pairs with far_new in page_map.c */
     if (address >> 32 >= __atomic_load_n(&page_map.far_limit, __ATOMIC_ACQUIRE))
-        return 0;
+        return tags_are_on() ? page_map_tagged_class(address) : 0;
     return *page_map_far_byte(address);
 }
 
