@@ -274,7 +274,11 @@ static COLD void *resize_long(void *block, size_t bytes)
     if (moved == NULL)
         return bytes > old_bytes ? NULL : block; /* as elsewhere; see resize.c */
     memcpy(moved, block, size_min(old_bytes, bytes));
-    free_any(heap == &heap_default ? NULL : heap, block, SIZE_MAX);
+    heap = heap == &heap_default ? NULL : heap;
+    if (tags_are_on())
+        free_any(heap, block, SIZE_MAX);
+    else
+        heap_free_hardened(heap, block, SIZE_MAX);
     return moved;
 }
 
