@@ -21,6 +21,11 @@ PLATFORMS = {
     "riscv64-4k": "riscv64, Debian 13's kernel, pages of 4 KiB",
     "aarch64-64k": "aarch64, a kernel with pages of 64 KiB",
 }
+# Why a platform is in the table that has no run.
+NOT_RUN = {
+    "riscv64-4k": "no run has come to its end yet; `suite.sh riscv64-4k FOLDER` is one",
+    "aarch64-64k": "no release of Debian, nor its unstable, has such a kernel for this machine; a build for such pages runs on smaller ones (`ports.pages.65536`)",
+}
 SUITES = ["unit", "model", "stress", "api"]
 OUTCOMES = ["passed", "skipped", "failed"]
 HEAD = """# Platforms
@@ -47,32 +52,37 @@ def outcome_of(case):
     return "failed"
 
 
-def reasons_of(case):
-    """What a program says that it skipped for, each reason once."""
-    said = re.findall(r"^SKIP: (.*)$", case.findtext("system-out") or "", re.M)
-    return "; ".join(dict.fromkeys(said)) or "it does not say"
+def reasons_of(case, outcome):
+    """What a program says that it skipped for, each reason once, or that failed."""
+    said = case.findtext("system-out") or ""
+    reasons = re.findall(r"(?:failed:|ERROR +\] ---) (.*)$" if outcome == "failed" else r"^SKIP: (.*)$", said, re.M)
+    return "; ".join(dict.fromkeys(reasons)) or "it does not say"
 
 
 class Platform:
     def __init__(self):
-        self.abouts, self.outcomes, self.reasons = [], {}, {}
+        self.abouts, self.outcomes, self.reasons, self.again = [], {}, {}, set()
+
+    def note(self, name, outcome, reason):
+        if name in self.outcomes:
+            self.again.add(name)
+        self.outcomes[name], self.reasons[name] = outcome, reason
 
     def read(self, folder):
         about = folder / "about"
         if about.exists():
-            self.abouts.append(about.read_text().strip())
+            self.abouts.append(about.read_text().strip().replace("\n", ""))
         if (folder / "results.xml").exists():
             for case in ElementTree.parse(folder / "results.xml").getroot().iter("testcase"):
-                self.outcomes[case.get("name")] = outcome_of(case)
-                self.reasons[case.get("name")] = reasons_of(case)
+                outcome = outcome_of(case)
+                self.note(case.get("name"), outcome, reasons_of(case, outcome))
             return
         log = (folder / "ctest.log").read_text(encoding="utf-8", errors="replace")
         ended = re.findall(r"Test +#\d+: (\S+) \.+ *(\**\w+)", log)
         total = re.search(r"1/(\d+) Test", log)[1]
         self.abouts.append(f"of {total} programs only {len(ended)} ended before the run was cut short")
         for name, word in ended:
-            self.reasons.setdefault(name, word.strip("*"))
-            self.outcomes[name] = {"Passed": "passed", "***Skipped": "skipped"}.get(word, "failed")
+            self.note(name, {"Passed": "passed", "***Skipped": "skipped"}.get(word, "failed"), word.strip("*"))
 
     @property
     def counts(self):
@@ -97,12 +107,16 @@ def text_of(platforms):
         lines.append(f"| {name} | " + " | ".join(platforms[key].cell(suite) for suite in SUITES) + " |")
     for key, name in PLATFORMS.items():
         platform = platforms[key]
-        if not platform.counts:
+        if not platform.counts and key not in NOT_RUN:
             continue
         lines += ["", f"## {name}", ""]
+        if not platform.counts:
+            lines.append(f"- Not run: {NOT_RUN[key]}")
         lines += [f"- Run: {about}" for about in dict.fromkeys(platform.abouts)]
+        if platform.again:
+            lines.append("- Run again by themselves, where the later outcome counts: " + ", ".join(f"`{name}`" for name in sorted(platform.again)))
         lines += [f"- Failed: `{name}`: {platform.reasons[name]}" for name in platform.named("failed")]
-        lines += [f"- Skipped: `{name}`: {platform.reasons.get(name, 'it does not say')}" for name in platform.named("skipped")]
+        lines += [f"- Skipped: `{name}`: {platform.reasons[name]}" for name in platform.named("skipped")]
     return HEAD + "\n".join(lines) + "\n" + TAIL
 
 
