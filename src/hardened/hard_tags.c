@@ -3,8 +3,6 @@
  */
 #include "hardened/hard_tags.h"
 
-#if HAS_TAGS
-
 /* A bit for each tag that a neighbour in the same slab has: none is left out if it changes
  * meanwhile. */
 static unsigned tags_beside(const struct hard_zone *zone, uintptr_t address)
@@ -62,5 +60,3 @@ bool hard_tag_fits(const struct hard_zone *zone, uintptr_t pointer, struct misus
     *misuse = unfit(zone, pointer);
     return false;
 }
-
-#endif
