@@ -35,6 +35,10 @@ fn shown(place: &Place, words: &str, pid: &str) -> Vec<String> {
     // What the program says itself is none of the page's business.
     let said = stdout(&output).replace("ready\n", "") + &stderr(&output);
     let said = said.replace(text(place.dir.path()), "/home/you");
+    // Whether a thread may be within snug is told by its stack, and what an old call left there by the libc.
+    let stays = " stay in magazines of threads that work, or may be within snug";
+    let lines: Vec<_> = said.split('\n').map(|line| line.split_once(stays).map_or(line, |(_, rest)| rest)).collect();
+    let said = lines.join("\n").replace("\n (the words", " (the words");
     // Of all programs on snug only this one, and of its control group nothing: it is the machine's.
     let is_other = |line: &str| {
         let first = line.split_whitespace().next().unwrap_or_default();
