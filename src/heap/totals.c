@@ -31,6 +31,8 @@ struct class_totals heap_class_totals_of(struct peek *peek, const struct heap *h
                                   .total = objects.total,
                                   .free = objects.free,
                                   .depots = objects.waiting};
+    if (objects.total == 0)
+        return totals; /* what caches hold are objects of slabs: most programs use few classes */
     const struct cache *cache = first_cache(peek, heap);
     for (; cache != NULL; cache = PEEK(peek, cache->next))
         totals.cached += cache_count(peek, cache, class);
