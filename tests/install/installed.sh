@@ -50,7 +50,7 @@ part_files() {
 
 # What people download and load stays small.
 part_sizes() {
-    local bytes
+    local bytes most=6000000 rust
     strip -o "$scratch/stripped" "$lib/libsnug.so"
     if [[ $planted ]]; then head -c 100000 /dev/zero >>"$scratch/stripped"; fi
     bytes=$(stat -c %s "$scratch/stripped")
@@ -59,7 +59,10 @@ part_sizes() {
     [[ -x $tool ]] || return 0
     bytes=$(stat -c %s "$tool")
     echo "the tool: $bytes bytes"
-    ((bytes < 6000000)) || wrong "the tool has $bytes bytes, which is too much"
+    # Of the oldest Rust the standard library, and the code that is made, are a twentieth larger.
+    rust=$(PATH=$PATH:${CARGO_HOME:-${HOME-}/.cargo}/bin rustc --version 2>/dev/null) || rust=''
+    if [[ $rust =~ ^rustc\ 1\.([0-9]+) ]] && ((BASH_REMATCH[1] < 90)); then most=6400000; fi
+    ((bytes < most)) || wrong "the tool has $bytes bytes, which is too much"
 }
 
 # Three programs by the three targets, in a tree whose path has a blank; and a component that is not there.
