@@ -10,7 +10,8 @@
 #include "meta/meta.h"
 #include "meta/page_map.h"
 
-/* One part in: of what may wait in all, in the quarantine of one thread. */
+/* Threads: each has a part of what may wait in all, and of what caches may hold, as if there were
+ * so many; if there are more they share it. */
 enum { THREAD_SHARE = 16 };
 
 /* ---- What is found ---- */
@@ -435,7 +436,7 @@ COLD struct hard_cache *hard_cache_new(struct hardened *hardened)
         cache->owner = hardened->zones.owner; /* of the heap that has this state now */
         cache->generation = hardened->generation;
         size_t share = size_max(THREAD_SHARE, ++hardened->threads);
-        cache->room = hardened->held_most / 2;
+        cache->room = hardened->held_most / share * THREAD_SHARE / 2;
         wait_limit(&cache->wait, size_min(hardened->wait.bytes_most / share, cache->room));
     }
     lock_release(&hardened->wait_lock);

@@ -123,6 +123,9 @@ TEST(margins_in_pages_that_stay_untouched_are_seldom_looked_at)
     assert_int_equal(count_told(100, false), 4);
     assert_in_range(count_told(100, true), 100 - 64, 99);
     assert_int_equal(count_told(100, true), 100);
+    options.check = CHECK_FULL; /* then all are */
+    assert_int_equal(count_told(200, false), 200);
+    options.check = CHECK_FAST;
     assert_page_heap_empty();
 }
 

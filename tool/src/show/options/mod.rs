@@ -44,7 +44,7 @@ pub struct OptionsArgs {
 /// The groups, and how the names of their options begin. Of two that fit, the first counts.
 pub const GROUPS: [(&str, &str, &[&str]); 7] = [
     ("statistics", "what is told, when and where to", &["STATS", "PROFILE"]),
-    ("checks", "what is looked for, and what follows", &["MISUSE", "CHECK", "NAMES", "GUARD", "QUARANTINE"]),
+    ("checks", "what is looked for, and what follows", &["MISUSE", "CHECK", "NAMES", "GUARD", "QUARANTINE", "TAGS"]),
     ("threads", "what waits for them", &["ARENAS", "THREAD_", "DEPOT"]),
     ("giving-back", "how much free memory is kept, and for how long", &["PRESET", "DIRTY", "PURGE_", "CACHE_"]),
     ("limits", "how much there may be", &["LIMIT", "OVERCOMMIT"]),
