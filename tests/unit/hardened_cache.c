@@ -438,6 +438,24 @@ static void test_caches_keep_to_a_quota(void **state)
     }
 }
 
+/* More threads than have parts share what caches may hold: no part is more than its share. */
+static void test_many_caches_share(void **state)
+{
+    (void)state;
+    enum { MANY = 64 };
+    struct heap_settings settings = {.name = "small", .hardened = true, .quota = MIB};
+    struct heap *small = heap_create(&settings);
+    struct hard_cache *caches[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        caches[i] = hard_cache_new(small->hardened);
+        size_t share = MIB / size_max(ONE_OF_MANY, i + 1);
+        assert_in_range(caches[i]->room + caches[i]->wait.bytes_most, share / 2, share);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        hard_cache_free(caches[i]);
+    heap_destroy(small);
+}
+
 /* Malloc's heap has no quota: what a thread holds of it is as the table says. */
 static void test_caches_of_malloc(void **state)
 {
@@ -488,6 +506,7 @@ int main(void)
         ON_HEAP(test_caches_end_with_their_heaps),
         ON_HEAP(test_many_heaps),
         ON_HEAP(test_caches_keep_to_a_quota),
+        ON_HEAP(test_many_caches_share),
         ON_HEAP(test_caches_of_malloc),
         ON_HEAP(test_resize_moves),
         ON_HEAP(test_order_is_random),
