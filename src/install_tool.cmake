@@ -23,7 +23,7 @@ function(install_completions shell directory name)
        FILES "${written}/${name}")
 endfunction()
 
-file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/${bindir}" TYPE PROGRAM FILES "${SNUG_TOOL}")
+file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/${bindir}" TYPE PROGRAM RENAME snug FILES "${SNUG_TOOL}")
 write_by_tool(man --to "${written}/man")
 foreach(section 1 3 7)
   file(GLOB pages "${written}/man/man${section}/*")
