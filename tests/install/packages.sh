@@ -83,7 +83,8 @@ if [[ $fault ]]; then
     [[ -d $source/build/test-packages ]] || skip "there are no packages to damage"
     cp -r "$source/build/test-packages" "$packages"
 else
-    "$source/dev" package deb --tool="$tool" --to="$packages" 2>"$scratch/log" || { cat "$scratch/log" && exit 1; }
+    cp "$tool" "$scratch/built-tool" # whatever it is called
+    "$source/dev" package deb --tool="$scratch/built-tool" --to="$packages" 2>"$scratch/log" || { cat "$scratch/log" && exit 1; }
     rm -rf "$source/build/test-packages" && cp -r "$packages" "$source/build/test-packages"
 fi
 
