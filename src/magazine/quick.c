@@ -79,6 +79,11 @@ void quick_set_limit(struct quick *quick, size_t limit)
     quick_set_room(quick, bytes);
 }
 
+static uint32_t *ghosts_of(struct quick *quick, size_t list)
+{
+    return &quick->ghosts[list / QUICK_WINDOW];
+}
+
 /* Takes up to `most` cells of a list. */
 static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, size_t most)
 {
@@ -88,6 +93,7 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
         uintptr_t block = quick_block(entry);
         /* The header behind it is looked at when it is joined, and is mostly in no cache. */
         __builtin_prefetch((char *)cell_of(block) + quick_units(entry) * CELL_UNIT, 1);
+        *ghosts_of(quick, list) += (uint32_t)quick_units(entry);
         if (UNLIKELY(quick_alloc(quick, list, false) == 0)) {
             struct misuse misuse = quick_drop_list(quick, list);
             misuse_report("free", &misuse);
@@ -98,10 +104,29 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
     return count;
 }
 
+void quick_note_miss(struct quick *quick, size_t units)
+{
+    size_t list = quick_list_of(units);
+    if (list >= QUICK_LISTS)
+        return;
+    uint32_t *ghosts = ghosts_of(quick, list);
+    uint32_t missed = (uint32_t)size_min(units, *ghosts);
+    *ghosts -= missed;
+    quick->regret += missed;
+}
+
+/* What went back twice as long ago counts half as much. */
+static void ghosts_fade(struct quick *quick)
+{
+    for (size_t i = 0; i < sizeof(quick->ghosts) / sizeof(*quick->ghosts); i++)
+        quick->ghosts[i] /= 2;
+}
+
 void quick_evict(struct quick *quick, size_t keep)
 {
     uintptr_t blocks[BATCH];
     size_t count = 0;
+    ghosts_fade(quick);
     while (quick_bytes(quick) > keep) {
         size_t list = quick->hand;
         while (list < QUICK_LISTS && quick->list[list] == 0)

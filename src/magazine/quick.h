@@ -17,9 +17,11 @@
  * cell's check value as well: a program that writes to memory it has freed cannot lead malloc
  * anywhere, what it wrote is seen when the cell is handed out.
  *
- * How much may wait is `limit`. It doubles when cells have to go back although requests had found
- * nothing, and is halved when cells went back some times and nothing had been missed: a program
- * that first takes and then frees gains nothing by cells that wait, they would only not be joined.
+ * How much may wait is `limit`, which is learned. What goes back is remembered as ghosts, by size;
+ * a request that finds nothing where there are ghosts of its size is a regret. Where the regrets
+ * are as many bytes as go back at a time, the limit doubles. Where cells went back some times and
+ * hardly any were missed, it is halved: a program that grows, or first takes and then frees, gains
+ * nothing by cells that wait, they would only not be joined.
  * One cell that is larger than all that may wait does so alone, once it was taken and freed in turn
  * a few times: as soon as any other request finds nothing it is joined, so nobody misses its
  * memory.
@@ -29,7 +31,8 @@
  *
  * Cost: O(1), and one miss of the processor's caches where a cold cell is freed, whose header says
  * how large it is and whether it is live; 2 KiB for a thread that frees cells.
- * Source: C. Weinstock and W. Wulf, "Quick Fit" (1988); M. Masmano et al., "TLSF" (2004).
+ * Source: C. Weinstock and W. Wulf, "Quick Fit" (1988); M. Masmano et al., "TLSF" (2004); ghosts
+ * are those of N. Megiddo and D. Modha, "ARC" (2003).
  */
 #ifndef SNUG_MAGAZINE_QUICK_H
 #define SNUG_MAGAZINE_QUICK_H
@@ -50,19 +53,21 @@ struct quick {
     uint64_t list[QUICK_LISTS]; /* cell_word() of the newest cell, and 0 if there is none */
     int32_t room;               /* in units: limit less all cells in the lists */
     uint32_t limit;             /* of bytes */
-    uint32_t rounds;    /* times that a byte of `waits` went over, less those that it came back */
-    uint8_t missed : 1; /* a request found nothing since cells last went back */
-    uint8_t calm : 3;   /* times that cells went back and nothing had been missed */
-    uint8_t turns : 3;  /* times that a large cell was freed, and asked for next; see limit_lend */
-    uint8_t lent : 1;   /* the limit is the size of one large cell, until a request finds nothing */
-    uint8_t hand;       /* the list that gives its cells back next */
-    uint8_t asked;      /* the list of the last request that found nothing */
+    uint32_t rounds;   /* times that a byte of `waits` went over, less those that it came back */
+    uint8_t calm : 3;  /* times that cells went back and nothing had been missed */
+    uint8_t turns : 3; /* times that a large cell was freed, and asked for next; see limit_lend */
+    uint8_t lent : 1;  /* the limit is the size of one large cell, until a request finds nothing */
+    uint8_t hand;      /* the list that gives its cells back next */
+    uint8_t asked;     /* the list of the last request that found nothing */
     /* Cells in each list, modulo 256: a list of a multiple of 256 is found by its own sizes only.
      * The statistics read eight at once, which some processors do at multiples of eight alone. */
     _Alignas(uint64_t) uint8_t waits[QUICK_LISTS + QUICK_WINDOW - 1];
+    uint32_t regret; /* in units: what was missed since cells last went back */
+    /* In units: what went back lately of so many neighbouring lists, and was not missed. */
+    uint32_t ghosts[QUICK_LISTS / QUICK_WINDOW + 1];
 };
 
-_Static_assert(sizeof(struct quick) <= 2048, "the lists of a thread are two KiB of metadata");
+_Static_assert(sizeof(struct quick) <= 2176, "the lists of a thread are two KiB of metadata");
 _Static_assert(QUICK_LISTS <= UINT8_MAX, "the hand is a byte");
 
 /* Without lists, and without room. */
@@ -199,6 +204,9 @@ static ALWAYS_INLINE uintptr_t quick_alloc(struct quick *quick, size_t list, boo
 
 /* Gives cells back until at most `keep` bytes wait. */
 void quick_evict(struct quick *quick, size_t keep);
+
+/* Notes that a request of so many units found nothing. */
+void quick_note_miss(struct quick *quick, size_t units);
 
 /* What is wrong with the newest cell of a list that cannot be handed out. Forgets that list: with
  * SNUG_MISUSE=warn its cells are lost. */

@@ -227,6 +227,41 @@ TEST(more_may_wait_only_for_who_goes_up_and_down)
     assert_int_equal(cache->quick->limit, least);
 }
 
+/* Takes so many blocks and frees them; the greatest limit there was. */
+static size_t limit_most_of(size_t bytes, size_t count)
+{
+    static uintptr_t blocks[1000];
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        blocks[i] = block_get(bytes);
+    for (size_t i = 0; i < count; i++) {
+        block_put(blocks[i]);
+        most = size_max(most, cache->quick->limit);
+    }
+    return most;
+}
+
+/* Requests find nothing and cells go back all the time, but never cells of the size that is asked
+ * for. */
+TEST(who_asks_for_other_sizes_misses_nothing)
+{
+    static const size_t sizes[] = {1500, 3000, 6000, 12000, 24000, 48000};
+    options.thread_cache = GIB;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        assert_int_equal(limit_most_of(sizes[i], 200), 64 * KIB);
+    assert_lists_sound();
+}
+
+TEST(what_went_back_long_ago_is_not_missed)
+{
+    options.thread_cache = GIB;
+    limit_most_of(1500, 1000);
+    limit_most_of(6000, 1000); /* goes back in some hundred parts */
+    assert_int_equal(limit_most_of(1500, 100), 64 * KIB);
+    limit_most_of(1500, 1000);
+    assert_true(limit_most_of(1500, 1000) > 64 * KIB); /* of what went back just now it does */
+}
+
 /* The same of requests with an alignment: what they do not find lets more wait. */
 TEST(more_may_wait_for_aligned_requests_that_find_nothing)
 {
@@ -275,7 +310,7 @@ TEST(a_cell_that_waits_serves_only_what_it_is_aligned_for)
     assert_lists_sound();
 }
 
-TEST(a_sixteenth_of_what_is_in_use_may_wait)
+TEST(a_twelfth_of_what_is_in_use_may_wait)
 {
     enum { BLOCKS = 80 };
     static uintptr_t blocks[BLOCKS];
@@ -291,7 +326,7 @@ TEST(a_sixteenth_of_what_is_in_use_may_wait)
             most = size_max(most, cache->quick->limit);
         }
     }
-    ASSERT_THAT(most <= used / 16 && most > used / 24, "%zu of %zu bytes", most, used);
+    ASSERT_THAT(most <= used / 12 && most > used / 18, "%zu of %zu bytes", most, used);
 }
 
 TEST(cells_are_bounded_by_the_option)
@@ -587,7 +622,9 @@ int main(void)
         ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
         ROW_WITH(more_may_wait_for_aligned_requests_that_find_nothing, begin, end),
         ROW_WITH(a_cell_that_waits_serves_only_what_it_is_aligned_for, begin, end),
-        ROW_WITH(a_sixteenth_of_what_is_in_use_may_wait, begin, end),
+        ROW_WITH(who_asks_for_other_sizes_misses_nothing, begin, end),
+        ROW_WITH(what_went_back_long_ago_is_not_missed, begin, end),
+        ROW_WITH(a_twelfth_of_what_is_in_use_may_wait, begin, end),
         ROW_WITH(cells_are_bounded_by_the_option, begin, end),
         ROW_WITH(a_large_cell_waits_for_who_takes_it_over_and_over, cache_begin, cache_end),
         ROW_WITH(sizes_that_nobody_asks_for_do_not_stay, begin, end),
