@@ -30,13 +30,15 @@ static bool quick_exists(const struct quick *quick)
     return quick != &quick_none;
 }
 
-/* Sets what may wait in the lists of a cache. */
+/* Sets what may wait in the lists of a cache. Mostly it stays, and then nothing is counted: cells
+ * have just been written to that are in no cache, for which an atomic instruction would wait. */
 static void limit_set(struct cache *cache, struct quick *quick, size_t limit)
 {
-    cache_unhold(cache, quick->limit);
-    cache_hold(cache, limit);
-    quick_set_limit(quick, limit);
     quick->lent = false;
+    if (limit == quick->limit)
+        return;
+    cache_hold(cache, limit - quick->limit); /* modulo 2^64, if it is less */
+    quick_set_limit(quick, limit);
 }
 
 static size_t limit_most(void)

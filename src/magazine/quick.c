@@ -122,16 +122,27 @@ static void ghosts_fade(struct quick *quick)
         quick->ghosts[i] /= 2;
 }
 
+/* The first list from `list` on that has a cell; QUICK_LISTS if there is none. */
+static size_t list_filled(const struct quick *quick, size_t list)
+{
+    while (list < QUICK_LISTS && quick->list[list] == 0) {
+        uint64_t waits;
+        memcpy(&waits, &quick->waits[list], sizeof(waits));
+        bool skip = waits == 0 && quick->rounds == 0; /* or a list of 256 would be passed */
+        list += skip ? QUICK_WINDOW : 1;
+    }
+    return size_min(list, QUICK_LISTS);
+}
+
 void quick_evict(struct quick *quick, size_t keep)
 {
     uintptr_t blocks[BATCH];
     size_t count = 0;
-    ghosts_fade(quick);
+    if (quick_bytes(quick) > keep)
+        ghosts_fade(quick);
     while (quick_bytes(quick) > keep) {
-        size_t list = quick->hand;
-        while (list < QUICK_LISTS && quick->list[list] == 0)
-            list++;
-        if (list >= QUICK_LISTS) {
+        size_t list = list_filled(quick, quick->hand);
+        if (list == QUICK_LISTS) {
             if (quick->hand == 0)
                 break;
             quick->hand = 0;
