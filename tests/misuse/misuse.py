@@ -118,7 +118,8 @@ def symbol(results):
         return CAUGHT
     if caught > (1 - MOST) * len(results):
         return SOMETIMES
-    return MISSED if "harm" in results else HARMLESS
+    # A byte of a header is what a reader looks for in one of 256 runs.
+    return MISSED if results.count("harm") > (1 - MOST) * len(results) else HARMLESS
 
 
 TRACE = "bench/traces/sqlite.trace"
