@@ -8,8 +8,9 @@
  *   free      all are freed in random order, then as many taken again; only the frees are timed
  *   replace   any is freed and another taken in its place
  *
- * until OPERATIONS were freed. A block is not touched before it is freed, so an allocator that
- * looks into it waits for memory.
+ * until OPERATIONS were freed. The first word of a block is written when it is taken, or its pages
+ * would never be there. It is not touched again before it is freed, so an allocator that looks into
+ * it waits for memory.
  */
 #include "workload.h"
 
@@ -22,9 +23,10 @@ static int64_t live;
 
 static void *take(void)
 {
-    void *block = malloc(random_between(&state, LEAST, MOST));
+    uint64_t *block = malloc(random_between(&state, LEAST, MOST));
     if (block == NULL)
         die("malloc");
+    *block = state;
     live += (LEAST + MOST) / 2;
     return block;
 }

@@ -61,8 +61,15 @@ static inline struct bin *bin_of(const struct slab *slab)
     return (struct bin *)__atomic_load_n(&slab->span.owner, __ATOMIC_ACQUIRE);
 }
 
+/* Of the slab that is taken from: it belongs where it is. */
+enum { SETTLE_NEVER = UINT16_MAX };
+
+/* Objects (table): a slab that has none free is in no list; the first puts it into one. */
+enum { SETTLE_FIRST = 1 };
+
 static void slab_list(struct bin *bin, struct slab *slab)
 {
+    slab->settle_at = (uint16_t)slab_settle_at(slab);
     list_push(&bin->level[slab_level(slab)], &slab->span.link);
 }
 
@@ -212,7 +219,10 @@ static size_t alloc_locked(struct bin *bin, uintptr_t *objects, size_t count, bo
             struct slab *next = bin_next_slab(bin, may_grow && taken == 0);
             if (next == NULL)
                 break;
-            bin->current = next; /* a slab without free objects is in no list */
+            if (bin->current != NULL)
+                bin->current->settle_at = SETTLE_FIRST;
+            bin->current = next;
+            next->settle_at = SETTLE_NEVER;
         }
         bool fresh = slab_is_fresh(bin->current);
         if (fresh && taken != 0)
@@ -278,63 +288,43 @@ static bool slab_is_surplus(const struct bin *bin, const struct slab *slab)
     return slab != bin->current && bin->free_objects >= 2u * slab->capacity;
 }
 
-/* Puts a slab, of which `given` objects were given back, where it belongs; `level` is where it was.
- * The lock of its bin must be held. */
-static void slab_settle(struct bin *bin, struct slab *slab, size_t given, unsigned level)
+/* Puts a slab, of which `given` objects were given back, where it belongs now. The lock of its bin
+ * must be held. */
+static NOINLINE void slab_settle(struct bin *bin, struct slab *slab, size_t given)
 {
-    if (slab == bin->current || given == 0)
-        return;
-    bool listed = slab->free_count != given;
-    bool surplus = slab->free_count == slab->capacity && slab_is_surplus(bin, slab);
-    if (listed && !surplus && slab_level(slab) == level)
-        return;
-    if (listed)
+    if (slab->free_count != given)
         list_remove(&slab->span.link);
-    if (surplus)
+    if (slab->free_count == slab->capacity && slab_is_surplus(bin, slab))
         slab_release(bin, slab);
     else
         slab_list(bin, slab);
 }
 
-/* Marks the first objects that lie in one slab as free, up to one that is wrong; returns how many.
- * misuse_in_slab says what is wrong with that: a structure for each answer took half of the time of
- * all this. */
-static NOINLINE size_t objects_free(struct slab *slab, const uintptr_t *objects, size_t count)
+/* Takes back as many of the first objects as lie in one slab, up to one that is wrong; returns how
+ * many. misuse_in_slab says what is wrong with that: a structure for each answer took half of the
+ * time of all this. The lock of its bin must be held. */
+static ALWAYS_INLINE size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *objects,
+                                      size_t count)
 {
     uintptr_t start = (uintptr_t)slab->span.start;
     size_t bytes = (size_t)slab->span.pages << PAGE_SHIFT, given = 0;
-    uint64_t *words = slab->free_bits, reciprocal = page_map.reciprocal[slab->span.class];
-    unsigned first = slab->first, fresh = slab->fresh;
-    for (; given < count && objects[given] - start < bytes; given++) {
+    uint64_t reciprocal = page_map.reciprocal[slab->span.class];
+    do {
         /* One multiplication serves for on_grid and grid_index. */
         uint64_t product = (uint16_t)objects[given] * reciprocal;
-        unsigned index = (unsigned)(product >> 32) - first; /* wraps below the first */
-        if (UNLIKELY(index >= fresh || (uint32_t)product >= GRID_BYTES))
+        unsigned index = (unsigned)(product >> 32) - slab->first; /* wraps below the first */
+        if (UNLIKELY(index >= slab->fresh || (uint32_t)product >= GRID_BYTES))
             break;
         uint64_t bit = (uint64_t)1 << (index % 64);
-        if (UNLIKELY((words[index / 64] & bit) != 0))
+        if (UNLIKELY((slab->free_bits[index / 64] & bit) != 0))
             break;
-        words[index / 64] |= bit;
-    }
-    return given;
-}
-
-/* Takes back as many of the first objects as lie in one slab; returns how many, and the misuse that
- * ended it. The lock of its bin must be held. */
-static size_t slab_free(struct bin *bin, struct slab *slab, const uintptr_t *objects, size_t count,
-                        struct misuse *misuse)
-{
-    unsigned level = slab_level(slab);
-    uintptr_t start = (uintptr_t)slab->span.start;
-    size_t bytes = (size_t)slab->span.pages << PAGE_SHIFT;
-    size_t given = objects_free(slab, objects, count);
-    bool ended = given == count || objects[given] - start >= bytes;
-    misuse->kind = MISUSE_NONE;
-    if (UNLIKELY(!ended))
-        *misuse = misuse_in_slab(slab, objects[given]);
+        slab->free_bits[index / 64] |= bit;
+        given++;
+    } while (given < count && objects[given] - start < bytes);
     slab->free_count += (uint16_t)given;
     bin_count_free(bin, given, 0);
-    slab_settle(bin, slab, given, level);
+    if (given != 0 && slab->free_count >= slab->settle_at)
+        slab_settle(bin, slab, given);
     return given;
 }
 
@@ -361,6 +351,18 @@ static inline void bin_change(struct bin **locked, struct bin *bin)
     *locked = bin;
 }
 
+/* Reports an object that slab_free did not take, and lets go of the lock for that. */
+static COLD void slabs_report(struct bin **locked, uintptr_t object, const char *call)
+{
+    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = object};
+    struct slab *slab = slab_guess(object);
+    if (*locked != NULL && bin_of(slab) == *locked)
+        misuse = misuse_in_slab(slab, object);
+    bin_change(locked, NULL);
+    if (call != NULL)
+        misuse_report(call, &misuse); /* which returns if it only warns */
+}
+
 void slabs_free(const uintptr_t *objects, size_t count, const char *call)
 {
     struct bin *locked = NULL;
@@ -372,18 +374,19 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
             slab_prefetch(objects[i + FREE_AHEAD]);
         struct slab *slab = slab_guess(objects[i]);
         struct bin *bin = bin_of(slab);
-        if (bin != locked)
+        if (UNLIKELY(bin != locked)) {
             bin_change(&locked, bin);
-        struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = objects[i]};
-        /* Under the lock the slab and its bin are asked for again. */
-        if (bin != NULL && LIKELY(slab_guess(objects[i]) == slab && bin_of(slab) == bin))
-            i += slab_free(bin, slab, objects + i, count - i, &misuse);
-        if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
-            bin_change(&locked, NULL);
-            if (call != NULL)
-                misuse_report(call, &misuse);
-            i++; /* which returns if it only warns */
+            slab = slab_guess(objects[i]); /* under the lock it is asked for again */
+            bin = bin_of(slab);
         }
+        size_t given = 0;
+        if (LIKELY(bin != NULL && bin == locked))
+            given = slab_free(bin, slab, objects + i, count - i);
+        if (UNLIKELY(given == 0)) {
+            slabs_report(&locked, objects[i], call);
+            given = 1;
+        }
+        i += given;
     }
     bin_change(&locked, NULL);
 }
@@ -401,7 +404,7 @@ struct misuse slab_free_one(uintptr_t address)
         if (LIKELY(misuse.kind == MISUSE_NONE)) {
             if (!bin->page_heap->untouched)
                 *object_key_word(address) = object_key(address);
-            slab_free(bin, slab, &address, 1, &misuse);
+            slab_free(bin, slab, &address, 1);
         }
     }
     lock_release(&bin->lock);

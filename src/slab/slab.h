@@ -35,6 +35,7 @@ struct slab {
     uint16_t first;       /* the grid number of the first */
     uint16_t fresh;       /* objects from here on were never handed out; <= capacity */
     uint16_t free_count;  /* == bits set + capacity - fresh */
+    uint16_t settle_at;   /* free_count from which on it belongs elsewhere: see slab_settle_at */
     uint64_t free_bits[]; /* slab_words; one bit per object below fresh: it is here, free */
 };
 /* Each slab, over the whole process:
@@ -65,14 +66,21 @@ static inline uintptr_t slab_object(const struct slab *slab, unsigned index)
     return block + (slab->first + index) * class_bytes(slab->span.class);
 }
 
-/* free_count * BIN_LEVELS / capacity, or the last level. It is asked for twice for each object that
- * lies alone in its slab, and a division takes longer than these comparisons. */
+/* free_count * BIN_LEVELS / capacity, or the last level. */
 static inline unsigned slab_level(const struct slab *slab)
 {
     unsigned parts = slab->free_count * (unsigned)BIN_LEVELS, level = 0;
     for (unsigned i = 1; i < BIN_LEVELS; i++)
         level += parts >= i * slab->capacity;
     return level;
+}
+
+/* The count of free objects from which on a slab of the lists is in the wrong one, or empty. Kept
+ * in the slab: so an object that is freed alone asks one thing, whether there is more to do. */
+static inline unsigned slab_settle_at(const struct slab *slab)
+{
+    unsigned next = (slab_level(slab) + 1) * slab->capacity;
+    return (next + BIN_LEVELS - 1) / BIN_LEVELS;
 }
 
 void bin_init(struct bin *bin, struct page_heap *page_heap, size_t class);

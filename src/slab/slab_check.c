@@ -75,6 +75,8 @@ const char *bin_check(struct bin *bin)
                 wrong = slab_check(bin, slab);
             if (wrong == NULL && (slab->free_count == 0 || slab_level(slab) != i))
                 wrong = "a slab stands in the wrong list";
+            if (wrong == NULL && slab->settle_at != slab_settle_at(slab))
+                wrong = "a slab does not know when it belongs elsewhere";
             free_objects += slab->free_count;
         }
     if (wrong == NULL && free_objects != bin->free_objects)
