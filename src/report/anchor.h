@@ -27,7 +27,7 @@ struct anchor {
     char version[16];
     const struct heap *heap;
     const struct list *heaps; /* beside malloc's: heap_record.link */
-    const struct tally *tallies;
+    const struct tallies *tallies;
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
     const struct options *options;

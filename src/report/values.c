@@ -12,7 +12,8 @@
 
 _Static_assert((int)SAMPLE_CLASSES == (int)CLASS_COUNT, "a sample for each class");
 
-static uint64_t sample_sum(struct peek *peek, const struct tally *from, size_t field, size_t class)
+static uint64_t sample_sum(struct peek *peek, const struct tallies *from, size_t field,
+                           size_t class)
 {
     size_t at = offsetof(struct tally, samples) + class * sizeof(struct sample);
     return tallies_sum(peek, from, at + field);
@@ -20,7 +21,7 @@ static uint64_t sample_sum(struct peek *peek, const struct tally *from, size_t f
 
 /* What the program asked for, as far as samples tell, in the objects of one class. */
 static uint64_t estimate_class(const struct values *values, struct peek *peek,
-                               const struct tally *from, size_t class)
+                               const struct tallies *from, size_t class)
 {
     uint64_t live = values->classes[class].live;
     uint64_t requests = sample_sum(peek, from, offsetof(struct sample, requests), class);
@@ -31,7 +32,7 @@ static uint64_t estimate_class(const struct values *values, struct peek *peek,
 }
 
 /* The same, in all small objects. */
-static uint64_t estimate(const struct values *values, struct peek *peek, const struct tally *from)
+static uint64_t estimate(const struct values *values, struct peek *peek, const struct tallies *from)
 {
     uint64_t bytes = 0;
     for (size_t class = 1; class < CLASS_COUNT; class++)

@@ -6,33 +6,53 @@
 #include "base/bits.h"
 #include "stats/event.h"
 
-BULKY struct tally tallies[TALLIES];
+BULKY struct tallies tallies;
 __thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
 struct events events = {.wanted = {.ticking = 1}};
 void (*events_handler)(void);
 void (*events_purge_handler)(void);
 
-_Static_assert(TALLIES == 64, "a bit for each tally");
+_Static_assert(TALLIES % 64 == 0 && TALLIES_SHARED < 64, "words of bits, and the first has room");
 
-/* Bit i: tallies[i] is a thread's own, or shared. */
-static uint64_t tallies_used = 1;
-
-static uint64_t tally_bit(const struct tally *tally)
+/* The bits of a word of `used` that no thread may have. */
+static uint64_t bits_shared(size_t word)
 {
-    return (uint64_t)1 << (tally - tallies);
+    return word == 0 ? ((uint64_t)1 << TALLIES_SHARED) - 1 : 0;
+}
+
+/* relaxed: it only says where readers may stop */
+static void end_raise(uint64_t end)
+{
+    uint64_t was = __atomic_load_n(&tallies.end, __ATOMIC_RELAXED);
+    while (was < end && !__atomic_compare_exchange_n(&tallies.end, &was, end, false,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
+/* Takes one of those of a word of `used`. False: there is none left. */
+static bool tally_take(size_t word)
+{
+    /* relaxed: a wrong guess is noticed by the exchange */
+    uint64_t used = __atomic_load_n(&tallies.used[word], __ATOMIC_RELAXED);
+    uint64_t left;
+    while ((left = ~(used | bits_shared(word))) != 0) {
+        unsigned lowest = bit_lowest(left);
+        /* acquire: what the thread before added to it is there, and is added to */
+        if (__atomic_compare_exchange_n(&tallies.used[word], &used, used | (uint64_t)1 << lowest,
+                                        false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            tally_own = &tallies.all[word * 64 + lowest];
+            end_raise(word * 64 + lowest + 1);
+            return true;
+        }
+    }
+    return false;
 }
 
 void tally_begin(void)
 {
-    /* relaxed: a wrong guess is noticed by the exchange */
-    uint64_t used = __atomic_load_n(&tallies_used, __ATOMIC_RELAXED);
-    while (tally_own == NULL && used != UINT64_MAX) {
-        unsigned lowest = bit_lowest(~used);
-        /* acquire: what the thread before added to it is there, and is added to */
-        if (__atomic_compare_exchange_n(&tallies_used, &used, used | (uint64_t)1 << lowest, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            tally_own = &tallies[lowest];
-    }
+    for (size_t word = 0; tally_own == NULL && word < TALLIES / 64; word++)
+        if (tally_take(word))
+            return;
 }
 
 void tally_end(void)
@@ -41,31 +61,35 @@ void tally_end(void)
     if (own == NULL)
         return;
     tally_own = NULL;
-    /* release: pairs with tally_begin */
-    __atomic_fetch_and(&tallies_used, ~tally_bit(own), __ATOMIC_RELEASE);
+    size_t index = (size_t)(own - tallies.all);
+    /* release: pairs with tally_take */
+    __atomic_fetch_and(&tallies.used[index / 64], ~((uint64_t)1 << index % 64), __ATOMIC_RELEASE);
 }
 
 void tally_keep_own(void)
 {
-    uint64_t kept = tally_own == NULL ? 1 : 1 | tally_bit(tally_own);
+    size_t index = tally_own == NULL ? TALLIES : (size_t)(tally_own - tallies.all);
     /* relaxed: there is no other thread */
-    __atomic_store_n(&tallies_used, kept, __ATOMIC_RELAXED);
+    for (size_t word = 0; word < TALLIES / 64; word++)
+        __atomic_store_n(&tallies.used[word], index / 64 == word ? (uint64_t)1 << index % 64 : 0,
+                         __ATOMIC_RELAXED);
 }
 
-uint64_t tallies_sum(struct peek *peek, const struct tally *all, size_t offset)
+uint64_t tallies_sum(struct peek *peek, const struct tallies *from, size_t offset)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < TALLIES; i++)
-        sum += PEEK(peek, *(const uint64_t *)((const char *)&all[i] + offset));
+    size_t end = size_min(size_max(PEEK(peek, from->end), TALLIES_SHARED), TALLIES);
+    for (size_t i = 0; i < end; i++)
+        sum += PEEK(peek, *(const uint64_t *)((const char *)&from->all[i] + offset));
     return sum;
 }
 
-struct counters counters_read(struct peek *peek, const struct tally *all)
+struct counters counters_read(struct peek *peek, const struct tallies *from)
 {
     struct counters read;
     for (size_t at = 0; at < sizeof(read); at += sizeof(uint64_t))
         *(uint64_t *)((char *)&read + at) =
-            tallies_sum(peek, all, offsetof(struct tally, counters) + at);
+            tallies_sum(peek, from, offsetof(struct tally, counters) + at);
     return read;
 }
 

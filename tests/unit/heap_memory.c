@@ -69,7 +69,7 @@ static char buffer[4 * MIB];
 
 static void use_buffer(char *start, size_t bytes, size_t at_least)
 {
-    struct counters before = counters_read(NULL, tallies);
+    struct counters before = counters_read(NULL, &tallies);
     size_t mapped = meta_bytes_mapped();
     uintptr_t around = page_map_entry((uintptr_t)start + bytes / 2);
     memset(start, 0xa5, bytes);

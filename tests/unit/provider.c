@@ -27,7 +27,7 @@ TEST(memory_is_taken_and_given)
 {
     size_t bytes = 16 * os_page_size();
     for (size_t alignment = os_page_size(); alignment <= 64 * MIB; alignment *= 8) {
-        struct counters before = counters_read(NULL, tallies);
+        struct counters before = counters_read(NULL, &tallies);
         char *start = os->take(os, bytes, alignment);
         assert_non_null(start);
         assert_int_equal((uintptr_t)start % alignment, 0);
@@ -44,7 +44,7 @@ TEST(purges_are_counted)
 {
     size_t page = os_page_size();
     char *start = os->take(os, 4 * page, page);
-    struct counters before = counters_read(NULL, tallies);
+    struct counters before = counters_read(NULL, &tallies);
     memset(start, 1, 4 * page);
     assert_true(os->purge(os, start + page, 2 * page));
     assert_int_equal(start[page - 1], 1);
@@ -60,7 +60,7 @@ TEST(resizes_are_counted_as_what_comes_and_goes)
 {
     size_t page = os_page_size();
     char *start = os->take(os, 4 * page, page);
-    struct counters before = counters_read(NULL, tallies);
+    struct counters before = counters_read(NULL, &tallies);
     memset(start, 1, 4 * page);
     char *grown = os->resize(os, start, 4 * page, 64 * page, true);
     assert_non_null(grown);
@@ -76,17 +76,17 @@ TEST(resizes_are_counted_as_what_comes_and_goes)
 
 TEST(what_fails_is_not_counted)
 {
-    struct counters before = counters_read(NULL, tallies);
+    struct counters before = counters_read(NULL, &tallies);
     size_t page = os_page_size();
     assert_null(os->take(os, (size_t)1 << 60, page));
     assert_null(os->take(os, (size_t)1 << 60, 64 * MIB));
     assert_false(os->give(os, NOWHERE, page));
     assert_null(os->resize(os, NOWHERE, page, 2 * page, true));
-    struct counters after = counters_read(NULL, tallies);
+    struct counters after = counters_read(NULL, &tallies);
     assert_memory_equal(&after, &before, sizeof(after));
     NEED(kernel_refuses_advice(), "what agrees to any advice drops what is not there");
     assert_false(os->purge(os, NOWHERE, page));
-    after = counters_read(NULL, tallies);
+    after = counters_read(NULL, &tallies);
     assert_memory_equal(&after, &before, sizeof(after));
 }
 
@@ -105,7 +105,7 @@ static size_t pages_present(char *start, size_t bytes)
 TEST(what_might_be_had_is_asked_without_taking_it)
 {
     size_t page = os_page_size(), too_much = (size_t)1 << 50;
-    struct counters before = counters_read(NULL, tallies);
+    struct counters before = counters_read(NULL, &tallies);
     struct os_calls calls = os_calls;
     assert_true(provider_might_take(os, 16 * page, 0));
     assert_false(provider_might_take(os, too_much, 0));

@@ -9,7 +9,7 @@
 
 TEST(a_counter_counts_itself_only)
 {
-    struct counters before = counters_read(NULL, tallies);
+    struct counters before = counters_read(NULL, &tallies);
 #define COUNTER(name, text) \
     COUNT(name, 3); \
     COUNT(name, 0); \
@@ -18,7 +18,8 @@ TEST(a_counter_counts_itself_only)
 #undef COUNTER
 }
 
-enum { THREADS = 8, TURNS = 2000000 };
+/* Threads: of those without a tally more than there are shared ones, so that some share one. */
+enum { THREADS = 4 * TALLIES_SHARED, TURNS = 200000 };
 
 static pthread_barrier_t begin;
 
@@ -55,7 +56,7 @@ TEST(a_tally_is_of_one_thread_at_a_time)
     tally_begin();
     struct tally *first = tally_own;
     assert_non_null(first);
-    assert_ptr_not_equal(first, &tallies[0]);
+    assert_true(first >= &tallies.all[TALLIES_SHARED]);
     tally_begin();
     assert_ptr_equal(tally_own, first);
     tally_own = NULL; /* as another thread would be */
@@ -77,33 +78,66 @@ TEST(a_tally_is_of_one_thread_at_a_time)
 TEST(who_gets_no_tally_counts_all_the_same)
 {
     struct tally *own[TALLIES];
-    for (size_t i = 1; i < TALLIES; i++) {
+    for (size_t i = TALLIES_SHARED; i < TALLIES; i++) {
         tally_own = NULL;
         tally_begin();
         own[i] = tally_own;
         assert_non_null(own[i]);
+        assert_true(own[i] >= &tallies.all[TALLIES_SHARED]);
+        assert_true(i == TALLIES_SHARED || own[i] != own[i - 1]);
     }
     tally_own = NULL;
     tally_begin();
     assert_null(tally_own);
-    uint64_t flushes = COUNTED(flushes), shared = tallies[0].counters.flushes;
+    uint64_t flushes = COUNTED(flushes), shared = tally_shared()->counters.flushes;
     COUNT(flushes, 2);
     assert_int_equal(COUNTED(flushes), flushes + 2);
-    assert_int_equal(tallies[0].counters.flushes, shared + 2);
+    assert_int_equal(tally_shared()->counters.flushes, shared + 2);
     /* A child has the thread that forked, and no other. */
-    tally_own = own[7];
+    tally_own = own[TALLIES_SHARED + 7];
     tally_keep_own();
-    tally_own = NULL;
-    for (size_t i = 1; i < TALLIES - 1; i++) {
+    for (size_t i = TALLIES_SHARED; i < TALLIES - 1; i++) {
         tally_own = NULL;
         tally_begin();
         assert_non_null(tally_own);
-        assert_ptr_not_equal(tally_own, own[7]);
+        assert_ptr_not_equal(tally_own, own[TALLIES_SHARED + 7]);
     }
     tally_own = NULL;
     tally_begin();
     assert_null(tally_own);
     tally_keep_own();
+}
+
+enum { MANY = 512 };
+
+static struct tally *shared_by[MANY];
+
+static void *note_shared(void *place)
+{
+    *(struct tally **)place = tally_shared();
+    pthread_barrier_wait(&begin); /* all at once, or the next would have the same address */
+    return NULL;
+}
+
+/* Of so many threads none has more than a few times its part, whatever their addresses are. */
+TEST(threads_without_a_tally_are_spread_over_the_shared_ones)
+{
+    static pthread_t threads[MANY];
+    size_t users[TALLIES_SHARED] = {0};
+    pthread_attr_t small;
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 64 * 1024), 0);
+    assert_int_equal(pthread_barrier_init(&begin, NULL, MANY), 0);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(pthread_create(&threads[i], &small, note_shared, &shared_by[i]), 0);
+    for (size_t i = 0; i < MANY; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_in_range(shared_by[i] - tallies.all, 0, TALLIES_SHARED - 1);
+        users[shared_by[i] - tallies.all]++;
+    }
+    for (size_t i = 0; i < TALLIES_SHARED; i++)
+        ASSERT_THAT(users[i] <= 4 * MANY / TALLIES_SHARED, "%zu of %d share %zu", users[i], MANY, i);
 }
 
 int main(void)
@@ -113,6 +147,7 @@ int main(void)
         ROW(no_thread_is_lost),
         ROW(a_tally_is_of_one_thread_at_a_time),
         ROW(who_gets_no_tally_counts_all_the_same),
+        ROW(threads_without_a_tally_are_spread_over_the_shared_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
