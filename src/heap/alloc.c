@@ -19,6 +19,7 @@
 #include "heap/tick.h"
 #include "heap/user_heaps.h"
 #include "magazine/counted.h"
+#include "magazine/shared.h"
 #include "pageheap/block_zero.h"
 #include "stats/stats.h"
 
@@ -54,8 +55,8 @@ static void *alloc_medium_aligned(struct heap *heap, struct cache *cache, size_t
 
 static void *alloc_object(struct heap *heap, struct cache *cache, size_t class)
 {
-    return LIKELY(cache_exists(cache)) ? cache_refill(cache, class)
-                                       : object_alloc(&heap->arenas, class);
+    void *object = LIKELY(cache_exists(cache)) ? cache_refill(cache, class) : NULL;
+    return LIKELY(object != NULL) ? object : shared_alloc(&heap->arenas, class);
 }
 
 static COLD void *alloc_compact(struct heap *heap, struct cache *cache, size_t class)

@@ -15,6 +15,7 @@
 #include "heap/harden.h"
 #include "heap/purge_thread.h"
 #include "heap/user_heaps.h"
+#include "magazine/shared.h"
 #include "provider/provider_file.h"
 #include "stats/event.h"
 #include "stats/stats.h"
@@ -58,6 +59,7 @@ void heap_fork_in_child(void)
      * other thread is there yet. */
     caches_orphan();
     arenas_orphan(&heap_default.arenas, arenas_end_orphans);
+    shared_orphan(&heap_default.arenas);
     heaps_orphan();
     heap_harden_forked(&heap_default);
     heap_keep_caches();

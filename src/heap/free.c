@@ -12,20 +12,35 @@
 #include "heap/empty.h"
 #include "heap/tick.h"
 #include "heap/user_heaps.h"
+#include "magazine/shared.h"
 
 /* ---- At a place ---- */
+
+static COLD void free_wrong(const struct heap *heap, uintptr_t address, size_t class)
+{
+    struct misuse misuse = small_misuse(heap, address, class);
+    misuse_report("free", &misuse);
+}
+
+/* Frees an object for which the thread has no magazine. */
+static NOINLINE void free_shared(struct heap *heap, uintptr_t address, size_t class)
+{
+    enum shared_put put = shared_put(&heap->arenas, address, class);
+    if (put == SHARED_NO_ROOM)
+        object_free(address);
+    else if (UNLIKELY(put == SHARED_REFUSED))
+        free_wrong(heap, address, class);
+}
 
 static inline void free_small(struct heap *heap, struct cache *cache, uintptr_t address,
                               size_t class)
 {
     bool room =
         !cache_is_full(cache, class) || (cache_exists(cache) && cache_make_room(cache, class));
-    if (UNLIKELY(!room)) {
-        object_free(address);
-    } else if (UNLIKELY(!cache_push_of(cache, address, class))) {
-        struct misuse misuse = small_misuse(heap, address, class);
-        misuse_report("free", &misuse);
-    }
+    if (UNLIKELY(!room))
+        free_shared(heap, address, class);
+    else if (UNLIKELY(!cache_push_of(cache, address, class)))
+        free_wrong(heap, address, class);
 }
 
 static void free_cell(struct cache *cache, uintptr_t address)

@@ -51,6 +51,9 @@ static void make(void)
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
+    /* What complete checks are for would be missed in a magazine, whoever has it. */
+    heap_default.arenas.shares =
+        options.thread_cache != 0 && options.processor_cache != 0 && options.check != CHECK_FULL;
     if (options.preset == PRESET_HARDENED && heap_harden(&heap_default))
         heap_serve(HEAP_FAST);                                       /* where sizes go differs */
     __atomic_fetch_sub(&events.wanted.ticking, 1, __ATOMIC_RELAXED); /* see heap/tick.c */

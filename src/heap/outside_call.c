@@ -7,6 +7,7 @@
 
 #include "heap/all_locks.h"
 #include "heap/user_heaps.h"
+#include "magazine/shared.h"
 #include "stats/event.h"
 
 BULKY_BUT_BEGUN struct outside_area outside_area;
@@ -16,6 +17,7 @@ static void trim(const struct outside_call *call)
     for (uint64_t i = 0; i < call->cache_count; i++)
         if (call->caches[i]->arenas == &heap_default.arenas)
             cache_flush(call->caches[i]);
+    shared_flush(&heap_default.arenas);
     arenas_end_orphans_once(&heap_default.arenas);
     arenas_trim(&heap_default.arenas);
     page_heap_purge(&heap_default.page_heap, 0);

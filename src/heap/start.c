@@ -11,6 +11,7 @@
 #include "heap/purge_thread.h"
 #include "heap/sampled.h"
 #include "heap/thread.h"
+#include "magazine/shared.h"
 #include "options/options.h"
 #include "platform/thread.h"
 #include "stats/event.h"
@@ -51,6 +52,7 @@ AT_START void heap_exit(void)
         cache_inspect(cache);
         cache_flush(cache);
     }
+    shared_inspect(&heap_default.arenas);
     for (size_t class = 1; class < CLASS_COUNT; class++)
         arenas_empty_depots(&heap_default.arenas, class);
     arenas_inspect(&heap_default.arenas);

@@ -48,7 +48,7 @@ bool heap_thread_arm(void *word)
 
 static COLD struct cache *default_cache_new(void)
 {
-    struct cache *cache = cache_new(&heap_default.arenas);
+    struct cache *cache = cache_new(&heap_default.arenas, false);
     if (cache != NULL && !heap_thread_arm(cache)) {
         cache_free(cache);
         cache = NULL;
@@ -187,6 +187,15 @@ struct hard_cache *heap_hard_cache(struct heap *heap)
 
 /* ---- Of any ---- */
 
+/* How many calls of a thread are slow before it is worth a cache of its own. */
+static uint32_t calls_before_cache(const struct arenas *arenas)
+{
+    /* relaxed: a hint */
+    uint32_t threads = __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED);
+    bool many = threads >= THREADS_OF_ARENA * arenas->count;
+    return many && arenas->shares ? CALLS_OF_MANY : CALLS_BEFORE_CACHE;
+}
+
 struct cache *heap_cache_new(struct heap *heap)
 {
     struct cache *none = (struct cache *)&cache_none;
@@ -198,7 +207,7 @@ struct cache *heap_cache_new(struct heap *heap)
     if (other && slot == NULL)
         return none;
     uint32_t *calls = other ? &slot->calls : &thread_self.slow_calls;
-    if (++*calls < CALLS_BEFORE_CACHE)
+    if (++*calls < calls_before_cache(&heap->arenas))
         return none;
     return other ? other_cache_new(heap, slot) : default_cache_new();
 }

@@ -2,8 +2,10 @@
  * Threads: their caches, of malloc's heap and of others, from the first slow call to the end.
  *
  * A thread gets a cache of a heap at its 24th slow call: a cache costs about a kilobyte, what it
- * saves per call is about 50 ns, and who calls less often is better off without. That of malloc's
- * heap is in `thread_self`; those of others are found through a small table (struct heap_slot).
+ * saves per call is about 50 ns, and who calls less often is better off without. One of many
+ * threads gets it at its 256th. Without one it shares that of its processor (magazine/shared.h),
+ * in malloc's heap. The thread's cache of that is in `thread_self`; those of others are found
+ * through a small table (struct heap_slot).
  *
  * A cache of another heap belongs to its heap as well as to its thread: destroying the heap frees
  * the caches of all threads. What such a thread's table says then is stale, and harmless, since no
@@ -11,7 +13,7 @@
  * says, under the lock of the list of heaps.
  *
  * A thread's end: libc calls the destructor of a key, perhaps before other destructors that
- * allocate and free. From then on the thread works without a cache, straight on the slabs, however
+ * allocate and free. From then on the thread works without a cache of its own, however
  * long it goes on. Nothing is made twice, nothing is left behind.
  */
 #ifndef SNUG_HEAP_THREAD_H
@@ -72,6 +74,9 @@ static inline struct hard_cache *heap_hard_cache_if_any(const struct heap *heap)
 /* Calls: that were slow before a thread gets a cache of a heap, which takes more than a kilobyte.
  */
 enum { CALLS_BEFORE_CACHE = 24 };
+
+/* Calls: the same of one of many threads, which has the cache of its processor until then. */
+enum { CALLS_OF_MANY = 256 };
 
 /* Whether the calling thread may have caches. */
 bool heap_thread_may_cache(void);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "heap/sampled.h"
+#include "magazine/shared.h"
 
 void heap_tick(struct heap *heap)
 {
@@ -16,8 +17,10 @@ void heap_tick(struct heap *heap)
         errno = error;
     }
     /* Several threads may come at the same time: page_heap_tick lets one of them go on. */
-    if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap))
+    if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap)) {
         arenas_tick(&heap->arenas);
+        shared_tick(&heap->arenas);
+    }
 }
 
 void heap_polled(struct heap *heap)

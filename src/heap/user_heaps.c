@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "heap/harden.h"
+#include "magazine/shared.h"
 #include "meta/meta.h"
 #include "options/options.h"
 #include "pageheap/large.h"
@@ -267,6 +268,8 @@ static const char *check_shared(struct heap *heap)
     const char *wrong = heap->hardened != NULL ? hard_check(heap->hardened, &misuse) : NULL;
     if (wrong == NULL)
         wrong = arenas_check(&heap->arenas);
+    if (wrong == NULL)
+        wrong = shared_check(&heap->arenas);
     return wrong != NULL ? wrong : page_heap_check(&heap->page_heap);
 }
 

@@ -40,7 +40,7 @@ static NOINLINE struct arena *arena_new(struct arenas *arenas, unsigned index)
     return expected;
 }
 
-static inline struct arena *arena_here(struct arenas *arenas)
+struct arena *arena_here(struct arenas *arenas)
 {
     /* relaxed: a hint, off by a thread for a moment at most */
     if (arenas->count == 1 || __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) <= 1)

@@ -32,6 +32,17 @@
  * for. */
 enum { ARENAS_MOST = 64 };
 
+/* Threads: so many for each arena may hold as much as one may, and have caches soon: no more
+ * threads run at a time than there are processors, each with an arena. */
+enum { THREADS_OF_ARENA = 8 };
+
+/* The cache of a processor (shared.h), in arenas that share. */
+struct shared {
+    uintptr_t holder;    /* the thread that has taken it; 0: none */
+    struct cache *cache; /* NULL until it is needed */
+    bool used;           /* since the last tick; written by holders */
+};
+
 struct arena {
     uint64_t clock; /* of the depots: an epoch more at each tick of the heap, and when so many, */
     size_t grown;   /* bytes of slabs, were made since the last */
@@ -41,22 +52,26 @@ struct arena {
         struct depot depot;
     } classes[CLASS_COUNT];
     struct cells cells;
+    _Alignas(64) struct shared shared;
 };
 
 struct arenas {
-    struct lock lock; /* making a class ready for use */
+    /* What every slow path reads, and hardly anybody writes. */
     struct page_heap *page_heap;
     unsigned count;
-    uint32_t threads;          /* with a cache */
-    size_t magazine_bytes;     /* that all magazines of threads may hold */
-    size_t held_most;          /* that those of one thread may; SIZE_MAX: as the option says */
-    uint8_t cold[CLASS_COUNT]; /* requests of a class so far, until it is warm */
+    uint32_t threads; /* with a cache of their own */
+    size_t held_most; /* that the magazines of one thread may hold; SIZE_MAX: as the option says */
+    bool shares;      /* threads without a cache have those of processors */
+    uint8_t cold[CLASS_COUNT];       /* requests of a class so far, until it is warm */
     struct arena *list[ARENAS_MOST]; /* NULL until first used */
-    struct cache *caches;            /* all that were ever made; only ever grows, and at its head */
-    struct cache *idle_caches;       /* of these, those without a thread */
     /* In a child of fork: takes back what waits in caches of threads that were not forked with it;
      * NULL: there is nothing. No lock may be held. */
     void (*end_orphans)(struct arenas *arenas);
+
+    _Alignas(64) struct lock lock; /* making a class ready for use */
+    size_t magazine_bytes;         /* that all magazines of threads may hold */
+    struct cache *caches;          /* all that were ever made; only ever grows, and at its head */
+    struct cache *idle_caches;     /* of these, those without a thread */
 };
 
 void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct arena *first,
@@ -67,6 +82,9 @@ static inline struct arena *arena_at(const struct arenas *arenas, unsigned index
     /* acquire: pairs with arena_new */
     return __atomic_load_n(&arenas->list[index], __ATOMIC_ACQUIRE);
 }
+
+/* The arena of the processor that the calling thread runs on. */
+struct arena *arena_here(struct arenas *arenas);
 
 /* The class in arena `index` if it is in use there. */
 static inline struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,

@@ -213,16 +213,17 @@ static NOINLINE void *refill_from_loaded(struct cache *cache, size_t class)
     return cache_refill(cache, class);
 }
 
-/* Refills from the depot or the slabs. Returns an object, or NULL: there is no memory. */
+/* Refills from the depot or the slabs. Returns an object, or NULL: the class gets no magazine, or
+ * there is no memory. */
 static NOINLINE void *refill_from_outside(struct cache *cache, size_t class)
 {
     struct magazine *empty = loaded_at_end(cache, class);
     if (refill_from_depot(cache, class, empty))
         return refill_from_loaded(cache, class);
     struct magazine *magazine = grow_empty(cache, class, empty);
-    if (magazine == NULL)
-        return object_alloc(cache->arenas, class);
-    return refill_from_slabs(cache, class, magazine) ? refill_from_loaded(cache, class) : NULL;
+    return magazine != NULL && refill_from_slabs(cache, class, magazine)
+               ? refill_from_loaded(cache, class)
+               : NULL;
 }
 
 void *cache_refill(struct cache *cache, size_t class)

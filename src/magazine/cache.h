@@ -1,11 +1,12 @@
 /*
  * Thread caches: what the fast path (fast.h) leaves, for small objects and for cells.
  *
- * A cache belongs to its thread. Others see no more of it than where its tops are, and how large
- * its magazines: enough to know how many objects wait in them, to the object when the thread rests.
- * For that the fast path does nothing but store each top whole, as it would anyway, and caches are
- * never used for anything else: they wait for the next thread (see cache_new). What a child of fork
- * does with the caches of threads that it does not have stands in orphans.c.
+ * A cache belongs to its thread, or at one moment to one that shares it (shared.h). Others see no
+ * more of it than where its tops are, and how large its magazines: enough to know how many objects
+ * wait in them, to the object when the thread rests. For that the fast path does nothing but store
+ * each top whole, as it would anyway, and caches are never used for anything else: they wait for
+ * the next thread (see cache_new). What a child of fork does with the caches of threads that it
+ * does not have stands in orphans.c.
  */
 #ifndef SNUG_MAGAZINE_CACHE_H
 #define SNUG_MAGAZINE_CACHE_H
@@ -40,9 +41,9 @@ static inline void thread_self_begin(void)
     }
 }
 
-/* A cache for the calling thread, one that another has left if there is one; or NULL. Takes
- * RANK_ARENAS. */
-struct cache *cache_new(struct arenas *arenas);
+/* A cache for the calling thread, or if it is `shared` for a processor: one that a thread has left
+ * if there is one; or NULL. Takes RANK_ARENAS. */
+struct cache *cache_new(struct arenas *arenas, bool shared);
 
 /* The same in memory that the caller brings, in which `quick` is valid. */
 void cache_init(struct cache *cache, struct arenas *arenas);
@@ -56,8 +57,8 @@ void cache_free(struct cache *cache);
 /* Gives all objects back to the slabs; the cache stays. */
 void cache_flush(struct cache *cache);
 
-/* An object of a class, refilling its magazine if that is empty. NULL: no memory. The cache must
- * not be `cache_none`. */
+/* An object of a class, refilling its magazine if that is empty. NULL: the class has no magazine,
+ * and gets none, or there is no memory. The cache must not be `cache_none`. */
 void *cache_refill(struct cache *cache, size_t class);
 
 /* Makes room in a full magazine. False: the class has no magazine, and gets none. */

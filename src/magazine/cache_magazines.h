@@ -8,10 +8,6 @@
 #include "magazine/cache.h"
 #include "options/options.h"
 
-/* Threads: so many for each arena may hold as much as one may: no more threads run at a time than
- * there are processors, each with an arena. */
-enum { THREADS_OF_ARENA = 8 };
-
 /* A magazine without slots: empty and full, and without a spare. */
 extern INTERNAL const struct magazine_none {
     struct magazine *link; /* laid out as a magazine */
@@ -68,14 +64,14 @@ static inline size_t cache_magazine_bytes(size_t class, unsigned log)
 static inline void cache_hold(struct cache *cache, size_t bytes)
 {
     cache->held_bytes += bytes;
-    /* relaxed: a sum that is only compared with a bound; here and below */
-    __atomic_fetch_add(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+    /* relaxed: a sum that is only compared with a bound */
+    if (LIKELY(!cache->shared))
+        __atomic_fetch_add(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 static inline void cache_unhold(struct cache *cache, size_t bytes)
 {
-    cache->held_bytes -= bytes;
-    __atomic_fetch_sub(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+    cache_hold(cache, -bytes); /* modulo 2^64 */
 }
 
 /* Frees a magazine that is out of the cache; NULL: none. */
@@ -87,30 +83,44 @@ static inline void cache_magazine_free(struct cache *cache, size_t class, struct
     magazine_free(magazine);
 }
 
-/* What all threads together may hold. */
+/* What all threads together hold. */
+static inline size_t all_hold(const struct cache *cache)
+{
+    return __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
+}
+
+/* What they may hold; a processor's cache has no part in it. */
 static inline size_t all_may_hold(const struct cache *cache)
 {
+    if (UNLIKELY(cache->shared))
+        return SIZE_MAX;
     return THREADS_OF_ARENA * options.thread_cache * cache->arenas->count;
 }
 
-/* What one thread may hold. */
+/* One part in: of what threads hold, so much may wait for all processors together. Where it is
+ * little, as after a peak, the few objects that wait would each keep a slab. */
+enum { PROCESSORS_SHARE = 16 };
+
+/* What one thread may hold, or a processor. */
 static inline size_t one_may_hold(const struct cache *cache)
 {
+    if (UNLIKELY(cache->shared))
+        return size_max(options.processor_cache,
+                        all_hold(cache) / PROCESSORS_SHARE / cache->arenas->count);
     return size_min(options.thread_cache, cache->arenas->held_most);
 }
 
 /* Whether the thread, or all together, hold more than they may. */
 static inline bool cache_holds_too_much(const struct cache *cache)
 {
-    return cache->held_bytes > one_may_hold(cache) ||
-           __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED) > all_may_hold(cache);
+    return cache->held_bytes > one_may_hold(cache) || all_hold(cache) > all_may_hold(cache);
 }
 
 /* How much more the thread may hold. */
 static inline size_t cache_may_hold(const struct cache *cache)
 {
     size_t most = one_may_hold(cache);
-    size_t total = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
+    size_t total = all_hold(cache);
     size_t most_of_all = all_may_hold(cache);
     if (cache->held_bytes >= most || total >= most_of_all)
         return 0;

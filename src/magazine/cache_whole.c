@@ -21,16 +21,30 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
     return magazine_of_end(top);
 }
 
-void cache_init(struct cache *cache, struct arenas *arenas)
+/* Makes it that of a thread, or of a processor. */
+static void cache_begin(struct cache *cache, bool shared)
+{
+    cache->held_bytes = 0;
+    cache->generation = cache_generation;
+    cache->shared = shared;
+    if (shared)
+        return;
+    __atomic_fetch_add(&cache->arenas->threads, 1, __ATOMIC_RELAXED);
+    COUNT(thread_caches, 1);
+}
+
+static void cache_lay_out(struct cache *cache, struct arenas *arenas)
 {
     memcpy(cache->top, cache_none.top, sizeof(cache->top));
     memset(cache->shape, 0, sizeof(cache->shape));
     cache->arenas = arenas;
-    cache->held_bytes = 0;
     cache->next = NULL;
-    cache->generation = cache_generation;
-    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
-    COUNT(thread_caches, 1);
+}
+
+void cache_init(struct cache *cache, struct arenas *arenas)
+{
+    cache_lay_out(cache, arenas);
+    cache_begin(cache, false);
 }
 
 static struct cache *cache_make(struct arenas *arenas)
@@ -39,7 +53,7 @@ static struct cache *cache_make(struct arenas *arenas)
     if (cache == NULL)
         return NULL;
     cache->quick = cache_none.quick;
-    cache_init(cache, arenas);
+    cache_lay_out(cache, arenas);
     cache->next = arenas->caches;
     /* release: who finds the cache finds it whole */
     __atomic_store_n(&arenas->caches, cache, __ATOMIC_RELEASE);
@@ -51,17 +65,15 @@ static struct cache *cache_reuse(struct arenas *arenas)
 {
     struct cache *cache = arenas->idle_caches;
     arenas->idle_caches = cache->waits;
-    cache->held_bytes = 0;
-    cache->generation = cache_generation;
-    __atomic_fetch_add(&arenas->threads, 1, __ATOMIC_RELAXED);
-    COUNT(thread_caches, 1);
     return cache;
 }
 
-struct cache *cache_new(struct arenas *arenas)
+struct cache *cache_new(struct arenas *arenas, bool shared)
 {
     lock_acquire(&arenas->lock);
     struct cache *cache = arenas->idle_caches != NULL ? cache_reuse(arenas) : cache_make(arenas);
+    if (cache != NULL)
+        cache_begin(cache, shared);
     lock_release(&arenas->lock);
     return cache;
 }

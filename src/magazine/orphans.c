@@ -50,6 +50,8 @@ void arenas_orphan(struct arenas *arenas, void (*end)(struct arenas *arenas))
 void cache_keep(struct cache *cache)
 {
     cache->generation = cache_generation;
+    if (cache->shared)
+        return;
     cache->arenas->threads++;
     cache->arenas->magazine_bytes += cache->held_bytes;
 }

@@ -42,18 +42,21 @@ struct freed_blocks {
 };
 
 struct page_heap {
-    struct lock lock;
+    /* What every slow path reads, and nobody writes once there is a heap: apart from the lock,
+     * whose line is taken from processor to processor. */
     bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
     /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
     bool compact;
-    /* The provider had no memory when it was asked last: what is empty goes back at once, since
-     * others may need the addresses, as for a thread's stack. */
-    bool refused;
     bool untouched;    /* nothing of snug's is written into the pages; compact too */
     size_t large_most; /* LARGE_MOST, but for tests */
     const struct provider *provider;
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
+
+    _Alignas(64) struct lock lock;
+    /* The provider had no memory when it was asked last: what is empty goes back at once, since
+     * others may need the addresses, as for a thread's stack. */
+    bool refused;
     struct list segments;
     size_t segment_pages; /* == used_pages + filling_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* recent.pages are among them */

@@ -391,6 +391,24 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
     bin_change(&locked, NULL);
 }
 
+/* Gives back an object that is no slab's, or says why not: by its key it may wait in a magazine, of
+ * which the bitmap does not know. The lock must be held. */
+static struct misuse free_one_locked(struct bin *bin, struct slab *slab, uintptr_t address)
+{
+    struct misuse misuse = misuse_in_slab(slab, address);
+    if (UNLIKELY(misuse.kind != MISUSE_NONE))
+        return misuse;
+    if (!bin->page_heap->untouched) {
+        if (UNLIKELY(*object_key_word(address) == object_key(address))) {
+            misuse.kind = MISUSE_DOUBLE_FREE;
+            return misuse;
+        }
+        *object_key_word(address) = object_key(address);
+    }
+    slab_free(bin, slab, &address, 1);
+    return misuse;
+}
+
 struct misuse slab_free_one(uintptr_t address)
 {
     struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = address};
@@ -399,14 +417,8 @@ struct misuse slab_free_one(uintptr_t address)
     if (bin == NULL)
         return misuse;
     lock_acquire(&bin->lock);
-    if (LIKELY(slab_guess(address) == slab && bin_of(slab) == bin)) {
-        misuse = misuse_in_slab(slab, address);
-        if (LIKELY(misuse.kind == MISUSE_NONE)) {
-            if (!bin->page_heap->untouched)
-                *object_key_word(address) = object_key(address);
-            slab_free(bin, slab, &address, 1);
-        }
-    }
+    if (LIKELY(slab_guess(address) == slab && bin_of(slab) == bin))
+        misuse = free_one_locked(bin, slab, address);
     lock_release(&bin->lock);
     return misuse;
 }

@@ -41,9 +41,9 @@ struct tally {
 
 /* Layout: of the tallies. */
 enum {
-    TALLIES_SHARED_LOG = 5,
+    TALLIES_SHARED_LOG = 4,
     TALLIES_SHARED = 1 << TALLIES_SHARED_LOG, /* the first, for all who have none of their own */
-    TALLIES = 256 /* with them; threads that sleep keep theirs, so more than processors */
+    TALLIES = 128 /* with them; threads that sleep keep theirs, so more than processors */
 };
 
 struct tallies {

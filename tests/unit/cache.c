@@ -39,12 +39,12 @@ TEST(a_new_cache_is_empty)
 
 TEST(a_cache_goes_on_to_the_next_thread)
 {
-    struct cache *other = cache_new(&arenas);
+    struct cache *other = cache_new(&arenas, false);
     assert_int_equal(arenas.threads, 2);
     cache_free(other);
     assert_int_equal(arenas.threads, 1);
     size_t used = meta_bytes_used();
-    assert_ptr_equal(cache_new(&arenas), other);
+    assert_ptr_equal(cache_new(&arenas, false), other);
     assert_int_equal(arenas.threads, 2);
     assert_int_equal(meta_bytes_used(), used);
     assert_ptr_equal(arenas.caches, other);
@@ -186,7 +186,7 @@ TEST(threads_exchange_whole_magazines)
 {
     enum { OBJECTS = 1000 };
     static uintptr_t objects[OBJECTS];
-    struct cache *other = cache_new(&arenas);
+    struct cache *other = cache_new(&arenas, false);
     for (size_t i = 0; i < OBJECTS; i++)
         objects[i] = object_get(cache, CLASS_64);
     uint64_t given = COUNTED(flushes_depot), taken = COUNTED(refills_depot);
@@ -238,7 +238,7 @@ TEST(a_magazine_from_the_depot_makes_no_object_twice)
     enum { LIVE = 900 };
     static uintptr_t live[LIVE];
     static const size_t class = 8;
-    struct cache *caches[2] = {cache, cache_new(&arenas)};
+    struct cache *caches[2] = {cache, cache_new(&arenas, false)};
     uint64_t seed = 3;
     size_t count = 0;
     for (unsigned turn = 0; turn < 60000; turn++) {

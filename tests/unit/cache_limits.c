@@ -116,7 +116,7 @@ TEST(all_threads_together_are_bounded_too)
 static int two_begin(void **state)
 {
     int result = two_arenas_begin(state);
-    cache = cache_new(&arenas);
+    cache = cache_new(&arenas, false);
     return result;
 }
 
@@ -128,7 +128,7 @@ TEST(a_thousand_threads_hold_what_is_meant_for_the_processors)
     static uintptr_t objects[EACH];
     size_t most = 0;
     for (size_t i = 0; i < THREADS; i++) {
-        caches[i] = cache_new(&arenas);
+        caches[i] = cache_new(&arenas, false);
         for (size_t class = 1; class < CLASS_COUNT; class++) {
             for (size_t j = 0; j < EACH; j++)
                 objects[j] = object_get(caches[i], class);
@@ -202,11 +202,11 @@ TEST(a_flush_gives_everything_back)
 
 TEST(a_freed_cache_leaves_nothing_behind)
 {
-    cache_free(cache_new(&arenas)); /* its own kilobyte stays, for the next */
+    cache_free(cache_new(&arenas, false)); /* its own kilobyte stays, for the next */
     size_t used = meta_bytes_used();
     struct cache *first = cache;
     uint64_t threads = COUNTED(thread_caches);
-    cache = cache_new(&arenas);
+    cache = cache_new(&arenas, false);
     assert_int_equal(COUNTED(thread_caches), threads + 1);
     use_many_classes(9, 5000, check_sum);
     put_all();

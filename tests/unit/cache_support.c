@@ -8,7 +8,7 @@ struct cache *cache;
 int cache_begin(void **state)
 {
     int result = arenas_begin(state);
-    cache = cache_new(&arenas);
+    cache = cache_new(&arenas, false);
     return result;
 }
 
@@ -26,6 +26,8 @@ uintptr_t object_get(struct cache *of, size_t class)
     void *object = cache_pop(of, class);
     if (object == NULL)
         object = cache_refill(of, class);
+    if (object == NULL)
+        object = object_alloc(&arenas, class);
     return (uintptr_t)object;
 }
 

@@ -93,7 +93,7 @@ static void *work(void *argument)
 {
     static uintptr_t objects[BLOCKS];
     (void)argument;
-    worker = cache_new(&arenas);
+    worker = cache_new(&arenas, false);
     for (unsigned round = 0; round < 60; round++) {
         for (size_t i = 0; i < BLOCKS; i++)
             objects[i] = object_get(worker, 4);

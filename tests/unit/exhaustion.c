@@ -46,7 +46,7 @@ static void take_descriptors_away(void *argument)
     CHILD_CHECK(arenas_refill(&few, 4, &object, 1) == 0);
     CHILD_CHECK(arenas_alloc_cell(&few, 5000, 16, &misuse, &dirty) == NULL);
     CHILD_CHECK(magazine_new(0) == NULL);
-    CHILD_CHECK(cache_new(&few) == NULL);
+    CHILD_CHECK(cache_new(&few, false) == NULL);
     CHILD_CHECK(segment_new(NULL, &fake.provider, &meta_system, 16) == NULL);
     CHILD_CHECK(meta_map(1) == NULL);
     CHILD_CHECK(page_heap_check(&page_heap) == NULL && arenas_check(&few) == NULL);

@@ -45,6 +45,19 @@ TEST(a_thread_gets_a_cache_when_it_has_allocated_a_little)
     assert_int_equal(in_thread(calls_before_cache, NULL), 1000);
 }
 
+/* Of many threads most do little: such a one shares until it has shown that it does more. */
+TEST(one_of_many_threads_gets_a_cache_later)
+{
+    uint32_t many = THREADS_OF_ARENA * heap_default.arenas.count;
+    heap_default.arenas.threads += many;
+    assert_in_range(in_thread(calls_before_cache, NULL), 200, 300);
+    heap_default.arenas.shares = false;
+    assert_in_range(in_thread(calls_before_cache, NULL), 2, 100);
+    heap_default.arenas.shares = true;
+    heap_default.arenas.threads -= many;
+    assert_in_range(in_thread(calls_before_cache, NULL), 2, 100);
+}
+
 struct left {
     uint32_t threads;
     size_t magazine_bytes;
@@ -292,6 +305,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW(the_forking_thread_can_use_the_heap), /* the first: all sizes are new */
         ROW(a_thread_gets_a_cache_when_it_has_allocated_a_little),
+        ROW(one_of_many_threads_gets_a_cache_later),
         ROW(the_end_of_a_thread_returns_everything),
         ROW(many_threads_leave_no_metadata_behind),
         ROW(a_thread_works_on_after_its_cache_is_gone),

@@ -29,7 +29,7 @@ static void cache_becomes_orphan(void)
     assert_false(cache_is_orphan(cache));
     assert_false(arenas_end_orphans_once(&arenas));
     struct cache *left = cache;
-    cache = cache_new(&arenas);
+    cache = cache_new(&arenas, false);
     assert_ptr_equal(cache, left); /* for the next thread */
     assert_int_equal(cache->held_bytes, 0);
 }

@@ -18,37 +18,59 @@ TEST(a_counter_counts_itself_only)
 #undef COUNTER
 }
 
-/* Threads: of those without a tally more than there are shared ones, so that some share one. */
-enum { THREADS = 4 * TALLIES_SHARED, TURNS = 200000 };
+/* Threads: of those without a tally some share one. */
+enum { THREADS = 8, MOST = 8 * TALLIES_SHARED, TURNS = 2000000 };
 
 static pthread_barrier_t begin;
 
-/* `argument`: not NULL for a thread that has a tally of its own. */
+/* The shared tally of whoever came first. */
+static struct tally *chosen;
+
+struct counting {
+    pthread_t thread;
+    bool own;     /* it has a tally of its own */
+    bool counted; /* it had, or the chosen one */
+};
+
 static void *count(void *argument)
 {
-    if (argument != NULL)
+    struct counting *counting = argument;
+    struct tally *nobody = NULL;
+    if (counting->own)
         tally_begin();
+    else
+        __atomic_compare_exchange_n(&chosen, &nobody, tally_shared(), false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
     pthread_barrier_wait(&begin);
-    for (unsigned i = 0; i < TURNS; i++) {
+    counting->counted = counting->own || tally_shared() == chosen;
+    for (unsigned i = 0; counting->counted && i < TURNS; i++) {
         COUNT(refills, 1);
         COUNT(purge_bytes, 4096);
     }
     tally_end();
-    return argument;
+    return NULL;
 }
 
 TEST(no_thread_is_lost)
 {
-    uint64_t refills = COUNTED(refills), bytes = COUNTED(purge_bytes);
-    pthread_t threads[THREADS];
-    assert_int_equal(pthread_barrier_init(&begin, NULL, THREADS), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, count, i % 2 == 0 ? &threads[i] : NULL),
-                         0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(COUNTED(refills) - refills, (uint64_t)THREADS * TURNS);
-    assert_int_equal(COUNTED(purge_bytes) - bytes, (uint64_t)THREADS * TURNS * 4096);
+    static struct counting all[MOST];
+    uint64_t refills = COUNTED(refills), bytes = COUNTED(purge_bytes), counted = 0, shared = 0;
+    pthread_attr_t small;
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 64 * 1024), 0);
+    assert_int_equal(pthread_barrier_init(&begin, NULL, MOST), 0);
+    for (unsigned i = 0; i < MOST; i++) {
+        all[i].own = i < THREADS;
+        assert_int_equal(pthread_create(&all[i].thread, &small, count, &all[i]), 0);
+    }
+    for (unsigned i = 0; i < MOST; i++) {
+        pthread_join(all[i].thread, NULL);
+        counted += all[i].counted;
+        shared += all[i].counted && !all[i].own;
+    }
+    assert_true(shared >= 2);
+    assert_int_equal(COUNTED(refills) - refills, counted * TURNS);
+    assert_int_equal(COUNTED(purge_bytes) - bytes, counted * TURNS * 4096);
 }
 
 TEST(a_tally_is_of_one_thread_at_a_time)
@@ -137,7 +159,8 @@ TEST(threads_without_a_tally_are_spread_over_the_shared_ones)
         users[shared_by[i] - tallies.all]++;
     }
     for (size_t i = 0; i < TALLIES_SHARED; i++)
-        ASSERT_THAT(users[i] <= 4 * MANY / TALLIES_SHARED, "%zu of %d share %zu", users[i], MANY, i);
+        ASSERT_THAT(users[i] <= 4 * MANY / TALLIES_SHARED, "%zu of %d share %zu", users[i], MANY,
+                    i);
 }
 
 int main(void)
