@@ -37,7 +37,7 @@ static bool slab_is_whole(const struct hard_slab *slab)
     return slab->free == hard_classes[slab->zone->class].per_slab;
 }
 
-/* A slab with objects; NULL: there is no memory. The lock must be held, here and below. */
+/* A slab that has objects; NULL: there is no memory. The lock must be held, here and below. */
 static struct hard_slab *bin_open_slab(struct hard_bin *bin, struct hard_zones *zones)
 {
     if (!list_empty(&bin->open))
@@ -60,14 +60,15 @@ static struct hard_slab *bin_open_slab(struct hard_bin *bin, struct hard_zones *
     return slab;
 }
 
-/* A whole slab that was not purged is in use, or purged, from now on. */
+/* Called when a slab that is whole, with all its objects in it, and not purged is about to be taken
+ * from, or was purged. */
 static void slab_is_no_more_dirty(struct hard_zones *zones, const struct hard_slab *slab)
 {
     gauge_change(&zones->whole, -(size_t)slab->zone->row->slab_bytes);
 }
 
-/* Makes pages present that are not, and leaves what they hold: they are about to be looked at, and
- * then written to, which would be a page fault each. */
+/* Makes pages present that are not, and leaves what they hold: they are about to be read and then
+ * written, each of which would be a page fault. */
 static NOINLINE void pages_touch(uintptr_t start, uintptr_t end)
 {
     size_t page = os_kernel_page_size();
@@ -80,8 +81,8 @@ static NOINLINE void pages_touch(uintptr_t start, uintptr_t end)
 }
 
 /* Objects of more than a page that are new are not looked at when they are handed out, since that
- * would touch them. Those of a slab of which the system has something all the same were written to,
- * since it was purged or before it was ever opened: they count as freed, so they are looked at. */
+ * would touch them. If the system has pages of one all the same, it was written to, since the slab
+ * was purged or before it was ever opened. So it counts as freed, and is looked at. */
 static COLD void slab_find_touched(const struct hard_zones *zones, const struct hard_slab *slab,
                                    uint16_t *states)
 {
@@ -92,7 +93,8 @@ static COLD void slab_find_touched(const struct hard_zones *zones, const struct 
             states[i] = STATE_FREE;
 }
 
-/* Takes up to `count` objects of a slab that has some, from a random one on. */
+/* Takes up to `count` objects of a slab that has some, from a random one on, or from the one that
+ * came back last. */
 static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab,
                         struct hard_entry *entries, size_t count)
 {
@@ -104,8 +106,8 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
     uintptr_t start = slab_start(slab);
     if (slab_is_whole(slab) && !slab->purged)
         slab_is_no_more_dirty(zones, slab);
-    /* Of slabs of many pages, only what is taken. Larger objects are looked at only where somebody
-     * has touched them. */
+    /* In slabs of many pages only the objects that are taken are touched. Of larger objects only
+     * those are looked at that somebody has touched. */
     bool each_is_touched = row->bytes > HARD_FAST_MOST && row->bytes <= PAGE_BYTES;
     if (slab->purged && row->bytes <= HARD_FAST_MOST)
         pages_touch(start, start + row->slab_bytes);
@@ -155,7 +157,7 @@ size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard
     size_t taken = 0;
     lock_acquire(&bin->lock);
     do {
-        /* Memory that is new is opened for the first only. */
+        /* A new slab is opened for the first object only. */
         struct hard_slab *slab = bin_open_slab(bin, zones);
         if (slab == NULL)
             break;
@@ -169,7 +171,8 @@ size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard
 
 /* ---- Back ---- */
 
-/* Purges a whole slab. Returns what was written to in it, or 0. */
+/* Purges a whole slab. Returns 0, or the address of an object in it that was written to; then it is
+ * not purged. */
 static uintptr_t slab_purge(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab)
 {
     const struct hard_class *row = &hard_classes[bin->class];
@@ -182,21 +185,21 @@ static uintptr_t slab_purge(struct hard_bin *bin, struct hard_zones *zones, stru
     }
     slab_is_no_more_dirty(zones, slab);
     slab->purged = true;
-    /* Of the system's larger pages, a slab may be a part: then its neighbours would go with it. */
+    /* A slab may be a part of a larger page of the system's: its neighbours would go with it. */
     bool whole = (start | row->slab_bytes) % os_page_size() == 0;
     if (whole && zones->provider->purge(zones->provider, (void *)start, row->slab_bytes))
         memset(states, 0, row->per_slab * sizeof(*states)); /* STATE_NEW */
     return 0;
 }
 
-/* So that those that are partly in use serve first. */
+/* Moves a slab to the end of the list, so that those that are partly in use serve first. */
 static void slab_put_last(struct hard_bin *bin, struct hard_slab *slab)
 {
     list_remove(&slab->link);
     list_push(bin->open.prev, &slab->link);
 }
 
-/* Returns as hard_bin_put; the slab is whole now. */
+/* Keeps or purges a slab that has become whole. Returns as hard_bin_put. */
 static uintptr_t slab_keep(struct hard_bin *bin, struct hard_zones *zones, struct hard_slab *slab)
 {
     if (hard_classes[bin->class].per_slab > 1)

@@ -1,12 +1,13 @@
 /*
  * Bins: the free objects of one hardened class that are in their slabs.
  *
- * Objects leave in random order: of the first slab that has some, those from a random one on, and
- * in an order that is shuffled. Of those that no thread keeps (HARD_KEPT), the one that came back
- * last leaves first: it was cleared not long ago, and who looks at it again finds it in the
- * processor's caches. All come back through a quarantine only (wait.h), which makes it random when.
- * An empty slab is purged if more is free than SNUG_DIRTY and a share of the heap's addresses; what
- * was written to one meanwhile is looked for before that.
+ * Objects are taken in random order: from the first slab that has some, from a random one on, and
+ * then shuffled. Of the classes that threads keep no magazines of (HARD_KEPT and above), the object
+ * that came back last is taken first: it was cleared not long ago, so the look whether it is still
+ * zero finds it in the processor's caches. Objects come back through a quarantine only (wait.h), so
+ * that nobody can tell when. A slab of which all objects are back is purged if such slabs have more
+ * bytes than SNUG_DIRTY says, and than a share of the heap's addresses. Before that its objects are
+ * looked at for what was written to them meanwhile.
  *
  * Cost: O(1) for each object, but for the search of a bit in a slab of up to 256. Thread-safe;
  * takes RANK_HARD_BIN, and those of zone.h inside.
@@ -44,7 +45,7 @@ static ALWAYS_INLINE struct hard_entry hard_entry_of(uintptr_t object, size_t cl
 struct hard_bin {
     struct lock lock;
     uint32_t class;
-    struct list open; /* slabs with objects in them */
+    struct list open; /* slabs that have free objects */
     struct hard_zone *zones;
     size_t zone_bytes; /* of the next zone */
     size_t total;      /* objects of open slabs */
@@ -58,17 +59,17 @@ void hard_bin_init(struct hard_bin *bin, size_t class, uint64_t random);
 size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard_entry *entries,
                      size_t count);
 
-/* Puts objects back that are not in use. Returns 0, or the address of one that was written to, in a
- * slab that was to be purged and is not then. */
+/* Puts objects back that are not in use. Returns 0, or the address of an object that was written to
+ * while it was free: its slab was to be purged, and is not. */
 uintptr_t hard_bin_put(struct hard_bin *bin, struct hard_zones *zones,
                        const struct hard_entry *entries, size_t count);
 
-/* Purges all slabs that are whole. Returns the bytes. */
+/* Purges all slabs of which every object is back. Returns the bytes. */
 size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones);
 
-/* In a child of fork: puts back what the cache of a thread had that the child does not have,
- * cleared. Does nothing if the entry is not whole, or what it says of an object is not so any more:
- * that thread may have been in the middle of anything. */
+/* In a child of fork: clears and puts back an object from the cache of a thread that the child does
+ * not have. Does nothing if the entry is not whole, or if what it says of the object is no longer
+ * true: that thread may have been in the middle of anything. */
 void hard_bin_adopt(struct hard_bin *bin, struct hard_zones *zones, const struct hard_entry *entry);
 
 #endif

@@ -4,13 +4,13 @@
  *
  * From the requested size on, up to CANARY_BYTES of the object have a pattern that depends on a
  * secret and on the object's address, and has no zero byte: the most frequent overflow of all
- * writes one zero. What follows it, up to the end of the object, is zero, as it came from the
- * system or from the last free; so pages that the program does not touch stay untouched.
+ * writes one zero. What follows the pattern, up to the end of the object, is zero, as it came from
+ * the system or from the last free; so pages that the program does not touch stay untouched.
  *
- * The pattern stands at its place by the address modulo 8, so that it is written and compared in
- * aligned words, the first of which is masked. Most blocks leave no more than 16 bytes of their
- * object: then it is all in the last two words, which are written and compared as one
- * (canary_put_short).
+ * Which byte of the pattern stands at an address depends on the address modulo 8, so that the
+ * pattern is written and compared in aligned words, the first of which is masked. Most blocks leave
+ * no more than 16 bytes of their object: then the pattern is all in the last two words, which are
+ * written and compared as one (canary_put_short).
  *
  * Reads and writes are of the caller's own block, of one that nobody else has meanwhile, or of the
  * canary alone of a block that nobody can free or resize meanwhile (canary_is_sound_beside).
@@ -41,13 +41,13 @@ static ALWAYS_INLINE uint64_t canary_of(uintptr_t object)
     return __builtin_bswap64(mixed) | 0x0101010101010101u;
 }
 
-/* The bytes of the word around `at` from there on. */
+/* A mask for the bytes from `at` on of the word around it. */
 static ALWAYS_INLINE uint64_t canary_mask(uintptr_t at)
 {
     return ~(uint64_t)0 << 8 * (at % 8);
 }
 
-/* Where the pattern ends. */
+/* Where the pattern from `at` on ends, in an object that ends at `end`. */
 static ALWAYS_INLINE uintptr_t canary_end(uintptr_t at, uintptr_t end)
 {
     uintptr_t last = align_down(at, 8) + CANARY_BYTES;
@@ -83,13 +83,14 @@ static ALWAYS_INLINE bool word_is_zero(uintptr_t at)
 /* Bytes: of such a canary. */
 enum { CANARY_SHORT = 16 };
 
-/* So many zero bytes, and as many of ones: from byte n on it is the mask of the last n of them. */
+/* CANARY_SHORT zero bytes, and as many of 255: from byte n on it is a mask for the last n bytes of
+ * such a canary. */
 extern INTERNAL const unsigned char canary_window[2 * CANARY_SHORT];
 
 typedef uint64_t canary_mask_pair __attribute__((may_alias, vector_size(16), aligned(1)));
 typedef uint64_t object_pair __attribute__((may_alias, vector_size(16)));
 
-/* The last `bytes` bytes of a canary's two words. */
+/* A mask for the last `bytes` bytes of a canary's two words. */
 static ALWAYS_INLINE object_pair canary_last(size_t bytes)
 {
     return *(const canary_mask_pair *)(canary_window + bytes);
@@ -123,8 +124,8 @@ static ALWAYS_INLINE void canary_put_short(uintptr_t object, uintptr_t end, size
     *pair_at(end - CANARY_SHORT) = canary_pair_of(object) & canary_last(bytes);
 }
 
-/* The same for one of which it did not ask for the last `old` bytes before: what is new of the
- * block is zero, and the rest of it stays. */
+/* The same for a block that is resized, of whose object the program did not ask for the last `old`
+ * bytes before. What is new of the block becomes zero, and the rest of it stays. */
 static ALWAYS_INLINE void canary_move_short(uintptr_t object, uintptr_t end, size_t old,
                                             size_t bytes)
 {
@@ -149,12 +150,12 @@ static ALWAYS_INLINE object_pair step_of(uintptr_t at)
     return *pair_at(at) | *pair_at(at + 16) | *pair_at(at + 32) | *pair_at(at + 48);
 }
 
-/* A program that has many sizes has a branch that depends on the size predicted wrongly as often as
- * not, which takes as long as some hundred bytes. So there is one way for each doubling of the
- * sizes, and each meets some bytes twice: those of both ends. */
+/* In a program that has many sizes, a branch that depends on the size is predicted wrongly as often
+ * as not, which takes as long as some hundred bytes. So there is one way for each doubling of the
+ * sizes. Each looks at as many bytes from either end, and meets those in the middle twice. */
 
-/* Where the second of four pairs begins of an object of one to four; the third is as far from the
- * fourth. */
+/* An object of one to four pairs is looked at as four of them. Returns how far the second begins
+ * behind the first, which is as far as the third before the fourth. */
 static ALWAYS_INLINE size_t pairs_apart(size_t bytes)
 {
     return (bytes - 16) / 32 * 16;
@@ -185,7 +186,7 @@ static ALWAYS_INLINE void step_clear(uintptr_t at)
     *pair_at(at) = *pair_at(at + 16) = *pair_at(at + 32) = *pair_at(at + 48) = zero;
 }
 
-/* Clears it. */
+/* Clears a whole object, with `is_short` as above. */
 static ALWAYS_INLINE void object_clear(uintptr_t at, size_t bytes, bool is_short)
 {
     object_pair zero = {0, 0};
@@ -219,9 +220,9 @@ static ALWAYS_INLINE bool words_are_zero(uintptr_t at, uintptr_t end)
     return rest == 0;
 }
 
-/* Clears all words between. Of what is above a page, what is zero is not written: pages that the
- * program never touched then take no memory, and lines that it never wrote need not go back to
- * memory. */
+/* Clears all words from `at` to `end`. If they are more than a page, what is zero is not written:
+ * pages that the program never touched then take no memory, and lines that it never wrote need not
+ * go back to memory. */
 static inline void words_clear(uintptr_t at, uintptr_t end)
 {
     if (end - at > PAGE_BYTES)
@@ -240,7 +241,7 @@ static ALWAYS_INLINE bool canary_rest_is_sound(uint64_t pattern, uintptr_t at, u
     return wrong == 0 && (last == end || words_are_zero(last, end));
 }
 
-/* Whether it is as it was written, and all behind it zero. */
+/* Whether a canary is as it was written, and all behind it zero. */
 static ALWAYS_INLINE bool canary_is_sound(uintptr_t object, uintptr_t at, uintptr_t end)
 {
     uint64_t pattern = canary_of(object);

@@ -25,8 +25,8 @@ static ALWAYS_INLINE uint32_t dice_next(uint64_t *state)
     return (uint32_t)(dice_word(state) >> 32);
 }
 
-/* The same by less: with a multiplier of D. Knuth's (The Art of Computer Programming, 3.3.4), of
- * which the upper bits are as good as random. */
+/* The same by fewer instructions: a linear congruential generator with a multiplier of D. Knuth's
+ * (The Art of Computer Programming, 3.3.4), whose upper bits are as good as random. */
 static ALWAYS_INLINE uint32_t dice_quick(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1;

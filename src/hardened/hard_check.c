@@ -79,8 +79,8 @@ static struct misuse live_check(uintptr_t object, size_t bytes, uint16_t *state,
     return sound ? none : overflow;
 }
 
-/* `resting`: nobody is about to clear it, or to hand it out; `touched`: the system has something of
- * it. The lock of the bin must be held, so only one check looks at an object at a time. */
+/* `resting`: nobody is about to clear the object, or to hand it out; `touched`: pages of it are in
+ * memory. The lock of the bin must be held, so only one check looks at an object at a time. */
 static struct misuse object_check(const struct hard_zones *zones, const struct hard_zone *zone,
                                   uintptr_t object, uint16_t *state, bool resting, bool touched)
 {
@@ -112,8 +112,8 @@ static const char *slab_check(const struct hard_zones *zones, const struct hard_
             return "a hardened block is in use and free";
         uintptr_t object = slab_start(slab) + (size_t)i * row->bytes;
         bool new = in_slab && state_of(&states[i]) == STATE_NEW;
-        /* It is there if somebody wrote behind or before a block, or after it was freed and purged.
-         */
+        /* A new object is in memory if somebody wrote behind or before a block, or to one after it
+         * was freed and purged. */
         if (new && !asked)
             there = pages_there(zones->provider, slab_start(slab), row->slab_bytes);
         asked |= new;
@@ -172,7 +172,7 @@ const char *hard_check(struct hardened *hardened, struct misuse *misuse)
 
 /* ---- What waits ---- */
 
-/* Whether nothing was written to it; otherwise `*misuse` says so. */
+/* Whether nothing was written to an object; otherwise `*misuse` says so. */
 static bool entry_check(const struct hardened *hardened, const struct hard_entry *entry,
                         struct misuse *misuse)
 {

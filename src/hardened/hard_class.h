@@ -56,7 +56,7 @@ static ALWAYS_INLINE uint32_t hard_divide(size_t offset, uint64_t reciprocal)
     return (uint32_t)((offset * reciprocal) >> 44);
 }
 
-/* Bytes of an object of a class; as in the table, for who reads another process. */
+/* Bytes of an object of a class, computed as for the table: for readers of another process. */
 static inline size_t hard_class_bytes(size_t class)
 {
     if (class <= HARD_FINE)
@@ -68,7 +68,7 @@ static inline size_t hard_class_bytes(size_t class)
     return base + (step + 1) * (base >> HARD_STEP_LOG);
 }
 
-/* The same of a class that the table has, and without it for small ones. */
+/* The same, by the table, but without a look at it for small classes. */
 static ALWAYS_INLINE size_t hard_bytes_of(size_t class)
 {
     return LIKELY(class <= HARD_FINE) ? class * MIN_ALIGN : hard_classes[class].bytes;

@@ -1,10 +1,10 @@
 /*
- * What nearly every call does with a small hardened block of a thread that has a cache: all of what
- * hardened.h promises, as long as nothing is wrong and nothing runs out.
+ * The fast paths of small hardened blocks, for threads that have a cache: all of what hardened.h
+ * promises, as long as nothing is wrong and nothing runs out.
  *
- * The idea: both return without having changed anything in all other cases, also if they see that
- * something is wrong; then the long way looks again, and says what it is. So there is nothing here
- * but the checks themselves, in the order in which they need the least, and no lock.
+ * The idea: in all other cases these functions return without having changed anything, also if they
+ * see that something is wrong. The long way then looks again, and says what it is. So there is
+ * nothing here but the checks themselves, in the order in which they need the least, and no lock.
  *
  * Cost: about 75 instructions to take 64 bytes and 175 to free them; see
  * docs/decisions/0015-hardened.md.
@@ -33,14 +33,14 @@ static ALWAYS_INLINE void *hard_pop(struct hard_cache *cache, size_t bytes, bool
     /* release: who finds the state finds the canary (hard_check.c) */
     __atomic_store_n(entry->state, (uint16_t)(STATE_LIVE + of_object - bytes), __ATOMIC_RELEASE);
     GAUGE_SET(magazine->count, count - 1);
-    if (object == 0) /* callers then ask once only */
+    if (object == 0) /* so that callers test for NULL only once */
         __builtin_unreachable();
     return (void *)object;
 }
 
-/* What is wrong with the last 16 bytes before an object that is not the first of its slab: they are
- * those of a short canary, or of a free object. Which of both is as good as random, so nothing
- * branches on it. (A longer canary looks damaged here, and is looked at again.) */
+/* The bits that are wrong in the last 16 bytes before an object that is not the first of its slab:
+ * they are those of a short canary, or of a free object. Which of both is as good as random, so
+ * nothing branches on it. (A longer canary looks damaged here, and is looked at again.) */
 static ALWAYS_INLINE object_pair before_damage(uintptr_t object, size_t bytes,
                                                const uint16_t *state)
 {
@@ -58,7 +58,7 @@ static ALWAYS_INLINE bool first_is_sound(const struct hard_zone *zone, uintptr_t
     return hard_front_is_sound(zone, place, object);
 }
 
-/* As state_claim in hardened.c, but not if a check looks at the object. */
+/* As state_claim in hardened.c, but false if a check looks at the object. */
 static ALWAYS_INLINE bool state_claim_fast(uint16_t *state, uint16_t value, bool alone)
 {
     if (LIKELY(alone)) {
@@ -71,15 +71,15 @@ static ALWAYS_INLINE bool state_claim_fast(uint16_t *state, uint16_t value, bool
 }
 
 /* What a free found. HARD_NOT_PUSHED: nothing is done, and the long way is to look. HARD_NOT_HERE:
- * the same, but a call that says `first` may do it. HARD_PUSHED_TURN: hard_cache_turn is to be
- * called. HARD_CLAIMED: it is not in use any more, and hard_push_rest is to be called. */
+ * the same, but a call with `first` may do it. HARD_PUSHED_TURN: hard_cache_turn is to be called.
+ * HARD_CLAIMED: the object is not in use any more, and hard_push_rest is to be called. */
 enum hard_pushed { HARD_NOT_PUSHED, HARD_NOT_HERE, HARD_PUSHED, HARD_PUSHED_TURN, HARD_CLAIMED };
 
-/* Frees what is at an address in a zone of the heap that the cache is of, of which the program says
- * that it has `size` bytes (SIZE_MAX: it does not). HARD_NOT_PUSHED: it is no block, it has a
- * longer canary, it is larger than HARD_FAST_MOST, or something is wrong. HARD_CLAIMED: `*entry`
- * takes more than a few registers to free. `first`, a constant: also if it is the first of its
- * slab, which is another function's work. */
+/* Frees what is at an address in a zone of the heap that the cache is of. The program says that it
+ * has `size` bytes (SIZE_MAX: it does not say). HARD_NOT_PUSHED: it is no block, it has a longer
+ * canary, it is larger than HARD_FAST_MOST, or something is wrong. HARD_CLAIMED: what is left to do
+ * of `*entry` takes more than a few registers. `first`, a constant: frees the first object of a
+ * slab as well, which takes the call of another function. */
 static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
                                                 const struct hard_zone *zone, uintptr_t address,
                                                 size_t size, bool first, struct hard_entry *entry)
@@ -112,7 +112,8 @@ static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
     return UNLIKELY(hard_cache_change(cache, *entry, bytes)) ? HARD_PUSHED_TURN : HARD_PUSHED;
 }
 
-/* What is left to do of it. True: hard_cache_turn is to be called. */
+/* Does what hard_push has left of a free: clears the object, and puts it into quarantine. True:
+ * hard_cache_turn is to be called. */
 static inline bool hard_push_rest(struct hard_cache *cache, struct hard_entry entry)
 {
     size_t bytes = hard_bytes_of(entry_hard_class(&entry));
@@ -120,11 +121,11 @@ static inline bool hard_push_rest(struct hard_cache *cache, struct hard_entry en
     return hard_cache_wait(cache, entry, bytes);
 }
 
-/* HARD_MOVES: it has to move, and has `*old` bytes now. */
+/* HARD_MOVES: the block has to move, and has `*old` bytes now. */
 enum hard_resized { HARD_NOT_RESIZED, HARD_RESIZED, HARD_MOVES };
 
-/* Makes a block of a heap's class, which is HARD_FAST_MOST at most, one of `bytes` where it is, if
- * that many are of its class. HARD_NOT_RESIZED: as in hard_push. */
+/* Resizes a block, of a class of HARD_FAST_MOST bytes at most, to `bytes` where it is, if that many
+ * are of its class. HARD_NOT_RESIZED: as HARD_NOT_PUSHED. */
 static ALWAYS_INLINE enum hard_resized
 hard_resize_fast(const struct hard_zone *zone, uintptr_t address, size_t bytes, size_t *old)
 {

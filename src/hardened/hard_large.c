@@ -41,30 +41,32 @@ static const bool are_forgotten_singly = true;
 static const bool are_forgotten_singly = false;
 #endif
 
-/* What is forgotten goes from the first to the last page that was there. So behind a block of
- * nearly FORGOTTEN_SINGLY lies one more page that is there, behind a guard that takes no mapping,
- * and is opened and shut with it: in a virtual machine that is 2 us for each pair instead of 4.
- * These are the guard and that page; 0: a block with so much room has none. */
+/* The processor forgets all pages from the first to the last that was there. So behind a block of
+ * nearly FORGOTTEN_SINGLY pages lies a guard that takes no mapping, and behind that one more page
+ * that is there, which is opened and shut with the block. Then the pages are too many to be
+ * forgotten one by one: in a virtual machine each pair of calls takes 2 us instead of 4. Returns
+ * the bytes of the guard and the page; 0: a block with so much room needs none. */
 static size_t ballast_bytes(size_t room)
 {
     size_t most = FORGOTTEN_SINGLY * PAGE_BYTES, ballast = 2 * os_page_size();
     return are_forgotten_singly && room <= most && room + ballast > most ? ballast : 0;
 }
 
-/* What is between the guards; with ballast, if there is. */
+/* The bytes between the guards, with the ballast if there is one. */
 static size_t block_inside(const struct hard_block *block)
 {
     return block->room + block->ballast;
 }
 
-/* What is opened and shut of a block, from its start on. What is left over behind it stays shut. */
+/* The bytes that are opened and shut of a block, from its start on. What is left over behind it
+ * stays shut. */
 static size_t block_flips(const struct hard_block *block)
 {
     size_t bytes = block_end(block) - (uintptr_t)block->zone.span.start;
     return bytes == block->room ? block_inside(block) : bytes;
 }
 
-/* Guards from the mapping's start to the block, and from its end to that of the mapping. */
+/* Makes guards of what is before and behind the block in its mapping. */
 static void block_guard(const struct provider *provider, struct hard_block *block)
 {
     char *first = block->zone.span.start, *last = first + block->room;
@@ -107,7 +109,7 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
     return NULL;
 }
 
-/* One that nobody had. */
+/* A block at addresses that nobody had, or NULL. */
 static struct hard_block *block_new(struct hard_large *large, size_t alignment, size_t bytes)
 {
     struct hard_block *block = block_map(large, alignment, bytes);
@@ -123,7 +125,7 @@ static struct hard_block *block_new(struct hard_large *large, size_t alignment, 
 /* One part in: of what a request needs, may be left over of the addresses that serve it. */
 enum { LEFT_SHARE = 2 };
 
-/* Whether a block that waits may serve. */
+/* Whether a block that waits may serve a request of `bytes`, whole pages. */
 static bool block_serves(const struct hard_large *large, const struct hard_block *block,
                          size_t alignment, size_t bytes)
 {
@@ -132,7 +134,7 @@ static bool block_serves(const struct hard_large *large, const struct hard_block
            (uintptr_t)block->zone.span.start % alignment == 0;
 }
 
-/* One of those that have waited for long, or NULL. */
+/* A random one of the blocks that have waited for long, or NULL. */
 static struct hard_block *block_again(struct hard_large *large, size_t alignment, size_t bytes)
 {
     size_t whole = align_up(bytes + 1, os_page_size());
@@ -206,7 +208,7 @@ static struct misuse free_misuse(const struct hard_block *block, uintptr_t addre
     return hard_large_damage(block);
 }
 
-/* Gives a block that waited, or is forgotten, back. */
+/* Gives a block back that waited, or is in use when its heap ends. */
 static void block_end_it(struct hard_large *large, struct hard_block *block)
 {
     page_map_fill_classes(block->zone.span.start, 1, 0);
@@ -217,7 +219,7 @@ static void block_end_it(struct hard_large *large, struct hard_block *block)
     meta_free(block, sizeof(*block));
 }
 
-/* Makes a block unreachable, with nothing in it. False: it is not. */
+/* Makes a block zero and unreachable. False: it can still be reached. */
 static bool block_hide(const struct provider *provider, const struct hard_block *block)
 {
     size_t page = os_page_size(), flips = block_flips(block);
@@ -232,7 +234,8 @@ static bool block_hide(const struct provider *provider, const struct hard_block 
     return os_hide(start, flips);
 }
 
-/* A mapping of its own from now on, so that to hide and to open it changes that and no other. */
+/* Makes a block a mapping of its own from now on, so that hiding and opening it changes no
+ * other. */
 static void block_set_apart(struct hard_large *large, struct hard_block *block)
 {
     if (block->apart || large->apart == LARGE_APART)
@@ -264,7 +267,7 @@ static enum hard_block_state block_shut(struct hard_large *large, struct hard_bl
     return BLOCK_PURGED;
 }
 
-/* Into the quarantine, at a random place of it; what was there goes. */
+/* Puts a block into the quarantine, at a random place if that is full; what was there goes. */
 static void block_wait(struct hard_large *large, struct hard_block *block)
 {
     if (large->refused) {
@@ -330,7 +333,7 @@ static bool block_resize(struct hard_large *large, struct hard_block *block, siz
 {
     uintptr_t start = (uintptr_t)block->zone.span.start, end = block_end(block);
     if (hard_large_damage(block).kind != MISUSE_NONE)
-        return false; /* its free says so */
+        return false; /* its free reports that */
     uintptr_t old = start + block->requested, new = start + bytes, last = canary_end(old, end);
     uintptr_t from = new < old ? new : old;
     __builtin_memset((void *)from, 0, last - from);

@@ -6,10 +6,10 @@
  * request of as many pages, or of somewhat fewer, at random: what is left over stays shut behind
  * it. What is too many goes back to the system.
  *
- * The idea: what costs is not so much the call that shuts or opens pages as that it cuts a mapping
- * in three or joins them, and the page faults afterwards. So a block that has waited once is a
- * mapping of its own for good, and of what it holds the first page, where programs begin to write,
- * and the last, where the canary is, are cleared and stay; the others go back at once.
+ * The idea: the call that shuts or opens pages costs less than the cutting of a mapping in three,
+ * or its joining, and than the page faults afterwards. So a block that has waited once is a mapping
+ * of its own for good. Of its pages the first, where programs begin to write, and the last, where
+ * the canary is, are cleared and stay; the others go back at once.
  *
  * The descriptor is a zone of class 0; the entry of the block's first page leads to it, also while
  * it waits.
@@ -39,15 +39,15 @@ enum hard_block_state {
     BLOCK_LIVE,
     BLOCK_PURGED, /* it waits, and is zero: its provider's memory cannot be made unreachable */
     BLOCK_SHUT,   /* it waits, unreachable */
-    BLOCK_GUARD   /* the same, for good: it was too many mappings */
+    BLOCK_GUARD   /* it waits, unreachable for good: to shut it was a mapping too many */
 };
 
 struct hard_block {
-    struct hard_zone zone; /* its span: without the guards, and what is left over behind it */
+    struct hard_zone zone; /* its span has neither the guards nor what is left over behind it */
     struct list link;      /* in hard_large.blocks */
     char *start;           /* the mapping */
     size_t bytes;
-    size_t room;    /* bytes: from the span's start to what is never its own */
+    size_t room;    /* bytes that it may have, from the span's start on */
     size_t ballast; /* bytes behind it, which are opened and shut with it (hard_large.c) */
     size_t requested;
     uint64_t freed; /* hard_large.frees when it was */
@@ -69,7 +69,7 @@ struct hard_large {
     size_t mapped; /* == sum of `bytes` of those in use and those that wait */
     size_t waiting_bytes;
     size_t count, requested; /* of those in use */
-    unsigned apart;          /* blocks that are */
+    unsigned apart;          /* blocks that are set apart */
 };
 
 void hard_large_init(struct hard_large *large, const struct provider *provider, void *owner,
@@ -87,8 +87,7 @@ bool hard_large_resize(struct hard_large *large, struct hard_zone *zone, size_t 
 /* What is wrong with a live block's canary; MISUSE_NONE: nothing. */
 struct misuse hard_large_damage(const struct hard_block *block);
 
-/* Gives what waits back to the provider; returns 0, as it occupies no memory. `all`: what is in use
- * as well. */
+/* Gives what waits back to the provider. `all`: what is in use as well. */
 void hard_large_drop(struct hard_large *large, bool all);
 
 #endif

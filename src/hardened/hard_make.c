@@ -31,7 +31,7 @@ bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count)
     size_t ring_bytes = 2 * half * sizeof(struct hard_entry);
     *wait = (struct hard_wait){.mask = half - 1,
                                .count_most = (uint32_t)size_max(count, 2),
-                               .least = count > 1, /* or none waits behind another */
+                               .least = count > 1, /* with fewer, none waits */
                                .random = os_random() | 1};
     wait_limit(wait, bytes);
     wait->ring = ring_bytes <= META_MOST ? meta_alloc(ring_bytes) : meta_map(ring_bytes);
@@ -39,7 +39,7 @@ bool hard_wait_init(struct hard_wait *wait, size_t bytes, size_t count)
     return wait->ring != NULL;
 }
 
-/* What all hardened heaps have in common, by the first; two threads may make theirs at a time. */
+/* The first hardened heap makes what all have in common. Two threads may make theirs at a time. */
 static void common_init(void)
 {
     lock_acquire(&meta_system.lock);

@@ -47,8 +47,8 @@ bool object_rests(const struct provider *provider, uintptr_t object, size_t byte
                             : words_are_zero(object, object + bytes);
 }
 
-/* The system gives up whole pages of its own, and takes a part of one for all of it: what lies
- * there is another object's. */
+/* Drops a range, and clears what cannot be dropped. The system drops whole pages of its own, and
+ * takes a part of one for all of it: the rest of such a page is another object. */
 static void purge(const struct provider *provider, uintptr_t at, size_t bytes)
 {
     uintptr_t end = at + bytes;

@@ -2,15 +2,15 @@
  * Objects of several pages: clearing them, and looking whether they are zero, without a touch of
  * pages that the program never touched.
  *
- * The idea: who reads a page that is not there is given one, by a page fault, which costs as much
- * as clearing some KiB, and two looks at a long block cost as much as its pages. So the system is
- * asked which pages are there (mincore). If they are few they are cleared, and what is not there is
- * dropped all the same, as it may be swapped out; otherwise all goes back. Who looks whether
- * something was written to the object since asks again. What was written and then swapped out is
- * not seen.
+ * The idea: reading a page that is not there is a page fault, which costs as much as clearing some
+ * KiB; and two looks at a long block cost as much as its pages. So the system is asked which pages
+ * are there (mincore). When an object is freed and few pages are there, these are cleared, and the
+ * others are dropped all the same, as they may be swapped out; otherwise all are dropped. A later
+ * look whether something was written to the object asks again, and reads the pages that are there.
+ * What was written and then swapped out is not seen.
  *
- * Such objects are slabs of their own (hard_class.h). Other memory than the system's is asked for
- * nothing, but read.
+ * Such objects are slabs of their own (hard_class.h). Of memory that is not the system's all pages
+ * are taken to be there.
  */
 #ifndef SNUG_HARDENED_HARD_PAGES_H
 #define SNUG_HARDENED_HARD_PAGES_H
@@ -34,12 +34,12 @@ bool pages_are_zero(const struct provider *provider, uintptr_t object, size_t by
 /* Clears all of it; no more than a few pages of it take memory then. */
 void pages_clear(const struct provider *provider, uintptr_t object, size_t bytes);
 
-/* A bit for each page, of a slab, that is there, the first the lowest; none if the system was not
- * asked. It is to find out which of the objects that nobody has had since the system gave their
- * memory were touched all the same. */
+/* A bit for each page of a slab that is there, the lowest for the first; none if the system was not
+ * asked. It tells which of the objects that nobody has had since the system gave their memory were
+ * touched all the same. */
 uint32_t pages_there(const struct provider *provider, uintptr_t start, size_t bytes);
 
-/* Whether a page of an object, which begins so many bytes behind the first, is among them. */
+/* Whether `there` has a page of an object, which begins `from` bytes behind the slab's start. */
 static inline bool pages_have(uint32_t there, size_t from, size_t bytes)
 {
     size_t page = os_kernel_page_size(), first = from / page, last = (from + bytes - 1) / page;

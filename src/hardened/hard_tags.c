@@ -3,8 +3,8 @@
  */
 #include "hardened/hard_tags.h"
 
-/* A bit for each tag that a neighbour in the same slab has: none is left out if it changes
- * meanwhile. */
+/* A bit for each tag that a neighbour in the same slab has. If a neighbour gets another tag
+ * meanwhile, that one is not left out. */
 static unsigned tags_beside(const struct hard_zone *zone, uintptr_t address)
 {
     struct hard_place place = zone_place(zone, address);
@@ -36,8 +36,8 @@ void hard_tag_again(const struct hard_zone *zone, uintptr_t pointer, size_t byte
         tags_set(tags_strip(pointer) + tagged, zone->bytes - tagged);
 }
 
-/* What has a tag that fits no more was of the block that was there before; what has none was made
- * of a pointer by a program that left it out. */
+/* A pointer whose tag does not fit was one to the block that was there before. A pointer without a
+ * tag was made by a program that left the tag out. */
 static COLD struct misuse unfit(const struct hard_zone *zone, uintptr_t pointer)
 {
     uintptr_t address = tags_strip(pointer);

@@ -1,16 +1,17 @@
 /*
  * Tags of hardened objects, where memory can have them (platform/tags.h).
  *
- * The idea: what is free has tag 0, as fresh and purged memory has, and so has all of an object
+ * The idea: free memory has tag 0, as fresh and purged memory has, and so has all of an object
  * behind the 16 bytes that its block ends in. A block in use has a random tag, other than its
- * neighbours' of the same slab, and the pointer to it that the program gets has the same. So an
+ * neighbours' of the same slab, and the pointer to it that the program gets has the same tag. So an
  * access faults at once if it goes from one block into another, or behind the last 16 bytes of a
- * block, or to what was freed; if another block is there by now, in all but one of 13 cases or so.
+ * block, or to a block that was freed. If another block lies there by now, it faults in all but one
+ * of 13 cases or so.
  *
- * All else about hardened objects goes by addresses without a tag, which are right for what is
- * free; who looks at what is in use has the processor not look meanwhile (tags_ignore).
+ * All other code for hardened objects uses addresses without a tag, which are right for free
+ * objects. Code that looks at blocks in use has the processor not look meanwhile (tags_ignore).
  *
- * Objects of up to a page have tags: larger ones are not touched where the program does not.
+ * Only objects of up to a page have tags: to tag larger ones would touch what the program does not.
  */
 #ifndef SNUG_HARDENED_HARD_TAGS_H
 #define SNUG_HARDENED_HARD_TAGS_H
@@ -26,7 +27,8 @@ uintptr_t hard_tag(const struct hard_zone *zone, uintptr_t address, size_t bytes
 void hard_tag_again(const struct hard_zone *zone, uintptr_t pointer, size_t bytes);
 
 /* Whether a pointer into a zone has the tag that the memory has there; otherwise `*misuse` says
- * what is wrong. Of what is no block in use, whatever the tags, others say that. */
+ * what is wrong. True also if there is no block in use, whatever the tags: the caller finds that
+ * out. */
 bool hard_tag_fits(const struct hard_zone *zone, uintptr_t pointer, struct misuse *misuse);
 
 /* Takes the tag away from an object that is freed. */

@@ -46,8 +46,8 @@ static bool words_before_are_zero(uintptr_t address)
 bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object)
 {
     if (place.number == 0) {
-        uint32_t slab = place.slab; /* what is before it is the end of the slab before */
-        if (slab == 0) {            /* of another zone, or nobody's yet */
+        uint32_t slab = place.slab; /* before it is the end of the slab before */
+        if (slab == 0) {            /* which is another zone's, or nobody's yet */
             uintptr_t entry = zone->follows ? page_map_entry(object - 1) : 0;
             if (!entry_is_span(entry))
                 return !zone->follows || words_before_are_zero(object);
@@ -76,7 +76,7 @@ bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, 
 
 static void adopt_all(struct hardened *hardened);
 
-/* Objects for a magazine, or one for who has none. */
+/* Takes objects for a magazine, or one for a caller who has none. */
 static size_t take_objects(struct hardened *hardened, size_t class, struct hard_entry *entries,
                            size_t count)
 {
@@ -89,8 +89,8 @@ static size_t take_objects(struct hardened *hardened, size_t class, struct hard_
 
 struct hard_cache hard_cache_none;
 
-/* A thread's magazine of a class; NULL: it has none. Each that is made gets up to half of the room
- * that is left, so that the classes which a thread uses first have some. */
+/* A thread's magazine of a class; NULL: it has none. One that is made gets at most half of the room
+ * that is left, so that the classes which a thread uses first do not take all of it. */
 static struct hard_magazine *magazine_of(struct hard_cache *cache, size_t class)
 {
     if (cache == NULL || class >= HARD_KEPT)
@@ -176,14 +176,16 @@ void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t ali
 
 /* ---- Freeing ---- */
 
-/* Until a check of another thread, which has the lock of the bin, has looked at all of it. */
+/* Waits until a check by another thread, which holds the lock of the bin, has looked at all of
+ * it. */
 static COLD void check_await(struct hard_bin *bin)
 {
     lock_acquire(&bin->lock);
     lock_release(&bin->lock);
 }
 
-/* Whoever changes the state from in use to free frees the object. */
+/* Changes the state of an object from in use, `value`, to free. Whoever does that frees the object.
+ * False: somebody else has done it. */
 static ALWAYS_INLINE bool state_claim(struct hard_bin *bin, uint16_t *state, uint16_t value)
 {
     if (lock_is_alone()) {
@@ -213,9 +215,9 @@ static void entries_to_bin(struct hardened *hardened, const struct hard_entry *e
         hard_report_written(written, class); /* as in hard_alloc */
 }
 
-/* The same for one that leaves quarantine since that is emptied: who asks for that wants to know,
- * and perhaps nobody asks for the object again. Of what was written to, nothing is done but said.
- */
+/* The same for an object that leaves a quarantine that is emptied. It is looked at now, since
+ * perhaps nobody ever takes it again. If it was written to, that is reported, and nobody gets it
+ * any more. */
 static void entry_retire(struct hardened *hardened, struct hard_entry entry)
 {
     size_t class = entry_hard_class(&entry);
@@ -225,7 +227,7 @@ static void entry_retire(struct hardened *hardened, struct hard_entry entry)
         entries_to_bin(hardened, &entry, 1);
 }
 
-/* What is more than `keep` in a magazine goes to the bin. */
+/* Moves what is more than `keep` objects in a magazine to the bin. */
 static NOINLINE void magazine_flush(struct hardened *hardened, struct hard_magazine *magazine,
                                     size_t keep)
 {
@@ -237,7 +239,8 @@ static NOINLINE void magazine_flush(struct hardened *hardened, struct hard_magaz
     entries_to_bin(hardened, &magazine->entries[keep], count - keep);
 }
 
-/* Makes room in a thread's magazine for an object. */
+/* Puts an object into a thread's magazine, where it makes room; without a magazine, into the
+ * bin. */
 static NOINLINE void entry_push(struct hard_cache *cache, struct hard_entry entry)
 {
     struct hard_magazine *magazine = magazine_of(cache, entry_hard_class(&entry));
@@ -266,7 +269,7 @@ NOINLINE void hard_cache_turn(struct hard_cache *cache)
 /* Objects: that leave the quarantine of all threads while its lock is held once. */
 enum { SHARED_TURN = 32 };
 
-/* Into the quarantine of all threads; what has to leave it goes to the bins. */
+/* Puts an object into the quarantine of all threads. What has to leave it goes to the bins. */
 static void wait_shared(struct hardened *hardened, struct hard_entry entry, size_t bytes)
 {
     struct hard_wait *wait = &hardened->wait;
@@ -400,7 +403,7 @@ COLD bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes
 
 /* ---- Threads ---- */
 
-/* A cache that a thread has left, or NULL. The lock must be held. */
+/* A cache that a thread has left, or NULL. The quarantine's lock must be held. */
 static struct hard_cache *cache_find(struct hardened *hardened)
 {
     struct hard_cache *cache = hardened->caches;
@@ -453,7 +456,7 @@ COLD void hard_cache_flush(struct hard_cache *cache)
         magazine_flush(cache->home, &cache->magazines[class], 0);
 }
 
-/* Forgets all that is in it. */
+/* Forgets all that is in a cache. */
 static COLD void cache_forget(struct hard_cache *cache)
 {
     for (size_t class = 1; class < HARD_KEPT; class++)
@@ -462,7 +465,7 @@ static COLD void cache_forget(struct hard_cache *cache)
     cache->left = (struct hard_entry){0, NULL};
 }
 
-/* No thread has an empty cache any more. */
+/* Takes an empty cache from its thread: the next one may have it. */
 static COLD void cache_leave(struct hard_cache *cache)
 {
     for (size_t class = 1; class < HARD_KEPT; class++) {
@@ -507,9 +510,9 @@ void hard_forked(struct hardened *hardened, struct hard_cache *own)
     hardened->orphans = true;
 }
 
-/* What the caches of threads had that this process does not have goes to the bins. Such a thread
- * may have been anywhere: what its cache counts is whole all the same, but for entries that are
- * half written, or were taken out a moment ago; hard_bin_adopt tells those. */
+/* Puts into the bins what a cache has whose thread this process does not have. That thread may have
+ * been anywhere at the fork. The counts of its cache hold all the same, but an entry may be half
+ * written, or have been taken out a moment ago; hard_bin_adopt tells those. */
 static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
 {
     struct hard_wait *wait = &cache->wait;

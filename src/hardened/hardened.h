@@ -1,22 +1,21 @@
 /*
  * Hardened heaps: SNUG_PRESET=hardened, and snug_heap_config's SNUG_HEAP_HARDENED for one heap.
  *
- * The idea: misuse is found because each block is surrounded, while it is in use by canaries
- * (canary.h), and by zeros and time while it is not: what is freed is cleared, waits (wait.h), and
- * must still be zero when it is handed out again. Each free is judged completely when it is called,
- * by what is known of the object outside of it (zone.h): there is one word for each, which goes
- * from in use to free once.
+ * The idea: while a block is in use, canaries stand around it (canary.h). Once it is freed it is
+ * cleared, waits in a quarantine (wait.h), and must still be zero when it is handed out again. Each
+ * free is judged completely when it is called, by what is known of the object outside of it
+ * (zone.h): there is one word for each, which goes from in use to free only once.
  *
  *   alloc:  the thread's magazine of the class; still zero? the canary; the state
  *   free:   the page map's zone; an object's beginning, in use? canaries; clear; the thread's
  *           quarantine, and from there back into a magazine, or to the bin
  *
- * Larger objects, and threads that have no cache, go to the bins and to the shared quarantine,
- * under a lock of each. Blocks above HARD_MOST have mappings of their own between guards
- * (hard_large.h).
+ * Larger objects, and those of threads that have no cache, go to the bins and to the shared
+ * quarantine, under a lock of each. Blocks above HARD_MOST have mappings of their own between
+ * guards (hard_large.h).
  *
- * What this heap has is apart from what slabs and cells do: malloc's fast path, which finds no
- * class that it may serve, leaves to it without an instruction more.
+ * A hardened heap has nothing in common with slabs and cells. malloc's fast path finds no class
+ * that it may serve, and leaves for here without an instruction more.
  *
  * Thread-safe; takes RANK_HARD_WAIT, RANK_HARD_BIN, RANK_HARD_ZONE, RANK_META, one at a time but
  * for what zone.h says. Reports misuse with no lock held.
@@ -30,22 +29,22 @@
 #include "meta/misuse.h"
 
 struct hard_magazine {
-    struct hard_entry *entries; /* `most` of them; until its thread needs it, 0 and no memory */
+    struct hard_entry *entries; /* room for `most`, which is 0 until the thread needs some */
     uint32_t count;
     uint32_t most;
 };
 
-/* A thread's own. */
+/* A thread's cache of a hardened heap. */
 struct hard_cache {
     struct hard_magazine magazines[HARD_KEPT];
     struct hard_wait wait;
-    struct hard_entry left; /* it has left quarantine, and its magazine had no room; or all zero */
-    size_t room;            /* bytes: for magazines that it has not yet */
+    struct hard_entry left; /* has left quarantine, but its magazine was full; or all zero */
+    size_t room;            /* bytes that further magazines may have */
     struct hardened *home;
     const void *owner;       /* home->zones.owner */
-    struct hard_cache *next; /* of all, for the statistics; they are never anything else */
-    uint64_t user;           /* what the heap's id is while a thread has it; not of malloc's */
-    uint32_t generation;     /* of forks, when its thread got it; 0: it has none */
+    struct hard_cache *next; /* in the list of all; a cache is never freed, so it can be read */
+    uint64_t user;           /* the heap's id while a thread has it; unused in malloc's heap */
+    uint32_t generation;     /* the heap's, when a thread got it; 0: no thread has it */
 };
 
 struct hardened {
@@ -54,7 +53,7 @@ struct hardened {
     struct lock wait_lock;
     struct hard_wait wait; /* of all threads */
     struct hard_cache *caches;
-    struct hardened *next; /* while it is of no heap */
+    struct hardened *next; /* in the list of those that no heap uses */
     size_t held_most;      /* bytes: in a thread's cache */
     uint32_t threads;      /* with a cache */
     uint32_t generation;   /* grows by 1 in each child of fork; from 1 on */
@@ -62,7 +61,7 @@ struct hardened {
     struct hard_bin bins[HARD_CLASSES];
 };
 
-/* What a thread has that has none: it is of no heap. */
+/* Stands for the cache of a thread that has none. It belongs to no heap. */
 extern INTERNAL struct hard_cache hard_cache_none;
 
 /* What a hardened heap is made with. */
@@ -71,15 +70,16 @@ struct hard_settings {
     void *owner; /* its page heap */
     size_t wait_bytes;
     size_t wait_count;
-    size_t dirty;     /* bytes: of whole slabs that stay as they are */
+    size_t dirty;     /* bytes: of slabs that are all free, but not purged */
     size_t held_most; /* bytes: that a thread's cache may hold */
     uint32_t guards;
 };
 
-/* Makes one in zero memory, or in that of one that has ended. False: no memory. */
+/* Makes a hardened heap's state in zero memory, or in that of one that has ended. False: no
+ * memory. */
 bool hardened_init(struct hardened *hardened, const struct hard_settings *settings);
 
-/* Gives everything back. Nobody else may use it. */
+/* Gives everything back. Nobody else may use the heap. */
 void hardened_end(struct hardened *hardened);
 
 /* A block of `bytes` at a multiple of `alignment` (a power of two), all zero; NULL: no memory.
@@ -88,37 +88,42 @@ void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t ali
                  size_t bytes);
 
 /* Frees what is at an address in a hardened zone, of which the program says that it has `size`
- * bytes; SIZE_MAX: it does not say. False: it is not freed, and `*misuse` says what is wrong. */
+ * bytes; SIZE_MAX: it does not say. `cache` may be NULL. False: it is not freed, and `*misuse` says
+ * what is wrong. */
 bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_zone *zone,
                uintptr_t address, size_t size, struct misuse *misuse);
 
-/* Whether nothing was written before an object: what is there is the end of another, its canary or
- * zeros, or of a slab. Only while no other thread could use that one at this moment; otherwise it
- * is found when that is freed or handed out, or by a check. */
+/* Whether nothing was written just before an object: to the end of the object before it (its
+ * canary, or zeros if it is free), or to the end of a slab. To be called only while no other thread
+ * could use the object before. Otherwise the damage is found when that object is freed or handed
+ * out, or by a check. */
 bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object);
 
-/* The bytes that the program asked for; or what is wrong with the address. */
+/* Fills in the bytes that the program asked for, or returns what is wrong with the address. */
 struct misuse hard_usable(uintptr_t address, size_t *bytes);
 
 /* The block of a class around an address; false: none is there, or it is a large one.
  * (hard_check.c) */
 bool hard_extent(uintptr_t address, struct block_extent *extent);
 
-/* Whether the block could be made one of `bytes` where it is, and was. It must be one. */
+/* Resizes the block at an address to `bytes` where it is. False: it cannot be, and the block is as
+ * before. There must be a block in use at the address. */
 bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes);
 
 /* ---- Threads ---- */
 
 struct hard_cache *hard_cache_new(struct hardened *hardened);
 
-/* Gives back all that is in it. */
+/* Gives back all objects in a cache; hard_cache_free then leaves it to another thread. */
 void hard_cache_flush(struct hard_cache *cache);
 void hard_cache_free(struct hard_cache *cache);
 
-/* Of a heap that is cleared: forgets what is in all caches. `ends`: no thread has them any more. */
+/* For a heap that is cleared: forgets what is in all caches. `ends`: no thread has them any
+ * more. */
 void hard_caches_clear(struct hardened *hardened, bool ends);
 
-/* Finds room for what has left quarantine, of which as much goes as has to. */
+/* Finds room for the object that has left quarantine (`left`), and lets further ones leave as long
+ * as the quarantine is over its bound. */
 void hard_cache_turn(struct hard_cache *cache);
 
 /* Puts an object into a magazine; false: that has no room. */
@@ -133,8 +138,8 @@ static ALWAYS_INLINE bool hard_magazine_put(struct hard_magazine *magazine, stru
     return true;
 }
 
-/* Puts an object that was freed into a thread's quarantine, which is full, for another. True:
- * hard_cache_turn has to be called. */
+/* Puts a freed object into a thread's quarantine, which is full, and the object that leaves for it
+ * into a magazine. True: hard_cache_turn has to be called. */
 static ALWAYS_INLINE bool hard_cache_change(struct hard_cache *cache, struct hard_entry entry,
                                             size_t bytes)
 {
@@ -146,7 +151,7 @@ static ALWAYS_INLINE bool hard_cache_change(struct hard_cache *cache, struct har
     return wait_has_turn(&cache->wait);
 }
 
-/* The same for any. */
+/* The same for a quarantine that may not be full. */
 static inline bool hard_cache_wait(struct hard_cache *cache, struct hard_entry entry, size_t bytes)
 {
     if (LIKELY(wait_is_full(&cache->wait)))
@@ -164,9 +169,9 @@ size_t hard_trim(struct hardened *hardened);
  * where; otherwise it is MISUSE_NONE. (hard_check.c) */
 const char *hard_check(struct hardened *hardened, struct misuse *misuse);
 
-/* Whether something was written to what waits: in a thread's own cache, which may be NULL and is
- * the caller's, and in the quarantine of all threads. What hard_check leaves out while there are
- * other threads. (hard_check.c) */
+/* Whether nothing was written to the objects that wait: in the caller's own cache, which may be
+ * NULL, and in the quarantine of all threads; otherwise `*misuse` says where. hard_check leaves
+ * these out while there are other threads. (hard_check.c) */
 bool hard_check_waiting(struct hardened *hardened, const struct hard_cache *own,
                         struct misuse *misuse);
 
@@ -194,7 +199,7 @@ void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,
 /* In a child of fork, with all locks held; `own` is the caller's cache or NULL. */
 void hard_forked(struct hardened *hardened, struct hard_cache *own);
 
-/* For what misuse to report: a write into a free block. */
+/* Reports a write into a free block. */
 void hard_report_written(uintptr_t address, size_t class);
 
 #endif

@@ -160,7 +160,7 @@ static bool realm_begins(const struct hard_zones *zones, const char *start)
     return realm != NULL;
 }
 
-/* So many bytes, all zero. */
+/* Metadata of so many bytes, all zero. */
 static void *meta_of(size_t bytes)
 {
     void *meta = bytes <= META_MOST ? meta_alloc(bytes) : spare_take(bytes);

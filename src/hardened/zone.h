@@ -8,7 +8,7 @@
  *             many (SNUG_GUARDS) the place behind it becomes a guard: every access to it faults.
  *
  * What is known of the objects lies outside of them: for each a word with its state, and a bit that
- * says whether it is in its slab. So frees can be told from misuse whatever was written where.
+ * says whether it is in its slab. So a free can be told from misuse, whatever was written where.
  *
  *     state 0        free, and zero since the system gave it
  *     state 1        free
@@ -22,7 +22,7 @@
  * 4 MiB for small classes, beside the 28 bits of where the system maps it (x86-64); of a slab's in
  * its zone up to 6 bits, of an object's in its slab log2(objects), 2 to 8 bits for small ones.
  *
- * Cost: 2 bytes and a bit for each object, 32 bytes for each slab. An empty heap has one realm, of
+ * Cost: 2 bytes and a bit for each object, 40 bytes for each slab. An empty heap has one realm, of
  * which nothing is touched. Thread-safe; takes RANK_HARD_ZONE, and RANK_META inside.
  */
 #ifndef SNUG_HARDENED_ZONE_H
@@ -49,27 +49,27 @@ struct hard_slab {
     uint16_t number; /* in its zone */
     uint16_t free;   /* objects in it == bits set */
     uint8_t kind;
-    uint16_t last; /* of those larger than a thread keeps: which came back last */
-    bool purged;   /* whole, and given back: it is new, or its one object is zero (hard_pages.h) */
+    uint16_t last; /* of classes from HARD_KEPT on: the number that came back last */
+    bool purged;   /* whole, and without memory: new, purged, or its free did it (slab_keep) */
 };
 
 /* The descriptor of a zone, or of a large block (hard_large.h), which has class 0: the entries of
  * the page map lead to it. `span` says no more than where it lies and in which heap. */
 struct hard_zone {
     struct span span;
-    /* What a free of a small object asks for, in a line of the processor's cache: much is what
-     * stands elsewhere, too. In that of a large block all but the owner is 0. */
+    /* What a free of a small object reads, in one line of the processor's cache; much of it stands
+     * elsewhere, too. In the zone of a large block all of it but `owner` and `row` is 0. */
     uintptr_t start;
     const void *owner;
     uint16_t *states;
     uint32_t bytes, per_slab, slab_rest, slab_shift, by_rest; /* as in `row` */
     uint32_t class;
-    const struct hard_class *row; /* its class's */
+    const struct hard_class *row; /* that of its class */
     uint32_t slabs_count;
-    uint32_t opened; /* slabs that are no more closed */
+    uint32_t opened; /* slabs that are closed no more */
     uint32_t metas;  /* bytes of all this, as meta_alloc or meta_map gave it */
     uint32_t words;  /* of bits, for each slab */
-    bool follows;    /* what is before it is its realm's, and zero or another zone */
+    bool follows;    /* before it in its realm is another zone, or zeros */
     bool tagged;     /* its blocks have tags (hard_tags.h) */
     uint64_t *bits;
     struct hard_slab *slabs;
@@ -168,7 +168,7 @@ static ALWAYS_INLINE uint16_t state_of(const uint16_t *state)
     return __atomic_load_n(state, __ATOMIC_RELAXED) & (uint16_t)~STATE_LOOKED;
 }
 
-/* Whether that is the beginning of an object, in use or not. */
+/* Whether a place is the beginning of an object, in use or not. */
 static ALWAYS_INLINE bool place_is_object(const struct hard_zone *zone, struct hard_place place)
 {
     return place.inside == 0 && place.number < zone->row->per_slab &&

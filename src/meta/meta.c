@@ -23,8 +23,8 @@ struct meta_block {
 
 struct meta meta_system = {.lock = LOCK_INIT(RANK_META), .grows = true};
 
-/* One page more, to begin at one. An alignment would be that of all zero pages of the library,
- * which would then not begin in its last page of data. */
+/* One page more than a chunk, since a chunk begins at a page. An attribute for the alignment would
+ * be that of all zero pages of the library, which would then not begin in its last page of data. */
 BULKY static char first_room[FIRST_CHUNK + PAGE_BYTES];
 
 static char *first_chunk(void)
@@ -37,11 +37,11 @@ static unsigned size_index(size_t bytes)
     return bytes <= META_LEAST ? 0 : bit_highest(bytes - 1) - 5;
 }
 
-/* Notes a chunk or a table. Not all who do hold the lock. */
+/* Notes a chunk or a table. The lock need not be held. */
 static void range_add(struct meta *meta, const char *start, size_t bytes)
 {
     gauge_change(&meta->mapped, bytes);
-    if (start != first_chunk()) /* which is the library's own */
+    if (start != first_chunk()) /* that is part of the library's own image */
         mapping_name(start, bytes, "snug metadata");
     size_t index = __atomic_fetch_add(&meta->range_count, 1, __ATOMIC_RELAXED);
     if (index >= META_RANGES)
@@ -65,7 +65,7 @@ static bool chunk_new(struct meta *meta, size_t least)
     bool first = meta->chunk == NULL;
     /* relaxed: tables are counted without the lock */
     size_t mapped = __atomic_load_n(&meta->mapped, __ATOMIC_RELAXED);
-    /* A share of what there is, so that their number grows with its logarithm. */
+    /* A share of the metadata there is, so that the number of chunks grows with its logarithm. */
     size_t bytes = first ? FIRST_CHUNK : size_max(CHUNK, align_down(mapped / SLACK_SHARE, CHUNK));
     char *chunk = first ? first_chunk() : os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     if (chunk == NULL) {

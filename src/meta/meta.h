@@ -31,12 +31,11 @@ struct meta {
     struct lock lock;
     bool grows;
     struct meta_block *free[META_SIZES];
-    char *chunk;     /* what is left of the newest chunk */
-    char *chunk_end; /* chunk <= chunk_end; both multiples of META_LEAST */
-    size_t used;     /* bytes handed out now */
-    size_t mapped;   /* bytes of all chunks and tables */
-    size_t
-        range_count; /* of these, as far as there is room; entries are filled before they count */
+    char *chunk;        /* what is left of the newest chunk */
+    char *chunk_end;    /* chunk <= chunk_end; both multiples of META_LEAST */
+    size_t used;        /* bytes handed out now */
+    size_t mapped;      /* bytes of all chunks and tables */
+    size_t range_count; /* chunks and tables, with or without room below; counted, then filled in */
     struct {
         uintptr_t start;
         size_t bytes;

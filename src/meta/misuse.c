@@ -33,7 +33,7 @@ COLD void misuse_follow(void)
         os_trap();
 }
 
-/* One system call for all of it. */
+/* Writes the report by one system call. */
 static void say(const struct misuse_report *report)
 {
     char buffer[4096];
@@ -54,7 +54,7 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
 {
     if (misuse->kind == MISUSE_NONE)
         return;
-    bool ignored = tags_ignore(false); /* the program's handler need not return */
+    bool ignored = tags_ignore(false); /* tags count again: the program's handler need not return */
     char buffer[256];
     struct text line;
     text_init(&line, buffer, sizeof(buffer) - 1);

@@ -1,7 +1,7 @@
 /*
  * Misuse in words, and in JSON. See misuse.h.
  *
- * All that is in a line comes from here or is a number, so nothing in it need be escaped.
+ * All words in a line are the library's own, so nothing in it need be escaped.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void text_add_number(struct text *text, const char *before, uint64_t numb
     text_add_hex(text, number);
 }
 
-/* Whether it is the second free of an object that is still known. */
+/* Whether a misuse is the second free of an object of which the size is still known. */
 static bool is_twice(const char *call, const struct misuse *misuse)
 {
     return misuse->kind == MISUSE_DOUBLE_FREE && misuse->bytes != 0 && strcmp(call, "free") == 0;

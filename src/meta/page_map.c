@@ -37,20 +37,21 @@ BULKY struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 /* Layout: the table is looked through from its start, so that it is short. */
 enum { RANGES_MOST = 64 };
 
-/* A range may lie in a block of another heap, malloc's say: then the map leads there. While there
- * is the range it does not, and afterwards it does as before, all pages alike. */
+/* A range may lie in a block of another heap, say malloc's, to which the map leads. While the range
+ * is in this table the map leads nowhere there, and afterwards to the block again; all pages of the
+ * range then have the same entry and class. */
 BULKY static struct range {
     uintptr_t start; /* 0: not in use */
     size_t pages;
     uintptr_t *entries;
-    uintptr_t under;    /* the entries of the pages, if they lead to a span, and */
+    uintptr_t under;    /* the entry of each page, if it led to a span, and */
     size_t under_class; /* their class byte, before the range was there */
 } ranges[RANGES_MOST];
 
 static unsigned range_limit; /* all that are in use are below it */
 
-/* Whoever asks about an address in a range asks about the memory of a heap, and so while that is
- * there; about others it is only seen that they are not in it. */
+/* Whoever asks about an address in a range uses the heap that the range is of, which therefore
+ * stays. Whoever asks about another address only finds that it is in no range. */
 static struct range *range_around(uintptr_t address)
 {
     unsigned limit = __atomic_load_n(&range_limit, __ATOMIC_ACQUIRE);
@@ -70,16 +71,16 @@ static struct range *range_around(uintptr_t address)
 
 /* ---- Chunks of entries ---- */
 
-/* Those that are mapped and not yet in use: what is mapped at a time grows with what there is. Like
- * all that follows, guarded by the lock of meta. */
+/* Chunks that are mapped and not yet in use. How many are mapped at a time grows with those in use.
+ * The lock of metadata guards this table, and all that makes the map grow below. */
 static struct {
     uintptr_t (*next)[PAGE_MAP_CHUNK];
     size_t count;
     size_t used;
 } spare_chunks;
 
-/* Makes some when there are none left, a share of those there are, for few system calls; `count`
- * are needed now. */
+/* Maps chunks when none are left: the `count` that are needed now, or a share of those in use if
+ * that is more, so that system calls are few. */
 static bool chunks_provide(size_t count)
 {
     count = size_max(count, spare_chunks.used / SLACK_SHARE);
@@ -122,7 +123,7 @@ static bool node_new(uintptr_t address)
     return true;
 }
 
-/* Puts a spare chunk, which there must be, where an address is looked for. */
+/* Makes a spare chunk, of which there must be one, that of `address`. */
 static void chunk_new(uintptr_t address)
 {
     uintptr_t *chunk = *spare_chunks.next++;
@@ -239,7 +240,7 @@ bool page_map_reserve(const void *start, size_t bytes)
     return classes_reserve(first, last) && chunks_reserve(first, last);
 }
 
-/* Where the class byte of an address stands, of a page that has been reserved. */
+/* Where the class byte of an address stands, whose page must have been reserved. */
 static uint8_t *class_at(uintptr_t address)
 {
     return page_map_is_home(address) ? (uint8_t *)(page_map.home_classes + (address >> PAGE_SHIFT))
@@ -298,8 +299,8 @@ void page_map_fill_entries(const void *start, size_t pages, uintptr_t value)
     }
 }
 
-/* Where the table that has the class of `address` ends: the home, a leaf, or one that the home lies
- * in. */
+/* Where the table with the class of `address` ends: at the end of the home or of a leaf, or where
+ * the home begins that lies in this leaf. */
 static uintptr_t classes_end(uintptr_t address)
 {
     if (page_map_is_home(address))
@@ -323,8 +324,8 @@ void page_map_fill_classes(const void *start, size_t pages, size_t class)
 
 /* ---- Ranges ---- */
 
-/* Sets what the map says of a range's pages while the range is not in the table. A page for which
- * the map has no place keeps saying nothing. */
+/* Sets what the map says of a range's pages while the range is not in the table. Pages that the map
+ * has no entries for stay without. */
 static void range_under(const struct range *range, uintptr_t page, uintptr_t entry, size_t class)
 {
     for (size_t i = 0; i < range->pages; i++, page += PAGE_BYTES) {

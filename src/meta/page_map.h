@@ -59,27 +59,28 @@ enum {
 
 /* What every free reads, in a few cache lines beside each other. */
 struct page_map {
-    /* Where the home begins, a multiple of what a chunk is for. Written once, when the first
+    /* Where the home begins, a multiple of what a chunk covers. Written once, when the first
      * segment is reserved: when the library is loaded, before the program has a second thread.
-     * Until then it is where no address is. */
+     * Until then no address lies there. */
     uintptr_t home;
     uintptr_t home_classes; /* its class bytes, less home >> PAGE_SHIFT */
     size_t far_limit;       /* PAGE_MAP_ROOT if there is a root of far leaves, or 0 */
     size_t *far_root;       /* distances of leaves from far_root + PAGE_MAP_ROOT, wrapping */
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
-    /* How many sizes, from 0 on, magazines may serve, and how many more behind them quick lists:
-     * what the layers above say, or 0 while every request is counted (profile.h). Then the third
-     * says how many sizes both may serve once that is done; if it is 0 as well every request goes
-     * the long way. Here because malloc reads the key beside them; see size_is_below. */
+    /* How many sizes, from 0 on, magazines may serve, and how many more above them quick lists:
+     * what the layers above say. Both are 0 while every request is counted (profile.h); the third
+     * then says how many sizes magazines and quick lists may serve once a request is counted. If
+     * all are 0 every request goes the long way. They are here because malloc reads the key beside
+     * them; see size_is_below. */
     size_t small_sizes, cell_sizes, counted_sizes;
     /* For each class, 2^32 / size rounded up: the slab layer's, kept here because free needs all of
      * these and one base address then serves for them. */
     uint32_t reciprocal[PAGE_MAP_CLASSES];
     uint64_t seal; /* what half of the key makes; see span_seal() */
     /* `home` and `small_sizes` once more, for forms of operator new and delete that stand for
-     * others: where no address is, and 0, if the program has others of its own (api/operators.h).
-     */
+     * others. If the program has others of its own (api/operators.h), form_home is where no address
+     * is, and form_sizes is 0. */
     uintptr_t form_home;
     size_t form_sizes;
     bool forms_replaced; /* written before the program's own code runs */
@@ -130,9 +131,9 @@ static ALWAYS_INLINE bool page_map_is_form_home(uintptr_t address)
 /* From now on such forms are not served on the fast path. */
 void page_map_replace_forms(void);
 
-/* The class of the page that `address` is in, for which page_map_is_home. Plain loads, here and
- * below, which the compiler can fold into what uses them, two instructions less than with atomic
- * ones; see "Readers take no lock" above for why nobody writes what they read. */
+/* The class of the page of an address that is at home. Plain loads, here and below, which the
+ * compiler can fold into what uses them, two instructions less than with atomic ones; see "Readers
+ * take no lock" above for why nobody writes what they read. */
 static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
 {
     return *(const uint8_t *)(page_map.home_classes + (address >> PAGE_SHIFT));
@@ -147,8 +148,9 @@ static ALWAYS_INLINE uint8_t *page_map_far_byte(uintptr_t address)
     return (uint8_t *)((uintptr_t)(root + PAGE_MAP_ROOT) + distance);
 }
 
-/* The class of the page of an address with a tag: PAGE_MAP_HARDENED or 0. No other block's address
- * has one, and what is not asked for a class first does not know of tags. */
+/* The class of the page of an address with a tag in its top byte: PAGE_MAP_HARDENED, or 0, since
+ * only hardened blocks have tags. Functions that do not ask for a class first cannot be given such
+ * an address. */
 size_t page_map_tagged_class(uintptr_t address);
 
 /* The class of the page of any address that is not at home. */
@@ -256,15 +258,17 @@ static inline uintptr_t entry_freed(size_t bytes)
     return (uintptr_t)bytes << 1 | 1;
 }
 
-/* Ranges that have a map of their own instead of leaves, for heaps that may take nothing from the
- * system: `entries`, one zero word per page, lies where the heap has memory. Their pages have class
- * byte 0. False: there are too many. The heap that has a range removes it before its memory goes.
- * The pages may lie in a block of another heap, in which nobody else then has anything. */
+/* Ranges that have a map of their own instead of chunks and leaves, for heaps that may take nothing
+ * from the system: `entries`, one zero word per page, lies where the heap has memory. The pages of
+ * a range have class byte 0. False: there are too many ranges. The heap that has a range removes it
+ * before its memory goes. The pages may lie in a block of another heap; nobody else then has
+ * anything in that block. */
 bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries);
 void page_map_remove_range(const void *start);
 
-/* Makes what the map needs for a range; from then on setting entries in it cannot fail. Around the
- * first range of all is the home. */
+/* Makes the chunks and leaves that the map needs for a range; from then on setting entries in it
+ * cannot fail. The first range of all makes the home around it. False: there is no memory, or an
+ * address has more than 48 bits. */
 bool page_map_reserve(const void *start, size_t bytes);
 
 void page_map_set_entry(const void *page, uintptr_t value);

@@ -65,7 +65,7 @@ static const struct option_row table[] = {
 
 enum { ROWS = sizeof(table) / sizeof(table[0]), NAME_MOST = 32, LINE_MOST = 512 };
 
-/* Of a name that was meant to be another, one in so many is wrong at most. */
+/* A misspelt name has at most one wrong letter in so many. */
 enum { LETTERS_PER_SLIP = 3 };
 
 static const char prefix[] = "SNUG_";
@@ -86,7 +86,7 @@ static const char **path_of(const struct option_row *row)
     return (const char **)((char *)&options + row->field);
 }
 
-/* Parses digits, and a fraction if `fraction` is not NULL: 0 to 999 thousandths. Returns what
+/* Parses digits, and a fraction, 0 to 999 thousandths, if `thousandths` is not NULL. Returns what
  * follows, or NULL if there is no digit or the number is too large. */
 static const char *parse_number(const char *at, size_t *number, size_t *thousandths)
 {
@@ -110,7 +110,7 @@ static const char *parse_number(const char *at, size_t *number, size_t *thousand
     return at;
 }
 
-/* Parses "64", "4k", "1.5MiB", "2 GB": every letter means the power of 1024. */
+/* Parses "64", "4k", "1.5MiB", "2 GB": each letter stands for a power of 1024. */
 static bool parse_size(const char *at, size_t *bytes)
 {
     size_t number;
@@ -197,7 +197,7 @@ static void text_add_number(struct text *text, const struct option_row *row, siz
     }
 }
 
-/* What is right for a row, for the message: "one of abort, warn" or "a size from 0 to 64". */
+/* Adds what a row accepts, for the message: "one of abort, warn" or "a size from 0 to 64". */
 static void text_add_range(struct text *text, const struct option_row *row)
 {
     if (row->kind == KIND_CHOICE || row->kind == KIND_SET) {
@@ -311,8 +311,9 @@ static char capital(char letter)
     return letter >= 'a' && letter <= 'z' ? (char)(letter - 'a' + 'A') : letter;
 }
 
-/* How many letters must be changed, added or dropped to make one name of the other, b, which has
- * capitals only; those of a may be small.
+/* How many letters must be changed, added or dropped to make one name of the other. `b` has
+ * capitals only; the letters of `a` may be small.
+ *
  * Source: V. Levenshtein (1966); the one-row form of the table. */
 static size_t name_distance(const char *a, size_t a_length, const char *b)
 {
@@ -332,8 +333,8 @@ static size_t name_distance(const char *a, size_t a_length, const char *b)
     return row[b_length];
 }
 
-/* A slip of the keyboard is one letter, or one in three of a long name: what is farther away is
- * another word, and to suggest it would only lead astray. */
+/* A slip of the keyboard is one letter, or one in three of a long name. A name that is farther away
+ * is another word, and to suggest it would only lead astray. */
 static bool is_slip(size_t distance, size_t length)
 {
     return distance <= size_max(length / LETTERS_PER_SLIP, 1);
@@ -389,7 +390,7 @@ static void preset_read(const char *const *variables)
     bool given = false;
     for (; *variables != NULL; variables++)
         if (has_prefix(*variables, name, sizeof(name) - 1)) {
-            option_read(*variables, -1); /* what is wrong with it is said when its turn comes */
+            option_read(*variables, -1); /* an error is reported when options_read comes to it */
             given = true;
         }
     if (!given || options.preset == PRESET_BALANCED || options.preset == PRESET_HARDENED)

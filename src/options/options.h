@@ -30,8 +30,7 @@ struct options {
 #define DELAY_NEVER SIZE_MAX
 #define DELAY_MOST ((size_t)366 * 24 * 3600 * 1000)
 
-/* The numbers of the choices, and of those in sets, which are bits: PRESET_LEAN, STATS_ON_EXIT, ...
- */
+/* The numbers of choices; those in sets are bits: PRESET_LEAN, STATS_ON_EXIT, ... */
 #define FIRST_CHOICE(id, word) id,
 #define CHOICE FIRST_CHOICE
 #define OPTION_CHOICE(name, field, default_, choices, text) enum { choices };
@@ -45,14 +44,14 @@ struct options {
 #define OPTION_SET(name, field, default_, choices, text) enum { choices };
 #include "options/options.def"
 
-/* What else files that a program asks for by snug_provider_file have in common with SNUG_FILE. */
+/* Defaults and bounds of SNUG_FILE that hold for the files of snug_provider_file as well. */
 #define OPTION_SIZE(name, field, default_, least, most, text) enum { DEFAULT_##name = default_ };
 #define OPTION_FACTOR(name, field, default_, least, most, text) \
     enum { LEAST_##name = least, MOST_##name = most };
 #include "options/options.def"
 #define DEFAULT_FILE_DIR "/var/tmp"
 
-/* The numbers of a limit that are no size. */
+/* The values of a limit that are no size. */
 #define LIMIT_NONE ((size_t)0)
 #define LIMIT_CGROUP SIZE_MAX
 
@@ -72,8 +71,9 @@ static inline uint64_t options_nanoseconds(size_t delay)
  * into them. */
 void options_read(const char *const *variables, int report_descriptor);
 
-/* Whether one of the variables is an option, or meant to be: without one there is nothing to read.
- * Calls nothing of libc unless one begins with SNUG_, since most processes ask this and no more. */
+/* Whether one of the variables is an option, or meant to be one: if none is, there is nothing to
+ * read. Calls nothing of libc unless one begins with SNUG_, since most processes ask this and no
+ * more. */
 bool options_are_given(const char *const *variables);
 
 /* The name of the option in this line of the table, counted from 0, without SNUG_; adds the value

@@ -1,6 +1,6 @@
 /*
- * Prints docs/options.md from the table of options. A program of its own, run when the table
- * changes (see CONTRIBUTING.md) and by a test that compares.
+ * Prints docs/options.md from the table of options. It is a program of its own, run by hand when
+ * the table changes, and by the test docs.options, which compares.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void print_delay(size_t delay)
         printf("%zu ms", delay);
 }
 
-/* The choices with commas between them; the one in force in bold. */
+/* Prints the choices with commas between them; the default in bold. */
 static void print_choices(const char *choices, unsigned in_force)
 {
     for (unsigned index = 0; *choices != 0; index++) {
@@ -39,7 +39,7 @@ static void print_choices(const char *choices, unsigned in_force)
     }
 }
 
-/* The same with a bit for each. */
+/* The same for a set, a bit for each. */
 static void print_set(const char *choices, unsigned in_force)
 {
     for (unsigned index = 0; *choices != 0; index++) {
@@ -57,7 +57,7 @@ static void print_choice(const char *choices, size_t number)
     printf("`%.*s`", (int)strcspn(choices, ","), choices);
 }
 
-/* The value of an option as it stands in the table of presets. */
+/* Prints the value of an option as it stands in the table of presets. */
 static void print_value(const char *option, size_t value)
 {
 #define PRINT(name, print) \

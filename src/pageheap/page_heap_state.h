@@ -52,12 +52,13 @@ struct page_heap {
     const struct provider *provider;
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
+    struct list segments;  /* this and the next change seldom */
+    struct span *huge;     /* the first of the huge blocks */
 
     _Alignas(64) struct lock lock;
     /* The provider had no memory when it was asked last: what is empty goes back at once, since
      * others may need the addresses, as for a thread's stack. */
     bool refused;
-    struct list segments;
     size_t segment_pages; /* == used_pages + filling_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* recent.pages are among them */
     size_t filling_pages; /* free, and being made present; used_pages and these == sum of */
@@ -67,7 +68,6 @@ struct page_heap {
     struct runs dirty;
     struct runs clean;
     struct large_table large; /* large and huge blocks, but for those of a compact heap */
-    struct span *huge;        /* the first of the huge ones */
     struct freed_blocks freed;
     size_t huge_count;
     size_t huge_pages;

@@ -5,11 +5,12 @@
 
 #include "platform/thread.h"
 
-/* Nanoseconds: so long a thread that has done its work waits to be put back. Whoever borrowed it
- * looks each millisecond, so after this time it is not there any more. */
+/* Nanoseconds: so long a thread that has done its work waits for its registers to be put back.
+ * Whoever borrowed it looks each millisecond, and so is gone if this time has passed. */
 #define WAIT_MOST ((uint64_t)1000000000)
 
-/* Returns if nobody came. Waiting must be no system call: a sandbox might not allow it. */
+/* Waits for the tracer, which takes the thread away from here; returns if none came. The wait must
+ * be no system call: a sandbox might not allow it. */
 __attribute__((used)) static void borrow_wait(struct borrow *borrow)
 {
     uint64_t begun = os_clock();
@@ -40,8 +41,8 @@ __asm__(".text\n"
         "    call *%rsi\n"
         "    movq %rbx, %rdi\n"
         "    call borrow_wait\n"
-        /* Nobody came: the way back, on the thread's own stack, below its red zone. From when the
-         * state is idle the next may use what this one has used. */
+        /* Nobody came: the way back, on the thread's own stack, below its red zone. Once the state
+         * is idle, the next tracer may use the structure, the image and the library's stack. */
         "    movq 16(%rbx), %rcx\n"
         "    movl $-1, %eax\n"
         "    movl $-1, %edx\n"

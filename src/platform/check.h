@@ -10,9 +10,9 @@
 /* Prints the line and aborts. */
 _Noreturn COLD void check_failed(const char *condition, const char *file, int line);
 
-/* What a *_check function says: `wrong`, and that it is at `place`, which is kept for who reports
- * it. check_place is 0 if the last finding since check_begin had none. Of threads that check at the
- * same time one may report the other's place. */
+/* For *_check functions. check_found returns `wrong`, and keeps `place`, where it was found, for
+ * the report. check_place returns the place that was kept last since check_begin; 0: there was
+ * none. If two threads check at the same time, one may report the other's place. */
 void check_begin(void);
 const char *check_found(const void *place, const char *wrong);
 uintptr_t check_place(void);

@@ -11,12 +11,14 @@
 
 static void (*act_fault)(uintptr_t address, const void *context);
 
-/* What the program had in place; the first `known_count` are filled in, and never change. */
+/* Handlers that the program had installed. The first `known_count` are filled in, and never
+ * change. */
 BULKY static struct sigaction known[FAULT_HANDLERS];
 static unsigned known_count;
 
-/* The signal ends the process. One that an instruction caused comes again when that is tried again,
- * with all that a core dump says about it; any other when this handler returns. */
+/* Lets the signal end the process. If an instruction caused it, it comes again when that
+ * instruction is tried again, and a core dump then says all about it. Any other is sent again, and
+ * comes when this handler returns. */
 static void die_by(int number, const siginfo_t *info)
 {
     os_signal_default(number);
@@ -41,7 +43,7 @@ static void pass_on(const struct sigaction *theirs, int number, siginfo_t *info,
 static void on_fault(unsigned which, int number, siginfo_t *info, void *context)
 {
     int error = errno;
-    if (info->si_code > 0) /* by the kernel, and no kill() */
+    if (info->si_code > 0) /* from the kernel, not from kill() */
         act_fault((uintptr_t)info->si_addr, context);
     errno = error;
     pass_on(&known[which], number, info, context);
@@ -101,7 +103,8 @@ static unsigned entry_for(const struct sigaction *theirs)
     return number;
 }
 
-/* Puts an entry before what is in place, until nobody has changed that meanwhile. */
+/* Installs the entry for what is in place, and tries again if somebody has changed that
+ * meanwhile. */
 static void put_before(struct sigaction theirs)
 {
     for (;;) {
@@ -118,7 +121,7 @@ static void put_before(struct sigaction theirs)
         if (sigaction(SIGSEGV, &ours, &found) != 0 || is_same(&found, &theirs))
             return;
         theirs = found;
-        if (is_entry(&found)) /* what was there before a handler of the program's was put back */
+        if (is_entry(&found)) /* the program has put one of our entries back: it stays */
             sigaction(SIGSEGV, &found, &theirs);
     }
 }

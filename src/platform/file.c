@@ -26,12 +26,12 @@ static long file_open(const char *path, int flags)
 
 /* ---- New files ---- */
 
-/* A file that nothing leads to any more but the descriptor. The name must be new: O_EXCL looks at
- * what is there, be it a link that leads nowhere, and leaves it alone. */
+/* Makes a file, and removes its name: only the descriptor leads to it then. O_EXCL refuses a name
+ * that is taken, be it by a link that leads nowhere, and leaves what is there alone. */
 static long file_open_new(const char *path)
 {
     struct os_signals signals;
-    os_signals_block(&signals); /* one that kills would leave the name */
+    os_signals_block(&signals); /* a signal that kills would leave the name */
     long result = file_open(path, O_RDWR | O_CREAT | O_EXCL);
     if (result >= 0)
         syscall3(SYS_unlinkat, AT_FDCWD, (long)path, 0);
@@ -39,8 +39,8 @@ static long file_open_new(const char *path)
     return result;
 }
 
-/* The same by a name that no other has: `stem`, and, after the separator, the process id and a
- * number. If there is no separator, they are only added where `stem` alone is taken. */
+/* The same by a name that is not taken: `stem`, the separator, the process id and a number. If the
+ * separator is empty, `stem` alone is tried first. */
 static long file_open_numbered(const char *stem, const char *separator)
 {
     char buffer[OS_PATH_MOST];
@@ -62,7 +62,7 @@ static long file_open_numbered(const char *stem, const char *separator)
     return result;
 }
 
-/* Where there is no fallocate, zeros do the same. */
+/* Reserves blocks where there is no fallocate, by writing zeros. */
 static long file_fill(int descriptor, size_t bytes)
 {
     BULKY static char zeros[4 * 1024]; /* not const: those would be in the library's file */
@@ -72,7 +72,8 @@ static long file_fill(int descriptor, size_t bytes)
     return 0;
 }
 
-/* Whether RLIMIT_FSIZE allows a file of that size. Asked first: going over it is a signal. */
+/* Whether RLIMIT_FSIZE allows a file of that size. It is asked first, since going over it raises a
+ * signal. */
 static bool file_size_allowed(size_t bytes)
 {
     struct rlimit limit = {0};
@@ -89,7 +90,7 @@ int os_file_new(const char *directory, const char *path, size_t bytes)
         file = file_open_numbered(path, "");
     } else {
         file = file_open(directory, O_RDWR | O_TMPFILE);
-        /* What filesystems, and kernels, say that do not know files without a name. */
+        /* What filesystems and kernels answer that do not know files without a name. */
         if (file == -EOPNOTSUPP || file == -EISDIR || file == -EINVAL)
             file = file_open_numbered(directory, "/snug.");
     }

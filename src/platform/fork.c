@@ -20,8 +20,8 @@ extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
-/* Whether the thread that forks has taken the list: guarded by that. relaxed: a lock of libc is
- * nothing that a sanitizer would know of. */
+/* Whether the forking thread has taken the list's lock, which guards this word as well. Atomic, as
+ * a sanitizer knows nothing of a lock of libc's. */
 static bool list_taken;
 
 static void list_set_taken(bool taken)
@@ -52,7 +52,7 @@ static void list_in_parent(void)
     _IO_list_unlock();
 }
 
-/* glibc has made the lock new before it calls this, unless it took the process for one of a single
+/* glibc has reset the lock before it calls this, unless it took the process for one of a single
  * thread. */
 static void list_in_child(void)
 {

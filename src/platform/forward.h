@@ -14,10 +14,11 @@
 
 #include "base/common.h"
 
-/* As many arguments of the function, each a pointer or a number, are kept. */
+/* So many arguments, each a pointer or a number, are kept and handed on. */
 enum { FORWARD_ARGUMENTS = 3 };
 
-/* Says where to go on, and may change the arguments before. NULL: return NULL instead. */
+/* Returns the function to go on to, and may change the arguments before. NULL: the exported
+ * function returns NULL instead. */
 typedef void *forward_choose(uintptr_t arguments[FORWARD_ARGUMENTS]);
 
 /* For the definition of such a function, which only assembly calls. It is not static, so that the

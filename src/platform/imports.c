@@ -36,7 +36,7 @@ struct object {
     uintptr_t base;
     const ElfW(Sym) * symbols;
     const char *names;
-    const ElfW(Rela) * tables[2]; /* what is called, and all else */
+    const ElfW(Rela) * tables[2]; /* DT_JMPREL: what is called; DT_RELA: all else */
     size_t bytes[2];
     uintptr_t relro, relro_end; /* pages that were made read-only when all was relocated */
 };
@@ -47,11 +47,11 @@ struct search {
     bool is_static;
 };
 
-/* How many objects had come when all were looked at. */
+/* How many objects had ever been loaded when all were looked at last. */
 static unsigned long long objects_seen;
 
-/* Some loaders add the base to the addresses in this section, others leave it as it is in the file.
- */
+/* Some loaders have added the base to the addresses in this section, others leave them as they are
+ * in the file. */
 static uintptr_t place(const struct object *object, ElfW(Addr) address)
 {
     return address < object->base ? object->base + address : address;
@@ -119,7 +119,8 @@ static const struct import *import_find(const struct import *imports, const char
     return NULL;
 }
 
-/* Exchanges the word that a relocation wrote. `*writable`: the protected pages are so already. */
+/* Exchanges the word that a relocation wrote. `*writable`: the object's protected pages are
+ * writable already. */
 static void relocation_replace(const struct object *object, const ElfW(Rela) * relocation,
                                const struct import *imports, bool *writable)
 {
@@ -175,7 +176,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *context)
     }
     search->begun = true;
     if (covers(info, (uintptr_t)&objects_seen))
-        search->is_static = info->dlpi_name[0] == 0; /* ourselves: what stands in calls libc */
+        search->is_static = info->dlpi_name[0] == 0; /* this library: its stand-ins call libc's */
     else if (object_read(&object, info))
         object_replace(&object, search->imports);
     return 0;

@@ -20,10 +20,11 @@ struct import {
     uintptr_t function;
 };
 
-/* Lets all objects but this library and what the loader keeps apart call `function` for `name`, up
- * to an entry without a name. Objects that come later are found by a call after that; where none
- * has come since the last, it does nothing. False: this library is a part of the program itself,
- * whose calls cannot be told from its own. */
+/* Makes all loaded objects call `function` where they call `name`, for each entry up to one without
+ * a name. This library itself is left as it is, and so are objects that the loader keeps apart
+ * (dlmopen). Another call finds objects that were loaded since the last, and does nothing if there
+ * are none. False: this library is a part of the program itself, whose calls cannot be told from
+ * the library's own. */
 bool os_imports_replace(const struct import *imports);
 
 #endif

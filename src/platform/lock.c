@@ -18,9 +18,9 @@ enum { SPINS = 60 };
  * that has just released have long reached the cache. */
 enum { LAST_SPINS = 3 * SPINS };
 
-/* Nanoseconds: a sleeper looks again after so long, which a lock that is held hardly ever takes;
- * one behind others later, so that of however many one looks in that time. When thousands looked
- * each millisecond nobody else came to run, nor did the holder. */
+/* Nanoseconds: the first sleeper looks again after so long; hardly ever is a lock held until then.
+ * The n-th looks after n times as long, so that about one looks in that time, however many there
+ * are. When thousands looked each millisecond nobody else came to run, not even the holder. */
 enum { SLEEP_MOST = 1000000 };
 
 /* Sleepers: behind so many all look after the same time, a second. */
@@ -28,7 +28,7 @@ enum { QUEUE_MOST = 1000 };
 
 uint64_t lock_waits[RANK_COUNT];
 uint32_t lock_forking;
-/* The thread that forks, by what stays the same in the child: its number is another one there. */
+/* The thread that forks, by its pthread_self(), which is the same in the child; its id is not. */
 static uintptr_t lock_forker;
 
 static uintptr_t this_thread(void)
@@ -63,12 +63,12 @@ static bool lock_spin(struct lock *lock, unsigned spins)
     return false;
 }
 
-/* How many are asleep then. */
+/* Announces the calling thread. Returns how many are announced then. */
 static uint16_t lock_announce(struct lock *lock)
 {
     uint16_t asleep = __atomic_load_n(&lock->asleep, __ATOMIC_RELAXED);
-    /* More than it can count sleep until they look themselves. seq_cst: `wakes` was read before,
-     * and the lock is looked at after. */
+    /* Threads that the word cannot count any more sleep until they look by themselves. seq_cst:
+     * `wakes` is read before this, and the lock is looked at after it. */
     while (asleep != UINT16_MAX &&
            !__atomic_compare_exchange_n(&lock->asleep, &asleep, (uint16_t)(asleep + 1), false,
                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -76,14 +76,14 @@ static uint16_t lock_announce(struct lock *lock)
     return asleep == UINT16_MAX ? asleep : (uint16_t)(asleep + 1);
 }
 
-/* For how long the last of so many sleeps. */
+/* For how long the last of so many sleepers sleeps. */
 static struct timespec sleep_most(uint16_t asleep)
 {
     uint64_t most = SLEEP_MOST * (uint64_t)(asleep < QUEUE_MOST ? asleep : QUEUE_MOST);
     return (struct timespec){(time_t)(most / 1000000000), (long)(most % 1000000000)};
 }
 
-/* Announced and asleep until woken, again and again, until the lock is taken. */
+/* Announces itself and sleeps until it is woken, again and again, until it has the lock. */
 static void lock_sleep(struct lock *lock, unsigned spins)
 {
     for (;;) {

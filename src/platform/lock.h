@@ -1,21 +1,24 @@
 /*
  * A lock of eight bytes that sleeps in the kernel when it has to wait.
  *
- * The idea: taking a free lock is one compare-and-swap, and releasing it a plain store, as a locked
- * instruction waits until all that was written under the lock has reached the cache. Who finds no
- * turn spins for about a microsecond, since nothing here is held for longer than a few hundred
- * instructions, but for a rare system call. Then it announces that it will sleep: it adds to
- * `asleep`. Who releases looks there, takes one off, moves `wakes` on, and wakes one; a sleeper
- * waits for `wakes` to move from where it stood before it announced itself. So however these steps
- * mix, of the announced and those who are being woken there are as many as sleep, and a wake-up
- * that comes too early is a sleep that does not begin. Who looked by himself when others were woken
- * announces himself again; then a release too many calls the kernel, and that is all.
+ * The idea: taking a free lock is one compare-and-swap. Releasing it is a plain store, as a locked
+ * instruction waits until all that was written under the lock has reached the cache. A thread that
+ * finds the lock held spins for about a microsecond, since no lock here is held for longer than a
+ * few hundred instructions, but for a rare system call. Then it announces that it will sleep: it
+ * adds one to `asleep`. The thread that releases the lock looks at `asleep`; if somebody is
+ * announced, it takes one off, moves `wakes` on, and wakes one thread. A sleeper waits for `wakes`
+ * to move from where it stood before the announcement. So however these steps mix, each sleeper is
+ * announced or being woken, and a wake-up that comes too early is a sleep that does not begin. A
+ * thread that gets the lock without being woken leaves its announcement behind, and one that finds
+ * that others were woken announces itself once more. Then a release calls the kernel in vain, and
+ * that is all.
  *
  * One order is left that this does not decide: the store that releases may reach the cache after
- * the load of `asleep`. Who is about to sleep looks at the lock for a few microseconds more, which
- * is longer than a store takes, and sleeps for a millisecond at most, or one for each that sleeps:
- * should a store ever take as long, that is what it costs. (A barrier in all threads by
- * membarrier(2) would decide it; but it interrupts all processors, and sandboxes may kill for it.)
+ * the load of `asleep`, and miss an announcement. So a thread that has announced itself looks at
+ * the lock for a few microseconds more, which is longer than a store takes, and then sleeps for a
+ * millisecond at most, or for one for each sleeper. Should a store ever take longer, that is what
+ * it costs. (A barrier in all threads by membarrier(2) would decide it; but it interrupts all
+ * processors, and sandboxes may kill for it.)
  *
  * Source: the announcement is an event count (D. Reed and R. Kanodia, 1979); U. Drepper, "Futexes
  * Are Tricky" (2011), for the kernel's part.
@@ -25,10 +28,10 @@
  * libc allocates while it holds them, and nothing here calls into libc while it holds one of ours;
  * fork, where libc does it the other way round, is set right in fork.c.
  *
- * Fork: the forking thread takes every lock before and releases them after, so that the child
- * finds no lock held by a thread that it does not have. While it does, handlers of other
- * libraries may allocate in that same thread: for it, and only for it, taking and releasing are
- * then without effect (lock_fork_begin).
+ * Fork: the forking thread takes every lock before and releases them after, so that the child finds
+ * no lock held by a thread that it does not have. Meanwhile, handlers of other libraries may
+ * allocate in the forking thread: for this thread, and only for it, taking and releasing are then
+ * without effect (lock_fork_begin).
  */
 #ifndef SNUG_PLATFORM_LOCK_H
 #define SNUG_PLATFORM_LOCK_H
@@ -56,8 +59,8 @@ enum lock_rank {
 struct lock {
     uint8_t held;    /* 1 or 0 */
     uint8_t rank;    /* enum lock_rank */
-    uint16_t asleep; /* announced and not woken; at least as many as sleep and nobody is waking */
-    uint32_t wakes;  /* grows with each that is woken; the kernel's word */
+    uint16_t asleep; /* announced and not woken yet; >= sleepers that nobody is waking */
+    uint32_t wakes;  /* grows with each wake-up; the word that the kernel looks at */
 };
 
 #define LOCK_INIT(rank_) {0, (rank_), 0, 0}
@@ -139,7 +142,8 @@ static inline bool lock_acquire_free(struct lock *lock)
                                        __ATOMIC_RELAXED);
 }
 
-/* Takes the lock if that needs no waiting, whatever else the thread holds: a signal handler may. */
+/* Takes the lock if that needs no waiting. Ranks do not matter, as nobody waits, so a signal
+ * handler may call this. */
 static inline bool lock_try(struct lock *lock)
 {
     if (lock_all_held())
@@ -173,8 +177,8 @@ static ALWAYS_INLINE void lock_release_inline(struct lock *lock)
         lock_wake(lock);
 }
 
-/* The same as functions, for code that is made small: the compiler would have put one of each into
- * every file, with a row of the tables for unwinding. */
+/* The same as functions, for files that are compiled for size. Otherwise the compiler would put one
+ * of each into every file, with a row of the tables for unwinding. */
 void lock_acquire_call(struct lock *lock);
 void lock_release_call(struct lock *lock);
 
@@ -196,8 +200,8 @@ static inline void lock_release(struct lock *lock)
 #endif
 }
 
-/* Call when the thread has taken all locks, and before it releases them. Between both, every lock
- * counts as held by this thread. */
+/* lock_fork_begin is called when the thread has taken all locks, lock_fork_end before it releases
+ * them. In between, every lock counts as held by this thread. */
 void lock_fork_begin(void);
 void lock_fork_end(void);
 

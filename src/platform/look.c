@@ -1,10 +1,10 @@
 /*
  * Looking without traps. See look.h.
  *
- * The loader keeps a table of its objects for those who unwind, which is read without its lock
- * (_dl_find_object, glibc 2.35). Whether memory is there the kernel tells, if it is asked for
- * something that has to read it first: to wait on a word for no time at all. Locks use the same
- * call, so it is one that every sandbox allows.
+ * For unwinding, the loader keeps a table of its objects that can be read without its lock
+ * (_dl_find_object, glibc 2.35). The kernel tells whether memory is there if it is asked for
+ * something that has to read the memory first: to wait on a word, for no time at all. Locks use the
+ * same call, so every sandbox allows it.
  */
 #include "platform/look.h"
 

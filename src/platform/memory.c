@@ -15,7 +15,7 @@
 
 struct os_calls os_calls;
 
-/* Versions as numbers that compare as they do; above 0. */
+/* A version as a number above 0. The numbers compare as the versions do. */
 static uint32_t version_of(unsigned major, unsigned minor)
 {
     return (major << 16 | minor) + 1;
@@ -61,8 +61,8 @@ size_t os_page_size(void)
     return size_max(os_kernel_page_size(), PAGE_LEAST);
 }
 
-/* The kernel takes a part of its page for all of it where it is told a length, and refuses an
- * address that is none's: what lies beside a range would be dropped or shut with it. */
+/* The kernel rounds a length up to whole pages, so what lies behind a range would be dropped or
+ * shut with it; and it refuses an address within a page. */
 static void check_range(const void *start, size_t bytes)
 {
     CHECK((((uintptr_t)start | bytes) & (os_page_size() - 1)) == 0);
@@ -85,9 +85,10 @@ static bool kernel_is_at_least(unsigned major, unsigned minor)
     return known >= version_of(major, minor);
 }
 
-/* The thread sanitizer keeps who last wrote to an address, and learns that memory there is new from
- * libc's mmap alone. glibc unmaps the stacks of ended threads without it, and the kernel may hand
- * their addresses to us next: so a build with the sanitizer maps what is new once more, by libc. */
+/* The thread sanitizer remembers who wrote to an address last, and learns only from libc's mmap
+ * that the memory there is new. glibc unmaps the stacks of ended threads without telling it, and
+ * the kernel may hand their addresses to us next. So a build with the sanitizer maps new memory
+ * once more, by libc. */
 #if defined(__SANITIZE_THREAD__)
 #define SANITIZER_LEARNS 1
 #elif defined(__has_feature)
@@ -120,7 +121,8 @@ static void *map_anywhere(size_t bytes, unsigned pages)
     if (is_error(result))
         return NULL;
     show_sanitizer((char *)result, bytes, flags);
-    /* The first mapping asks, however short: later a sandbox may forbid it. */
+    /* The first mapping asks for the version, however short it is: later a sandbox may forbid
+     * that. */
     if (pages & OS_PAGES_SMALL && !kernel_is_at_least(6, 7) && bytes >= OS_HUGE_PAGE)
         os_advise_huge_pages((void *)result, bytes, false);
     return (void *)result;
@@ -254,8 +256,8 @@ bool os_open(void *start, size_t bytes)
 #define MADV_GUARD_INSTALL 102 /* since Linux 6.13 */
 #endif
 
-/* What runs the programs of another machine agrees to advice that it does not know, and does
- * nothing: so the first guard is looked at, and none asked for that way again if it is none. */
+/* An emulator of another machine accepts advice that it does not know, and does nothing. So the
+ * first guard is tested; if it can be read, no other is asked for in this way. */
 bool os_mark_guard(void *start, size_t bytes)
 {
     enum { NOT_KNOWN, THEY_GUARD, THEY_DO_NOT };
@@ -287,9 +289,9 @@ bool os_guard(void *start, size_t bytes)
 /* From the kernel's interface: pidfd_open(2). */
 enum { THIS_PROCESS = -10001 };
 
-/* Several ranges are flushed from the processor's tables at once, which is most of what a call for
- * a short one costs. Linux 6.15 and later; not tried before, as a sandbox may kill for a call that
- * it does not know. */
+/* Purges several ranges by one call. The processor's tables are then flushed once for all of them,
+ * and that is most of what purging a short range costs. Linux 6.15 and later; not tried before, as
+ * a sandbox may kill for a call that it does not know. */
 static bool purge_at_once(const struct iovec *ranges, size_t count, size_t bytes)
 {
 #if defined(SYS_process_madvise)

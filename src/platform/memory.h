@@ -9,8 +9,8 @@
 
 #include "base/common.h"
 
-/* The calls that were made, the refused ones included, and the bytes in them; of mremap, those
- * afterwards. Read by the statistics (base/peek.h). */
+/* The calls that were made, the refused ones included, and the bytes in them; for mremap, the new
+ * size. Read by the statistics (base/peek.h). */
 struct os_calls {
     uint64_t mmap_calls, mmap_bytes;
     uint64_t munmap_calls, munmap_bytes;
@@ -28,7 +28,8 @@ extern INTERNAL struct os_calls os_calls;
 /* The system's page size in bytes: 4, 16 or 64 KiB. */
 size_t os_page_size(void);
 
-/* What the kernel counts in: the same, but in a build for larger pages than it has (memory.c). */
+/* The kernel's own page size: the same, unless the library was built for larger pages
+ * (memory.c). */
 size_t os_kernel_page_size(void);
 
 /* What the pages of a mapping may be; any of them together. */
@@ -84,16 +85,17 @@ bool os_hide(void *start, size_t bytes);
  * they stay as they are. */
 bool os_open(void *start, size_t bytes);
 
-/* Keeps the system from joining the mapping of such pages with its neighbours; no more than a hint.
- * They are left out of core dumps. */
+/* Asks the system not to join the mapping of these pages with its neighbours; no more than a hint.
+ * The pages are left out of core dumps. */
 void os_set_apart(void *start, size_t bytes);
 
 /* Drops the contents of a range and has every access to it fault, until it is unmapped. Where the
- * kernel can (Linux 6.13, memory of its own, not locked) this is no mapping more; otherwise it is
- * up to two, of which a process has vm.max_map_count. False: the range is as before. */
+ * kernel can (Linux 6.13, private memory that is not locked) this makes no further mapping;
+ * otherwise it makes up to two, of which a process has vm.max_map_count. False: the range is as
+ * before. */
 bool os_guard(void *start, size_t bytes);
 
-/* The same, but only where it is no mapping more. */
+/* The same, but only where it makes no further mapping. */
 bool os_mark_guard(void *start, size_t bytes);
 
 /* Of each page of the kernel's (os_kernel_page_size) in a range, whether it is in memory, as bit 0

@@ -147,19 +147,20 @@ void os_print(int descriptor, const char *format, ...)
 /* ---- Whose descriptor 2 is ---- */
 
 enum {
-    ERRORS_UNKNOWN, /* not noted yet, and so as the process found it */
+    ERRORS_UNKNOWN, /* not noted yet: the program had no time to change it */
     ERRORS_USUAL,
     ERRORS_CLOSED,
-    ERRORS_IN_DATA, /* whoever started the process wanted it so */
+    ERRORS_IN_DATA, /* a file of data, as whoever started the process wanted it */
 };
 
-/* relaxed, all of it: written once, mostly before the program's own code runs; another thread that
- * sees it late writes where it would have written without. */
+/* relaxed, everywhere: it is written once, mostly before the program's own code runs. A thread that
+ * sees it late writes as if nothing had been noted. */
 static uint8_t errors;
 
-/* A file with a name that is open for reading and writing, and not at its end: what keeps data
- * looks like that, and no log does; what is written to catch a program's output has mostly no name.
- * Whether it can be mapped says most of it, by calls that every sandbox leaves to malloc. */
+/* Whether a descriptor leads to a file of data: one with a name that is open for reading and
+ * writing, and not for appending. No log looks like that, and a file that catches a program's
+ * output has mostly no name. Whether the file can be mapped for writing says most of this, by calls
+ * that every sandbox leaves to malloc. */
 static bool leads_to_data(int descriptor)
 {
     enum { LEAST = 1 }; /* a byte stands for a page */

@@ -26,13 +26,14 @@ void text_pad(struct text *text, size_t column);
 /* Moves what was added since the text had the length `from` to the right end of `width` columns. */
 void text_align_right(struct text *text, size_t from, size_t width);
 
-/* Adds as printf does, which knows more: %s, %.*s, %zu, %#zx and %%, and a width, as in %8zu. */
+/* Adds text as printf does, of whose conversions it knows %s, %.*s, %zu, %#zx and %%, and a width,
+ * as in %8zu. */
 __attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
 
 /* Writes a line, which is at most 1,024 bytes long, as text_print adds it. */
 __attribute__((format(printf, 2, 3))) void os_print(int descriptor, const char *format, ...);
 
-/* Notes what descriptor 2 is as the program gets it. */
+/* Notes what descriptor 2 leads to before the program's own code runs; see os_write. */
 void os_errors_note(void);
 
 /* Writes all of it, in spite of interruptions. Returns false if the descriptor refuses, or if it is
@@ -41,8 +42,9 @@ void os_errors_note(void);
 bool os_write(int descriptor, const char *bytes, size_t count);
 bool text_write(const struct text *text, int descriptor);
 
-/* The same file by a descriptor that is none of the standard streams', which may be closed: what is
- * printed must not go into it. Returns it, or -errno, which `file` may be too. */
+/* Moves a file to a descriptor behind those of the standard streams: one of these may be closed,
+ * and what is printed to it must not go into the file. Returns the new descriptor, or -errno, which
+ * `file` may be already. */
 int os_behind_streams(int file);
 
 /* Opens `path` for writing at its end, and makes the file if there is none. Does not wait: a FIFO
@@ -72,10 +74,11 @@ int os_duplicate(int descriptor);
 /* Lets a millisecond pass; safe in a signal handler. */
 void os_rest(void);
 
-/* Ends the process as abort() does, without running anything of it first. */
+/* Ends the process by abort(). Of the program's own code only a handler of SIGABRT runs. */
 _Noreturn void os_abort(void);
 
-/* Raises SIGTRAP in the calling thread; returns if that is ignored, handled or stopped at. */
+/* Raises SIGTRAP in the calling thread. Returns if the signal is ignored or handled, or if a
+ * debugger goes on. */
 void os_trap(void);
 
 /* The process id, as a system call. */

@@ -17,8 +17,9 @@ struct os_usage {
     uint64_t major_faults;
 };
 
-/* `exact` adds up all mappings, which takes the kernel milliseconds for each GiB; otherwise the
- * numbers are off by what its processors have not told each other. False: unknown. */
+/* `exact`: the kernel adds up all mappings for `resident`, which takes it milliseconds for each
+ * GiB; otherwise the number is off by what its processors have not told each other. False:
+ * unknown. */
 bool os_process_usage(int process, bool exact, struct os_usage *usage);
 
 /* Which pages are resident: a descriptor for os_pagemap_resident, or -errno. */

@@ -74,8 +74,9 @@ static void on_fatal(int number, siginfo_t *info, void *context)
     (void)context;
     act_fatal(name_of(number));
     os_signal_default(number);
-    /* One that an instruction caused comes again when that is tried again, with all that a core
-     * dump says about it. Any other is sent again; it waits until this handler returns. */
+    /* If an instruction caused the signal, it comes again when that instruction is tried again, and
+     * a core dump then says all about it. Any other signal is sent again, and waits until this
+     * handler returns. */
     bool by_instruction = info->si_code > 0 && info->si_code != SI_KERNEL &&
                           (number == SIGSEGV || number == SIGBUS || number == SIGILL ||
                            number == SIGFPE || number == SIGTRAP);
@@ -146,7 +147,7 @@ void os_signals_hold(struct os_signals *signals)
 void os_signals_release(const struct os_signals *signals)
 {
     const struct timespec none = {0, 0};
-    /* One that was waiting before is the program's. */
+    /* A SIGPIPE that was pending before is the program's. */
     if ((signals->pending & pipe_bit) == 0)
         syscall6(SYS_rt_sigtimedwait, (long)&pipe_bit, 0, (long)&none, SET_BYTES, 0, 0);
     os_signals_unblock(signals);

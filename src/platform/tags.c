@@ -1,8 +1,8 @@
 /*
  * Tags of memory. See tags.h.
  *
- * Their instructions are assembled for a processor that has them, one by one, whichever the library
- * is compiled for.
+ * Each instruction for tags is assembled for a processor that has them, whatever processor the
+ * library is compiled for.
  */
 #include "platform/tags.h"
 

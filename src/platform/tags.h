@@ -5,8 +5,9 @@
  * in its top byte. An access by a pointer whose tag is not that of the memory faults. Fresh memory
  * has tag 0, as has a pointer that nobody gave one.
  *
- * Where the processor or the kernel has no such thing tags_are_on says so, and nothing else but
- * tags_strip may be called. On other machines that is known as the library is compiled.
+ * Where the processor or the kernel has no tags, tags_are_on is false, and only tags_begin,
+ * tags_strip and tags_ignore may be called besides. On other machines that is known when the
+ * library is compiled.
  */
 #ifndef SNUG_PLATFORM_TAGS_H
 #define SNUG_PLATFORM_TAGS_H
@@ -32,8 +33,9 @@ static ALWAYS_INLINE uintptr_t tags_strip(uintptr_t pointer)
     return tags_are_on() ? pointer & (((uintptr_t)1 << 56) - 1) : pointer;
 }
 
-/* Whether the calling thread may access all memory by any pointer, from now on; returns whether it
- * could. Written as numbers: assemblers know the names only for processors that have tags. */
+/* Sets whether the calling thread may access all memory by any pointer from now on. Returns whether
+ * it could before. The register is written as numbers: assemblers know its name (TCO) only for
+ * processors that have tags. */
 static ALWAYS_INLINE bool tags_ignore(bool ignore)
 {
     uint64_t before = 0, now = ignore ? (uint64_t)1 << 25 : 0;
@@ -61,11 +63,12 @@ static ALWAYS_INLINE bool tags_ignore(bool ignore)
 
 #endif
 
-/* Has accesses looked at in the calling thread, which must be the only one, and in those that it
- * and they start; if the processor and the kernel can. */
+/* Has the processor check the tags of accesses in the calling thread, which must be the only one,
+ * and in all threads that are started later; does nothing if the processor or the kernel cannot. */
 void tags_begin(void);
 
-/* Makes a range of whole pages, which can be read and written, such memory. False: it cannot be. */
+/* Gives tags to a range of whole pages, which can be read and written. False: they cannot have
+ * any. */
 bool tags_allow(void *start, size_t bytes);
 
 /* The address with a random tag: neither 0 nor one of those whose bits are set. */

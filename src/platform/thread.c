@@ -57,8 +57,8 @@ bool os_thread_exit_arm(void *argument)
            pthread_setspecific(exit_key, argument) == 0;
 }
 
-/* glibc's loader keeps where the kernel put the number of arguments, which they and the environment
- * follow. Others do not. */
+/* glibc's loader keeps the address where the kernel put the number of arguments; the arguments and
+ * the environment follow it. Other loaders do not. */
 extern void *__libc_stack_end __attribute__((weak));
 
 char **os_environment(void)
@@ -81,7 +81,8 @@ void os_environment_remove(char **environment, const char *prefix)
     for (; *environment != NULL; environment++)
         if (strncmp(*environment, prefix, length) != 0)
             *kept++ = *environment;
-    /* To the old end: some look behind the environment for what the kernel put there. */
+    /* All of the rest, to the old end: some code looks behind the environment for what the kernel
+     * put there. */
     for (; kept != environment; kept++)
         *kept = NULL;
 }

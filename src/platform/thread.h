@@ -1,5 +1,6 @@
 /*
- * Who and where a thread is, and being told when it ends.
+ * Threads: who and where one is, and being told when one ends. Besides, handlers around fork, the
+ * environment, random bits and clocks.
  */
 #ifndef SNUG_PLATFORM_THREAD_H
 #define SNUG_PLATFORM_THREAD_H
@@ -13,11 +14,11 @@ long os_thread_id(void);
  * answer is used: a hint for spreading load. */
 unsigned os_cpu(void);
 
-/* How many processors the process may run on, at its start; at least 1. */
+/* How many processors the process might run on at the first call; at least 1. */
 unsigned os_cpu_count(void);
 
 /* Has `at_exit` called in every thread that called os_thread_exit_arm, when it ends. Call
- * os_thread_exit_init once, when libc is up. Neither works before: then arming returns false. */
+ * os_thread_exit_init once, when libc is up; before that, arming returns false. */
 void os_thread_exit_init(void (*at_exit)(void *argument));
 bool os_thread_exit_arm(void *argument);
 
@@ -28,13 +29,13 @@ bool os_thread_start(void *(*run)(void *argument), void *argument);
 /* Sleeps for so many nanoseconds, or less. */
 void os_sleep(uint64_t nanoseconds);
 
-/* Has the three called around every fork(), in the forking thread: `before` of the last
- * registration first, the others of the first. */
+/* Has the three called around every fork(), in the forking thread. Of several registrations,
+ * `before` of the last is called first, and the other two of the first. */
 void os_fork_init(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
-/* To be called after os_fork_init for handlers that hold locks in between: before those are taken,
- * and until they are released, the forking thread holds the locks of libc that fork() takes later
- * and that are held by threads that allocate. */
+/* Has the forking thread hold the lock of libc that fork() takes later, and that threads hold while
+ * they allocate (fork.c). To be called after the os_fork_init whose handlers take the heap's locks:
+ * the thread takes libc's lock before those, and releases it after them. */
 void os_fork_libc_first(void);
 
 /* The environment as the process was given it, also before libc knows it; NULL if it cannot be had
@@ -49,7 +50,8 @@ bool os_is_privileged(void);
  * meanwhile. */
 void os_environment_remove(char **environment, const char *prefix);
 
-/* Random bits that an attacker cannot know, from what the kernel gave the process at its start. */
+/* Random bits that an attacker cannot know, from what the kernel gave the process at its start.
+ * They are the same in every call. */
 uint64_t os_random(void);
 
 /* Nanoseconds of a clock that never goes back, exact to a few milliseconds; cheap. */

@@ -12,7 +12,7 @@ enum zeros_width zeros_width;
 
 /* ---- What a width has ---- */
 
-/* Vectors of any address, and whether one is zero. */
+/* Vectors at multiples of 8 bytes, and whether one is zero. */
 typedef uint64_t vector_16 __attribute__((may_alias, vector_size(16), aligned(8)));
 
 static ALWAYS_INLINE bool is_zero_16(vector_16 vector)
@@ -103,8 +103,9 @@ static unsigned saved_by_system(void)
     return a;
 }
 
-/* Asked by hand, since the compiler's library finds out everything about a processor in each
- * program that starts. Processors that slow down as they use the widest registers lack VBMI. */
+/* Asks cpuid by hand: the compiler's library would find out everything about the processor, in each
+ * program that starts. Processors that slow down as they use the widest registers lack VBMI, so
+ * those registers are not used without it. */
 void zeros_begin(void)
 {
     unsigned a, b, c, d, saved = saved_by_system();

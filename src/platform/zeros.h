@@ -1,11 +1,11 @@
 /*
  * Zeros: looking whether memory is zero, and making it so, as wide as the processor can.
  *
- * The idea: who looks at a whole page or writes it is bound by how many bytes an instruction takes,
- * as long as the lines are in the processor's caches. So there are as many forms of each function
- * as there are widths, and which one is called is known from zeros_begin on; until then it is the
- * narrowest. That is a number and no pointer: who can write to the library's memory cannot have
- * another function called by it.
+ * The idea: as long as the lines are in the processor's caches, looking at a page or writing it is
+ * bound by how many bytes an instruction takes. So each function has a form for each width, and
+ * from zeros_begin on it is known which one to call; until then it is the narrowest. The choice is
+ * a number and no pointer: an attacker who can write to the library's memory cannot have another
+ * function called by it.
  *
  * Addresses and lengths are multiples of 8 bytes. Thread-safe; nobody else may write meanwhile to
  * what is cleared.
@@ -26,12 +26,12 @@ void zeros_begin(void);
 /* Bytes: both functions are for so many at least. */
 enum { ZEROS_LEAST = 256 };
 
-/* Whether all is zero. `make`: afterwards it is, and no more was written than the lines beside what
- * was not. */
+/* Whether all bytes from `at` to `end` are zero. `make`: makes them zero and returns true, and
+ * writes to no more than the lines that are not zero and some beside them. */
 bool zeros_long(uintptr_t at, uintptr_t end, bool make);
 
-/* The same for 257 to 1,024 bytes at multiples of 16, without a branch that depends on how many but
- * for one. `make` writes everything. */
+/* The same for 257 to 1,024 bytes at multiples of 16, with only one branch that depends on the
+ * length. `make` writes everything. */
 bool zeros_short(uintptr_t at, size_t bytes, bool make);
 
 #endif

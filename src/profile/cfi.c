@@ -26,7 +26,7 @@ struct common {
     int64_t data_unit;
     uint64_t return_register;
     uint8_t form;   /* of addresses in functions' entries */
-    bool augmented; /* entries have a length of what is said besides */
+    bool augmented; /* entries have more data, after its length ('z') */
     bool is_signal;
 };
 
@@ -67,7 +67,7 @@ const uint8_t *cfi_entry(const uint8_t *header, uintptr_t pc)
         take_pointer(&at, frame_form);
     size_t low = 0, high = cfi_take(&at, 4);
     int64_t wanted = (int64_t)(pc - (uintptr_t)header);
-    while (low < high) { /* the last of which the code does not begin behind it */
+    while (low < high) { /* the last entry whose code does not begin behind `pc` */
         size_t middle = low + (high - low) / 2;
         const uint8_t *pair = at + 8 * middle;
         if (cfi_take_signed(&pair, 4) <= wanted)
@@ -81,7 +81,7 @@ const uint8_t *cfi_entry(const uint8_t *header, uintptr_t pc)
     return header + cfi_take_signed(&pair, 4);
 }
 
-/* What the letters in a shared entry say. False: one is not known. */
+/* Reads what the letters in a shared entry announce. False: one is not known. */
 static bool common_read_letters(struct common *common, const char *letters, const uint8_t *at)
 {
     for (; *letters != 0; letters++) {
@@ -283,7 +283,7 @@ static bool step_frame(struct run *run, uint8_t step, const uint8_t **at)
     }
 }
 
-/* By how much code a step goes on; -1 if it is no such step. */
+/* By how many bytes of code a step goes on; -1 if it is no such step. */
 static int64_t step_advance(const struct run *run, uint8_t step, const uint8_t **at)
 {
     uint64_t unit = run->common->code_unit;
@@ -303,7 +303,7 @@ static int64_t step_advance(const struct run *run, uint8_t step, const uint8_t *
     }
 }
 
-/* Runs it up to the row for `pc`. False: something in it is not known. */
+/* Runs a program up to the row for `pc`. False: something in it is not known. */
 static bool run_program(struct run *run, const uint8_t *at, const uint8_t *end, uintptr_t pc)
 {
     while (at < end) {

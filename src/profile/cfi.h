@@ -4,11 +4,12 @@
  *
  * The idea: for each place in the code there is a row: where the caller's stack pointer is (the
  * canonical frame address, CFA), and for each register whether it still has the caller's value or
- * where on the stack that was saved. The rows are a little program, which is run up to the place.
- * A table sorted by address, .eh_frame_hdr, leads to the program of a function.
+ * where on the stack that was saved. The rows are a little program, which is run up to the place. A
+ * table sorted by address, .eh_frame_hdr, leads to the program of a function.
  *
- * The tables belong to code that is on the stack, so they are mapped, and are read directly. No
- * lock, no memory, no call of another library. What is not understood has no row.
+ * The tables belong to code that is on the stack, so they are mapped, and are read directly. This
+ * takes no lock, allocates nothing, and calls no other library. Code has no row if its tables are
+ * not understood.
  *
  * Cost: a binary search, and some 20 steps of that program: about 150 ns where it is cached. A row
  * that was worked out before is kept (rows.h). Source: DWARF 5, 6.4 (Call Frame Information); Linux
@@ -25,7 +26,7 @@ enum { CFI_RBP = 6, CFI_RSP = 7, CFI_RETURN = 16, CFI_REGISTERS };
 
 enum cfi_where {
     CFI_SAME,      /* it still has the caller's value */
-    CFI_UNDEFINED, /* that is lost; of the return address: there is no caller */
+    CFI_UNDEFINED, /* that value is lost; of the return address: there is no caller */
     CFI_AT,        /* it stands at CFA + offset */
     CFI_IS,        /* it is CFA + offset */
     CFI_AT_EXPRESSION,
@@ -48,9 +49,9 @@ struct cfi_row {
     struct cfi_rule rules[CFI_REGISTERS];
 };
 
-/* The entry of the function that may be around `pc`, in an object with this .eh_frame_hdr; NULL if
- * there is none. It begins with its length, four bytes, and behind these with how far before that
- * field the entry is that it shares with others. */
+/* The entry (FDE) of the function that may be around `pc`, in an object with this .eh_frame_hdr;
+ * NULL if there is none. Its first four bytes are its length. The next four say how far before
+ * themselves the entry lies that this one shares with others (CIE). */
 const uint8_t *cfi_entry(const uint8_t *header, uintptr_t pc);
 
 /* The row for code at `pc` by that entry. False: there is none. */
@@ -59,8 +60,8 @@ bool cfi_row_of(const uint8_t *entry, uintptr_t pc, struct cfi_row *row);
 /* Reads a word of memory; false: it is not there. */
 typedef bool (*cfi_read)(void *context, uintptr_t address, uintptr_t *value);
 
-/* What an expression comes to, that begins with `first` on its stack. False: it is not understood.
- */
+/* Evaluates an expression, which begins with `first` on its stack. False: it is not understood, or
+ * memory that it reads is not there. */
 bool cfi_evaluate(const uint8_t *expression, const uintptr_t registers[CFI_REGISTERS],
                   uintptr_t first, cfi_read read, void *context, uintptr_t *value);
 

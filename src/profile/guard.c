@@ -91,7 +91,8 @@ static uintptr_t pages_end(const struct guard_block *block)
     return align_up(block->start + block->bytes, guard.page);
 }
 
-/* The byte next to the block that is not as it was left, before or behind it; 0: there is none. */
+/* The byte nearest to the block, before or behind it, that has lost the pattern; 0: there is
+ * none. */
 static uintptr_t damage_before(const struct guard_block *block)
 {
     uintptr_t at = block->start;
@@ -123,7 +124,7 @@ static struct guard_finding finding_of(const struct guard_block *block)
     return finding;
 }
 
-/* Where a block begins that is to lie at one end of its slot or the other. */
+/* Where a block begins that lies, by chance, at one end of its slot or the other. */
 static uintptr_t place_in(uint32_t number, size_t bytes, size_t alignment)
 {
     uintptr_t start = slot_start(number);
@@ -218,7 +219,7 @@ static void give(struct guard_block *block, uint32_t stack)
     GAUGE_ADD(guard.live_bytes, -block->bytes);
     /* release: as in take */
     __atomic_store_n(&block->state, GUARD_FREED, __ATOMIC_RELEASE);
-    if (!os_shut((void *)first, end - first)) /* too many mappings: it can be touched */
+    if (!os_shut((void *)first, end - first)) /* too many mappings: the pages can be touched */
         memset((void *)first, 0, end - first);
     slot_give((uint32_t)(block - guard.blocks));
 }
@@ -253,7 +254,7 @@ void guard_free(uintptr_t address, const char *call)
 
 /* ---- Faults ---- */
 
-/* How far an address is from a block, and on which side. */
+/* What a touch of an address is for a block: what kind of fault, and how far from the block. */
 static struct guard_finding finding_at(const struct guard_block *block, uintptr_t address)
 {
     struct guard_finding finding = {.fault = GUARD_SOUND, .address = address};
@@ -277,7 +278,7 @@ static void on_fault(uintptr_t address, const void *context)
         return;
     uint32_t number = slot_of(address);
     struct guard_finding finding = finding_at(&guard.blocks[number], address);
-    /* In the guard between two, the nearer. */
+    /* In the guard between two blocks the nearer one counts. */
     if (address - slot_start(number) >= guard.slot && number + 1 < guard.slots) {
         struct guard_finding next = finding_at(&guard.blocks[number + 1], address);
         if (next.fault != GUARD_SOUND &&
@@ -308,7 +309,7 @@ bool guard_begin(size_t every, size_t most, uint64_t seed)
     if (start == NULL || !page_map_reserve(start, bytes) || !os_shut(start, bytes))
         return false;
     page_map_fill_classes(start, bytes >> PAGE_SHIFT, PAGE_MAP_OTHER);
-    /* relaxed: no address is in no bytes */
+    /* relaxed: as long as `bytes` is 0 no address is among the slots */
     __atomic_store_n(&guard.start, (uintptr_t)start, __ATOMIC_RELAXED);
     __atomic_store_n(&guard.bytes, bytes, __ATOMIC_RELAXED);
     guard.fresh = guard.slots;

@@ -1,10 +1,10 @@
 /*
- * What is said about a touch of a guarded block that was wrong: what, where, and the stacks, as one
- * text, written by one call. The frames are a file and the distance from where it was mapped, which
- * addr2line -e FILE takes; the library has no symbols.
+ * The report of a wrong touch of a guarded block: what, where, and the stacks, as one text, written
+ * by one call. A frame is a file and the distance from where it was mapped, which addr2line -e FILE
+ * takes, since the library has no symbols.
  *
- * Runs in signal handlers, on stacks of some KiB: what it needs room for stands here, for one
- * thread at a time. Takes no lock of the profile: of stacks nothing is ever removed.
+ * It is made in signal handlers, on stacks of some KiB. So its buffers are static, for one thread
+ * at a time. It takes no lock of the profile, since no stack is ever removed there.
  */
 #include "profile/guard.h"
 
@@ -42,7 +42,7 @@ static void text_add_frame(struct text *text, unsigned number, uint64_t code, co
     text_add(text, "\n");
 }
 
-/* One that was kept. */
+/* Adds a stack that the profile has kept. */
 static void text_add_kept(struct text *text, uint32_t number)
 {
     const struct stacks *stacks = &profile.stacks;

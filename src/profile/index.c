@@ -7,7 +7,8 @@ uint32_t *index_bucket(const struct index *index, uint64_t key, uint32_t salt)
 {
     if (index->buckets == NULL)
         return NULL;
-    /* Fibonacci's: the golden ratio times 2^64, and the high bits of the product. */
+    /* Fibonacci hashing: the golden ratio times 2^64, and the high bits of the product. Source: D.
+     * Knuth, The Art of Computer Programming, 6.4. */
     uint64_t mixed = (key ^ key >> 32 ^ (uint64_t)salt << 20) * 0x9e3779b97f4a7c15u;
     return &index->buckets[mixed >> (64 - index->bits)];
 }
@@ -20,7 +21,7 @@ static void put(struct index *index, uint32_t number)
     *bucket = number;
 }
 
-/* Makes buckets, or twice as many. */
+/* Makes buckets, or twice as many. False: there are none. */
 static bool grow(struct index *index)
 {
     struct index old = *index;

@@ -2,8 +2,8 @@
  * Finding entries of a table by a key: chains from buckets, which double when there are twice as
  * many entries.
  *
- * Not thread-safe: under the lock of whoever has it. Cost: O(1), four bytes a bucket; buckets that
- * have become too few stay behind, half as many in all as there are.
+ * Not thread-safe: the owner's lock is held. Cost: O(1), four bytes a bucket. Buckets that have
+ * become too few are not given back: all together they are nearly as many as those in use.
  */
 #ifndef SNUG_PROFILE_INDEX_H
 #define SNUG_PROFILE_INDEX_H
@@ -17,7 +17,7 @@ enum { INDEX_FIRST_BITS = 10 };
 struct indexed {
     uint64_t key;
     uint32_t salt; /* part of the key */
-    uint32_t next; /* in its bucket; 0: the last */
+    uint32_t next; /* number of the next in the bucket; 0: this is the last */
 };
 
 struct index {

@@ -2,8 +2,8 @@
  * Samples, from allocation to free. See profile.h.
  *
  * A signal handler that allocates or frees may interrupt a thread that is in here, with the lock
- * held. It is not waited for: its sample is lost and counted; of what it frees the sample stays,
- * until another block comes to its address.
+ * held. So it does not wait for the lock: its own sample is lost and counted, and if it frees a
+ * sample, that stays in the tables until another block comes to its address.
  */
 #include "profile/profile.h"
 #include "platform/memory.h"
@@ -59,8 +59,8 @@ void profile_watch(enum profile_watcher who, bool on)
 
 /* ---- Taking stacks ---- */
 
-/* A place for a stack while it is taken: 20 KiB, which the thread's own need not have left. As many
- * as threads were at it at the same time; they stay. */
+/* A buffer for a stack while it is taken: 20 KiB, which the thread's own stack need not have left.
+ * There are as many as threads took stacks at the same time; they stay. */
 struct scratch {
     struct unwind_stack stack;
     struct scratch *next;
@@ -155,7 +155,7 @@ static uint32_t site_of(uint32_t number)
     return node->site;
 }
 
-/* The place of the number of an address's block in its chain; NULL if there is none. */
+/* Where in its chain the number of the block at an address stands; NULL if there is none. */
 static uint32_t *block_find(uint64_t address)
 {
     uint32_t *place = index_bucket(&profile.blocks, address, 0);
@@ -256,7 +256,7 @@ static uint32_t site_at_address(uintptr_t address)
 
 void profile_tell(uintptr_t address, struct misuse_stack *allocated, struct misuse_stack *freed)
 {
-    (void)freed; /* nobody was asked when it was freed */
+    (void)freed; /* no stack is taken when a sample is freed */
     if (!enter())
         return;
     uint32_t site = site_at_address(address);
@@ -278,7 +278,7 @@ void profile_put_back(const void *block, const struct profile_block *sample)
     double variance = site->variance;
     if (!block_add((uintptr_t)block, sample->size, sample->weight, sample->site))
         profile_miss();
-    /* It was not allocated anew. */
+    /* The block was not allocated anew, so the totals of its site stay. */
     GAUGE_SET(site->bytes, bytes);
     GAUGE_SET(site->count, count);
     GAUGE_SET(site->samples, samples);

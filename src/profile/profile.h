@@ -7,12 +7,12 @@
  *
  * The idea: while a profile is taken, malloc's fast path serves nobody: the largest size that it
  * serves is a number in memory (page_map.small_sizes), which is 0 then. So a second path, that
- * counts (magazine/counted.h), sees each request of every thread, from the next one on, and off
- * costs nothing. What is a sample is placed where its free is a slow one as well (heap/sampled.c),
- * and stands in a table here by its address until then.
+ * counts (magazine/counted.h), sees each request of every thread, from the next one on, and a
+ * profile that is off costs nothing. A sample is placed where its free is a slow one as well
+ * (heap/sampled.c), and stands in a table here by its address until it is freed.
  *
- * Everything that was found stays in tables that are read without a lock: by the tool, from
- * outside, at any time, also in the last moment of the process.
+ * All results stay in tables that are read without a lock: by the tool, from outside, at any time,
+ * also in the last moment of the process.
  *
  * Cost: off none; on a few ns for each allocation, some us for each sample. Thread-safe; takes
  * RANK_PROFILE, and RANK_META inside.
@@ -40,7 +40,7 @@ struct profile_block {
 struct profile {
     bool on;
     struct sampler_rate rate; /* its mean is 0 until it is prepared */
-    uint64_t random;          /* a counter, of which each draw mixes its own bits */
+    uint64_t random;          /* a counter; each draw mixes its next value */
     struct lock lock;
     struct stacks stacks;
     struct table sites;
@@ -48,7 +48,7 @@ struct profile {
     struct index blocks;
     uint32_t free_block;     /* entries of blocks that can be used again */
     uint64_t live;           /* blocks in `blocks`; read without the lock */
-    struct scratch *scratch; /* where stacks are taken, those that nobody is at */
+    struct scratch *scratch; /* buffers for stacks that nobody uses now */
     uint64_t lost;           /* samples for which there was no room, or that could not be taken */
 };
 
@@ -57,47 +57,49 @@ extern struct profile profile;
 /* Layout: who looks at requests (watch.h), as bits. */
 enum profile_watcher { WATCH_PROFILE = 1, WATCH_GUARDS = 2 };
 
-/* A sum of them: one word for malloc's slow path to look at. */
+/* The sum of those who look: one word for malloc's slow path to read. */
 extern INTERNAL uint32_t profile_watchers;
 
-/* Whoever makes it on has all ready. */
+/* Turns looking on or off for one of them. All that it needs must be ready before it is turned
+ * on. */
 void profile_watch(enum profile_watcher who, bool on);
 
-/* The stack that the calling thread has, as a number of profile.stacks; 0: there was no room, or
- * the thread is taking one already, and a signal came in between. No lock may be held. */
+/* The stack of the calling thread, as a number of profile.stacks. 0: there was no room, or this is
+ * a signal handler that has interrupted the profile in the same thread. No lock may be held. */
 uint32_t profile_stack_here(void);
 
-/* What gaps are drawn from: `mean` bytes between two marks, 0 or 1: each allocation; and a seed.
- * What a first call has set stays. To be called before requests are counted. */
+/* Sets what gaps are drawn from: `mean` bytes between two marks, 0 or 1: each allocation is a
+ * sample; and a seed. Only the first call sets anything. To be called before requests are
+ * counted. */
 void profile_prepare(size_t mean, uint64_t seed);
 
-/* Begins, or goes on. */
+/* Begins a profile, or goes on with it. */
 void profile_begin(void);
 
-/* No more samples. Blocks that are samples stay so until they are freed. */
+/* Takes no more samples. Blocks that are samples stay so until they are freed. */
 void profile_end(void);
 
-/* Bits for a gap. */
+/* 64 random bits, for a gap. */
 uint64_t profile_draw(void);
 
 /* Puts a block that is a sample into the profile, with the stack that the calling thread has. */
 void profile_put(const void *block, size_t size);
 
-/* One was to be put there, and had no memory. */
+/* Counts a sample as lost: there was no memory for its block. */
 void profile_miss(void);
 
 /* A block is about to be freed, or resized. True: it was a sample, and is none any more; `*sample`
  * is what it was. No lock may be held. */
 bool profile_take(const void *block, struct profile_block *sample);
 
-/* Puts one back, as it was: it could not be resized. */
+/* Puts a sample back as it was: it could not be resized. */
 void profile_put_back(const void *block, const struct profile_block *sample);
 
 /* Fills in where the block at an address was allocated, if it is a sample, or was one of those that
- * were freed last: what a report of misuse asks (meta/misuse.h). */
+ * were freed last; `freed` stays empty. Reports of misuse call it (meta/misuse.h). */
 void profile_tell(uintptr_t address, struct misuse_stack *allocated, struct misuse_stack *freed);
 
-/* Whether there is any. */
+/* Whether any block is a sample. */
 static inline bool profile_has_blocks(void)
 {
     /* relaxed: who frees a block sees what was written before he got it */

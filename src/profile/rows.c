@@ -15,7 +15,8 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 33;
 }
 
-/* With an entry, which begins with its length. 0: it is of another layout, or too long. */
+/* Mixes an entry into a hash; the entry begins with its length. 0: it is of another layout, or too
+ * long. */
 static uint64_t mix_entry(uint64_t hash, const uint8_t *entry)
 {
     const uint8_t *at = entry;
@@ -40,7 +41,8 @@ uint64_t rows_key(const uint8_t *entry, uintptr_t pc)
 /* Layout: words below the CFA, as a byte says them. */
 enum { WORDS_MOST = 254 };
 
-/* How many a register is saved below the CFA; 0: it is the same; more than WORDS_MOST: neither. */
+/* How many words below the CFA a register is saved. 0: it keeps its value; more than WORDS_MOST:
+ * neither. */
 static unsigned words_below(const struct cfi_rule *rule)
 {
     enum { WORD = sizeof(uintptr_t) };
@@ -54,7 +56,7 @@ static unsigned words_below(const struct cfi_rule *rule)
 void rows_keep(struct kept_row *place, uint64_t key, const struct cfi_row *row)
 {
     struct kept_row kept = {key, (int32_t)row->cfa.offset, row->cfa_register, {0}};
-    unsigned others = CFI_REGISTERS - KEPT_SAVED; /* that must be as they were */
+    unsigned others = CFI_REGISTERS - KEPT_SAVED; /* registers that must keep their values */
     if (key == 0 || row->is_signal || row->cfa.where != CFI_IS ||
         row->cfa.offset != kept.cfa_offset || row->rules[CFI_RETURN].where != CFI_AT)
         return;

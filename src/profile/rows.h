@@ -1,13 +1,14 @@
 /*
- * Rows that were worked out before (cfi.h), so that one is not each time anew: the little program
- * is most of what a step up the stack costs.
+ * Rows that were worked out before (cfi.h), and are kept: running the little program anew is most
+ * of what a step up the stack costs.
  *
- * The idea: a row depends on nothing but the bytes of its program and on how far it is run, so
+ * The idea: a row depends on nothing but the bytes of its program and on how far it is run. So
  * these make its key: a hash of the function's entry, of the entry that it shares with others, and
- * of where both and the code are. Nobody need be told when a library is closed: where another has
- * come to its place the bytes are others, and if they are not, so is the row. Only rows as nearly
- * all are find room; a hash that two share makes a wrong row, which cannot lead to a trap any more
- * than another can, and is one in 2^64.
+ * of the addresses of both and of the code. Nobody need be told when a library is closed: if
+ * another has come to its place the bytes differ, and if they do not, neither does the row. Only
+ * rows of the form that nearly all have are kept. Two rows may have the same hash, by a chance of
+ * one in 2^64; a wrong row cannot lead to a trap, since memory is read only where it is known to be
+ * (unwind.h).
  *
  * Cost: some 230 instructions for a key; 24 bytes a row.
  */
@@ -33,7 +34,7 @@ struct kept_row {
     uint8_t saved[KEPT_SAVED]; /* each of kept_registers: words below the CFA; 0: it is the same */
 };
 
-/* Zeroes are none. */
+/* All zero: there are none. */
 struct kept_rows {
     struct kept_row rows[KEPT_ROWS];
 };
@@ -41,13 +42,13 @@ struct kept_rows {
 /* The key of the row for code at `pc`, of the function with this entry (cfi_entry); 0: none. */
 uint64_t rows_key(const uint8_t *entry, uintptr_t pc);
 
-/* Where the row of a key is, or if it has another key or none, is to be put. */
+/* The place for the row of a key; a row with another key may be there, or none. */
 static inline struct kept_row *rows_place(struct kept_rows *rows, uint64_t key)
 {
     return &rows->rows[key % KEPT_ROWS];
 }
 
-/* Puts one there, if it is as nearly all are. */
+/* Keeps a row there, if it has the form that nearly all have. */
 void rows_keep(struct kept_row *place, uint64_t key, const struct cfi_row *row);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "base/peek.h"
 
-/* A site is about to change: what it has is what it had at the last peak, unless that is noted. */
+/* Called before a site changes: what it has is what it had at the last peak, unless that is
+ * noted. */
 static void note_peak(struct site *site, const struct site_totals *totals)
 {
     if (!site_peak_is_live(site, totals))

@@ -38,8 +38,8 @@ static inline void *table_at(const struct table *table, uint32_t number, size_t 
     return table->chunks[chunk] + place * entry_bytes;
 }
 
-/* A new entry's number; 0: the table is full, or there is no memory. Under the lock of whoever has
- * the table. */
+/* Adds an entry and returns its number; 0: the table is full, or there is no memory. The owner's
+ * lock is held. */
 static inline uint32_t table_add(struct table *table, size_t entry_bytes)
 {
     uint32_t number = table->used == 0 ? 1 : table->used, place;

@@ -17,7 +17,7 @@ struct cursor {
     bool exact; /* the address is that of the next instruction, not of one behind a call */
 };
 
-/* For cfi_evaluate as well. */
+/* Reads a word of the stack; false: it is not there. A cfi_read as well. */
 static bool read_word(void *context, uintptr_t address, uintptr_t *value)
 {
     struct cursor *cursor = context;
@@ -112,7 +112,7 @@ static bool step_by_frame_pointer(struct cursor *cursor)
     return true;
 }
 
-/* As step_by_row. */
+/* As step_by_row, by a row that was kept. */
 static bool step_by_kept(struct cursor *cursor, const struct kept_row *row)
 {
     uintptr_t cfa = cursor->registers[row->cfa_register] + (uintptr_t)(intptr_t)row->cfa_offset;
@@ -144,7 +144,8 @@ static bool step(struct cursor *cursor, struct unwind_stack *stack, uint32_t obj
     return step_by_row(cursor, &row);
 }
 
-/* `library`: of which frames at the beginning are left out; 0: of none. */
+/* Walks up the stack. `library`: the object whose frames are left out at the beginning; 0: none
+ * are. */
 static void walk(struct cursor *cursor, struct unwind_stack *stack, uint32_t library)
 {
     while (cursor->registers[CFI_RETURN] >= CODE_LEAST) {
@@ -162,7 +163,7 @@ static void walk(struct cursor *cursor, struct unwind_stack *stack, uint32_t lib
     }
 }
 
-/* This library; 0: it is part of the program. */
+/* The number of this library among the objects, plus 1; 0: it is part of the program. */
 static uint32_t own_library(struct unwind_stack *stack, uintptr_t code)
 {
     uint32_t library = object_find(stack, code);
@@ -177,7 +178,7 @@ static void stack_init(struct unwind_stack *stack)
 
 #if defined(__x86_64__)
 
-/* What a function must leave as it was, and where we are. */
+/* Stores the registers that a function must leave as they were, and the address of this code. */
 #define TAKE_REGISTERS(registers) \
     __asm__ volatile("movq %%rbx, 24(%0)\n\tmovq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\t" \
                      "movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\t" \
@@ -213,7 +214,7 @@ void unwind_from(const void *context, struct unwind_stack *stack)
 
 #else
 
-/* Only who called: the numbers of registers in cfi.h are those of x86-64. */
+/* No frames at all: the numbers of registers in cfi.h are those of x86-64. */
 NOINLINE void unwind_here(struct unwind_stack *stack)
 {
     stack_init(stack);

@@ -32,15 +32,15 @@ struct unwind_stack {
     bool is_cut; /* there are more */
     struct unwind_frame frames[UNWIND_MOST];
     struct os_object objects[UNWIND_OBJECTS];
-    struct kept_rows kept; /* from one stack to the next; all else is of the last */
+    struct kept_rows kept; /* kept from one stack to the next; all else is of the last */
 };
 
 /* Fills in the stack from the caller of this library on. Where the library cannot be told from the
  * program, as it is linked into it, its own frames come first. */
 void unwind_here(struct unwind_stack *stack);
 
-/* That of a thread that a signal has stopped, from the instruction on at which it stands: what the
- * kernel kept of it (a ucontext_t). */
+/* The same for a thread that a signal has stopped, from the instruction on at which it stands.
+ * `context` is what the kernel kept of it (a ucontext_t). */
 void unwind_from(const void *context, struct unwind_stack *stack);
 
 #endif

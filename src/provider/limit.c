@@ -79,7 +79,8 @@ size_t limit_of_cgroup(const char *membership, const char *root)
     return least;
 }
 
-/* relaxed, here and below: two threads that read at once read the same */
+/* The limit of the control group. relaxed, here and below: two threads that read the files at once
+ * read the same. */
 static size_t group_limit_now(void)
 {
     uint64_t now = os_clock() | 1;

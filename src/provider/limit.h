@@ -1,10 +1,10 @@
 /*
  * The limit on what the process takes from the system for all its heaps (SNUG_LIMIT).
  *
- * The idea: what would go over it is refused where memory comes from, so that the layers above give
- * back what is cached, try again, and then tell the program, as they do when the system itself has
- * no more. Counted is memory taken for blocks, in use or free; snug's own structures, a few percent
- * of it, are not.
+ * The idea: a request that would go over the limit is refused here, where memory comes from. So the
+ * layers above give back what is cached, try again, and then tell the program, as they do when the
+ * system itself has no more. The memory taken for blocks is counted, in use or free; snug's own
+ * structures, a few percent of it, are not.
  *
  * Thread-safe, takes no lock.
  */
@@ -25,9 +25,9 @@ size_t limit_used(void);
 /* The limit in force in bytes; SIZE_MAX: none. */
 size_t limit_bytes(void);
 
-/* The least of the memory limits of the control group that the file `membership` (as
- * /proc/self/cgroup) names and of those around it, below the directory `root` (as /sys/fs/cgroup);
- * versions 1 and 2. SIZE_MAX: none. 0: the membership cannot be read. */
+/* The least memory limit, in bytes, of a control group and of those around it; versions 1 and 2.
+ * The file `membership` names the group (as /proc/self/cgroup), and `root` is the directory of all
+ * groups (as /sys/fs/cgroup). SIZE_MAX: there is no limit. 0: the membership cannot be read. */
 size_t limit_of_cgroup(const char *membership, const char *root);
 
 #endif

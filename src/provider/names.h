@@ -1,7 +1,7 @@
 /*
  * Names of mappings in /proc/PID/smaps, as far as SNUG_NAMES wants them. A program may set up a
- * sandbox that forbids the call, so by default only what is mapped before its own code runs has
- * one: the first segment and most metadata.
+ * sandbox that forbids the call for it (prctl). So by default only what is mapped before its own
+ * code runs has a name: the first segment and most metadata.
  */
 #ifndef SNUG_PROVIDER_NAMES_H
 #define SNUG_PROVIDER_NAMES_H

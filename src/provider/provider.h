@@ -25,8 +25,8 @@ enum provider_kind {
 struct provider {
     /* `bytes` of zero memory at a multiple of `alignment`, or NULL. */
     void *(*take)(const struct provider *provider, size_t bytes, size_t alignment);
-    /* The same for one block of the program's, in which the system may use huge pages of its own
-     * accord. NULL: `take` serves. */
+    /* The same for a single block of the program's, for which the system may use huge pages of its
+     * own accord. NULL: `take` serves. */
     void *(*take_block)(const struct provider *provider, size_t bytes, size_t alignment);
     /* Takes a range back that either of them gave. False: it cannot, and the range stays the
      * caller's. */
@@ -47,8 +47,8 @@ struct provider {
      * the system has some. Returns the nanoseconds that it took; 0: it failed, or was done in part.
      * NULL: nothing is gained by it. */
     uint64_t (*populate)(const struct provider *provider, void *start, size_t bytes, bool huge);
-    /* Asks for huge pages in such memory, or declines them, before parts of them are purged. True:
-     * the memory has them, or will. NULL: there are none. */
+    /* Asks for huge pages in a range, or declines them before parts of it are purged. True: the
+     * range has them, or will. NULL: there are none. */
     bool (*want_huge)(const struct provider *provider, void *start, size_t bytes, bool huge);
     /* Whether `take` would give `bytes` now. NULL: that is not known without taking them. */
     bool (*might_take)(const struct provider *provider, size_t bytes);
@@ -76,7 +76,7 @@ static inline uint64_t provider_purge_ranges(const struct provider *provider,
 }
 
 /* Whether a provider that has refused `bytes` might have them once `returned` bytes more have gone
- * back to it. If not, the heap keeps what it has cached: giving it up would not help. */
+ * back to it. If not, the heap keeps what it has cached, since giving that up would not help. */
 static inline bool provider_might_take(const struct provider *provider, size_t bytes,
                                        size_t returned)
 {

@@ -105,7 +105,7 @@ void provider_file_end(struct file_provider *file)
 
 /* ---- Fork ---- */
 
-/* Calls `act` for each extent of each file. */
+/* Calls `act` for each extent of each provider. */
 static void each_extent(void (*act)(struct file_provider *file, struct extent *extent))
 {
     for (struct file_provider *file = files; file != NULL; file = file->next)
@@ -124,7 +124,7 @@ void provider_files_each_lock(void (*act)(struct lock *lock))
         act(&file->pool.lock);
 }
 
-/* The length of the run of pages that are handed out, or are not, from `page` on. */
+/* The length in pages of the run from `page` on that is all handed out, or all not. */
 static size_t run_length(const struct extent *extent, size_t page)
 {
     bool taken = bitmap_get(extent->taken, page);

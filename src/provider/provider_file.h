@@ -22,30 +22,33 @@ struct file_settings {
     size_t bytes;          /* of the first */
     bool grows;            /* further files when it is full */
     size_t factor;         /* by how much the whole grows at least, in thousandths; above 1000 */
-    bool silent;           /* what fails is not said on stderr */
+    bool silent;           /* failures are not reported on stderr */
 };
 
 struct file_provider {
     struct pool pool;
     struct file_settings settings; /* with strings that stay */
-    bool reported;                 /* that no file could be had; said once */
-    bool begun;                    /* there was a file */
+    bool reported;                 /* a failure was reported; only once */
+    bool begun;                    /* the first file was made, or could not be had */
     struct file_provider *next;    /* in the list of those that a fork copies */
 };
 
-/* Makes the first file. Returns 0, or an errno: it cannot be had. The reason was said in one line
- * on stderr, and the provider serves nothing but what `fallback` (NULL: nothing) does. */
+/* Makes the first file. Returns 0, or an errno if it cannot be had; the reason is then one line on
+ * stderr, unless `silent`. The provider serves what `fallback` does, NULL: nothing, until it has a
+ * file; if it grows, later requests try again to make one. */
 int provider_file_init(struct file_provider *file, const struct file_settings *settings,
                        const struct provider *fallback);
 
 /* Unmaps all of it; the files vanish. */
 void provider_file_end(struct file_provider *file);
 
-/* The lock of the list of these providers; and calls `act` with that of each, while it is held. */
+/* The lock of the list of these providers. provider_files_each_lock calls `act` with the lock of
+ * each provider; the lock of the list must be held. */
 struct lock *provider_files_lock(void);
 void provider_files_each_lock(void (*act)(struct lock *lock));
 
-/* Around fork; all of these locks are taken before and released after. */
+/* Around fork. The locks of the list and of all these providers are taken before and released
+ * after. */
 void provider_files_fork_before(void);
 void provider_files_fork_in_parent(void);
 void provider_files_fork_in_child(void);

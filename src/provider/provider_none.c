@@ -1,5 +1,5 @@
 /*
- * The provider that has nothing.
+ * The provider that refuses everything, for heaps that were given all their memory.
  */
 #include "provider/provider.h"
 

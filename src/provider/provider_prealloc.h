@@ -7,10 +7,8 @@
 
 #include "provider/pool.h"
 
-/* Takes `bytes`, rounded up to pages. What does not fit in them comes from `fallback`, or, if that
- * is NULL, is refused. False: they cannot be had, and the pool serves nothing but what `fallback`
- * does.
- */
+/* Takes `bytes`, rounded up to pages. A request that does not fit in them goes to `fallback`, or,
+ * if that is NULL, is refused. False: the bytes cannot be had, and that holds for every request. */
 bool provider_prealloc_init(struct pool *pool, size_t bytes, const struct provider *fallback);
 
 #endif

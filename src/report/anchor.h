@@ -1,11 +1,13 @@
 /*
- * Where another process finds what it may look at: one constant structure, to which a note in the
- * ELF file leads (name "snug", type 1, contents: the distance from there to the anchor). Notes are
- * mapped with the program and survive stripping and static linking, so all that is needed to look
- * into a running program is the right to read its memory; no file of it, and nothing that it does.
+ * The anchor: one constant structure in which another process finds what it may look at.
  *
- * `layout` is a fingerprint of the headers that the structures that are looked at come from. A tool
- * that was built with others must not guess.
+ * An ELF note leads to the anchor (name "snug", type 1; its contents are the distance from there to
+ * the anchor). Notes are mapped with the program, and survive stripping and static linking. So a
+ * tool that looks into a running program needs only the right to read its memory: none of the
+ * program's files, and no help from the program.
+ *
+ * `layout` is a fingerprint of the headers that define the structures. A tool that was built from
+ * other headers must not guess, and refuses.
  */
 #ifndef SNUG_REPORT_ANCHOR_H
 #define SNUG_REPORT_ANCHOR_H
@@ -26,7 +28,7 @@ struct anchor {
     uint32_t layout;
     char version[16];
     const struct heap *heap;
-    const struct list *heaps; /* beside malloc's: heap_record.link */
+    const struct list *heaps; /* heaps of the program's own, linked by heap_record.link */
     const struct tallies *tallies;
     const uint64_t *lock_waits;
     const struct os_calls *os_calls;
@@ -34,19 +36,20 @@ struct anchor {
     const struct peak *peak;
     const struct profile *profile;
     const struct guard *guard;
-    struct events *events; /* these are written from outside; 0 to what is served fast, */
-    size_t *served[4];     /* with a request to take a profile */
+    struct events *events; /* a tool writes requests here; with one for a profile, */
+    size_t *served[4];     /* it writes 0 here, so that the next call takes the slow path */
     struct outside_area *outside;
-    /* Where a borrowed thread goes on, and its work; NULL where there is no borrowing. */
+    /* Where a borrowed thread goes on, NULL where threads cannot be borrowed; and the work that it
+     * does there. */
     const char *borrow_entry;
     void (*outside_call)(struct borrow *borrow);
 };
 
 extern INTERNAL const struct anchor snug_anchor;
 
-/* A hash of all headers and tables in src/, which the build computes (src/layout.cmake; for the
- * tool, tool/build.rs): no change of a structure leaves it as it is. 0 in a library that was built
- * without: no tool looks into it. */
+/* The build computes this hash of all headers and tables in src/ (src/layout.cmake; for the tool,
+ * tool/build.rs), so every change of a structure changes it. 0: the library was built without it,
+ * and every tool refuses to look into it. */
 #if !defined(ANCHOR_LAYOUT)
 #define ANCHOR_LAYOUT 0
 #endif

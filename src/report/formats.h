@@ -1,6 +1,8 @@
 /*
- * The forms in which statistics are written. None of them allocates, takes a lock or uses stdio.
- * docs/statistics.md describes them; they are made from report/gauges.def and stats/counters.def.
+ * The formats of the statistics: text, JSON, CSV and OpenMetrics. docs/statistics.md describes
+ * them. The numbers in all of them come from report/gauges.def and stats/counters.def.
+ *
+ * No format allocates, takes a lock or uses stdio.
  */
 #ifndef SNUG_REPORT_FORMATS_H
 #define SNUG_REPORT_FORMATS_H
@@ -11,19 +13,21 @@
 
 /* A format is one of the choices of SNUG_STATS_FORMAT: FORMAT_JSON, ... (options.h). */
 
-/* What FORMAT_AUTO means for a path: its suffix tells; otherwise text. */
+/* The format that FORMAT_AUTO stands for: the one that the suffix of `path` names, otherwise
+ * text. */
 unsigned format_of_path(const char *path);
 
-/* Writes once, and ends the writer. `detail` adds every class to text; `first`: nothing stands
- * before it, so CSV begins with its header. False: it could not be written. */
+/* Writes one report, and ends the writer. `detail`: text has every number and every size. `first`:
+ * nothing stands before the report, so CSV begins with its header. False: it could not be
+ * written. */
 bool format_write(unsigned format, const struct values *values, bool detail, bool first,
                   struct writer *writer);
 
-/* The heaps of the program's own as a JSON array; a quotation mark in it is `quote`, since CSV has
- * the same array as a field. */
+/* Writes the heaps of the program's own as a JSON array. `quote` is written for each quotation
+ * mark: CSV has the same array as a field, in which they are doubled. */
 void json_heaps(const struct heap_rows *heaps, const char *quote, struct writer *writer);
 
-/* One for each form. */
+/* One function for each format. */
 void text_report(const struct values *values, bool detail, struct writer *writer);
 void json_report(const struct values *values, struct writer *writer);
 void csv_report(const struct values *values, bool header, struct writer *writer);

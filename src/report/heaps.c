@@ -1,14 +1,16 @@
 /*
- * Heaps of the program's own, as statistics show them: by name.
+ * Heaps of the program's own in the statistics: one row for all that have the same name.
  *
- * The idea: a program has a few kinds of heaps and perhaps many of each, one for every request, so
- * those of the same name, provider and quota are one row; metrics whose labels are names do not
- * grow with the heaps that come and go. What there is of more kinds is together in the last row.
+ * The idea: a program has a few kinds of heaps and perhaps many of each, one for every request. So
+ * heaps of the same name, provider and quota share a row, and metrics whose labels are names do not
+ * grow with the heaps that come and go. If there are more kinds than rows, the last row has all
+ * others.
  *
- * The list is read under its lock, if that can be had at once: a signal handler must not wait for
- * it. From outside it is followed as it is, for as many steps as there can be heaps.
+ * This process reads the list of heaps under its lock; if that is taken, the heaps stay unknown: a
+ * signal handler must not wait for it. From outside the list is followed without a lock, for as
+ * many steps as there can be heaps.
  *
- * Cost: what it costs to add up a heap, some microseconds for each.
+ * Cost: some microseconds for each heap, to sum it up.
  */
 #include <string.h>
 
@@ -37,7 +39,7 @@ const char *provider_name(uint64_t kind)
     }
 }
 
-/* Bytes of the character of UTF-8 at `text`; 0: it is none, or one that moves the cursor. */
+/* Bytes of the UTF-8 character at `text`; 0: there is none, or it is a control character. */
 static size_t character_bytes(const unsigned char *text, size_t most)
 {
     size_t bytes = text[0] < 0x80                      ? 1
@@ -57,7 +59,8 @@ static size_t character_bytes(const unsigned char *text, size_t most)
     return surrogate || too_long || too_large ? 0 : bytes;
 }
 
-/* A name is whatever bytes the program gave, and may be cut within a character. */
+/* Replaces by `?` what is not readable UTF-8: a name is whatever bytes the program gave, and may be
+ * cut within a character. */
 static void make_readable(char name[HEAP_NAME_MOST])
 {
     name[HEAP_NAME_MOST - 1] = 0;
@@ -105,7 +108,7 @@ static bool row_is_like(const struct heap_row *a, const struct heap_row *b)
     return a->provider == b->provider && a->quota == b->quota && strcmp(a->name, b->name) == 0;
 }
 
-/* The row of such heaps, a new one if there is none. */
+/* The row for heaps like this one; if there is none, a new one, or the last if all are taken. */
 static struct heap_row *row_find(struct heap_rows *rows, const struct heap_row *like)
 {
     for (size_t i = 0; i < rows->count; i++)
@@ -146,7 +149,8 @@ void heap_rows_make_readable(struct heap_rows *rows)
         make_readable(rows->rows[i].name);
 }
 
-/* What cannot be told of a heap that is in use at the moment counts as not its. */
+/* Adds the resident bytes of a heap. If its lock is taken, or the walk fails, nothing is added, and
+ * those bytes count as not snug's. */
 static void add_resident(struct values *values, struct peek *peek, const struct heap *heap,
                          int pagemap)
 {
@@ -183,7 +187,8 @@ void values_read_heaps(struct values *values, struct peek *peek, const struct an
                        int process, enum values_depth depth)
 {
     struct values_more *more = values->more;
-    /* A list that moves under a reader from outside may lead anywhere: the rest is known still. */
+    /* A list that changes under a reader from outside may lead anywhere. That spoils this walk
+     * only: the other numbers stay known. */
     struct peek apart;
     if (peek == NULL && !lock_try(&heaps_lock))
         return;

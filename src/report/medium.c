@@ -1,14 +1,14 @@
 /*
- * Medium blocks in use, by size. Nobody counts them: taking and freeing one would pay for it each
- * time. They are found by walking, from header to header through all spans of cells.
+ * Medium blocks in use, by size. The heap does not count them by size, since each allocation and
+ * free would pay for that. So they are found by a walk from header to header through all spans of
+ * cells.
  *
- * Headers change while they are walked, if the heap moves; then a step may lead astray, and what
- * comes is no header any more. The walk of that span ends there, and the rows are a little short of
- * the total.
+ * Other threads may change headers meanwhile. A step may then lead to something that is no header;
+ * the walk of that span ends there, and the rows are a little short of the total.
  *
  * Cost: one memory access for each medium block, in use or free: 0.1 us each from within (300,000
- * in 450 MB took 30 ms); from outside a copy of each page that has a header, ten times that. So who
- * has no time looks at the first blocks of some spans, and takes them for all.
+ * in 450 MB took 30 ms); from outside a copy of each page that has a header, ten times that. So a
+ * caller in a hurry (peak.c) looks at the first blocks of some spans only, and takes them for all.
  */
 #include <string.h>
 
@@ -33,7 +33,8 @@ static struct header header_at(struct peek *peek, uintptr_t cell)
 
 static size_t row_of(size_t bytes)
 {
-    /* Cells of 2,048 bytes can be had with 2,056. */
+    /* A request of 2,048 bytes gets a cell with room for 2,056, and belongs to the row up to 2
+     * KiB. */
     size_t asked = bytes - CELL_HEADER;
     size_t row = asked <= KIB ? 0 : bit_highest((asked - 1) / KIB) + 1;
     return size_min(row, MEDIUM_ROWS - 1);

@@ -1,6 +1,6 @@
 /*
- * The table of all numbers, made of gauges.def and counters.def. It has no addresses in it that the
- * loader would have to write: the words stand one behind the other.
+ * The table of all numbers, made from gauges.def and counters.def. Names and texts stand one behind
+ * the other in `words`, so the table has no addresses that the loader would have to write.
  */
 #include "report/numbers.h"
 
@@ -25,7 +25,7 @@ static const struct {
 };
 
 static const struct {
-    uint16_t offset; /* in the values */
+    uint16_t offset; /* in struct values */
     uint8_t unit;
 } rows[] = {
 #define GAUGE(group, name, unit, source, text) {offsetof(struct values, name), unit},

@@ -18,9 +18,9 @@ enum { GROWTH_SHARE = 16 };
  * cost as much as the page faults that made it worth taking. */
 enum { GROWTH_LEAST = 256, GROWTH_OF_THREAD = 32, GROWTH_OF_HEAP = 8 };
 
-/* Headers of medium blocks, and spans: looked at in a copy. Most are in no cache and take 0.1 us;
- * the faults of the least growth take eight times as long. And headers: of one span there are
- * looked at that many at least, since blocks of one size lie side by side. */
+/* Headers of medium blocks, and spans: a copy looks at so many. Most are in no cache and take 0.1
+ * us each; the faults of the least growth take eight times as long as all of them. Headers: in one
+ * span at least so many are looked at, since blocks of one size lie side by side. */
 enum { LOOKS = 512, LOOKS_OF_SPAN = 8 };
 
 struct peak peak_kept;
@@ -34,7 +34,8 @@ static size_t threads_count(void)
     return count;
 }
 
-/* Each word whole; release: who reads it finds the odd number that was written before. */
+/* Writes a word as a whole. release: a reader that finds the new word finds the odd sequence number
+ * that was written before it. */
 static void set(uint64_t *word, uint64_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
@@ -46,8 +47,9 @@ static void set_all(void *words, const void *values, size_t bytes)
         set((uint64_t *)words + i, ((const uint64_t *)values)[i]);
 }
 
-/* Of many blocks only so many of each span that the looks suffice; they stand for all. Not beside
- * other threads, which write headers of cells while they are walked: then there are no rows. */
+/* Fills in the rows of medium blocks. If there are many blocks, only the first ones of some spans
+ * are looked at, and stand for all. While there are other threads there are no rows: they write
+ * headers during the walk. */
 static void copy_medium(struct peak *peak, const struct heap_totals *totals)
 {
     set(&peak->medium_seen, 0);
@@ -75,10 +77,11 @@ static void copy_medium(struct peak *peak, const struct heap_totals *totals)
     }
 }
 
-/* Returns how many heaps there are. */
+/* Copies the rows of the program's own heaps. Returns how many heaps there are, 0 if their list is
+ * locked. */
 static size_t copy_heaps(struct peak *peak)
 {
-    static struct heap_rows rows; /* too much for the stacks of some threads, as below */
+    static struct heap_rows rows; /* static: too large for the stacks of some threads */
     size_t heaps = 0;
     rows.count = 0;
     bool at_rest = lock_try(&heaps_lock);
@@ -93,7 +96,8 @@ static size_t copy_heaps(struct peak *peak)
     return heaps;
 }
 
-/* Returns the pages of growth that it waits for because of threads and heaps. */
+/* Copies everything. Returns the pages of growth that the next copy waits for because of threads
+ * and heaps. */
 static size_t copy(struct peak *peak, size_t pages)
 {
     BULKY static struct class_totals classes[CLASS_COUNT];
@@ -116,13 +120,14 @@ static size_t copy(struct peak *peak, size_t pages)
 
 void peak_keep(void)
 {
-    /* Who takes again what waits asks once more. */
+    /* Large blocks that were freed and wait (recent.h) count as in use there, but are not live. If
+     * one is taken again, that asks for another look. */
     size_t pages = pages_in_use_now() - PEEK(NULL, heap_default.page_heap.recent.pages);
     if (pages < __atomic_load_n(&pages_in_use.wanted, __ATOMIC_RELAXED))
-        return; /* it went down meanwhile */
+        return; /* fewer pages are in use by now */
     struct peak *peak = &peak_kept;
-    /* Odd while the words change. Who finds the same even number before and after has read one
-     * copy: each word is written with release, and read with acquire. */
+    /* The number is odd while the words change. A reader that finds the same even number before and
+     * after has read one copy: each word is written with release and read with acquire. */
     __atomic_store_n(&peak->sequence, peak->sequence | 1, __ATOMIC_RELAXED);
     size_t least = GROWTH_LEAST + copy(peak, pages);
     __atomic_store_n(&peak->sequence, (peak->sequence | 1) + 1, __ATOMIC_RELEASE);
@@ -130,7 +135,6 @@ void peak_keep(void)
     __atomic_store_n(&pages_in_use.wanted, pages + growth, __ATOMIC_RELAXED);
 }
 
-/* Reads word by word. */
 static void read_words(struct peek *peek, const struct peak *from, struct peak *to)
 {
     const uint64_t *words = (const uint64_t *)from;

@@ -16,19 +16,21 @@
 
 enum { PRINT_MOST = 64 * 1024 };
 
-/* Milliseconds that a print waits for its turn, and for other processes. The last print of a
- * process is worth some patience; any other is not worth holding the program up. */
+/* Milliseconds. PATIENCE: so long a print waits for other processes that write to its file.
+ * LAST_PATIENCE: so long the last print of a process waits for them, and before that for another
+ * thread that prints. The last print is worth some patience; any other is not worth holding the
+ * program up. */
 enum { PATIENCE = 20, LAST_PATIENCE = 2000 };
 
 /* What one print needs, for one print at a time: too much for the stack of a signal handler. All of
- * it is zero at the start; one field that is not would put the whole, 72 KiB, into the library's
+ * it is zero at the start; one field that is not would put the whole, 77 KiB, into the library's
  * file. */
 BULKY static struct {
-    int printing;  /* the process of the thread whose turn it is, 0: none */
-    bool failed;   /* and it was said */
-    int opened_by; /* the process that has written to the file, 0: none */
-    bool is_open;  /* the stream to print to was open at the start, and led to */
-    int kept;      /* if so, a descriptor for it out of the program's way, or < 0 */
+    int printing;  /* id of the process that prints, 0: none */
+    bool failed;   /* a print has failed, and that was reported */
+    int opened_by; /* id of the process that wrote to the file last, 0: none */
+    bool is_open;  /* the stream to print to was open at the start, and led to `stream` */
+    int kept;      /* if so, a descriptor for the same file out of the program's way, or < 0 */
     struct os_identity stream;
     struct values values;
     struct values_more more;
@@ -38,7 +40,7 @@ BULKY static struct {
 
 /* ---- The place ---- */
 
-/* `path` with the process id for each %p. */
+/* Writes `path` to printer.path, with the process id in place of each %p. */
 static void expand_path(const char *path)
 {
     struct text text;
@@ -62,7 +64,7 @@ static int standard_stream(const char *path)
     return strcmp(path, "stderr") == 0 ? 2 : strcmp(path, "stdout") == 0 ? 1 : -1;
 }
 
-/* Notes where a stream leads, and keeps a way there. */
+/* Notes which file a stream leads to, and keeps a descriptor for that file. */
 static void keep_stream(int stream)
 {
     printer.is_open = os_identify(stream, &printer.stream);
@@ -111,9 +113,9 @@ static bool write_values(int descriptor, bool first)
                         &writer);
 }
 
-/* The first print of a process begins its file, later ones go on; but for OpenMetrics, where a file
- * is one exposition. A child that was forked goes on in its parent's file, or has one of its own if
- * the path has the process id in it. */
+/* The first print of a process empties its file, and later ones append; in OpenMetrics each print
+ * empties it, since a file is one exposition. A forked child appends to its parent's file, or has a
+ * file of its own if the path has the process id in it. */
 static void print_to_file(unsigned patience)
 {
     expand_path(options.stats);
@@ -146,14 +148,14 @@ static void print_to_stream(int stream)
     printer.opened_by = os_process_id();
 }
 
-/* Whether it is this thread's turn now, or becomes it soon. A thread of the process that forked
- * this one is not here, and its turn is over. */
+/* Whether this thread may print now, or within `patience` milliseconds. A mark that a parent
+ * process left when it forked counts as none: the thread that set it does not exist here. */
 static bool take_turn(unsigned patience)
 {
     int self = os_process_id();
     for (;;) {
         int other = __atomic_load_n(&printer.printing, __ATOMIC_RELAXED);
-        /* acquire, and release in print: the next one finds all of it at rest */
+        /* acquire, and release in print: the next thread finds `printer` as the last one left it */
         if (other != self && __atomic_compare_exchange_n(&printer.printing, &other, self, false,
                                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
@@ -163,7 +165,8 @@ static bool take_turn(unsigned patience)
     }
 }
 
-/* Prints once. Signals are held back meanwhile, so that a thread never waits for its own turn. */
+/* Prints once. Signals are held back meanwhile, so that no handler waits for the thread that it
+ * interrupted. */
 static bool print(const char *reason, bool last)
 {
     struct os_signals signals;
@@ -242,7 +245,7 @@ AT_START bool report_is_wanted(void)
 
 AT_START void report_at_exit(void)
 {
-    static bool done; /* exit and quick_exit may both come, in two threads */
+    static bool done; /* exit and quick_exit may both call this, in two threads */
     if (!report_is_wanted() || __atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
         return;
     if (options.check_on & CHECK_ON_EXIT)

@@ -1,7 +1,9 @@
 /*
- * What a heap looks like, for people and for programs: where and when the statistics are written.
- * Everything here reads; nothing allocates from the heap that it describes, and nothing takes a
- * lock that a signal handler could meet.
+ * Where and when the statistics are written, and the heap is checked.
+ *
+ * Reading and writing the statistics allocates nothing from the heap that they describe, and waits
+ * for no lock of it. The exceptions are report_check, which takes locks, and report_xml, which uses
+ * stdio.
  */
 #ifndef SNUG_REPORT_REPORT_H
 #define SNUG_REPORT_REPORT_H
@@ -13,8 +15,8 @@
 /* Whether the options ask for statistics or checks at any time. */
 bool report_is_wanted(void);
 
-/* Begins reporting, once the options are read: report_keep_stream, and the triggers of later
- * prints. (triggers.c, which stands above report.c) */
+/* Begins reporting, once the options are read: calls report_keep_stream, and sets the triggers of
+ * later prints. (triggers.c, which stands above report.c) */
 void report_start(void);
 
 /* Keeps a descriptor for stderr or stdout if the statistics go there: programs close both before
@@ -24,15 +26,16 @@ void report_keep_stream(void);
 /* Prints and checks at the end of the process, as the options say. */
 void report_at_exit(void);
 
-/* Writes the statistics where SNUG_STATS says, in its format, if it is set; a failure is one line
- * on stderr, once. Safe in a signal handler. False: another thread is writing at the moment. */
+/* Writes the statistics to the place that SNUG_STATS names, in its format; does nothing if there is
+ * none. The first failure of a process is one line on stderr. Safe in a signal handler. False:
+ * another thread is writing at the moment. */
 bool report_print(const char *reason);
 
-/* The same for a process that ends: waits for the other thread, but not for ever. */
+/* The same for a process that ends: waits up to two seconds for a thread that is writing. */
 void report_print_last(const char *reason);
 
-/* Writes what heap_check has found as one line on stderr. False: that was NULL, and nothing is
- * wrong. */
+/* Writes `wrong`, which heap_check has returned, as one line on stderr. False: it is NULL, as
+ * nothing is wrong. */
 bool report_damage(const char *wrong);
 
 /* Walks the heap, and reports the first thing that is wrong; SNUG_MISUSE says what follows. Takes

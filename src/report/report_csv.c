@@ -1,6 +1,6 @@
 /*
- * The statistics as CSV (RFC 4180, lines end in \n): a header, and one row for each print, so that
- * a run can be plotted. What is unknown is empty.
+ * The statistics as CSV (RFC 4180, but lines end in \n): a header, and one row for each print, so
+ * that a run can be plotted. A number that is unknown is an empty field.
  */
 #include "report/formats.h"
 #include "report/numbers.h"

@@ -23,7 +23,7 @@ static void add_member(struct writer *writer, const char *before, const char *na
     add_number(text, number);
 }
 
-/* Opens the group of a number, if it is another one than that of the last. */
+/* Opens the group of a number, unless the last number was of the same group. */
 static bool open_group(struct writer *writer, const char **last, const char *group)
 {
     if (strcmp(*last, group) == 0)
@@ -87,7 +87,7 @@ static void add_medium(struct writer *writer, const char *name, const struct med
     text_add(writer_room(writer), known ? "]" : "");
 }
 
-/* The rows that have blocks; the last is without a bound. */
+/* Adds the rows that have blocks. The last row has no bound: its up_to is null. */
 static void add_large(struct writer *writer, const char *name, const struct large_sizes *large)
 {
     const char *before = "{";
@@ -101,8 +101,8 @@ static void add_large(struct writer *writer, const char *name, const struct larg
     text_add(writer_room(writer), "]");
 }
 
-/* A name has no control characters (heaps.c); what means something to JSON or CSV goes as a number.
- */
+/* Names have no control characters (heaps.c). Characters that mean something to JSON or CSV are
+ * written as numbers. */
 static void add_name(struct text *text, const char *name)
 {
     for (const char *at = name; *at != 0; at++)

@@ -8,8 +8,8 @@
 #include "report/numbers.h"
 #include "report/writer.h"
 
-/* The description of a family. OpenMetrics wants a unit to be the end of the name, and a counter's
- * samples to end in _total after that. */
+/* Describes a family. OpenMetrics wants the name to end in the unit, and after that the samples of
+ * a counter in _total. */
 static void add_family(struct writer *writer, const char *name, enum number_unit unit,
                        const char *type, const char *help)
 {
@@ -52,7 +52,7 @@ static void add_number(struct writer *writer, const struct number *number)
                number->unit == BYTES ? "_bytes " : " ", number->value);
 }
 
-/* NAME{LABEL="VALUE"} NUMBER; a value of UNKNOWN is without bound. */
+/* NAME{LABEL="VALUE"} NUMBER; UNKNOWN as the value stands for no bound. */
 static void add_labelled(struct writer *writer, const char *name, const char *label, uint64_t value,
                          uint64_t number)
 {
@@ -135,7 +135,8 @@ static void add_large(struct writer *writer, const struct large_sizes *large)
             add_labelled(writer, "large_bytes", "up_to", large_row_to(i), large->bytes[i]);
 }
 
-/* A sample of a family of heaps. */
+/* A sample of a family about heaps. The quota is a label, too, since rows may differ in nothing
+ * else. */
 static void add_heap(struct writer *writer, const char *name, const struct heap_row *row,
                      uint64_t number)
 {
@@ -151,7 +152,6 @@ static void add_heap(struct writer *writer, const char *name, const struct heap_
     text_print(text, "\"} %zu\n", number);
 }
 
-/* The quota is a label, too, since heaps may differ in nothing else. */
 static void add_heaps_at_peak(struct writer *writer, const struct heap_rows *heaps)
 {
     add_family(writer, "heap_at_peak", BYTES, "gauge",

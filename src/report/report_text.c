@@ -41,7 +41,8 @@ static void parts_of(const struct values *values, struct part parts[PARTS])
     parts[HEAPS] = (struct part){"in heaps of its own", 'h', heaps_mapped(values)};
 }
 
-/* A bar of what occupies memory; pages that do not are left out, they would be most of it. */
+/* A bar of what occupies memory. Pages that occupy none are left out, since they would be most of
+ * it. */
 static void add_bar(struct writer *writer, const struct part parts[PARTS])
 {
     uint64_t whole = 0;
@@ -94,7 +95,7 @@ static void add_memory(struct writer *writer, const struct values *values)
 
 /* ---- The process ---- */
 
-/* A size, or that it is not known. */
+/* A size, or "unknown". */
 static struct shown known(uint64_t bytes)
 {
     return bytes == UNKNOWN ? (struct shown){"unknown"} : size_short(bytes);
@@ -150,14 +151,15 @@ static void add_events(struct writer *writer, const struct values *values)
 
 struct row {
     const char *name; /* NULL: a small class */
-    size_t size;      /* of it, or up to which the blocks are; 0: the name says it */
+    size_t size;      /* bytes: of the class, or the most that a block has; 0: the name says it */
     uint64_t blocks;
     uint64_t bytes;
     uint64_t blocks_at_peak; /* UNKNOWN of medium blocks if none of them was seen */
     uint64_t bytes_at_peak;
 };
 
-/* What a row is shown for. */
+/* The bytes by which rows are chosen and ordered: what there is, or was at the peak, whichever is
+ * more. */
 static uint64_t row_weight(const struct row *row)
 {
     return row->bytes_at_peak == UNKNOWN ? row->bytes : size_max(row->bytes, row->bytes_at_peak);
@@ -189,7 +191,8 @@ static void insert_medium(const struct values *values, struct row rows[ROWS], un
                    (struct row){"to", medium_row_to(i), more->medium[i].blocks,
                                 more->medium[i].bytes, by_size ? peak->rows[i].blocks : UNKNOWN,
                                 by_size ? peak->rows[i].bytes : UNKNOWN});
-    /* What was not seen by size at the peak is a row of its own. */
+    /* Medium blocks of which the sizes are not known, now or at the peak, have a row of their
+     * own. */
     if (!more->medium_known || (!by_size && peak->medium > values->live_cells))
         row_insert(rows, count,
                    (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells,
@@ -229,7 +232,7 @@ static void text_pad_power(struct text *text, size_t size)
     text_align_right(text, from, 8);
 }
 
-/* What there was at the peak, or a bar of what there is. */
+/* Ends a row: with what there was at the peak, or if no peak was kept, with a bar. */
 static void add_row_end(struct text *text, const struct row *row, uint64_t most, bool peak)
 {
     if (!peak) {
@@ -269,8 +272,8 @@ static void add_row(struct writer *writer, const struct row *row, uint64_t most,
 
 enum { HEAP_LINES = 3 };
 
-/* What heaps take of the screen: three lines, a heading among them, and one for each that is shown.
- */
+/* The lines that heaps take of the screen: one for each row, and three more: their heading, their
+ * part of the memory, and that of what is resident. */
 static unsigned heap_lines(const struct values_more *more, bool all)
 {
     unsigned rows = (unsigned)size_min(more->heaps.count, all ? HEAP_ROWS : HEAPS_SHOWN);
@@ -291,7 +294,7 @@ static void add_sizes(struct writer *writer, const struct values *values)
 
 /* ---- Heaps of the program's own ---- */
 
-/* At most so many characters of a name. */
+/* Adds a name, cut to `most` characters. */
 static void add_name(struct text *text, const char *name, size_t most)
 {
     size_t shown = 0;
@@ -322,7 +325,8 @@ static void add_heap(struct writer *writer, const struct heap_row *row, bool all
     text_add(text, "\n");
 }
 
-/* `all`: not just those that have most. */
+/* Adds the heaps, those that have most first. `all`: every row, not only as many as fit a
+ * screen. */
 static void add_heaps(struct writer *writer, const struct values_more *more, bool all)
 {
     bool done[HEAP_ROWS] = {false};
@@ -411,7 +415,7 @@ static void add_seconds(struct text *text, uint64_t milliseconds)
 
 enum { NAMES_AT_PEAK = 2, NAME_AT_PEAK = 16 };
 
-/* The heaps of the program's own that had most at the highest point, in a line. */
+/* Adds a line with the heaps of the program's own that had most at the peak. */
 static void add_heaps_at_peak(struct writer *writer, const struct heap_rows *heaps)
 {
     const struct heap_row *last = NULL;
@@ -431,7 +435,7 @@ static void add_heaps_at_peak(struct writer *writer, const struct heap_rows *hea
     text_add(writer_room(writer), heaps->count > NAMES_AT_PEAK ? ", and others\n" : "\n");
 }
 
-/* What was live at the highest point, before all that is now. */
+/* Adds what was live at the peak; it stands before the present numbers. */
 static void add_peak(struct writer *writer, const struct values *values)
 {
     const struct peak *peak = &values->more->peak;

@@ -4,7 +4,7 @@
 #include "heap/totals.h"
 #include "report/report.h"
 
-/* The lines that stand once for the heap and once for the whole. */
+/* Writes the lines that stand twice: in the one heap, and for the whole. */
 static void write_totals(FILE *stream, const struct heap_totals *totals)
 {
     size_t small = totals->small_free + totals->small_depots + totals->small_cached;
@@ -33,7 +33,8 @@ static void write_class(FILE *stream, size_t class, const struct class_totals *o
 
 void report_xml(FILE *stream)
 {
-    /* All of it before anything is written: what stdio allocates then is not in it. */
+    /* All numbers are read before anything is written, so that they leave out what stdio
+     * allocates. */
     struct class_totals classes[CLASS_COUNT];
     struct heap_totals totals = heap_totals_of(NULL, &heap_default, classes);
     fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n", stream);

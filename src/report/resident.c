@@ -1,10 +1,10 @@
 /*
- * Resident memory, reconciled: how much of it is in snug's mappings, how much is not snug's, and
- * how much is in free pages that should occupy none, which is what huge pages cost.
+ * Resident memory: how much of it is in snug's mappings, how much is not snug's, and how much is in
+ * free pages that should occupy none, which is what huge pages cost.
  *
- * Every range that snug has is looked up in the kernel's page map. Another process is walked as it
- * is; a walk that leads astray, because it changes meanwhile, ends after as many steps as there are
- * ranges, and as many pages as it can have, and all stays unknown.
+ * Every range that snug has is looked up in the kernel's page map. Another process may change while
+ * it is walked, and lead the walk astray. So a walk fails after as many steps as there can be
+ * ranges, or as many pages as the heap can have, and its numbers stay unknown.
  */
 #include "hardened/hardened.h"
 #include "meta/meta.h"
@@ -25,8 +25,9 @@ struct walk {
 /* Bytes: looked up at a time. */
 #define WALK_PIECE (2 * MIB)
 
-/* From outside each piece counts as a read, and there are only so many of them in a look: so a
- * range without end has one. */
+/* Whether the walk may look up one more piece. From outside, the read below is one of the limited
+ * number that a tool allows each look (tool/src/live/memory.rs), so that even a range without end
+ * ends. */
 static bool may_go_on(struct walk *walk)
 {
     struct peek *peek = walk->peek;
@@ -47,7 +48,8 @@ static void walk_range(struct walk *walk, uintptr_t start, size_t bytes)
     }
 }
 
-/* The same of a span or a segment: what was one a moment ago may say that it has any length. */
+/* The same for a span or a segment. If its descriptor was reused a moment ago it may state any
+ * length, so the pages that are left bound it. */
 static void walk_pages(struct walk *walk, uintptr_t start, size_t pages)
 {
     walk->failed |= pages > walk->pages;
@@ -100,7 +102,8 @@ static void walk_meta(struct walk *walk, const struct meta *meta)
                    PEEK(walk->peek, meta->ranges[i].bytes));
 }
 
-/* The list of large blocks is walked under its lock, as page runs are: see values.c. */
+/* The list of large blocks is walked under its lock, and not at all if that is taken: see walk_heap
+ * in values.c. */
 static void walk_large(struct walk *walk, struct hard_large *large)
 {
     if (walk->peek == NULL && !lock_try(&large->lock))
@@ -114,7 +117,8 @@ static void walk_large(struct walk *walk, struct hard_large *large)
         lock_release(&large->lock);
 }
 
-/* What a hardened heap has, if it is one. Its realms stay as long as it does. */
+/* Walks what a hardened heap has, if this is one. Realms stay as long as the heap, so they need no
+ * lock. */
 static void walk_hardened(struct walk *walk, const struct heap *heap)
 {
     struct hardened *hardened = PEEK(walk->peek, heap->hardened);
@@ -128,13 +132,13 @@ static void walk_hardened(struct walk *walk, const struct heap *heap)
     walk_large(walk, &hardened->large);
 }
 
-/* In a heap that grows while it is walked, too. */
+/* More pages than a heap has, even if it grows while it is walked. */
 static size_t pages_most(struct peek *peek, const struct page_heap *page_heap)
 {
     return 2 * PEEK(peek, page_heap->mapped_peak);
 }
 
-/* Resident bytes of what should have none. */
+/* Resident bytes of clean free pages, which should have none. */
 static uint64_t walk_clean(struct walk *walk, const struct page_heap *page_heap)
 {
     struct walk clean = *walk;
@@ -163,7 +167,8 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
     values->resident_snug = walk->resident;
     values->resident_excess = excess;
     values->untouched = values->mapped > walk->resident ? values->mapped - walk->resident : 0;
-    /* The system's one page of zeros counts for a process only in the page map. */
+    /* The system's shared page of zeros counts as resident in the page map only, not in what the
+     * kernel says of the process: so the sum may be larger than that. */
     uint64_t all = walk->resident;
     if (values->resident_heaps != UNKNOWN)
         all += values->resident_heaps;

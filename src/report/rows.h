@@ -1,7 +1,8 @@
 /*
- * Rows of the statistics that are found by walking: medium blocks by size (medium.c), and heaps of
- * the program's own by name (heaps.c). Here, since the copy at the highest point (peak.h), which
- * the statistics have, has such rows too. All members are words, so that it is read word by word.
+ * Rows of the statistics that a walk finds: medium blocks by size (medium.c), and heaps of the
+ * program's own by name (heaps.c). They have a header of their own since both the statistics
+ * (values.h) and the peak (peak.h) have such rows. Rows consist of whole 8-byte words, since the
+ * peak is copied word by word.
  */
 #ifndef SNUG_REPORT_ROWS_H
 #define SNUG_REPORT_ROWS_H
@@ -24,13 +25,14 @@ static inline size_t medium_row_to(size_t row)
 
 struct medium_walk {
     struct medium_row rows[MEDIUM_ROWS];
-    size_t looks; /* at spans and headers that are left; the walk ends when there are none */
-    size_t each;  /* so many headers of a span are looked at, and stand for all in it */
-    size_t every; /* of so many spans of cells, one is */
+    size_t looks; /* spans and headers that may still be looked at; at 0 the walk ends */
+    size_t each;  /* at most so many headers of a span are looked at, and stand for all */
+    size_t every; /* one in so many spans of cells is looked at */
 };
 
-/* Walks the medium blocks of a heap that has that many bytes. Of this process, the lock of page
- * runs is held. False: the walk led astray, or there is no such heap yet. */
+/* Walks the medium blocks of a heap whose segments have at most `mapped` bytes. For this process
+ * the caller holds the page heap's lock. False: the walk led astray, or there is no such heap
+ * yet. */
 bool medium_walk(struct medium_walk *walk, struct peek *peek, const struct heap *heap,
                  uint64_t mapped);
 
@@ -54,10 +56,11 @@ struct heap_rows {
     struct heap_row rows[HEAP_ROWS];
 };
 
-/* Adds up a heap, and adds it to the row of its kind. */
+/* Sums up a heap, and adds the sums to the row of its name, provider and quota. */
 void heap_rows_add(struct heap_rows *rows, struct peek *peek, const struct heap_record *record);
 
-/* Makes rows that were read from anywhere fit to be shown. */
+/* Makes rows fit to be shown that another process wrote, where they may hold anything: bounds their
+ * count, and replaces what is not text in names. */
 void heap_rows_make_readable(struct heap_rows *rows);
 
 #endif

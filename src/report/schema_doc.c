@@ -1,6 +1,6 @@
 /*
  * Prints docs/statistics.schema.json, the JSON Schema (2020-12) of the statistics, from the tables
- * of gauges and counters. A program of its own, as options_doc.c.
+ * of gauges and counters. It is a program of its own, like options_doc.c.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /*
  * When the statistics are written, and the heap is checked.
  *
- * Intervals and bytes are looked at on slow paths: where a magazine or the quick lists run empty or
- * full, and at every large block, calloc and realloc. That needs no thread, no timer and no signal,
- * and a program that asks for none of it does not even look at a clock. A program that does
- * nothing, or lives from its magazines and quick lists, prints nothing; its numbers do not change
- * either.
+ * Intervals and bytes are looked at on slow paths: in every call that neither a magazine nor a
+ * quick list serves (heap/tick.h). That needs no thread, no timer and no signal, and a program that
+ * asks for none of it does not even look at a clock. A program that does nothing, or lives from its
+ * magazines and quick lists, prints nothing; its numbers do not change either.
  *
- * SIGUSR2 prints in the handler itself: reading the numbers takes no lock and allocates nothing. If
- * the signal interrupts another print, it is done at the next slow path; so is checking, which
- * takes locks. A fatal signal that the program does not handle prints on the way out.
+ * The handler of SIGUSR2 prints by itself: reading the numbers waits for no lock and allocates
+ * nothing. If another print is under way, the next slow path prints. Checks take locks, so the next
+ * slow path always does them. A fatal signal that the program does not handle prints before it ends
+ * the process.
  */
 #include "options/options.h"
 #include "platform/signal.h"
@@ -17,13 +17,13 @@
 #include "report/peak.h"
 #include "report/report.h"
 
-/* After this time a program has said what it wants to do about SIGINT. */
+/* By then a program has said what it wants to do about SIGINT. */
 #define SETTLED_NANOSECONDS ((uint64_t)500000000)
 
 static struct {
     uint64_t next_interval; /* nanoseconds of os_clock(); UINT64_MAX: never */
     uint64_t next_bytes;    /* of values.taken_bytes; UINT64_MAX: never */
-    uint64_t settled;       /* when SIGINT may be taken; UINT64_MAX: it was, or shall not be */
+    uint64_t settled;       /* when SIGINT may be caught; UINT64_MAX: it is, or must not be */
 } due = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
 static void on_fatal(const char *signal)
@@ -101,7 +101,7 @@ static void run_watch(void)
     }
 }
 
-/* On a slow path, no lock held, in one thread at a time. */
+/* Does what is wanted. Called on a slow path with no lock held, by one thread at a time. */
 static void run(void)
 {
     if (take_request(&events.wanted.trim)) {
@@ -120,7 +120,7 @@ static void run(void)
 
 /* ---- Start ---- */
 
-/* What the options ask for. */
+/* Sets up the triggers that the options ask for. */
 static void triggers_start(uint64_t now)
 {
     unsigned on = options.stats == NULL ? 0 : options.stats_on;
@@ -144,6 +144,6 @@ AT_START void report_start(void)
         report_keep_stream();
         triggers_start(os_clock());
     }
-    /* release: who calls it finds all of the above */
+    /* release: a thread that calls it finds `due` filled in */
     __atomic_store_n(&events_handler, run, __ATOMIC_RELEASE);
 }

@@ -19,7 +19,8 @@ static uint64_t sample_sum(struct peek *peek, const struct tallies *from, size_t
     return tallies_sum(peek, from, at + field);
 }
 
-/* What the program asked for, as far as samples tell, in the objects of one class. */
+/* Estimates, from samples, how many bytes the program asked for in the live objects of one
+ * class. */
 static uint64_t estimate_class(const struct values *values, struct peek *peek,
                                const struct tallies *from, size_t class)
 {
@@ -31,7 +32,7 @@ static uint64_t estimate_class(const struct values *values, struct peek *peek,
     return (uint64_t)((double)live * ((double)bytes / (double)requests));
 }
 
-/* The same, in all small objects. */
+/* The same for all small objects. */
 static uint64_t estimate(const struct values *values, struct peek *peek, const struct tallies *from)
 {
     uint64_t bytes = 0;
@@ -45,7 +46,7 @@ static struct os_usage usage_of(int process, enum values_depth depth)
 {
     struct os_usage usage = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     os_process_usage(process, depth != VALUES_QUICK, &usage);
-    /* The kernel raises its mark seldom: what is there now is part of the peak, too. */
+    /* The kernel raises its mark only now and then, so the present value may be higher. */
     usage.resident_peak = size_max(usage.resident_peak, usage.resident);
     return usage;
 }
@@ -55,7 +56,7 @@ static struct os_usage usage_of(int process, enum values_depth depth)
 #define GUARDED(name) PEEK(peek, anchor->guard->name)
 #define AT_PEAK(name) (peak == NULL ? UNKNOWN : peak->name)
 
-/* Reads each gauge, in the order of the table. */
+/* Reads each gauge, in the order of the table: a source may use the gauges before it. */
 static void read_gauges(struct values *values, struct peek *peek, const struct anchor *anchor,
                         struct heap_totals totals, struct os_usage usage)
 {
@@ -66,8 +67,8 @@ static void read_gauges(struct values *values, struct peek *peek, const struct a
 #undef GAUGE
 }
 
-/* Walks all there is. In this process under the lock of page runs, if that can be had at once: a
- * signal handler must not wait for it. */
+/* Walks all pages, and if `medium` all medium blocks. In this process the page heap's lock is held
+ * meanwhile; if it is taken, nothing is walked: a signal handler must not wait for it. */
 static void walk_heap(struct values *values, struct peek *peek, const struct anchor *anchor,
                       int process, bool medium)
 {
@@ -94,7 +95,7 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
     struct heap_totals totals = heap_totals_of(peek, anchor->heap, values->classes);
     values->counters = counters_read(peek, anchor->tallies);
     values->process = process == 0 ? os_process_id() : process;
-    uint64_t started = PEEK(peek, anchor->events->started); /* 0: it has no heap yet */
+    uint64_t started = PEEK(peek, anchor->events->started); /* 0: the process has no heap yet */
     values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
     if (more != NULL) {
         memset(more, 0, sizeof(*more));

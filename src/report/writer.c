@@ -30,7 +30,8 @@ bool writer_end(struct writer *writer)
     return !writer->failed;
 }
 
-/* The number alone, then its unit; `tail` stands behind a unit of one letter. */
+/* Adds a number and its unit. `tail` follows the unit of one letter, to align it with the
+ * others. */
 static void add_size(struct text *text, uint64_t bytes, const char *tail)
 {
     static const char units[][5] = {" B", " KiB", " MiB", " GiB", " TiB"};
@@ -54,7 +55,7 @@ void text_add_size(struct text *text, uint64_t bytes)
     text_align_right(text, from, 10);
 }
 
-/* Text for a struct shown. */
+/* An empty text whose buffer is `shown`. */
 static struct text shown_text(struct shown *shown)
 {
     struct text text;

@@ -1,11 +1,11 @@
 /*
- * Events: what the next slow path of any thread is asked to do. Nobody waits for it, and a program
- * that is asked for nothing pays one load for each slow path. Every call that allocates, frees or
- * resizes polls once, unless a magazine or a quick list serves it: those calls notice nothing, and
- * change nothing that an event is about.
+ * Events: what the next slow path of any thread is asked to do. Nobody waits until it is done, and
+ * a program that is asked for nothing pays one load for each slow path. Every call that allocates,
+ * frees or resizes polls once, unless a magazine or a quick list serves it: those calls notice
+ * nothing, and change nothing that an event is about.
  *
- * Requests come from signal handlers and, through `snug trim`, from other processes: each is a byte
- * of its own, so that setting one needs no more than to write it.
+ * Requests come from signal handlers and, through the tool (`snug trim`), from other processes:
+ * each is a byte of its own, so that setting one needs no more than to write it.
  */
 #ifndef SNUG_STATS_EVENT_H
 #define SNUG_STATS_EVENT_H
@@ -14,21 +14,21 @@
 
 struct events {
     union {
-        uint64_t any; /* not 0 if one of them is set */
+        uint64_t any; /* not 0 if a member of `wanted` is */
         struct {
             uint8_t trim;     /* give free memory back */
             uint8_t print;    /* print the statistics */
             uint8_t check;    /* walk the heap */
             uint8_t watch;    /* always look whether something is due */
-            uint8_t profile;  /* enum profile_request: begin or end one */
-            uint8_t peak;     /* more is in use than ever: copy what it is */
-            uint16_t ticking; /* so many heaps want a tick some time: see heap/tick.h; malloc's does
-                                 until it is made */
+            uint8_t profile;  /* enum profile_request: begin or end a profile */
+            uint8_t peak;     /* more is in use than ever: copy the numbers */
+            uint16_t ticking; /* the number of heaps that want a tick some time (heap/tick.h);
+                                 malloc's counts until it is made */
         } wanted;
     };
-    uint64_t trims;   /* how many were carried out */
-    bool purge;       /* while some heap wants a tick: the thread of SNUG_PURGE_THREAD is to wait */
-    bool busy;        /* one thread carries them out; others need not wait for it */
+    uint64_t trims;   /* how many trims were carried out */
+    bool purge;       /* malloc's heap wants a tick: the thread of SNUG_PURGE_THREAD is to start */
+    bool busy;        /* a thread carries requests out; others need not wait for it */
     uint64_t started; /* nanoseconds of os_clock() when there were both libc and malloc's heap */
 };
 
@@ -36,13 +36,14 @@ _Static_assert(sizeof(((struct events *)0)->wanted) == sizeof(uint64_t), "any is
 
 extern INTERNAL struct events events;
 
-/* Carries the requests out; called with no lock held, by one thread at a time. NULL until there is
- * such a function. */
+/* Carries the requests out; called with no lock held, by one thread at a time. NULL until the
+ * report layer sets it. */
 extern INTERNAL void (*events_handler)(void);
 
 /* Starts the thread of SNUG_PURGE_THREAD; called with no lock held. NULL: as above. */
 extern INTERNAL void (*events_purge_handler)(void);
 
+/* Carries out what is asked for, unless another thread is doing so. No lock may be held. */
 COLD void events_run(void);
 
 /* In a child of fork: the thread that was busy may not be there. */
@@ -62,7 +63,7 @@ static ALWAYS_INLINE bool events_wait(void)
     return UNLIKELY(__atomic_load_n(&events.any, __ATOMIC_RELAXED) != 0);
 }
 
-/* Whether that is more than a heap's tick. */
+/* Whether something is asked for besides a heap's tick. */
 static inline bool events_requested(void)
 {
     const struct events ticks = {.wanted = {.ticking = UINT16_MAX}};

@@ -1,14 +1,14 @@
 /*
- * Counters: only written here, printed by the report layer.
+ * Counters: they are only written here, and printed by the report layer.
  *
- * The idea: a thread with a cache has a tally of its own, which it adds to by plain stores; who
- * reads sums all of them. An atomic addition waits for all stores before it, those to memory that
- * nobody has touched yet among them, and a slow path counts up to eight times. Threads that have
- * none, because they have just begun, have ended or are more than there are tallies, share the
- * first few by atomics, each that which a hash of the thread says: with one for all, two threads of
- * a hundred spent a third of their time on taking its lines from each other. A tally keeps its
- * counts when its thread ends, and goes on in the next one's hands: nothing is ever moved from one
- * to another, so a reader misses nothing.
+ * The idea: a thread with a cache has a tally of its own, which it adds to by plain stores; a
+ * reader sums all tallies. An atomic addition would wait for all stores before it, also for those
+ * to memory that nobody has touched yet, and a slow path counts up to eight times. Threads without
+ * a tally, because they have just begun, have ended, or are more than there are tallies, share the
+ * first few by atomics; a hash of the thread says which. (With one for all of them, two busy
+ * threads beside a hundred spent a third of their time on taking its lines from each other.) A
+ * tally keeps its counts when its thread ends, and the next thread goes on with it: nothing is ever
+ * moved from one tally to another, so a reader misses nothing.
  *
  * Cost: one load and one addition for a count; 1.8 KiB of zero pages for each thread at a time.
  * Nothing is decided by a counter.
@@ -79,15 +79,14 @@ static ALWAYS_INLINE void tally_add_to(uint64_t *word, bool own, uint64_t amount
         __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
 }
 
-/* Adds to the word at so many bytes from the beginning of a thread's own tally, or if it has none,
- * of a shared one. */
+/* Adds to the word at `offset` in a thread's own tally, or, if `own` is NULL, in a shared one. */
 static ALWAYS_INLINE void tally_add(struct tally *own, size_t offset, uint64_t amount)
 {
     uint64_t *word = (uint64_t *)((char *)(own != NULL ? own : tally_shared()) + offset);
     tally_add_to(word, own != NULL, amount);
 }
 
-/* Counts in a tally that was looked up, several things at a time. */
+/* Counts in a tally that the caller has looked up, to count several things. */
 #define COUNT_IN(own, name, amount) \
     tally_add((own), offsetof(struct tally, counters.name), (uint64_t)(amount))
 
@@ -100,7 +99,7 @@ static ALWAYS_INLINE void sample_request_in(struct tally *own, size_t class, siz
     tally_add_to(&sample->bytes, own != NULL, bytes);
 }
 
-/* Here, and where else several things are counted, the two ways part once. */
+/* Both words are added to in one branch, as everywhere where several things are counted. */
 static ALWAYS_INLINE void sample_request(size_t class, size_t bytes)
 {
     struct tally *own = tally_own;
