@@ -8,7 +8,13 @@
 #ifndef SNUG_HARDENED_DICE_H
 #define SNUG_HARDENED_DICE_H
 
-#include "base/common.h"
+#include "platform/thread.h"
+
+/* In a child of fork: goes on otherwise than the parent. */
+static inline void dice_fork(uint64_t *state)
+{
+    *state = (*state ^ os_random()) | 1;
+}
 
 static ALWAYS_INLINE uint64_t dice_word(uint64_t *state)
 {

@@ -510,6 +510,17 @@ void hard_forked(struct hardened *hardened, struct hard_cache *own)
     hardened->orphans = true;
 }
 
+COLD void hard_fork_dice(struct hardened *hardened)
+{
+    for (struct hard_cache *cache = hardened->caches; cache != NULL; cache = cache->next)
+        dice_fork(&cache->wait.random);
+    dice_fork(&hardened->zones.random);
+    dice_fork(&hardened->large.random);
+    dice_fork(&hardened->wait.random);
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        dice_fork(&hardened->bins[class].random);
+}
+
 /* Puts into the bins what a cache has whose thread this process does not have. That thread may have
  * been anywhere at the fork. The counts of its cache hold all the same, but an entry may be half
  * written, or have been taken out a moment ago; hard_bin_adopt tells those. */
@@ -525,6 +536,9 @@ static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
         for (uint32_t i = 0; i < magazine->count; i++)
             hard_bin_adopt(&hardened->bins[class], &hardened->zones, &magazine->entries[i]);
     }
+    if (cache->left.state != NULL && entry_object(&cache->left) != 0)
+        hard_bin_adopt(&hardened->bins[entry_hard_class(&cache->left)], &hardened->zones,
+                       &cache->left);
     cache_forget(cache);
     cache_leave(cache);
 }

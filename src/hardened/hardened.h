@@ -199,6 +199,9 @@ void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,
 /* In a child of fork, with all locks held; `own` is the caller's cache or NULL. */
 void hard_forked(struct hardened *hardened, struct hard_cache *own);
 
+/* In every child of fork: what comes by chance there is not what comes in its parent. */
+void hard_fork_dice(struct hardened *hardened);
+
 /* Reports a write into a free block. */
 void hard_report_written(uintptr_t address, size_t class);
 

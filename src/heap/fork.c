@@ -53,6 +53,7 @@ void heap_fork_in_child(void)
     provider_files_fork_in_child(); /* before anything of the heap is written to */
     purge_thread_forget();
     events_fork_in_child();
+    heaps_fork_dice();
     if (!locks_taken)
         return;
     /* The caches of other threads are nobody's now. This comes before the locks are released: no

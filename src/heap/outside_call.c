@@ -17,7 +17,7 @@ static void trim(const struct outside_call *call)
     for (uint64_t i = 0; i < call->cache_count; i++)
         if (call->caches[i]->arenas == &heap_default.arenas)
             cache_flush(call->caches[i]);
-    shared_flush(&heap_default.arenas);
+    shared_do_all(&heap_default.arenas, SHARED_FLUSH);
     arenas_end_orphans_once(&heap_default.arenas);
     arenas_trim(&heap_default.arenas);
     page_heap_purge(&heap_default.page_heap, 0);

@@ -17,7 +17,7 @@ size_t heap_trim_of(struct heap *heap, size_t keep)
     struct cache *cache = heap_cache(heap);
     if (cache_exists(cache))
         cache_flush(cache);
-    shared_flush(&heap->arenas);
+    shared_do_all(&heap->arenas, SHARED_FLUSH);
     arenas_end_orphans_once(&heap->arenas);
     size_t purged = arenas_trim(&heap->arenas);
     return hardened + purged + page_heap_purge(&heap->page_heap, keep >> PAGE_SHIFT);

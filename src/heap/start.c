@@ -52,7 +52,7 @@ AT_START void heap_exit(void)
         cache_inspect(cache);
         cache_flush(cache);
     }
-    shared_inspect(&heap_default.arenas);
+    shared_do_all(&heap_default.arenas, SHARED_INSPECT);
     for (size_t class = 1; class < CLASS_COUNT; class++)
         arenas_empty_depots(&heap_default.arenas, class);
     arenas_inspect(&heap_default.arenas);

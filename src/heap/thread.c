@@ -207,6 +207,8 @@ struct cache *heap_cache_new(struct heap *heap)
     if (other && slot == NULL)
         return none;
     uint32_t *calls = other ? &slot->calls : &thread_self.slow_calls;
+    if (*calls == 0)
+        tally_spread(); /* until it has a tally of its own */
     if (++*calls < calls_before_cache(&heap->arenas))
         return none;
     return other ? other_cache_new(heap, slot) : default_cache_new();

@@ -19,7 +19,7 @@ void heap_tick(struct heap *heap)
     /* Several threads may come at the same time: page_heap_tick lets one of them go on. */
     if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap)) {
         arenas_tick(&heap->arenas);
-        shared_tick(&heap->arenas);
+        shared_do_all(&heap->arenas, SHARED_TICK);
     }
 }
 

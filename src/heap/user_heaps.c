@@ -269,7 +269,7 @@ static const char *check_shared(struct heap *heap)
     if (wrong == NULL)
         wrong = arenas_check(&heap->arenas);
     if (wrong == NULL)
-        wrong = shared_check(&heap->arenas);
+        wrong = shared_do_all(&heap->arenas, SHARED_CHECK);
     return wrong != NULL ? wrong : page_heap_check(&heap->page_heap);
 }
 
@@ -324,6 +324,16 @@ void heaps_orphan(void)
         arenas_orphan(&record_of(node)->heap.arenas, heap_end_orphans);
         heap_harden_forked(&record_of(node)->heap);
     }
+}
+
+void heaps_fork_dice(void)
+{
+    os_random_fork();
+    if (heap_default.hardened != NULL)
+        hard_fork_dice(heap_default.hardened);
+    LIST_EACH(node, &heaps_all)
+        if (record_of(node)->heap.hardened != NULL)
+            hard_fork_dice(record_of(node)->heap.hardened);
 }
 
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))

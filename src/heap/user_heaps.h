@@ -141,6 +141,9 @@ struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *con
 /* In a child of fork: makes orphans of all caches of all heaps but malloc's. */
 void heaps_orphan(void);
 
+/* In every child of fork: all heaps draw other random numbers than the parent's. */
+void heaps_fork_dice(void);
+
 /* Every heap's locks of one rank, and the list's; for fork. */
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock));
 

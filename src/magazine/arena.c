@@ -26,7 +26,7 @@ void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct aren
 
 /* ---- Which arena ---- */
 
-static NOINLINE struct arena *arena_new(struct arenas *arenas, unsigned index)
+struct arena *arena_new(struct arenas *arenas, unsigned index)
 {
     struct arena *fresh = meta_map(sizeof(*fresh));
     struct arena *expected = NULL;
@@ -38,16 +38,6 @@ static NOINLINE struct arena *arena_new(struct arenas *arenas, unsigned index)
                                     __ATOMIC_ACQUIRE))
         return fresh;
     return expected;
-}
-
-struct arena *arena_here(struct arenas *arenas)
-{
-    /* relaxed: a hint, off by a thread for a moment at most */
-    if (arenas->count == 1 || __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) <= 1)
-        return arena_at(arenas, 0);
-    unsigned index = os_cpu() % arenas->count;
-    struct arena *arena = arena_at(arenas, index);
-    return LIKELY(arena != NULL) ? arena : arena_new(arenas, index);
 }
 
 /* The bin and depot of a class, made ready if this is their first use. */

@@ -26,6 +26,7 @@
 
 #include "cell/cell.h"
 #include "magazine/depot.h"
+#include "platform/thread.h"
 #include "slab/slab.h"
 
 /* Arenas (table): with more processors than this several share one, which is still seldom waited
@@ -40,6 +41,7 @@ enum { THREADS_OF_ARENA = 8 };
 struct shared {
     uintptr_t holder;    /* the thread that has taken it; 0: none */
     struct cache *cache; /* NULL until it is needed */
+    size_t held_bytes;   /* == cache->held_bytes */
     bool used;           /* since the last tick; written by holders */
 };
 
@@ -83,8 +85,19 @@ static inline struct arena *arena_at(const struct arenas *arenas, unsigned index
     return __atomic_load_n(&arenas->list[index], __ATOMIC_ACQUIRE);
 }
 
+/* Makes the arena of that index. */
+struct arena *arena_new(struct arenas *arenas, unsigned index);
+
 /* The arena of the processor that the calling thread runs on. */
-struct arena *arena_here(struct arenas *arenas);
+static inline struct arena *arena_here(struct arenas *arenas)
+{
+    /* relaxed: a hint, off by a thread for a moment at most */
+    if (arenas->count == 1 || __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) <= 1)
+        return arena_at(arenas, 0);
+    unsigned index = os_cpu() % arenas->count;
+    struct arena *arena = arena_at(arenas, index);
+    return LIKELY(arena != NULL) ? arena : arena_new(arenas, index);
+}
 
 /* The class in arena `index` if it is in use there. */
 static inline struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,

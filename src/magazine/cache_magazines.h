@@ -65,8 +65,7 @@ static inline void cache_hold(struct cache *cache, size_t bytes)
 {
     cache->held_bytes += bytes;
     /* relaxed: a sum that is only compared with a bound */
-    if (LIKELY(!cache->shared))
-        __atomic_fetch_add(&cache->arenas->magazine_bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(cache->all_hold, bytes, __ATOMIC_RELAXED);
 }
 
 static inline void cache_unhold(struct cache *cache, size_t bytes)
@@ -83,17 +82,10 @@ static inline void cache_magazine_free(struct cache *cache, size_t class, struct
     magazine_free(magazine);
 }
 
-/* What all threads together hold. */
-static inline size_t all_hold(const struct cache *cache)
-{
-    return __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-}
-
-/* What they may hold; a processor's cache has no part in it. */
+/* What all threads together may hold. A processor's cache has a sum of its own, which is never as
+ * much. */
 static inline size_t all_may_hold(const struct cache *cache)
 {
-    if (UNLIKELY(cache->shared))
-        return SIZE_MAX;
     return THREADS_OF_ARENA * options.thread_cache * cache->arenas->count;
 }
 
@@ -104,23 +96,26 @@ enum { PROCESSORS_SHARE = 16 };
 /* What one thread may hold, or a processor. */
 static inline size_t one_may_hold(const struct cache *cache)
 {
-    if (UNLIKELY(cache->shared))
+    if (UNLIKELY(cache->shared)) {
+        size_t threads = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
         return size_max(options.processor_cache,
-                        all_hold(cache) / PROCESSORS_SHARE / cache->arenas->count);
+                        threads / PROCESSORS_SHARE / cache->arenas->count);
+    }
     return size_min(options.thread_cache, cache->arenas->held_most);
 }
 
 /* Whether the thread, or all together, hold more than they may. */
 static inline bool cache_holds_too_much(const struct cache *cache)
 {
-    return cache->held_bytes > one_may_hold(cache) || all_hold(cache) > all_may_hold(cache);
+    return cache->held_bytes > one_may_hold(cache) ||
+           __atomic_load_n(cache->all_hold, __ATOMIC_RELAXED) > all_may_hold(cache);
 }
 
 /* How much more the thread may hold. */
 static inline size_t cache_may_hold(const struct cache *cache)
 {
     size_t most = one_may_hold(cache);
-    size_t total = all_hold(cache);
+    size_t total = __atomic_load_n(cache->all_hold, __ATOMIC_RELAXED);
     size_t most_of_all = all_may_hold(cache);
     if (cache->held_bytes >= most || total >= most_of_all)
         return 0;

@@ -28,7 +28,8 @@ static void cache_begin(struct cache *cache, bool shared)
     cache->generation = cache_generation;
     cache->shared = shared;
     if (shared)
-        return;
+        return; /* shared.c says where its sum is */
+    cache->all_hold = &cache->arenas->magazine_bytes;
     __atomic_fetch_add(&cache->arenas->threads, 1, __ATOMIC_RELAXED);
     COUNT(thread_caches, 1);
 }

@@ -76,6 +76,7 @@ struct cache {
     struct quick
         *quick; /* cells; `quick_none` until the first is freed, then as long as it lives */
     struct arenas *arenas;
+    size_t *all_hold; /* arenas->magazine_bytes; of a processor's cache a sum of its own */
     union {
         size_t held_bytes;   /* == sum of capacity * size of the magazines + quick->limit */
         struct cache *waits; /* in arenas->idle_caches, while no thread has it */

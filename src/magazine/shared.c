@@ -31,6 +31,8 @@ static void shared_return(struct shared *shared)
 static COLD struct cache *shared_make(struct arenas *arenas, struct shared *shared)
 {
     struct cache *cache = cache_new(arenas, true);
+    if (cache != NULL)
+        cache->all_hold = &shared->held_bytes;
     /* relaxed: who looks whether there is one takes it before anything else */
     __atomic_store_n(&shared->cache, cache, __ATOMIC_RELAXED);
     return cache;
@@ -86,62 +88,31 @@ enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t clas
 
 /* ---- All of them ---- */
 
-/* Takes the one of arena `index`, if it was made and nobody has it. */
-static struct shared *shared_take(struct arenas *arenas, unsigned index)
+/* Does what is to be done with one that the calling thread has taken. */
+static COLD const char *shared_do(struct shared *shared, enum shared_call call)
 {
-    if (!arenas->shares)
-        return NULL; /* the arena of a small buffer has no room for it */
-    struct arena *arena = arena_at(arenas, index);
-    if (arena == NULL || __atomic_load_n(&arena->shared.cache, __ATOMIC_RELAXED) == NULL)
-        return NULL;
-    return shared_try(&arena->shared) ? &arena->shared : NULL;
+    struct cache *cache = shared->cache;
+    if (call == SHARED_CHECK)
+        return cache_check(cache);
+    if (call == SHARED_INSPECT)
+        cache_inspect(cache);
+    if (call != SHARED_TICK || !shared->used)
+        cache_flush(cache);
+    shared->used = false;
+    return NULL;
 }
 
-void shared_flush(struct arenas *arenas)
-{
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct shared *shared = shared_take(arenas, i);
-        if (shared == NULL)
-            continue;
-        cache_flush(shared->cache);
-        shared_return(shared);
-    }
-}
-
-void shared_tick(struct arenas *arenas)
-{
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct shared *shared = shared_take(arenas, i);
-        if (shared == NULL)
-            continue;
-        if (!shared->used)
-            cache_flush(shared->cache);
-        shared->used = false;
-        shared_return(shared);
-    }
-}
-
-AT_START void shared_inspect(struct arenas *arenas)
-{
-    for (unsigned i = 0; i < arenas->count; i++) {
-        struct shared *shared = shared_take(arenas, i);
-        if (shared == NULL)
-            continue;
-        cache_inspect(shared->cache);
-        cache_flush(shared->cache);
-        shared_return(shared);
-    }
-}
-
-COLD const char *shared_check(struct arenas *arenas)
+COLD const char *shared_do_all(struct arenas *arenas, enum shared_call call)
 {
     const char *wrong = NULL;
-    for (unsigned i = 0; wrong == NULL && i < arenas->count; i++) {
-        struct shared *shared = shared_take(arenas, i);
-        if (shared == NULL)
+    /* Where none are shared, the arena of a small buffer has no room for one. */
+    for (unsigned i = 0; wrong == NULL && arenas->shares && i < arenas->count; i++) {
+        struct arena *arena = arena_at(arenas, i);
+        if (arena == NULL || __atomic_load_n(&arena->shared.cache, __ATOMIC_RELAXED) == NULL ||
+            !shared_try(&arena->shared))
             continue;
-        wrong = cache_check(shared->cache);
-        shared_return(shared);
+        wrong = shared_do(&arena->shared, call);
+        shared_return(&arena->shared);
     }
     return wrong;
 }

@@ -36,20 +36,19 @@ enum shared_put {
 /* Puts the object at `address`, whose page has this class, into the cache of the processor. */
 enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t class);
 
-/* Gives everything in them back, but what some thread is taking or putting at this moment. */
-void shared_flush(struct arenas *arenas);
+/* What is done with all of them that no thread has at this moment. */
+enum shared_call {
+    SHARED_CHECK,  /* look whether all that waits is as it should be */
+    SHARED_TICK,   /* give back what is in those that nobody used since the last tick of the heap */
+    SHARED_FLUSH,  /* give back what is in all */
+    SHARED_INSPECT /* the same as the process ends: what was written to is reported */
+};
 
-/* Part of the heap's tick: the same of those that nobody used since the last. */
-void shared_tick(struct arenas *arenas);
-
-/* Looks at what waits in them, as the process ends; then it goes back. */
-void shared_inspect(struct arenas *arenas);
+/* Does that. NULL: nothing is wrong, or nobody asked; otherwise what is. */
+const char *shared_do_all(struct arenas *arenas, enum shared_call call);
 
 /* In a child of fork, after its caches were made orphans: keeps the one that its thread has taken.
  */
 void shared_orphan(struct arenas *arenas);
-
-/* NULL if all that waits in them is as it should be, otherwise what is not. */
-const char *shared_check(struct arenas *arenas);
 
 #endif

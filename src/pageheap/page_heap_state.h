@@ -42,9 +42,20 @@ struct freed_blocks {
 };
 
 struct page_heap {
-    /* What every slow path reads, and nobody writes once there is a heap: apart from the lock,
-     * whose line is taken from processor to processor. */
-    bool other; /* a heap's that is not malloc's: its pages have class bytes of their own */
+    struct lock lock;
+    /* The provider had no memory when it was asked last: what is empty goes back at once, since
+     * others may need the addresses, as for a thread's stack. */
+    bool refused;
+    size_t segment_pages; /* == used_pages + filling_pages + dirty.pages + clean.pages */
+    size_t used_pages;    /* recent.pages are among them */
+    size_t filling_pages; /* free, and being made present */
+    /* used_pages + filling_pages == sum of segment->used_pages */
+    size_t shared_pages; /* of used_pages, == sum over slabs and spans of cells */
+    size_t empty_segments;
+
+    /* What every slow path reads, and hardly anybody writes: apart from the lock, whose line goes
+     * from processor to processor. */
+    _Alignas(64) bool other; /* not malloc's: its pages have class bytes of their own */
     /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
     bool compact;
     bool untouched;    /* nothing of snug's is written into the pages; compact too */
@@ -52,19 +63,10 @@ struct page_heap {
     const struct provider *provider;
     struct meta *meta;     /* where descriptors lie */
     uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
-    struct list segments;  /* this and the next change seldom */
-    struct span *huge;     /* the first of the huge blocks */
+    struct list segments;
+    struct span *huge; /* the first of the huge blocks */
 
-    _Alignas(64) struct lock lock;
-    /* The provider had no memory when it was asked last: what is empty goes back at once, since
-     * others may need the addresses, as for a thread's stack. */
-    bool refused;
-    size_t segment_pages; /* == used_pages + filling_pages + dirty.pages + clean.pages */
-    size_t used_pages;    /* recent.pages are among them */
-    size_t filling_pages; /* free, and being made present; used_pages and these == sum of */
-    struct recent recent; /* segment->used_pages */
-    size_t shared_pages;  /* of used_pages, == sum over slabs and spans of cells */
-    size_t empty_segments;
+    struct recent recent;
     struct runs dirty;
     struct runs clean;
     struct large_table large; /* large and huge blocks, but for those of a compact heap */

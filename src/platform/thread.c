@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/siphash.h"
 #include "platform/syscall.h"
 
 static pthread_key_t exit_key;
@@ -87,18 +88,24 @@ void os_environment_remove(char **environment, const char *prefix)
         *kept = NULL;
 }
 
+/* How many random words were drawn, and what a child of fork has added. */
+static uint64_t random_drawn;
+
 uint64_t os_random(void)
 {
     const void *bytes = (const void *)getauxval(AT_RANDOM); /* 16 of them, at any address */
-    uint64_t seed[2] = {(uintptr_t)&exit_key, 0};
+    uint64_t secret[2] = {(uintptr_t)&exit_key, 0};
     if (bytes != NULL)
-        memcpy(seed, bytes, sizeof(seed));
-    uint64_t value = seed[0] ^ (seed[1] << 1);
-    /* A finalizer, so that nothing of libc's own stack and pointer guards, which come from the
-     * same 16 bytes, can be read off. The constants are those of splitmix64. */
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-    return value ^ (value >> 31);
+        memcpy(secret, bytes, sizeof(secret));
+    /* Libc's own stack and pointer guards come from the same 16 bytes: a hash, so that neither can
+     * be told from the other. relaxed: each call only needs a number of its own */
+    return siphash(secret, __atomic_fetch_add(&random_drawn, 1, __ATOMIC_RELAXED));
+}
+
+void os_random_fork(void)
+{
+    /* Children of one parent are made at different times. */
+    __atomic_fetch_add(&random_drawn, os_clock_exact() << 16, __ATOMIC_RELAXED);
 }
 
 static uint64_t clock_read(clockid_t clock)

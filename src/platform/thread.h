@@ -50,9 +50,12 @@ bool os_is_privileged(void);
  * meanwhile. */
 void os_environment_remove(char **environment, const char *prefix);
 
-/* Random bits that an attacker cannot know, from what the kernel gave the process at its start.
- * They are the same in every call. */
+/* Random bits that an attacker cannot know, from what the kernel gave the process at its start:
+ * other ones in each call, and none tells anything about the next. */
 uint64_t os_random(void);
+
+/* Call in a child of fork: from now on it draws other bits than its parent and its sisters. */
+void os_random_fork(void);
 
 /* Nanoseconds of a clock that never goes back, exact to a few milliseconds; cheap. */
 uint64_t os_clock(void);

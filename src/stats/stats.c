@@ -8,6 +8,7 @@
 
 BULKY struct tallies tallies;
 __thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
+__thread size_t tally_apart __attribute__((tls_model("initial-exec")));
 struct events events = {.wanted = {.ticking = 1}};
 void (*events_handler)(void);
 void (*events_purge_handler)(void);
@@ -48,6 +49,12 @@ static bool tally_take(size_t word)
     return false;
 }
 
+void tally_spread(void)
+{
+    uint64_t hash = (uintptr_t)&tally_own * 0x9e3779b97f4a7c15u;
+    tally_apart = (hash >> (64 - TALLIES_SHARED_LOG)) * sizeof(struct tally);
+}
+
 void tally_begin(void)
 {
     for (size_t word = 0; tally_own == NULL && word < TALLIES / 64; word++)
@@ -73,6 +80,11 @@ void tally_keep_own(void)
     for (size_t word = 0; word < TALLIES / 64; word++)
         __atomic_store_n(&tallies.used[word], index / 64 == word ? (uint64_t)1 << index % 64 : 0,
                          __ATOMIC_RELAXED);
+}
+
+void tally_add_shared(size_t offset, uint64_t amount)
+{
+    tally_add_to_shared(offset, amount);
 }
 
 uint64_t tallies_sum(struct peek *peek, const struct tallies *from, size_t offset)

@@ -64,26 +64,38 @@ void tally_end(void);
 /* In a child of fork: the tallies of threads that it does not have are free. */
 void tally_keep_own(void);
 
-/* The one that the calling thread shares with others. */
+/* Bytes from the first tally to the one that the calling thread shares with others. */
+extern INTERNAL __thread size_t tally_apart __attribute__((tls_model("initial-exec")));
+
+/* Chooses that, by a hash of the thread: until then it is the first. */
+void tally_spread(void);
+
 static ALWAYS_INLINE struct tally *tally_shared(void)
 {
-    uint64_t hash = (uintptr_t)&tally_own * 0x9e3779b97f4a7c15u;
-    return &tallies.all[hash >> (64 - TALLIES_SHARED_LOG)];
+    return (struct tally *)((char *)tallies.all + tally_apart);
 }
 
-static ALWAYS_INLINE void tally_add_to(uint64_t *word, bool own, uint64_t amount)
+/* Adds to the word at `offset` there. */
+static ALWAYS_INLINE void tally_add_to_shared(size_t offset, uint64_t amount)
 {
-    if (LIKELY(own))
-        GAUGE_ADD(*word, amount);
-    else /* relaxed: a total that nothing is decided by */
-        __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
+    /* relaxed: a total that nothing is decided by */
+    __atomic_fetch_add((uint64_t *)((char *)tally_shared() + offset), amount, __ATOMIC_RELAXED);
 }
+
+/* The same as a function, for code that is made small. */
+void tally_add_shared(size_t offset, uint64_t amount);
 
 /* Adds to the word at `offset` in a thread's own tally, or, if `own` is NULL, in a shared one. */
 static ALWAYS_INLINE void tally_add(struct tally *own, size_t offset, uint64_t amount)
 {
-    uint64_t *word = (uint64_t *)((char *)(own != NULL ? own : tally_shared()) + offset);
-    tally_add_to(word, own != NULL, amount);
+    if (LIKELY(own != NULL))
+        GAUGE_ADD(*(uint64_t *)((char *)own + offset), amount);
+    else
+#ifdef __OPTIMIZE_SIZE__
+        tally_add_shared(offset, amount);
+#else
+        tally_add_to_shared(offset, amount);
+#endif
 }
 
 /* Counts in a tally that the caller has looked up, to count several things. */
@@ -94,9 +106,9 @@ static ALWAYS_INLINE void tally_add(struct tally *own, size_t offset, uint64_t a
 
 static ALWAYS_INLINE void sample_request_in(struct tally *own, size_t class, size_t bytes)
 {
-    struct sample *sample = &(own != NULL ? own : tally_shared())->samples[class];
-    tally_add_to(&sample->requests, own != NULL, 1);
-    tally_add_to(&sample->bytes, own != NULL, bytes);
+    size_t at = offsetof(struct tally, samples) + class * sizeof(struct sample);
+    tally_add(own, at + offsetof(struct sample, requests), 1);
+    tally_add(own, at + offsetof(struct sample, bytes), bytes);
 }
 
 /* Both words are added to in one branch, as everywhere where several things are counted. */

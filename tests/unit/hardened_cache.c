@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "hardened/hard_fast.h"
 #include "heap/harden.h"
@@ -486,6 +488,73 @@ static void test_order_is_random(void **state)
     assert_in_range(beside, 0, COUNT / 4);
 }
 
+/* ---- Secrets ---- */
+
+/* All random states of a heap: the quarantines', the zones', the large blocks', and the bins'. */
+enum { STATES = 4 + HARD_CLASSES - 1 };
+
+static void states_read(uint64_t states[STATES])
+{
+    struct hardened *hardened = heap->hardened;
+    states[0] = hardened->wait.random;
+    states[1] = cache->wait.random;
+    states[2] = hardened->zones.random;
+    states[3] = hardened->large.random;
+    for (size_t class = 1; class < HARD_CLASSES; class++)
+        states[3 + class] = hardened->bins[class].random;
+}
+
+static void assert_all_differ(const uint64_t *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_true(words[i] != words[j]);
+}
+
+/* Who learns one of them has no other. */
+static void test_secrets_are_drawn_apart(void **state)
+{
+    (void)state;
+    uint64_t states[STATES + 3];
+    states_read(states);
+    states[STATES] = canary_secret.mask | 1;
+    states[STATES + 1] = canary_secret.factor;
+    states[STATES + 2] = page_map.key | 1;
+    assert_all_differ(states, STATES + 3);
+}
+
+/* Reads the states of the heap in a child of fork. */
+static void states_of_child(uint64_t states[STATES])
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    heap_fork_before(); /* nobody calls these handlers here otherwise */
+    pid_t child = fork();
+    if (child == 0) {
+        heap_fork_in_child();
+        states_read(states);
+        ssize_t size = (ssize_t)(STATES * sizeof(uint64_t));
+        _exit(write(ends[1], states, (size_t)size) == size ? 0 : 1);
+    }
+    heap_fork_in_parent();
+    close(ends[1]);
+    assert_int_equal(read(ends[0], states, STATES * sizeof(uint64_t)), STATES * sizeof(uint64_t));
+    close(ends[0]);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void test_children_draw_otherwise(void **state)
+{
+    (void)state;
+    uint64_t states[3 * STATES];
+    states_read(states);
+    states_of_child(states + STATES);
+    states_of_child(states + (size_t)2 * STATES);
+    assert_all_differ(states, (size_t)3 * STATES);
+}
+
 int main(void)
 {
 #define ON_HEAP(name) cmocka_unit_test_setup_teardown(name, make_heap, end_heap)
@@ -510,6 +579,8 @@ int main(void)
         ON_HEAP(test_caches_of_malloc),
         ON_HEAP(test_resize_moves),
         ON_HEAP(test_order_is_random),
+        ON_HEAP(test_secrets_are_drawn_apart),
+        ON_HEAP(test_children_draw_otherwise),
     };
     return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

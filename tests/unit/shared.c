@@ -34,7 +34,7 @@ static int shared_begin(void **state)
 
 static int shared_end(void **state)
 {
-    shared_flush(&arenas);
+    shared_do_all(&arenas, SHARED_FLUSH);
     assert_arenas_empty();
     return page_heap_end(state);
 }
@@ -75,7 +75,7 @@ TEST(what_one_thread_puts_another_takes)
     assert_int_equal(get(), object);
     assert_int_equal(waits(), before - 1);
     assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_PUT);
-    assert_null(shared_check(&arenas));
+    assert_null(shared_do_all(&arenas, SHARED_CHECK));
 }
 
 /* It belongs to no thread: none is counted, and what threads may hold is theirs. */
@@ -84,7 +84,6 @@ TEST(it_has_a_bound_of_its_own)
     enum { LIVE = 4000 };
     static uintptr_t live[LIVE];
     options.processor_cache = 8 * KIB;
-    options.thread_cache = 0;
     size_t most = 0;
     for (size_t i = 0; i < LIVE; i++) {
         live[i] = get();
@@ -110,7 +109,7 @@ TEST(while_somebody_has_it_the_slabs_serve)
     uintptr_t object = get();
     assert_true(object != first);
     assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_NO_ROOM);
-    shared_flush(&arenas);
+    shared_do_all(&arenas, SHARED_FLUSH);
     assert_int_equal(waits(), before);
     assert_int_equal(shared->holder, 1);
     shared->holder = 0;
@@ -156,9 +155,9 @@ TEST(a_tick_takes_what_nobody_used)
     object_free(get());
     size_t before = waits();
     assert_true(before > 0);
-    shared_tick(&arenas);
+    shared_do_all(&arenas, SHARED_TICK);
     assert_int_equal(waits(), before); /* it was used until then */
-    shared_tick(&arenas);
+    shared_do_all(&arenas, SHARED_TICK);
     assert_int_equal(waits(), 0);
     assert_int_equal(shared_of(0)->cache->held_bytes, 0);
     assert_int_equal(shared_put(&arenas, get(), CLASS), SHARED_PUT);
@@ -169,12 +168,12 @@ TEST(a_write_to_what_waits_is_found)
 {
     uintptr_t object = get();
     assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_PUT);
-    assert_null(shared_check(&arenas));
+    assert_null(shared_do_all(&arenas, SHARED_CHECK));
     uint64_t key = *object_key_word(object);
     *object_key_word(object) = 5;
-    assert_non_null(shared_check(&arenas));
+    assert_non_null(shared_do_all(&arenas, SHARED_CHECK));
     stderr_capture();
-    shared_inspect(&arenas);
+    shared_do_all(&arenas, SHARED_INSPECT);
     assert_contains(stderr_restore(), "use after free");
     assert_int_equal(*object_key_word(object), key); /* it is said once */
     assert_int_equal(waits(), 0);
@@ -264,7 +263,7 @@ TEST(no_object_is_two_threads)
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(wrong, 0);
-    assert_null(shared_check(&arenas));
+    assert_null(shared_do_all(&arenas, SHARED_CHECK));
 }
 
 int main(void)

@@ -39,6 +39,8 @@ static void *count(void *argument)
     if (counting->own)
         tally_begin();
     else
+        tally_spread();
+    if (!counting->own)
         __atomic_compare_exchange_n(&chosen, &nobody, tally_shared(), false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST);
     pthread_barrier_wait(&begin);
@@ -136,6 +138,7 @@ static struct tally *shared_by[MANY];
 
 static void *note_shared(void *place)
 {
+    tally_spread();
     *(struct tally **)place = tally_shared();
     pthread_barrier_wait(&begin); /* all at once, or the next would have the same address */
     return NULL;
