@@ -13,6 +13,7 @@
 #include "options/options.h"
 #include "platform/thread.h"
 #include "stats/event.h"
+#include "stats/stats.h"
 
 BULKY struct heap heap_default;
 
@@ -43,6 +44,7 @@ AT_START bool heap_read_options(char **environment)
 static void make(void)
 {
     thread_self_begin(); /* before anything else may look at it */
+    tally_begin();       /* mostly the first thread, which may never have a cache */
     heap_read_options(os_environment());
     size_classes_init();
     heap_serve(HEAP_FAST);
