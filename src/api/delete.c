@@ -25,7 +25,7 @@ HOT void operator_delete(void *block)
         delete_slow(block);
         return;
     }
-    size_t class = page_map_home_class(address);
+    size_t class = page_map_form_class(address);
     struct cache *cache = thread_self.cache;
     if (UNLIKELY(!cache_push_of(cache, address, class)))
         free_above(block, class, cache);
@@ -50,7 +50,7 @@ static ALWAYS_INLINE bool delete_fast(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     return LIKELY(page_map_is_form_home(address)) &&
-           LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
+           LIKELY(cache_push_of(thread_self.cache, address, page_map_form_class(address)));
 }
 
 /* A form with a size: its parameters and how it hands them on, the alignment that they state, and a

@@ -26,9 +26,9 @@
  * What lower layers say about an address or a size is one line each:
  *
  *   class_of_size   (size + 15) / 16, for sizes up to SMALL_MOST, 1 KiB      (slab/size_class.h)
- *   page class      home_classes[address >> 12], a byte for each 4 KiB page  (meta/page_map.h)
- *   on_grid         address % 64 KiB is a multiple of the class's size: one multiplication by
- *                   reciprocal[class], rounded up, and a comparison          (slab/size_class.h)
+ *   page class      home_classes[(address - home) >> 12], a byte for each 4 KiB page
+ * (meta/page_map.h) on_grid         address % 64 KiB is a multiple of the class's size: one
+ * multiplication by reciprocal[class], rounded up, and a comparison          (slab/size_class.h)
  *   object_key      a secret plus the address: the first word of a free object. malloc looks
  *                   for it, so an object that was freed twice is handed out once, and one that
  *                   was written to after its free not at all                 (slab/size_class.h)
@@ -39,7 +39,7 @@
  * path. Page class 0, "not small", is such a class in every cache for ever, and so is that of
  * cells: large, foreign and NULL pointers fall out by themselves.
  *
- * Cost: 16 instructions for malloc, 27 for free; see docs/decisions/0001-fast-path.md.
+ * Cost: 16 instructions for malloc, 26 for free; see docs/decisions/0001-fast-path.md.
  */
 #ifndef SNUG_MAGAZINE_FAST_H
 #define SNUG_MAGAZINE_FAST_H

@@ -181,7 +181,7 @@ static bool home_new(uintptr_t address)
     home = size_min(home, ADDRESS_END - HOME_BYTES);
     spare_chunks.next = (void *)(table + PAGE_MAP_HOME);
     spare_chunks.count = 1;
-    page_map.home_classes = (uintptr_t)table - (home >> PAGE_SHIFT);
+    page_map.home_classes = (uint8_t *)table;
     page_map.home = home;
     if (!page_map.forms_replaced)
         page_map.form_home = home;
@@ -243,8 +243,9 @@ bool page_map_reserve(const void *start, size_t bytes)
 /* Where the class byte of an address stands, whose page must have been reserved. */
 static uint8_t *class_at(uintptr_t address)
 {
-    return page_map_is_home(address) ? (uint8_t *)(page_map.home_classes + (address >> PAGE_SHIFT))
-                                     : page_map_far_byte(address);
+    return page_map_is_home(address)
+               ? &page_map.home_classes[(address - page_map.home) >> PAGE_SHIFT]
+               : page_map_far_byte(address);
 }
 
 /* ---- Reading and writing ---- */

@@ -63,9 +63,9 @@ struct page_map {
      * segment is reserved: when the library is loaded, before the program has a second thread.
      * Until then no address lies there. */
     uintptr_t home;
-    uintptr_t home_classes; /* its class bytes, less home >> PAGE_SHIFT */
-    size_t far_limit;       /* PAGE_MAP_ROOT if there is a root of far leaves, or 0 */
-    size_t *far_root;       /* distances of leaves from far_root + PAGE_MAP_ROOT, wrapping */
+    uint8_t *home_classes; /* its class bytes */
+    size_t far_limit;      /* PAGE_MAP_ROOT if there is a root of far leaves, or 0 */
+    size_t *far_root;      /* distances of leaves from far_root + PAGE_MAP_ROOT, wrapping */
     /* A secret, the same for the whole process; see object_key(). */
     uint64_t key;
     /* How many sizes, from 0 on, magazines may serve, and how many more above them quick lists:
@@ -136,7 +136,13 @@ void page_map_replace_forms(void);
  * take no lock" above for why nobody writes what they read. */
 static ALWAYS_INLINE size_t page_map_home_class(uintptr_t address)
 {
-    return *(const uint8_t *)(page_map.home_classes + (address >> PAGE_SHIFT));
+    return page_map.home_classes[(address - page_map.home) >> PAGE_SHIFT];
+}
+
+/* The same after page_map_is_form_home: the difference is there already. */
+static ALWAYS_INLINE size_t page_map_form_class(uintptr_t address)
+{
+    return page_map.home_classes[(address - page_map.form_home) >> PAGE_SHIFT];
 }
 
 /* Where the class byte stands for an address in the far map. */
