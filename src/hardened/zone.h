@@ -22,7 +22,7 @@
  * 4 MiB for small classes, beside the 28 bits of where the system maps it (x86-64); of a slab's in
  * its zone up to 6 bits, of an object's in its slab log2(objects), 2 to 8 bits for small ones.
  *
- * Cost: 2 bytes and a bit for each object, 40 bytes for each slab. An empty heap has one realm, of
+ * Cost: 2 bytes and a bit for each object, 32 bytes for each slab. An empty heap has one realm, of
  * which nothing is touched. Thread-safe; takes RANK_HARD_ZONE, and RANK_META inside.
  */
 #ifndef SNUG_HARDENED_ZONE_H
@@ -49,8 +49,8 @@ struct hard_slab {
     uint16_t number; /* in its zone */
     uint16_t free;   /* objects in it == bits set */
     uint8_t kind;
-    uint16_t last; /* of classes from HARD_KEPT on: the number that came back last */
     bool purged;   /* whole, and without memory: new, purged, or its free did it (slab_keep) */
+    uint16_t last; /* of classes from HARD_KEPT on: the number that came back last */
 };
 
 /* The descriptor of a zone, or of a large block (hard_large.h), which has class 0: the entries of

@@ -242,7 +242,6 @@ void guard_free(uintptr_t address, const char *call)
         finding = (struct guard_finding){.fault = GUARD_DOUBLE_FREE, .address = address};
     }
     leave(&signals);
-    finding.call = call;
     if (finding.fault == GUARD_SOUND) {
         misuse_report(call, &misuse);
         return;

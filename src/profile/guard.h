@@ -108,7 +108,6 @@ struct guard_finding {
     uintptr_t address;   /* that was touched, or written to */
     size_t distance;     /* bytes from the end that was passed to `address`, its byte included */
     bool at_free;        /* found when the block was freed, not when it happened */
-    const char *call;    /* NULL: of none */
     const void *context; /* ucontext_t of the thread at that moment; NULL: it is here */
 };
 

@@ -168,6 +168,15 @@ static uint32_t *block_find(uint64_t address)
     return NULL;
 }
 
+/* Puts a number with those that no block has. */
+static void block_drop(uint32_t number)
+{
+    struct profile_block *block = index_at(&profile.blocks, number);
+    block->block.key = 0;
+    block->block.next = profile.free_block;
+    profile.free_block = number;
+}
+
 static bool block_remove(uint64_t address, struct profile_block *sample)
 {
     uint32_t *place = block_find(address);
@@ -178,9 +187,7 @@ static bool block_remove(uint64_t address, struct profile_block *sample)
     struct site_change change = site_change_of(block->size, block->weight);
     *sample = *block;
     *place = block->block.next;
-    block->block.key = 0;
-    block->block.next = profile.free_block;
-    profile.free_block = number;
+    block_drop(number);
     profile.blocks.count--;
     GAUGE_ADD(profile.live, -1);
     site_remove(site_at(sample->site), &profile.totals, &change);
@@ -205,8 +212,10 @@ static bool block_add(uint64_t address, size_t size, float weight, uint32_t site
         return false;
     struct profile_block *block = index_at(&profile.blocks, number);
     *block = (struct profile_block){{.key = address}, size, weight, site};
-    if (!index_put(&profile.blocks, number))
+    if (!index_put(&profile.blocks, number)) {
+        block_drop(number);
         return false;
+    }
     struct site_change change = site_change_of(size, weight);
     GAUGE_ADD(profile.live, 1);
     site_add(site_at(site), &profile.totals, &change);
