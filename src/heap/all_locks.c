@@ -24,6 +24,8 @@ static void each_of_heaps(void (*act)(struct lock *lock))
         heap_harden_each_lock(&heap_default, rank, act);
         heaps_each_lock_of(rank, act);
     }
+    act(&heap_default.page_heap.purge_lock);
+    heaps_each_lock_of(RANK_PURGE, act);
     act(&heap_default.page_heap.lock);
     heaps_each_lock_of(RANK_PAGE_HEAP, act);
 }

@@ -119,7 +119,7 @@ static void add_spans(struct peek *peek, const struct page_heap *page_heap,
            dirty = PEEK(peek, page_heap->cache.dirty_pages);
     totals->segment_cache = cached << PAGE_SHIFT;
     totals->segments = (PEEK(peek, page_heap->segment_pages) + cached) << PAGE_SHIFT;
-    totals->dirty = (PEEK(peek, page_heap->dirty.pages) + PEEK(peek, page_heap->filling_pages) +
+    totals->dirty = (PEEK(peek, page_heap->dirty.pages) + PEEK(peek, page_heap->busy_pages) +
                      PEEK(peek, page_heap->recent.pages) + dirty)
                     << PAGE_SHIFT;
     totals->clean = (PEEK(peek, page_heap->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;

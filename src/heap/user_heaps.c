@@ -346,6 +346,8 @@ void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
         struct heap *heap = &record_of(node)->heap;
         if (rank == RANK_ARENAS)
             act(&heap->arenas.lock);
+        else if (rank == RANK_PURGE)
+            act(&heap->page_heap.purge_lock);
         else if (rank == RANK_PAGE_HEAP)
             act(&heap->page_heap.lock);
         else if (rank >= RANK_HARD_WAIT && rank <= RANK_HARD_ZONE)

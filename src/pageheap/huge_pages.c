@@ -19,26 +19,8 @@ static bool may_buy(const struct page_heap *page_heap)
 {
     return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
            page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES &&
-           page_heap_kept_pages(page_heap) + page_heap->filling_pages + HUGE_PAGES_PAGES <=
+           page_heap_kept_pages(page_heap) + page_heap->busy_pages + HUGE_PAGES_PAGES <=
                page_heap_bound(page_heap);
-}
-
-/* A run that is being made present is in no bin, as if it were in use: nobody joins it, and its
- * segment stays. */
-static void filling_begin(struct page_heap *page_heap, struct span *run)
-{
-    run->kind = SPAN_FILLING;
-    segment_count_in(page_heap, run->segment, run->pages);
-    GAUGE_ADD(page_heap->filling_pages, run->pages);
-}
-
-static void filling_end(struct page_heap *page_heap, struct span *run, enum span_kind kind)
-{
-    GAUGE_ADD(page_heap->filling_pages, -(size_t)run->pages);
-    segment_count_out(page_heap, run->segment, run->pages);
-    run->kind = (uint8_t)kind;
-    run->former_bytes = 0;
-    run_settle(page_heap, run);
 }
 
 /* Makes part of a clean run present, as a dirty run. Returns the nanoseconds that took; 0: it was
@@ -50,13 +32,13 @@ static uint64_t run_populate(struct page_heap *page_heap, struct span *run, char
     struct span *part = run_part(page_heap, run, start, pages);
     if (part == NULL)
         return 0;
-    filling_begin(page_heap, part);
+    run_begin_busy(page_heap, part);
     lock_release(&page_heap->lock);
     uint64_t elapsed = provider->populate(provider, start, pages << PAGE_SHIFT, huge);
     if (elapsed == 0)
         provider->purge(provider, start, pages << PAGE_SHIFT); /* there may be some of it */
     lock_acquire(&page_heap->lock);
-    filling_end(page_heap, part, elapsed != 0 ? SPAN_DIRTY : SPAN_CLEAN);
+    run_end_busy(page_heap, part, elapsed != 0 ? SPAN_DIRTY : SPAN_CLEAN);
     return elapsed;
 }
 

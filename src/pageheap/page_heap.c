@@ -17,6 +17,7 @@ void page_heap_init(struct page_heap *page_heap, const struct provider *provider
 {
     memset(page_heap, 0, sizeof(*page_heap));
     lock_init(&page_heap->lock, RANK_PAGE_HEAP);
+    lock_init(&page_heap->purge_lock, RANK_PURGE);
     page_heap->provider = provider;
     page_heap->meta = &meta_system;
     page_heap->now = os_clock;

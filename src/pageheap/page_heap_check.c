@@ -25,9 +25,9 @@ static const char *span_check(const struct span *span)
 
 /* Layout: of counts of pages. Those of what is not in use stand at its kind; */
 enum {
-    PAGES_USED = SPAN_FILLING + 1, /* those of all that is no run, */
-    PAGES_SHARED,                  /* and of these, those of slabs and spans of cells; */
-    BYTES_LARGE, /* and the bytes that were asked for in large and recent blocks */
+    PAGES_USED = SPAN_BUSY + 1, /* those of all that is no run, */
+    PAGES_SHARED,               /* and of these, those of slabs and spans of cells; */
+    BYTES_LARGE,                /* and the bytes that were asked for in large and recent blocks */
     PAGE_COUNTS
 };
 
@@ -119,9 +119,9 @@ const char *page_heap_check(struct page_heap *page_heap)
     }
     if (wrong == NULL && (pages[SPAN_DIRTY] != page_heap->dirty.pages ||
                           pages[SPAN_CLEAN] != page_heap->clean.pages ||
-                          pages[PAGES_USED] - pages[SPAN_FILLING] != page_heap->used_pages))
+                          pages[PAGES_USED] - pages[SPAN_BUSY] != page_heap->used_pages))
         wrong = "the page counts of the runs are wrong";
-    if (wrong == NULL && pages[SPAN_FILLING] != page_heap->filling_pages)
+    if (wrong == NULL && pages[SPAN_BUSY] != page_heap->busy_pages)
         wrong = "the count of pages that are being made present is wrong";
     if (wrong == NULL)
         wrong = recent_check(&page_heap->recent, pages[SPAN_RECENT]);

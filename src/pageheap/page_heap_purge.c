@@ -98,6 +98,65 @@ void span_split_huge(struct page_heap *page_heap, const struct span *span)
     lock_release(&page_heap->lock);
 }
 
+/* ---- Apart from the page heap ---- */
+
+/* Bytes (machine): less is given back in some 50 us, which whoever wants the lock may wait. */
+#define APART_LEAST (1 * MIB)
+
+/* Call when so many pages were taken out, and go back to the system next: lets go of the lock
+ * meanwhile, so that others need not wait for the system. One thread does so at a time; of several
+ * the others keep the lock, as where it is little. Returns whether lock_again is to take it. */
+static bool unlock_apart(struct page_heap *page_heap, size_t pages)
+{
+    if (pages < APART_LEAST >> PAGE_SHIFT || !lock_try(&page_heap->purge_lock))
+        return false;
+    lock_release(&page_heap->lock);
+    return true;
+}
+
+static void lock_again(struct page_heap *page_heap, bool apart)
+{
+    if (!apart)
+        return;
+    lock_acquire(&page_heap->lock);
+    lock_release(&page_heap->purge_lock);
+}
+
+/* Purges a dirty run, which is in no bin. False: the provider refused. */
+static bool part_purge(struct page_heap *page_heap, struct span *part)
+{
+    const struct provider *provider = page_heap->provider;
+    struct segment *segment = part->segment;
+    char *start = part->start;
+    size_t bytes = span_bytes(part);
+    run_begin_busy(page_heap, part);
+    bool apart = unlock_apart(page_heap, bytes >> PAGE_SHIFT);
+    bool done = provider->purge(provider, start, bytes);
+    lock_again(page_heap, apart);
+    run_end_busy(page_heap, part, done ? SPAN_CLEAN : SPAN_DIRTY);
+    /* Others may have freed all of the rest of it meanwhile. */
+    if (UNLIKELY(segment->used_pages == 0 && page_heap->empty_segments > 1))
+        segments_retire(page_heap, segment);
+    return done;
+}
+
+/* Gives a segment of the cache back, or if it is not to go as a `whole` its pages. False: the
+ * provider refused. */
+static bool cached_give(struct page_heap *page_heap, struct segment *segment, bool whole)
+{
+    segment_cache_remove(&page_heap->cache, segment);
+    bool apart = unlock_apart(page_heap, segment->pages);
+    bool done = whole ? segments_drop(page_heap, segment) : segments_purge(page_heap, segment);
+    lock_again(page_heap, apart);
+    if (!whole)
+        segment_cache_put_back(&page_heap->cache, segment);
+    else if (!done) /* as the newest: others are tried before it is again */
+        segment_cache_put(&page_heap->cache, segment, page_heap->now());
+    return done;
+}
+
+/* ---- What goes next ---- */
+
 /* Purges the longest dirty run or, where there are huge pages, the whole ones of the longest with
  * any. `split`: parts of huge pages may go, too. This and the next return how many pages were
  * dirty; 0 if the system refused, or its pages are larger than the run, or there is no memory for a
@@ -118,11 +177,7 @@ static size_t purge_longest(struct page_heap *page_heap, bool split)
     struct span *part = run_part(page_heap, run, start, pages);
     if (part == NULL)
         return 0;
-    bool done = page_heap->provider->purge(page_heap->provider, start, pages << PAGE_SHIFT);
-    if (done)
-        part->kind = SPAN_CLEAN;
-    run_settle(page_heap, part);
-    return done ? pages : 0;
+    return part_purge(page_heap, part) ? pages : 0;
 }
 
 static size_t purge_oldest_segment(struct page_heap *page_heap)
@@ -132,9 +187,9 @@ static size_t purge_oldest_segment(struct page_heap *page_heap)
     bool split = segment->huge == HUGE_SPLIT;
     /* A provider that keeps the pages of what it handed out may take it back as a whole, and have
      * another heap that it is for. */
-    bool done = (!split && segments_purge_cached(page_heap, segment)) ||
-                segments_drop_cached(page_heap, segment) ||
-                (split && segments_purge_cached(page_heap, segment));
+    bool done = (!split && cached_give(page_heap, segment, false)) ||
+                cached_give(page_heap, segment, true) ||
+                (split && cached_give(page_heap, segment, false));
     return done ? pages : 0;
 }
 
@@ -162,8 +217,11 @@ COLD size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused)
         return 0;
     while ((oldest = segment_cache_oldest(&page_heap->cache)) != NULL) {
         size_t pages = oldest->pages;
-        if (!segments_drop_cached(page_heap, oldest))
+        segment_cache_remove(&page_heap->cache, oldest);
+        if (!segments_drop(page_heap, oldest)) { /* with the lock: the caller goes on with it */
+            segment_cache_put(&page_heap->cache, oldest, page_heap->now());
             break;
+        }
         gone += pages;
     }
     return gone;
@@ -184,7 +242,7 @@ void page_heap_shrink_cache(struct page_heap *page_heap)
         size_t dirty = surplus->dirty_pages;
         /* If the provider cannot, too many mappings for one, the pages go, later, as others do, and
          * the addresses serve again. */
-        if (!segments_drop_cached(page_heap, surplus))
+        if (!cached_give(page_heap, surplus, true))
             return;
         if (dirty != 0)
             retention_released(&page_heap->retention, dirty, now);
@@ -199,6 +257,10 @@ void page_heap_join_recent(struct page_heap *page_heap)
 
 COLD size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
 {
+    /* What another thread gives back at this moment has gone then: who needs memory waits for it.
+     */
+    lock_acquire(&page_heap->purge_lock);
+    lock_release(&page_heap->purge_lock);
     lock_acquire(&page_heap->lock);
     page_heap_join_recent(page_heap);
     /* Segments first: what is unmapped whole need not be purged. */

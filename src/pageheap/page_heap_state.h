@@ -43,13 +43,14 @@ struct freed_blocks {
 
 struct page_heap {
     struct lock lock;
+    struct lock purge_lock; /* who gives pages back without the other holds it, as fork does */
     /* The provider had no memory when it was asked last: what is empty goes back at once, since
      * others may need the addresses, as for a thread's stack. */
     bool refused;
-    size_t segment_pages; /* == used_pages + filling_pages + dirty.pages + clean.pages */
+    size_t segment_pages; /* == used_pages + busy_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* recent.pages are among them */
-    size_t filling_pages; /* free, and being made present */
-    /* used_pages + filling_pages == sum of segment->used_pages */
+    size_t busy_pages;    /* of runs that are SPAN_BUSY */
+    /* used_pages + busy_pages == sum of segment->used_pages */
     size_t shared_pages; /* of used_pages, == sum over slabs and spans of cells */
     size_t empty_segments;
 

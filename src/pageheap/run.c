@@ -37,6 +37,22 @@ void run_settle(struct page_heap *page_heap, struct span *run)
     runs_add(runs, run);
 }
 
+void run_begin_busy(struct page_heap *page_heap, struct span *run)
+{
+    run->kind = SPAN_BUSY;
+    segment_count_in(page_heap, run->segment, run->pages);
+    GAUGE_ADD(page_heap->busy_pages, run->pages);
+}
+
+void run_end_busy(struct page_heap *page_heap, struct span *run, enum span_kind kind)
+{
+    GAUGE_ADD(page_heap->busy_pages, -(size_t)run->pages);
+    segment_count_out(page_heap, run->segment, run->pages);
+    run->kind = (uint8_t)kind;
+    run->former_bytes = 0;
+    run_settle(page_heap, run);
+}
+
 bool run_cut(struct page_heap *page_heap, struct span *run, struct span *span, char *start,
              size_t pages)
 {

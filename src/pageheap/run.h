@@ -20,6 +20,13 @@ struct found {
 /* Takes the span on the right of a run, which is in no bin any more, into it; so is the run. */
 void run_take_in(struct page_heap *page_heap, struct span *run);
 
+/* Makes a run, which is in no bin, one whose pages are made present or purged without the lock: as
+ * if it were in use, so nobody joins it, and its segment stays. */
+void run_begin_busy(struct page_heap *page_heap, struct span *run);
+
+/* Ends that: it is a run of this kind, and where it belongs. Its descriptor may be gone then. */
+void run_end_busy(struct page_heap *page_heap, struct span *run, enum span_kind kind);
+
 /* Puts a run, which is in no bin, where it belongs, joined with its neighbours of the same kind.
  * Its descriptor may be gone then. */
 void run_settle(struct page_heap *page_heap, struct span *run);

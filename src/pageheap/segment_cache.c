@@ -16,14 +16,28 @@ void segment_cache_init(struct segment_cache *cache)
     list_init(&cache->list);
 }
 
-void segment_cache_put(struct segment_cache *cache, struct segment *segment, uint64_t now)
+static void count_in(struct segment_cache *cache, const struct segment *segment)
 {
     CHECK(segment->used_pages == 0 && segment->dirty_pages <= segment->pages);
-    segment->emptied = now;
-    list_push(&cache->list, &segment->link);
     cache->count++;
     GAUGE_ADD(cache->pages, segment->pages);
     GAUGE_ADD(cache->dirty_pages, segment->dirty_pages);
+}
+
+void segment_cache_put(struct segment_cache *cache, struct segment *segment, uint64_t now)
+{
+    segment->emptied = now;
+    list_push(&cache->list, &segment->link);
+    count_in(cache, segment);
+}
+
+void segment_cache_put_back(struct segment_cache *cache, struct segment *segment)
+{
+    struct list *node = cache->list.prev;
+    while (node != &cache->list && segment_of(node)->emptied < segment->emptied)
+        node = node->prev;
+    list_push(node, &segment->link); /* behind the first that is no older */
+    count_in(cache, segment);
 }
 
 void segment_cache_remove(struct segment_cache *cache, struct segment *segment)
@@ -33,12 +47,6 @@ void segment_cache_remove(struct segment_cache *cache, struct segment *segment)
     cache->count--;
     GAUGE_ADD(cache->pages, -segment->pages);
     GAUGE_ADD(cache->dirty_pages, -(size_t)segment->dirty_pages);
-}
-
-void segment_cache_cleaned(struct segment_cache *cache, struct segment *segment)
-{
-    GAUGE_ADD(cache->dirty_pages, -(size_t)segment->dirty_pages);
-    segment->dirty_pages = 0;
 }
 
 /* Whether `a` serves a request better than `b`, which may be NULL: dirty ones first, of those the

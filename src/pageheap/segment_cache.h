@@ -40,8 +40,8 @@ void segment_cache_put(struct segment_cache *cache, struct segment *segment, uin
 
 void segment_cache_remove(struct segment_cache *cache, struct segment *segment);
 
-/* Says that none of the segment's pages occupies memory any more. */
-void segment_cache_cleaned(struct segment_cache *cache, struct segment *segment);
+/* Puts one that was removed back to where it belongs by its age. */
+void segment_cache_put_back(struct segment_cache *cache, struct segment *segment);
 
 /* Takes out a segment in which a run of `pages` pages fits; NULL if there is none. Of those with
  * dirty pages, or else of all unless `dirty_only`, the smallest. */

@@ -58,7 +58,7 @@ void segment_summarize(struct segment *segment)
     }
 }
 
-bool segments_purge_cached(struct page_heap *page_heap, struct segment *segment)
+bool segments_purge(struct page_heap *page_heap, struct segment *segment)
 {
     char *start = NULL, *end = NULL;
     EACH_SPAN(run, segment) {
@@ -73,8 +73,8 @@ bool segments_purge_cached(struct page_heap *page_heap, struct segment *segment)
     end = (char *)align_up((uintptr_t)end, os_page_size());
     if (!page_heap->provider->purge(page_heap->provider, start, (size_t)(end - start)))
         return false;
-    segment_cache_cleaned(&page_heap->cache, segment);
     unite(page_heap, segment, SPAN_CLEAN);
+    segment->dirty_pages = 0;
     return true;
 }
 
@@ -170,15 +170,6 @@ bool segments_drop(struct page_heap *page_heap, struct segment *segment)
     }
     descriptor_free(page_heap, run);
     return true;
-}
-
-bool segments_drop_cached(struct page_heap *page_heap, struct segment *segment)
-{
-    segment_cache_remove(&page_heap->cache, segment);
-    if (segments_drop(page_heap, segment))
-        return true;
-    segment_cache_put(&page_heap->cache, segment, page_heap->now());
-    return false;
 }
 
 /* Puts a segment from the cache into use, for a request of so many pages. */

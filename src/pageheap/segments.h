@@ -40,15 +40,13 @@ void segments_cache(struct page_heap *page_heap, struct segment *segment);
 /* Moves a segment without a page in use from the list to the cache. */
 void segments_retire(struct page_heap *page_heap, struct segment *segment);
 
-/* Purges a segment in the cache that has dirty pages. False: the provider refused. */
-bool segments_purge_cached(struct page_heap *page_heap, struct segment *segment);
+/* Purges a summarized segment that is in no list, whose runs are in no bin, and that has dirty
+ * pages. False: the provider refused. This and the next need no lock. */
+bool segments_purge(struct page_heap *page_heap, struct segment *segment);
 
-/* Gives a summarized segment that is in no list, and whose runs are in no bin, back to the
- * provider. False: it refused, and the segment is as before, but for being one run. */
+/* Gives such a segment, dirty or not, back to the provider. False: it refused, and the segment is
+ * as before, but for being one run. */
 bool segments_drop(struct page_heap *page_heap, struct segment *segment);
-
-/* The same for one in the cache, where it is the newest then if the provider refused. */
-bool segments_drop_cached(struct page_heap *page_heap, struct segment *segment);
 
 /* Whole ranges, for huge blocks. */
 

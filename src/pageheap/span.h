@@ -17,10 +17,10 @@
 #include "pageheap/segment.h"
 
 enum span_kind {
-    SPAN_DIRTY,   /* free, with leftovers in it */
-    SPAN_CLEAN,   /* free and zero */
-    SPAN_RECENT,  /* a large block that was freed, but is not a run yet: see recent.h */
-    SPAN_FILLING, /* free, and being made present, without the lock: see huge_pages.h */
+    SPAN_DIRTY,  /* free, with leftovers in it */
+    SPAN_CLEAN,  /* free and zero */
+    SPAN_RECENT, /* a large block that was freed, but is not a run yet: see recent.h */
+    SPAN_BUSY,   /* free, and being made present or purged, without the lock: see run.h */
     SPAN_SLAB,
     SPAN_CELLS,
     SPAN_LARGE,
@@ -86,7 +86,7 @@ static inline bool span_is_free(const struct span *span)
 /* Whether it is a block, or is for blocks. */
 static inline bool span_is_used(const struct span *span)
 {
-    return span->kind > SPAN_FILLING;
+    return span->kind > SPAN_BUSY;
 }
 
 /* The page heap that a span is of; so every pointer leads to its heap. */

@@ -48,6 +48,7 @@ enum lock_rank {
     RANK_HARD_WAIT, /* hardened blocks that were freed and wait, those of all threads */
     RANK_HARD_BIN,  /* one class's hardened objects */
     RANK_HARD_ZONE, /* address space for hardened objects, and large hardened blocks */
+    RANK_PURGE,     /* pages that one thread gives back, apart from the page heap */
     RANK_PAGE_HEAP, /* page runs and segments of a heap */
     RANK_FILES,     /* which providers have files */
     RANK_PROVIDER,  /* what a provider has handed out */

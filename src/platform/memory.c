@@ -211,17 +211,30 @@ bool os_move(void *from, void *to, size_t bytes)
                               MREMAP_MAYMOVE | MREMAP_FIXED, (long)to, 0));
 }
 
+/* Bytes (machine): while so much goes back, the kernel keeps the process's mappings from all other
+ * threads for some 300 us. More goes in pieces. */
+#define PIECE (4 * MIB)
+
 bool os_unmap(void *start, size_t bytes)
 {
     check_range(start, bytes);
+    /* From the end on: only the first piece can need a mapping more, and be refused for that. */
+    for (; bytes > PIECE; bytes -= PIECE)
+        if (!unmap((char *)start + bytes - PIECE, PIECE))
+            return false;
     return unmap(start, bytes);
 }
 
 bool os_purge(void *start, size_t bytes)
 {
     check_range(start, bytes);
-    OS_COUNT(madvise, bytes);
-    return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
+    for (size_t done = 0; done < bytes; done += PIECE) {
+        size_t piece = size_min(bytes - done, PIECE);
+        OS_COUNT(madvise, piece);
+        if (is_error(syscall3(SYS_madvise, (long)start + (long)done, (long)piece, MADV_DONTNEED)))
+            return false;
+    }
+    return true;
 }
 
 /* One call for both: a new mapping takes the place of the pages. */

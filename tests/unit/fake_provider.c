@@ -53,6 +53,8 @@ static bool give(const struct provider *provider, void *start, size_t bytes)
 {
     struct fake_provider *fake = fake_of(provider);
     struct fake_range *range = range_find(fake, start, bytes);
+    if (fake->meanwhile != NULL)
+        fake->meanwhile();
     if (range == NULL || call_fails(fake, fake->refuse_give) || !os_unmap(start, bytes))
         return false;
     *range = fake->ranges[--fake->range_count];
@@ -64,6 +66,8 @@ static bool give(const struct provider *provider, void *start, size_t bytes)
 static bool purge(const struct provider *provider, void *start, size_t bytes)
 {
     struct fake_provider *fake = fake_of(provider);
+    if (fake->meanwhile != NULL)
+        fake->meanwhile();
     if (call_fails(fake, fake->refuse_purge) || !os_purge(start, bytes))
         return false;
     fake->purges++;

@@ -28,7 +28,8 @@ struct fake_provider {
     unsigned takes, gives, purges, resizes; /* calls that succeeded */
     size_t purged_bytes;
     bool refuse_take, refuse_give, refuse_purge, refuse_resize;
-    bool unknown_range; /* something came back that was not handed out */
+    bool unknown_range;      /* something came back that was not handed out */
+    void (*meanwhile)(void); /* called while pages go back, or a range does */
 };
 
 void fake_provider_init(struct fake_provider *fake);

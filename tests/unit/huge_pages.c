@@ -158,7 +158,7 @@ static size_t filling_meanwhile;
 static void others_take(void)
 {
     shop.meanwhile = NULL;
-    filling_meanwhile = page_heap.filling_pages;
+    filling_meanwhile = page_heap.busy_pages;
     others[0] = alloc_by(span_alloc, SPAN_LARGE, PIECE, PAGE_BYTES);
     others[1] = alloc_by(span_alloc, SPAN_LARGE, HUGE_PAGES, PAGE_BYTES);
     others[2] = piece_take();
@@ -178,7 +178,7 @@ TEST(other_threads_take_and_free_while_one_buys)
     const struct span *piece = piece_take();
     assert_null(shop.meanwhile);
     assert_int_equal(filling_meanwhile, HUGE_PAGES);
-    assert_int_equal(page_heap.filling_pages, 0);
+    assert_int_equal(page_heap.busy_pages, 0);
     /* Nobody has a page of the other's. */
     assert_int_equal(page_heap_kept_pages(&page_heap), HUGE_PAGES - PIECE);
     assert_int_equal(page_heap_in_use_pages(&page_heap) - in_use, HUGE_PAGES + 3 * PIECE);

@@ -14,7 +14,7 @@ struct shop shop;
 static const char *call_wrong(char *start, size_t bytes, bool huge)
 {
     const struct span *run = span_around(&page_heap, (uintptr_t)start);
-    if (run == NULL || run->kind != SPAN_FILLING || start + bytes > span_end(run))
+    if (run == NULL || run->kind != SPAN_BUSY || start + bytes > span_end(run))
         return "not all of it is what is to be made present";
     if (huge && (bytes != OS_HUGE_PAGE || (uintptr_t)start % OS_HUGE_PAGE != 0))
         return "that is not where a huge page can be";

@@ -201,6 +201,7 @@ static size_t held_now(void)
     count_held(heap_init_lock());
     count_held(&heap_default.arenas.lock);
     each_arena_lock(count_held);
+    count_held(&heap_default.page_heap.purge_lock);
     count_held(&heap_default.page_heap.lock);
     count_held(&meta_system.lock);
     return locks_held;
@@ -218,7 +219,7 @@ TEST(every_lock_is_held_while_the_process_forks)
 {
     heap_free(block_get(64));
     heap_free(block_get(5000));
-    lock_total = 4;
+    lock_total = 5;
     each_arena_lock(count_lock);
     assert_int_equal(held_now(), 0);
     heap_fork_before();

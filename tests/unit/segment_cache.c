@@ -31,6 +31,15 @@ static void put(size_t i, uint32_t dirty, uint64_t now)
     assert_null(segment_cache_check(&cache));
 }
 
+/* Takes one out, and puts it back without pages in memory. */
+static void put_back_clean(size_t i)
+{
+    segment_cache_remove(&cache, &segments[i]);
+    segments[i].dirty_pages = 0;
+    segment_cache_put_back(&cache, &segments[i]);
+    assert_null(segment_cache_check(&cache));
+}
+
 static const struct segment_cache_bounds wide = {100, 100000, 1000};
 
 TEST(what_is_put_is_counted)
@@ -45,11 +54,29 @@ TEST(what_is_put_is_counted)
     segment_cache_remove(&cache, &segments[1]);
     assert_int_equal(cache.count, 2);
     assert_int_equal(cache.pages, 400);
-    segment_cache_cleaned(&cache, &segments[2]);
+    put_back_clean(2);
     assert_int_equal(cache.dirty_pages, 10);
     assert_ptr_equal(segment_cache_oldest_dirty(&cache), &segments[0]);
-    segment_cache_cleaned(&cache, &segments[0]);
+    put_back_clean(0);
     assert_null(segment_cache_oldest_dirty(&cache));
+    assert_null(segment_cache_check(&cache));
+}
+
+/* The check sees to it that the list is in the order of ages. */
+TEST(what_is_put_back_is_as_old_as_it_was)
+{
+    for (size_t i = 0; i < 4; i++)
+        put(i, 10, 1 + i / 2); /* two of each age */
+    for (size_t i = 0; i < 4; i++) {
+        put_back_clean(i);
+        assert_int_equal(segments[i].emptied, 1 + i / 2);
+        assert_int_equal(cache.count, 4);
+    }
+    segment_cache_remove(&cache, &segments[0]);
+    segment_cache_remove(&cache, &segments[1]);
+    assert_true(segment_cache_oldest(&cache)->emptied == 2);
+    segment_cache_put_back(&cache, &segments[0]);
+    assert_ptr_equal(segment_cache_oldest(&cache), &segments[0]);
     assert_null(segment_cache_check(&cache));
 }
 
@@ -140,6 +167,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(what_is_put_is_counted, begin, options_reset),
+        ROW_WITH(what_is_put_back_is_as_old_as_it_was, begin, options_reset),
         ROW_WITH(the_oldest_dirty_one_is_found, begin, options_reset),
         ROW_WITH(dirty_segments_are_taken_first_then_small_ones, begin, options_reset),
         ROW_WITH(a_run_must_fit_into_what_is_taken, begin, options_reset),
