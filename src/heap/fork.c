@@ -60,7 +60,7 @@ void heap_fork_in_child(void)
      * other thread is there yet. */
     caches_orphan();
     arenas_orphan(&heap_default.arenas, arenas_end_orphans);
-    shared_orphan(&heap_default.arenas);
+    shared_orphan(&heap_default.arenas, arenas_end_orphans);
     heaps_orphan();
     heap_harden_forked(&heap_default);
     heap_keep_caches();

@@ -35,6 +35,9 @@ static COLD struct cache *shared_make(struct arenas *arenas, struct shared *shar
         cache->all_hold = &shared->held_bytes;
     /* relaxed: who looks whether there is one takes it before anything else */
     __atomic_store_n(&shared->cache, cache, __ATOMIC_RELAXED);
+    /* A child that a signal handler made until now, and goes on here, has it as well. */
+    if (cache != NULL)
+        cache->generation = cache_generation;
     return cache;
 }
 
@@ -79,9 +82,12 @@ enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t clas
     struct cache *cache = shared_here(arenas, &shared);
     if (cache == NULL)
         return SHARED_NO_ROOM;
-    enum shared_put put = SHARED_NO_ROOM;
-    if (!cache_is_full(cache, class) || cache_make_room(cache, class))
-        put = cache_push_of(cache, address, class) ? SHARED_PUT : SHARED_REFUSED;
+    /* Its key is looked at as well, as this is no fast path: a second free is seen at once. */
+    enum shared_put put = SHARED_REFUSED;
+    if (object_is_live(address, class)) {
+        bool room = !cache_is_full(cache, class) || cache_make_room(cache, class);
+        put = room && cache_push_of(cache, address, class) ? SHARED_PUT : SHARED_NO_ROOM;
+    }
     shared_return(shared);
     return put;
 }
@@ -117,16 +123,19 @@ COLD const char *shared_do_all(struct arenas *arenas, enum shared_call call)
     return wrong;
 }
 
-COLD void shared_orphan(struct arenas *arenas)
+COLD void shared_orphan(struct arenas *arenas, void (*end)(struct arenas *arenas))
 {
     for (unsigned i = 0; arenas->shares && i < arenas->count; i++) {
         struct arena *arena = arena_at(arenas, i);
         if (arena == NULL)
             continue;
         struct shared *shared = &arena->shared;
-        if (shared->holder == self() && shared->cache != NULL)
-            cache_keep(shared->cache);
-        else
+        struct cache *cache = shared->cache;
+        if (shared->holder != self())
             *shared = (struct shared){0};
+        if (shared->cache != NULL)
+            cache_keep(cache);
+        else if (cache != NULL)
+            arenas->end_orphans = end;
     }
 }

@@ -30,7 +30,7 @@ void *shared_alloc(struct arenas *arenas, size_t class);
 enum shared_put {
     SHARED_PUT,     /* it waits */
     SHARED_NO_ROOM, /* nothing was done */
-    SHARED_REFUSED  /* nothing was done: it is not on the grid, or was freed just now */
+    SHARED_REFUSED  /* nothing was done: it is not on the grid, or is free */
 };
 
 /* Puts the object at `address`, whose page has this class, into the cache of the processor. */
@@ -47,8 +47,8 @@ enum shared_call {
 /* Does that. NULL: nothing is wrong, or nobody asked; otherwise what is. */
 const char *shared_do_all(struct arenas *arenas, enum shared_call call);
 
-/* In a child of fork, after its caches were made orphans: keeps the one that its thread has taken.
- */
-void shared_orphan(struct arenas *arenas);
+/* In a child of fork, after its caches were made orphans: keeps the one that its thread has taken,
+ * and leaves the others to `end`, as arenas_orphan does with those of threads. */
+void shared_orphan(struct arenas *arenas, void (*end)(struct arenas *arenas));
 
 #endif

@@ -82,10 +82,13 @@ static COLD void *huge_alloc(struct page_heap *page_heap, size_t requested, size
         return NULL;
     lock_acquire(&page_heap->lock);
     page_heap_join_recent(page_heap);
-    bool done = large_table_reserve(&page_heap->large, page_heap->meta) &&
-                (segments_alloc_range(page_heap, span, bytes, alignment) ||
-                 (page_heap_release_cache(page_heap, bytes) != 0 &&
-                  segments_alloc_range(page_heap, span, bytes, alignment)));
+    bool done;
+    do {
+        done = large_table_reserve(&page_heap->large, page_heap->meta) &&
+               (segments_alloc_range(page_heap, span, bytes, alignment) ||
+                (page_heap_release_cache(page_heap, bytes) != 0 &&
+                 segments_alloc_range(page_heap, span, bytes, alignment)));
+    } while (!done && page_heap_wait_apart(page_heap));
     if (done) {
         span->requested = requested;
         *dirty = span->zero ? 0 : bytes;

@@ -130,6 +130,8 @@ static bool alloc_by(run_finder *find, struct page_heap *page_heap, struct span 
     lock_acquire(&page_heap->lock);
     page_heap_join_recent(page_heap);
     struct found found = find(page_heap, pages, alignment);
+    while (UNLIKELY(found.run == NULL) && page_heap_wait_apart(page_heap))
+        found = find(page_heap, pages, alignment);
     bool done = found.run != NULL && span_cut(page_heap, found, span, kind, pages, alignment);
     if (done)
         page_heap_note_alloc(page_heap, found.fresh, found.fresh != 0);

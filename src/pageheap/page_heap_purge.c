@@ -110,6 +110,7 @@ static bool unlock_apart(struct page_heap *page_heap, size_t pages)
 {
     if (pages < APART_LEAST >> PAGE_SHIFT || !lock_try(&page_heap->purge_lock))
         return false;
+    page_heap->apart = true;
     lock_release(&page_heap->lock);
     return true;
 }
@@ -119,7 +120,19 @@ static void lock_again(struct page_heap *page_heap, bool apart)
     if (!apart)
         return;
     lock_acquire(&page_heap->lock);
+    page_heap->apart = false;
     lock_release(&page_heap->purge_lock);
+}
+
+bool page_heap_wait_apart(struct page_heap *page_heap)
+{
+    if (!page_heap->apart)
+        return false;
+    lock_release(&page_heap->lock);
+    lock_acquire(&page_heap->purge_lock);
+    lock_release(&page_heap->purge_lock);
+    lock_acquire(&page_heap->lock);
+    return true;
 }
 
 /* Purges a dirty run, which is in no bin. False: the provider refused. */

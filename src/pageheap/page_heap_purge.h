@@ -26,6 +26,10 @@ size_t page_heap_bound(const struct page_heap *page_heap);
 /* Purges the pages that are kept above the bound. */
 void page_heap_keep_bound(struct page_heap *page_heap);
 
+/* Call when pages cannot be had: waits for what another thread gives back at this moment, without
+ * the lock. False: there is nothing to wait for. */
+bool page_heap_wait_apart(struct page_heap *page_heap);
+
 /* Joins the blocks that were freed last, and wait (recent.h), with their neighbours: for a request
  * that none of them serves, or for a purge. */
 void page_heap_join_recent(struct page_heap *page_heap);

@@ -47,6 +47,7 @@ struct page_heap {
     /* The provider had no memory when it was asked last: what is empty goes back at once, since
      * others may need the addresses, as for a thread's stack. */
     bool refused;
+    bool apart;           /* a thread gives something back with purge_lock alone */
     size_t segment_pages; /* == used_pages + busy_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* recent.pages are among them */
     size_t busy_pages;    /* of runs that are SPAN_BUSY */

@@ -232,6 +232,41 @@ TEST(who_purges_all_waits_for_what_is_on_its_way)
     assert_page_heap_empty();
 }
 
+/* No others can be had than those that go back at this moment. */
+TEST(who_finds_no_pages_waits_for_those_on_their_way)
+{
+    NEED_SMALL_PAGES;
+    struct span *walls[2];
+    pthread_t thread;
+    run_make(walls, MUCH);
+    struct span *rest[64];
+    size_t count = 0;
+    fake.refuse_take = true;
+    /* All other runs that are as long are taken first. */
+    struct span *kept_run = span_get(MUCH);
+    while (count < 64 && (rest[count] = span_new(SPAN_LARGE, MUCH, PAGE_BYTES)) != NULL)
+        count++;
+    span_put(kept_run);
+    going = gone = false;
+    fake.meanwhile = take_long;
+    assert_int_equal(pthread_create(&thread, NULL, purge, NULL), 0);
+    while (!__atomic_load_n(&going, __ATOMIC_SEQ_CST))
+        usleep(100);
+    struct span *span = span_new(SPAN_LARGE, MUCH, PAGE_BYTES);
+    assert_non_null(span);
+    assert_true(__atomic_load_n(&gone, __ATOMIC_SEQ_CST));
+    pthread_join(thread, NULL);
+    fake.meanwhile = NULL;
+    fake.refuse_take = false;
+    options.dirty = 4 * MIB;
+    span_put(span);
+    while (count > 0)
+        span_put(rest[--count]);
+    span_put(walls[0]);
+    span_put(walls[1]);
+    assert_page_heap_empty();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -241,6 +276,7 @@ int main(void)
         ROW_WITH(only_one_thread_lets_go_of_the_lock, begin, page_heap_end),
         ROW_WITH(a_segment_that_becomes_empty_meanwhile_goes_to_the_cache, begin, page_heap_end),
         ROW_WITH(a_segment_goes_back_without_the_lock, begin, page_heap_end),
+        ROW_WITH(who_finds_no_pages_waits_for_those_on_their_way, begin, page_heap_end),
         ROW_WITH(who_purges_all_waits_for_what_is_on_its_way, begin, page_heap_end),
     };
     return needs_end(cmocka_run_group_tests(tests, NULL, NULL));

@@ -132,7 +132,10 @@ TEST(what_is_wrong_is_refused_and_not_written)
     memset((void *)object, 0x33, 64);
     assert_int_equal(shared_put(&arenas, object + 16, CLASS), SHARED_REFUSED);
     assert_int_equal(*object_key_word(object), 0x3333333333333333);
+    uintptr_t between = get();
     assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_PUT);
+    assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_REFUSED);
+    assert_int_equal(shared_put(&arenas, between, CLASS), SHARED_PUT);
     assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_REFUSED);
 }
 
@@ -189,17 +192,18 @@ TEST(a_child_keeps_what_its_thread_has_and_no_other)
     shared->holder = (uintptr_t)&thread_self; /* it forks in the middle, as in a signal handler */
     caches_orphan();
     arenas_orphan(&arenas, arenas_end_orphans);
-    shared_orphan(&arenas);
+    shared_orphan(&arenas, arenas_end_orphans);
     assert_ptr_equal(shared->cache, former);
     assert_false(cache_is_orphan(former));
     assert_int_equal(arenas.threads, 0);
     shared->holder = 1; /* another thread does */
     caches_orphan();
     arenas_orphan(&arenas, arenas_end_orphans);
-    shared_orphan(&arenas);
+    shared_orphan(&arenas, arenas_end_orphans);
     assert_null(shared->cache);
     assert_int_equal(shared->holder, 0);
     assert_true(cache_is_orphan(former));
+    assert_non_null(arenas.end_orphans); /* though no thread had one of its own */
     arenas_end_orphans(&arenas);
     assert_int_equal(former->held_bytes, 0);
     assert_int_equal(arenas_totals(NULL, &arenas, CLASS).free,
