@@ -53,8 +53,10 @@ static struct cache *shared_here(struct arenas *arenas, struct shared **here)
     struct cache *cache = shared->cache;
     if (UNLIKELY(cache == NULL))
         cache = shared_make(arenas, shared);
-    if (UNLIKELY(cache == NULL))
+    if (UNLIKELY(cache == NULL)) {
         shared_return(shared);
+        return NULL;
+    }
     shared->used = true;
     *here = shared;
     return cache;

@@ -6,6 +6,9 @@
  * idle: first empty segments, the oldest first and each by one call, then the longest runs. A purge
  * goes on to half a base below the bound, so that not every free purges.
  *
+ * What takes the system long goes without the page heap's lock: it is taken out, and nobody's,
+ * until it has gone. The thread that does so holds purge_lock, which fork and who finds no pages
+ * wait for.
  *
  * Cost: a system call for each segment or run that goes back. Unless a function says otherwise the
  * page heap's lock must be held.

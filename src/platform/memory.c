@@ -12,6 +12,7 @@
 #include "platform/check.h"
 #include "platform/look.h"
 #include "platform/syscall.h"
+#include "platform/thread.h"
 
 struct os_calls os_calls;
 
@@ -213,28 +214,50 @@ bool os_move(void *from, void *to, size_t bytes)
 
 /* Bytes (machine): while so much goes back, the kernel keeps the process's mappings from all other
  * threads for some 300 us. More goes in pieces. */
-#define PIECE (4 * MIB)
+#define PIECE_LEAST (4 * MIB)
+
+/* Nanoseconds (machine): of a piece that took less hardly anything was there, and the next may be
+ * twice as long. */
+#define PIECE_SHORT ((uint64_t)50000)
+
+static size_t piece_next(size_t piece, uint64_t begun)
+{
+    return os_clock_exact() - begun < PIECE_SHORT ? 2 * piece : piece;
+}
 
 bool os_unmap(void *start, size_t bytes)
 {
     check_range(start, bytes);
     /* From the end on: only the first piece can need a mapping more, and be refused for that. */
-    for (; bytes > PIECE; bytes -= PIECE)
-        if (!unmap((char *)start + bytes - PIECE, PIECE))
+    for (size_t piece = PIECE_LEAST; bytes > piece;) {
+        uint64_t begun = os_clock_exact();
+        if (!unmap((char *)start + bytes - piece, piece))
             return false;
+        bytes -= piece;
+        piece = piece_next(piece, begun);
+    }
     return unmap(start, bytes);
+}
+
+static bool purge(char *start, size_t bytes)
+{
+    OS_COUNT(madvise, bytes);
+    return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
 }
 
 bool os_purge(void *start, size_t bytes)
 {
     check_range(start, bytes);
-    for (size_t done = 0; done < bytes; done += PIECE) {
-        size_t piece = size_min(bytes - done, PIECE);
-        OS_COUNT(madvise, piece);
-        if (is_error(syscall3(SYS_madvise, (long)start + (long)done, (long)piece, MADV_DONTNEED)))
+    char *next = start;
+    for (size_t piece = PIECE_LEAST; bytes > piece;) {
+        uint64_t begun = os_clock_exact();
+        if (!purge(next, piece))
             return false;
+        next += piece;
+        bytes -= piece;
+        piece = piece_next(piece, begun);
     }
-    return true;
+    return purge(next, bytes);
 }
 
 /* One call for both: a new mapping takes the place of the pages. */

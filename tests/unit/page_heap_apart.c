@@ -41,7 +41,9 @@ static int begin(void **state)
 {
     times = 0;
     other = to_free = NULL;
-    return page_heap_begin(state);
+    int result = page_heap_begin(state);
+    fake.provider.kind = KIND_SYSTEM;
+    return result;
 }
 
 /* A dirty run of so many pages between two spans in use, all in one segment. */
@@ -93,6 +95,23 @@ TEST(a_short_run_is_purged_under_the_lock)
     fake.meanwhile = look;
     assert_int_equal(page_heap_purge(&page_heap, 0), LITTLE * PAGE_BYTES);
     fake.meanwhile = NULL;
+    assert_false(was_free);
+    span_put(walls[0]);
+    span_put(walls[1]);
+    assert_page_heap_empty();
+}
+
+/* Nobody told it that there is more than one call at a time. */
+TEST(a_provider_of_the_programs_own_is_called_under_the_lock)
+{
+    NEED_SMALL_PAGES;
+    struct span *walls[2];
+    run_make(walls, MUCH);
+    fake.provider.kind = KIND_FUNCTIONS;
+    fake.meanwhile = look;
+    assert_int_equal(page_heap_purge(&page_heap, 0), MUCH * PAGE_BYTES);
+    fake.meanwhile = NULL;
+    assert_int_equal(times, 1);
     assert_false(was_free);
     span_put(walls[0]);
     span_put(walls[1]);
@@ -272,6 +291,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(others_take_pages_while_a_long_run_is_purged, begin, page_heap_end),
         ROW_WITH(a_short_run_is_purged_under_the_lock, begin, page_heap_end),
+        ROW_WITH(a_provider_of_the_programs_own_is_called_under_the_lock, begin, page_heap_end),
         ROW_WITH(a_refused_purge_leaves_the_run_as_it_was, begin, page_heap_end),
         ROW_WITH(only_one_thread_lets_go_of_the_lock, begin, page_heap_end),
         ROW_WITH(a_segment_that_becomes_empty_meanwhile_goes_to_the_cache, begin, page_heap_end),
