@@ -15,8 +15,8 @@ static struct fake_provider *fake_of(const struct provider *provider)
 /* Whether this call fails. */
 static bool call_fails(struct fake_provider *fake, bool refused)
 {
-    fake->calls++;
-    if (fake->calls >= fake->fail_first && fake->calls <= fake->fail_last) {
+    unsigned call = __atomic_add_fetch(&fake->calls, 1, __ATOMIC_RELAXED); /* of any thread */
+    if (call >= fake->fail_first && call <= fake->fail_last) {
         fake->failed++;
         return true;
     }

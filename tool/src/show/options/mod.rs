@@ -45,7 +45,7 @@ pub struct OptionsArgs {
 pub const GROUPS: [(&str, &str, &[&str]); 7] = [
     ("statistics", "what is told, when and where to", &["STATS", "PROFILE"]),
     ("checks", "what is looked for, and what follows", &["MISUSE", "CHECK", "NAMES", "GUARD", "QUARANTINE", "TAGS"]),
-    ("threads", "what waits for them", &["ARENAS", "THREAD_", "DEPOT"]),
+    ("threads", "what waits for them", &["ARENAS", "THREAD_", "PROCESSOR_", "DEPOT"]),
     ("giving-back", "how much free memory is kept, and for how long", &["PRESET", "DIRTY", "PURGE_", "CACHE_"]),
     ("limits", "how much there may be", &["LIMIT", "OVERCOMMIT"]),
     ("memory", "where it comes from", &["PROVIDER", "FILE", "GROW_", "HUGE_", "PREFAULT"]),
