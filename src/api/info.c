@@ -109,7 +109,6 @@ struct mallinfo_int mallinfo_of_ints(void)
 /* Each name is made by the assembler, not declared: malloc.h has declared some of them with its
  * own structures, which have the same layout. */
 #define OVERRIDE_ALLOC(name, function)
-#define OVERRIDE_DELETE(name, function)
 #define OVERRIDE_INFO(name, function) \
     extern __typeof(function) override_##name __asm__(#name) \
         __attribute__((alias(#function), visibility("default")));

@@ -25,6 +25,16 @@ AT_START static void operators_begin(void)
 #endif
 }
 
+/* Begins to keep who made a block, if all who do are the library's own. In the static library that
+ * is not known of operator new, which is an object of its own (new.c). */
+AT_START static void makers_begin(void)
+{
+#if defined(SNUG_SHARED)
+    if (!page_map.forms_replaced && !sized_delete_is_replaced())
+        heap_makers_begin();
+#endif
+}
+
 /* In the static library no loader puts it first: other constructors of the program's are called in
  * the order of their numbers, most of which have none and come last. */
 #if defined(SNUG_STATIC)
@@ -52,6 +62,7 @@ FIRST_CONSTRUCTOR AT_START static void library_start(int count, char **arguments
 #if !defined(SNUG_ATFORK)
     heap_init(); /* with handlers of fork that are to be the first: see api/atfork.c */
 #endif
+    makers_begin();
     report_start();
     if (report_is_wanted())
         at_quick_exit(report_at_exit);

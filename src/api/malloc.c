@@ -53,28 +53,26 @@ static ALWAYS_INLINE bool free_fast(void *block)
            LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
 }
 
-NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by)
+NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum maker maker)
 {
     if (page_map_class((uintptr_t)block) == PAGE_MAP_HARDENED &&
-        LIKELY(((uintptr_t)block & (alignment - 1)) == 0)) {
-        heap_free_hardened(NULL, block, size_min(size, SIZE_MAX - 1)); /* that says there is none */
-        return;
-    }
-    const char *call = by == STATED_IN_CXX ? "operator delete" : "free_sized";
-    if (!sizes_are_checked() || block == NULL || size_is_possible(block, alignment, size, by, call))
+        LIKELY(((uintptr_t)block & (alignment - 1)) == 0))
+        heap_free_hardened(NULL, block, said_size(size, maker_that_counts(maker)));
+    else if (!sizes_are_checked() || block == NULL ||
+             size_is_possible(block, alignment, size, maker))
         snug_free(block);
 }
 
 HOT void snug_free_sized(void *block, size_t size)
 {
     if (!free_fast(block))
-        free_stated(block, MIN_ALIGN, size, STATED_IN_C);
+        free_stated(block, MIN_ALIGN, size, MADE_BY_MALLOC);
 }
 
 void snug_free_aligned_sized(void *block, size_t alignment, size_t size)
 {
     if (!free_fast(block))
-        free_stated(block, alignment, size, STATED_IN_C);
+        free_stated(block, alignment, size, MADE_BY_MALLOC);
 }
 
 /* ---- calloc and realloc ---- */
@@ -244,9 +242,6 @@ HOT size_t snug_malloc_usable_size(void *block)
 #pragma GCC diagnostic ignored \
     "-Wmissing-attributes" /* there are none to miss: nobody calls them */
 #endif
-#define OVERRIDE_DELETE(name, function) \
-    extern __typeof(function) override_##name __asm__(#name) \
-        __attribute__((alias(#function), weak, visibility("default")));
 #define OVERRIDE_INFO(name, function)
 #include "api/overrides.def"
 #endif

@@ -98,22 +98,37 @@ static COLD _Noreturn void throw_bad_alloc(const void *caller)
 
 /* ---- The throwing forms ---- */
 
-static void *take(size_t size, size_t alignment)
+/* Who made a block is not kept in the static library (library.c). */
+static inline void note_maker(void *block, enum maker maker)
 {
-    return alignment == 0 ? snug_malloc(size) : snug_aligned_alloc(alignment, size);
+#if defined(SNUG_STATIC)
+    (void)block;
+    (void)maker;
+#else
+    if (UNLIKELY(heap_makers_count) && block != NULL)
+        heap_set_maker(block, maker);
+#endif
+}
+
+/* `maker` is of a form without an alignment. */
+static NOINLINE void *take(size_t size, size_t alignment, enum maker maker)
+{
+    void *block = alignment == 0 ? snug_malloc(size) : snug_aligned_alloc(alignment, size);
+    note_maker(block, alignment == 0 ? maker : MADE_BY_NEW_ALIGNED);
+    return block;
 }
 
 /* Called by jumps, unless nothing is optimised: its return address is that of the form's caller. */
-static NOINLINE void *new_slow(size_t size, size_t alignment)
+static NOINLINE void *new_slow(size_t size, size_t alignment, enum maker maker)
 {
-    void *block = take(size, alignment);
+    void *block = take(size, alignment, maker);
     while (UNLIKELY(block == NULL)) {
         const void *caller = __builtin_return_address(0);
         new_handler handler = current_handler(caller);
         if (handler == NULL)
             throw_bad_alloc(caller);
         handler();
-        block = take(size, alignment);
+        block = take(size, alignment, maker);
     }
     return block;
 }
@@ -122,12 +137,12 @@ static NOINLINE void *new_slow(size_t size, size_t alignment)
 /* The magazines are out of reach for an object of its own. */
 OPERATOR void *_Znwm(size_t size)
 {
-    return new_slow(size, 0);
+    return new_slow(size, 0, MADE_BY_NEW);
 }
 
 OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t alignment)
 {
-    return new_slow(size, alignment);
+    return new_slow(size, alignment, MADE_BY_NEW);
 }
 
 OPERATOR void *_Znam(size_t size)
@@ -152,7 +167,7 @@ static ALWAYS_INLINE void *take_fast(size_t size, size_t alignment, const size_t
 static ALWAYS_INLINE void *new_block(size_t size, size_t alignment)
 {
     void *block = take_fast(size, alignment, &page_map.small_sizes);
-    return LIKELY(block != NULL) ? block : new_slow(size, alignment);
+    return LIKELY(block != NULL) ? block : new_slow(size, alignment, MADE_BY_NEW);
 }
 
 HOT OPERATOR void *_Znwm(size_t size)
@@ -168,7 +183,7 @@ HOT OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t alignment)
 static NOINLINE void *new_array_slow(size_t size, size_t alignment)
 {
     if (LIKELY(!page_map.forms_replaced))
-        return new_slow(size, alignment);
+        return new_slow(size, alignment, MADE_BY_NEW_ARRAY);
     return alignment == 0 ? _Znwm(size) : _ZnwmSt11align_val_t(size, alignment);
 }
 
@@ -233,30 +248,30 @@ static NOINLINE void *new_quietly_slow(size_t size, size_t alignment, const void
 {
     if (UNLIKELY(page_map.forms_replaced) && quiet_forms[form] != NULL)
         return alloc_by(quiet_forms[form], size, alignment, nothrow);
-    void *block = take(size, alignment);
+    void *block = take(size, alignment, (form & ARRAY) != 0 ? MADE_BY_NEW_ARRAY : MADE_BY_NEW);
     return LIKELY(block != NULL)
                ? block
                : alloc_quietly(size, alignment, nothrow, __builtin_return_address(0));
 }
 
-static ALWAYS_INLINE void *new_quietly(size_t size, size_t alignment, const void *nothrow,
-                                       unsigned form)
+static ALWAYS_INLINE void *new_quietly(size_t size, const void *nothrow, unsigned form)
 {
-    void *block = take_fast(size, alignment, &page_map.form_sizes);
-    return LIKELY(block != NULL) ? block : new_quietly_slow(size, alignment, nothrow, form);
+    void *block = take_fast(size, 0, &page_map.form_sizes);
+    return LIKELY(block != NULL) ? block : new_quietly_slow(size, 0, nothrow, form);
 }
 
 #define QUIET(name, form) \
     quiet_form name; \
     OPERATOR void *name(size_t size, const void *nothrow) \
     { \
-        return new_quietly(size, 0, nothrow, form); \
+        return new_quietly(size, nothrow, form); \
     }
+/* Too seldom for a fast path of their own. */
 #define QUIET_ALIGNED(name, form) \
     quiet_aligned_form name; \
     OPERATOR void *name(size_t size, size_t alignment, const void *nothrow) \
     { \
-        return new_quietly(size, alignment, nothrow, form); \
+        return new_quietly_slow(size, alignment, nothrow, form); \
     }
 
 QUIET(_ZnwmRKSt9nothrow_t, 0)

@@ -53,4 +53,7 @@ void new_find_quiet_forms(void);
 
 bool delete_is_replaced(void);
 
+/* Whether a form with a size is. No form stands for it. */
+bool sized_delete_is_replaced(void);
+
 #endif

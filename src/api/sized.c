@@ -14,9 +14,9 @@ enum { CELL_EXCESS = 512 };
 enum { EXCESS_PART = 2 };
 
 /* The most bytes that a block may have that was asked for with this size. */
-static size_t usable_most(struct place place, size_t size, enum stated_by by)
+static size_t usable_most(struct place place, size_t size, enum maker maker)
 {
-    if (by == STATED_IN_C) /* see object_stays */
+    if (maker == MADE_BY_MALLOC) /* see object_stays */
         return size_max(MOST_SHARE * size + PAGE_BYTES, STAYS_MOST);
     if (place.heap->page_heap.compact)
         return SIZE_MAX;
@@ -25,9 +25,9 @@ static size_t usable_most(struct place place, size_t size, enum stated_by by)
     return size + size / EXCESS_PART + (place.class == 0 ? PAGE_BYTES : CELL_EXCESS);
 }
 
-COLD bool size_is_possible(const void *block, size_t alignment, size_t size, enum stated_by by,
-                           const char *call)
+COLD bool size_is_possible(const void *block, size_t alignment, size_t size, enum maker maker)
 {
+    const char *call = maker == MADE_BY_MALLOC ? "free_sized" : "operator delete";
     uintptr_t address = (uintptr_t)block;
     struct place place = place_of(address, page_map_class(address));
     size_t usable = place_usable(place, address, call);
@@ -35,7 +35,7 @@ COLD bool size_is_possible(const void *block, size_t alignment, size_t size, enu
         return false; /* which was reported */
     size_t asked = size > MAX_REQUEST ? size : align_up(size_max(size, 1), alignment);
     bool aligned = alignment <= MIN_ALIGN || (address & (alignment - 1)) == 0;
-    if (aligned && size <= usable && usable <= usable_most(place, asked, by))
+    if (aligned && size <= usable && usable <= usable_most(place, asked, maker))
         return true;
     struct misuse misuse = {.kind = aligned ? MISUSE_SIZE : MISUSE_ALIGNMENT,
                             .address = address,

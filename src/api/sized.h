@@ -9,12 +9,9 @@
 #ifndef SNUG_API_SIZED_H
 #define SNUG_API_SIZED_H
 
+#include "meta/maker.h"
 #include "options/options.h"
 #include "slab/size_class.h"
-
-/* Who states a size. The size that operator delete states is exact; a block of C's functions may
- * have been resized in place. */
-enum stated_by { STATED_IN_C, STATED_IN_CXX };
 
 /* Whether stated sizes are looked at. Then each free of malloc's heap is a slow one: no thread has
  * magazines of it. */
@@ -24,11 +21,11 @@ static inline bool sizes_are_checked(void)
 }
 
 /* Whether a block may have been asked for with this size and alignment (a power of two); reported
- * as misuse of `call` if not, as is a pointer to no block. */
-bool size_is_possible(const void *block, size_t alignment, size_t size, enum stated_by by,
-                      const char *call);
+ * as misuse if not, as is a pointer to no block. The size that operator delete states is exact; a
+ * block of C's functions may have been resized in place. */
+bool size_is_possible(const void *block, size_t alignment, size_t size, enum maker maker);
 
-/* Frees a block that no magazine took. */
-NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum stated_by by);
+/* Frees a block that no magazine took, which `maker` made as the program says. */
+NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum maker maker);
 
 #endif

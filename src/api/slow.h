@@ -30,6 +30,12 @@ static ALWAYS_INLINE void free_above(void *block, size_t class, struct cache *ca
         heap_free_slow(block, class);
 }
 
+/* What a free may say of who made its block. */
+static inline enum maker maker_that_counts(enum maker maker)
+{
+    return heap_makers_count ? maker : MADE_BY_MALLOC;
+}
+
 static inline void *or_no_memory(void *block)
 {
     if (UNLIKELY(block == NULL))

@@ -275,6 +275,12 @@ COLD size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
 
 /* ---- In a child of fork ---- */
 
+COLD COLD void hard_bin_await(struct hard_bin *bin)
+{
+    lock_acquire(&bin->lock);
+    lock_release(&bin->lock);
+}
+
 COLD void hard_bin_adopt(struct hard_bin *bin, struct hard_zones *zones,
                          const struct hard_entry *entry)
 {

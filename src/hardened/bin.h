@@ -67,6 +67,31 @@ uintptr_t hard_bin_put(struct hard_bin *bin, struct hard_zones *zones,
 /* Purges all slabs of which every object is back. Returns the bytes. */
 size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones);
 
+/* Waits until a check by another thread, which holds the lock of the bin, has looked at all of it.
+ */
+void hard_bin_await(struct hard_bin *bin);
+
+/* Changes the state of an object of the bin from `made` to `next`. False: somebody else has changed
+ * it. */
+static ALWAYS_INLINE bool state_change(struct hard_bin *bin, uint16_t *state, uint16_t made,
+                                       uint16_t next)
+{
+    if (lock_is_alone()) {
+        __atomic_store_n(state, next, __ATOMIC_RELAXED);
+        return true;
+    }
+    uint16_t found = made;
+    /* acquire: what the others did to the object before they gave it away */
+    while (UNLIKELY(!__atomic_compare_exchange_n(state, &found, next, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_RELAXED))) {
+        if (found != (made | STATE_LOOKED))
+            return false;
+        hard_bin_await(bin);
+        found = made;
+    }
+    return true;
+}
+
 /* In a child of fork: clears and puts back an object from the cache of a thread that the child does
  * not have. Does nothing if the entry is not whole, or if what it says of the object is no longer
  * true: that thread may have been in the middle of anything. */

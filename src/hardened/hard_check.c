@@ -61,21 +61,21 @@ bool hard_extent(uintptr_t address, struct block_extent *extent)
 
 /* What is wrong with the canary of an object that was in use a moment ago. Who frees or resizes it
  * waits meanwhile; if somebody has just done so, there is nothing to look at. */
-static struct misuse live_check(uintptr_t object, size_t bytes, uint16_t *state, uint16_t value)
+static struct misuse live_check(uintptr_t object, size_t bytes, uint16_t *state, uint16_t made)
 {
     const struct misuse none = {.kind = MISUSE_NONE};
-    size_t slack = (size_t)value - STATE_LIVE;
+    size_t slack = (size_t)(made & STATE_SIZE) - STATE_LIVE;
     uintptr_t end = object + bytes;
     struct misuse overflow = {.kind = MISUSE_OVERFLOW, .address = object, .bytes = bytes - slack};
     if (lock_is_alone())
         return canary_is_sound(object, end - slack, end) ? none : overflow;
     /* acquire: pairs with the release in hard_alloc and hard_resize, after they wrote the canary */
-    if (!__atomic_compare_exchange_n(state, &value, value | STATE_LOOKED, false, __ATOMIC_ACQUIRE,
+    if (!__atomic_compare_exchange_n(state, &made, made | STATE_LOOKED, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
         return none;
     bool sound = canary_is_sound_beside(object, end - slack, end);
     /* release: who waited writes after the last look */
-    __atomic_store_n(state, value, __ATOMIC_RELEASE);
+    __atomic_store_n(state, made, __ATOMIC_RELEASE);
     return sound ? none : overflow;
 }
 
@@ -85,9 +85,9 @@ static struct misuse object_check(const struct hard_zones *zones, const struct h
                                   uintptr_t object, uint16_t *state, bool resting, bool touched)
 {
     size_t bytes = hard_classes[zone->class].bytes;
-    uint16_t value = state_of(state);
+    uint16_t made = state_made(state), value = made & STATE_SIZE;
     if (value >= STATE_LIVE)
-        return live_check(object, bytes, state, value);
+        return live_check(object, bytes, state, made);
     if ((value == STATE_FREE || touched) && resting &&
         !object_rests(zones->provider, object, bytes))
         return (struct misuse){.kind = MISUSE_WRITTEN, .address = object, .bytes = bytes};

@@ -44,7 +44,7 @@ static ALWAYS_INLINE void *hard_pop(struct hard_cache *cache, size_t bytes, bool
 static ALWAYS_INLINE object_pair before_damage(uintptr_t object, size_t bytes,
                                                const uint16_t *state)
 {
-    uint16_t value = state[-1], slack = value - STATE_LIVE; /* free: more than any */
+    uint16_t value = state[-1] & STATE_SIZE, slack = value - STATE_LIVE; /* free: more than any */
     uint64_t pattern = canary_of(object - bytes) & ((size_t)(value < STATE_LIVE) - 1);
     object_pair mask = canary_last(slack < CANARY_SHORT ? slack : CANARY_SHORT);
     return (*pair_at(object - CANARY_SHORT) ^ (object_pair){pattern, pattern}) & mask;
@@ -76,21 +76,25 @@ static ALWAYS_INLINE bool state_claim_fast(uint16_t *state, uint16_t value, bool
 enum hard_pushed { HARD_NOT_PUSHED, HARD_NOT_HERE, HARD_PUSHED, HARD_PUSHED_TURN, HARD_CLAIMED };
 
 /* Frees what is at an address in a zone of the heap that the cache is of. The program says that it
- * has `size` bytes (SIZE_MAX: it does not say). HARD_NOT_PUSHED: it is no block, it has a longer
- * canary, it is larger than HARD_FAST_MOST, or something is wrong. HARD_CLAIMED: what is left to do
- * of `*entry` takes more than a few registers. `first`, a constant: frees the first object of a
- * slab as well, which takes the call of another function. */
+ * is what it has `said`. HARD_NOT_PUSHED: it is no block, it has a longer canary, it is larger than
+ * HARD_FAST_MOST, or something is wrong. HARD_CLAIMED: what is left to do of `*entry` takes more
+ * than a few registers. `first`, a constant: frees the first object of a slab as well, which takes
+ * the call of another function. */
 static ALWAYS_INLINE enum hard_pushed hard_push(struct hard_cache *cache,
                                                 const struct hard_zone *zone, uintptr_t address,
-                                                size_t size, bool first, struct hard_entry *entry)
+                                                struct said said, bool first,
+                                                struct hard_entry *entry)
 {
     size_t number, id;
     if (UNLIKELY(!zone_place_fast(zone, address, &number, &id)))
         return HARD_NOT_PUSHED;
     uint16_t *state = &zone->states[id];
     uint16_t value = __atomic_load_n(state, __ATOMIC_RELAXED); /* see state_of */
-    size_t slack = (size_t)value - STATE_LIVE, bytes = zone->bytes;
-    if (UNLIKELY(slack > CANARY_SHORT) || UNLIKELY(size != SIZE_MAX && size != bytes - slack))
+    /* Of another maker's: more than any. */
+    size_t live = STATE_LIVE + ((size_t)said.maker << STATE_MAKER_SHIFT);
+    size_t slack = (size_t)value - live, bytes = zone->bytes;
+    if (UNLIKELY(slack > CANARY_SHORT) ||
+        UNLIKELY(said.size != SIZE_UNSAID && said.size != bytes - slack))
         return HARD_NOT_PUSHED;
     object_pair damage = canary_short_damage(address, address + bytes, slack);
     bool alone = lock_is_alone();
@@ -125,7 +129,7 @@ static inline bool hard_push_rest(struct hard_cache *cache, struct hard_entry en
 enum hard_resized { HARD_NOT_RESIZED, HARD_RESIZED, HARD_MOVES };
 
 /* Resizes a block, of a class of HARD_FAST_MOST bytes at most, to `bytes` where it is, if that many
- * are of its class. HARD_NOT_RESIZED: as HARD_NOT_PUSHED. */
+ * are of its class. HARD_NOT_RESIZED: as HARD_NOT_PUSHED, also if malloc did not make it. */
 static ALWAYS_INLINE enum hard_resized
 hard_resize_fast(const struct hard_zone *zone, uintptr_t address, size_t bytes, size_t *old)
 {

@@ -166,6 +166,7 @@ void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
     if (block != NULL) {
         uintptr_t first = (uintptr_t)block->zone.span.start;
         block->requested = bytes;
+        block->maker = MADE_BY_MALLOC;
         canary_put(first, first + bytes, block_end(block));
         list_push(&large->blocks, &block->link);
         GAUGE_ADD(large->count, 1);
@@ -197,14 +198,20 @@ static struct misuse block_misuse(const struct hard_block *block, uintptr_t addr
     return (struct misuse){.kind = MISUSE_NONE};
 }
 
-static struct misuse free_misuse(const struct hard_block *block, uintptr_t address, size_t size)
+static struct misuse free_misuse(const struct hard_block *block, uintptr_t address,
+                                 struct said said)
 {
     struct misuse misuse = block_misuse(block, address);
     if (misuse.kind != MISUSE_NONE)
         return misuse;
-    if (size != SIZE_MAX && size != block->requested)
+    if (!hard_maker_fits(block->maker, (enum maker)said.maker))
+        return (struct misuse){.kind = MISUSE_MAKER,
+                               .address = address,
+                               .bytes = block->requested,
+                               .maker = block->maker};
+    if (said.size != SIZE_UNSAID && said.size != block->requested)
         return (struct misuse){
-            .kind = MISUSE_SIZE, .address = address, .bytes = block->requested, .said = size};
+            .kind = MISUSE_SIZE, .address = address, .bytes = block->requested, .said = said.size};
     return hard_large_damage(block);
 }
 
@@ -288,11 +295,11 @@ static void block_wait(struct hard_large *large, struct hard_block *block)
 }
 
 struct misuse hard_large_free(struct hard_large *large, struct hard_zone *zone, uintptr_t address,
-                              size_t size)
+                              struct said said)
 {
     struct hard_block *block = block_of(zone);
     lock_acquire(&large->lock);
-    struct misuse misuse = free_misuse(block, address, size);
+    struct misuse misuse = free_misuse(block, address, said);
     if (misuse.kind == MISUSE_NONE) {
         list_remove(&block->link);
         GAUGE_ADD(large->count, -1);
@@ -323,9 +330,16 @@ struct misuse hard_large_usable(const struct hard_zone *zone, uintptr_t address,
 {
     const struct hard_block *block = CONTAINER_OF(zone, struct hard_block, zone);
     struct misuse misuse = block_misuse(block, address);
-    if (misuse.kind == MISUSE_NONE)
+    if (misuse.kind == MISUSE_NONE) {
         *bytes = block->requested;
+        misuse.maker = block->maker;
+    }
     return misuse;
+}
+
+void hard_large_set_maker(struct hard_zone *zone, enum maker maker)
+{
+    block_of(zone)->maker = maker;
 }
 
 /* Moves the canary; the lock must be held. */

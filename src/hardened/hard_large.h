@@ -21,6 +21,7 @@
 #define SNUG_HARDENED_HARD_LARGE_H
 
 #include "base/list.h"
+#include "hardened/hard_maker.h"
 #include "hardened/zone.h"
 #include "meta/misuse.h"
 
@@ -52,6 +53,7 @@ struct hard_block {
     size_t requested;
     uint64_t freed; /* hard_large.frees when it was */
     enum hard_block_state state;
+    enum maker maker;
     bool apart; /* its guards are not joined with it (os_set_apart) */
 };
 
@@ -80,9 +82,12 @@ void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
 
 /* As hard_free, hard_usable and hard_resize; `zone` is what the page map has for the address. */
 struct misuse hard_large_free(struct hard_large *large, struct hard_zone *zone, uintptr_t address,
-                              size_t size);
+                              struct said said);
 struct misuse hard_large_usable(const struct hard_zone *zone, uintptr_t address, size_t *bytes);
 bool hard_large_resize(struct hard_large *large, struct hard_zone *zone, size_t bytes);
+
+/* As hard_set_maker. */
+void hard_large_set_maker(struct hard_zone *zone, enum maker maker);
 
 /* What is wrong with a live block's canary; MISUSE_NONE: nothing. */
 struct misuse hard_large_damage(const struct hard_block *block);

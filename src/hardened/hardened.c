@@ -43,6 +43,12 @@ static bool words_before_are_zero(uintptr_t address)
     return word_is_zero(address - 8) && word_is_zero(address - 16);
 }
 
+/* Not inlined again in each of those who seldom ask. */
+static NOINLINE bool canary_holds(uintptr_t object, uintptr_t at, uintptr_t end)
+{
+    return canary_is_sound(object, at, end);
+}
+
 bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object)
 {
     if (place.number == 0) {
@@ -64,9 +70,9 @@ bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, 
         place.id = slab * row->per_slab;
     }
     const struct hard_class *row = zone->row;
-    uint16_t state = zone->states[place.id - 1];
+    uint16_t state = state_of(&zone->states[place.id - 1]);
     if (state >= STATE_LIVE)
-        return canary_is_sound(object - row->bytes, object - (state - STATE_LIVE), object);
+        return canary_holds(object - row->bytes, object - (state - STATE_LIVE), object);
     if (state == STATE_NEW && row->bytes > PAGE_BYTES && object % os_kernel_page_size() == 0)
         return true; /* a page that may not be there */
     return words_before_are_zero(object);
@@ -176,32 +182,11 @@ void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t ali
 
 /* ---- Freeing ---- */
 
-/* Waits until a check by another thread, which holds the lock of the bin, has looked at all of
- * it. */
-static COLD void check_await(struct hard_bin *bin)
+/* Changes the state of an object from in use to free. Whoever does that frees the object. False:
+ * somebody else has done it. */
+static NOINLINE bool state_claim(struct hard_bin *bin, uint16_t *state, uint16_t made)
 {
-    lock_acquire(&bin->lock);
-    lock_release(&bin->lock);
-}
-
-/* Changes the state of an object from in use, `value`, to free. Whoever does that frees the object.
- * False: somebody else has done it. */
-static ALWAYS_INLINE bool state_claim(struct hard_bin *bin, uint16_t *state, uint16_t value)
-{
-    if (lock_is_alone()) {
-        __atomic_store_n(state, STATE_FREE, __ATOMIC_RELAXED);
-        return true;
-    }
-    uint16_t found = value;
-    /* acquire: what the others did to the object before they gave it away */
-    while (UNLIKELY(!__atomic_compare_exchange_n(state, &found, STATE_FREE, false, __ATOMIC_ACQ_REL,
-                                                 __ATOMIC_RELAXED))) {
-        if (found != (value | STATE_LOOKED))
-            return false;
-        check_await(bin);
-        found = value;
-    }
-    return true;
+    return state_change(bin, state, made, STATE_FREE);
 }
 
 /* Puts objects of one class back into their bin. Nobody looks at them here: they are looked at when
@@ -218,7 +203,7 @@ static void entries_to_bin(struct hardened *hardened, const struct hard_entry *e
 /* The same for an object that leaves a quarantine that is emptied. It is looked at now, since
  * perhaps nobody ever takes it again. If it was written to, that is reported, and nobody gets it
  * any more. */
-static void entry_retire(struct hardened *hardened, struct hard_entry entry)
+static COLD void entry_retire(struct hardened *hardened, struct hard_entry entry)
 {
     size_t class = entry_hard_class(&entry);
     if (UNLIKELY(!entry_is_sound(hardened, &entry, hard_classes[class].bytes)))
@@ -318,24 +303,32 @@ static COLD bool refuse(enum misuse_kind kind, uintptr_t address, size_t bytes, 
     return false;
 }
 
-static NOINLINE bool free_large(struct hard_large *large, struct hard_zone *zone, uintptr_t address,
-                                size_t size, struct misuse *misuse)
+static COLD bool refuse_maker(uintptr_t address, size_t bytes, enum maker maker,
+                              struct misuse *misuse)
 {
-    *misuse = hard_large_free(large, zone, address, size);
+    *misuse =
+        (struct misuse){.kind = MISUSE_MAKER, .address = address, .bytes = bytes, .maker = maker};
+    return false;
+}
+
+static NOINLINE bool free_large(struct hard_large *large, struct hard_zone *zone, uintptr_t address,
+                                struct said said, struct misuse *misuse)
+{
+    *misuse = hard_large_free(large, zone, address, said);
     return misuse->kind == MISUSE_NONE;
 }
 
 bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_zone *zone,
-               uintptr_t address, size_t size, struct misuse *misuse)
+               uintptr_t address, struct said said, struct misuse *misuse)
 {
     if (UNLIKELY(zone->class == 0))
-        return free_large(&hardened->large, zone, address, size, misuse);
+        return free_large(&hardened->large, zone, address, said, misuse);
     const struct hard_class *row = &hard_classes[zone->class];
     struct hard_place place = zone_place(zone, address);
     if (UNLIKELY(!place_is_object(zone, place)))
         return refuse_place(zone, address, misuse);
     uint16_t *state = &zone->states[place.id];
-    uint16_t value = state_of(state); /* see state_claim */
+    uint16_t made = state_made(state), value = made & STATE_SIZE; /* see state_claim */
     if (UNLIKELY(value < STATE_LIVE))
         return refuse_place(zone, address, misuse);
     size_t bytes = row->bytes - ((size_t)value - STATE_LIVE);
@@ -344,9 +337,11 @@ bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_
     __builtin_prefetch((const void *)(address - 8));
     __builtin_prefetch((const void *)address);
     __builtin_prefetch((const void *)behind);
-    if (UNLIKELY(size != SIZE_MAX && size != bytes))
-        return refuse(MISUSE_SIZE, address, bytes, size, misuse);
-    if (UNLIKELY(!state_claim(&hardened->bins[zone->class], state, value)))
+    if (UNLIKELY(!hard_maker_fits(state_maker(made), (enum maker)said.maker)))
+        return refuse_maker(address, bytes, state_maker(made), misuse);
+    if (UNLIKELY(said.size != SIZE_UNSAID && said.size != bytes))
+        return refuse(MISUSE_SIZE, address, bytes, said.size, misuse);
+    if (UNLIKELY(!state_claim(&hardened->bins[zone->class], state, made)))
         return refuse_place(zone, address, misuse);
     hard_untag(zone, address);
     if (UNLIKELY(!canary_is_sound(address, behind, end)))
@@ -369,11 +364,12 @@ COLD struct misuse hard_usable(uintptr_t address, size_t *bytes)
     if (zone->class == 0)
         return hard_large_usable(zone, address, bytes);
     struct hard_place place = zone_place(zone, address);
-    uint16_t value = place_is_object(zone, place) ? state_of(&zone->states[place.id]) : STATE_NEW;
+    uint16_t made = place_is_object(zone, place) ? state_made(&zone->states[place.id]) : STATE_NEW;
+    uint16_t value = made & STATE_SIZE;
     if (value < STATE_LIVE)
         return place_misuse(zone, place, address);
     *bytes = hard_classes[zone->class].bytes - (value - STATE_LIVE);
-    return (struct misuse){.kind = MISUSE_NONE};
+    return (struct misuse){.kind = MISUSE_NONE, .maker = state_maker(made)};
 }
 
 COLD bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes)
@@ -386,18 +382,18 @@ COLD bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes
     struct hard_place place = zone_place(zone, address);
     uint16_t *state = &zone->states[place.id];
     uintptr_t end = address + hard_classes[zone->class].bytes;
-    uint16_t value = state_of(state);
-    uintptr_t old = end - (value - STATE_LIVE), new = address + bytes;
-    if (!canary_is_sound(address, old, end))
+    uint16_t made = state_made(state), maker = made & (uint16_t)~STATE_SIZE;
+    uintptr_t old = end - ((made & STATE_SIZE) - STATE_LIVE), new = address + bytes;
+    if (!canary_holds(address, old, end))
         return false; /* its free says so */
     uintptr_t last = canary_end(old, end), from = new < old ? new : old;
     /* A check by another thread leaves it alone from now on. */
-    if (!state_claim(&hardened->bins[zone->class], state, value))
+    if (!state_claim(&hardened->bins[zone->class], state, made))
         return false;
     memset((void *)from, 0, last - from);
     canary_put_behind(address, new, end);
     /* release: who finds the state finds the canary (hard_check.c) */
-    __atomic_store_n(state, (uint16_t)(STATE_LIVE + end - new), __ATOMIC_RELEASE);
+    __atomic_store_n(state, (uint16_t)(maker + STATE_LIVE + end - new), __ATOMIC_RELEASE);
     return true;
 }
 
@@ -524,7 +520,7 @@ COLD void hard_fork_dice(struct hardened *hardened)
 /* Puts into the bins what a cache has whose thread this process does not have. That thread may have
  * been anywhere at the fork. The counts of its cache hold all the same, but an entry may be half
  * written, or have been taken out a moment ago; hard_bin_adopt tells those. */
-static void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
+static COLD void cache_adopt(struct hardened *hardened, struct hard_cache *cache)
 {
     struct hard_wait *wait = &cache->wait;
     for (uint32_t i = 0; i < wait->young + wait->old; i++) {

@@ -87,11 +87,14 @@ void hardened_end(struct hardened *hardened);
 void *hard_alloc(struct hardened *hardened, struct hard_cache *cache, size_t alignment,
                  size_t bytes);
 
-/* Frees what is at an address in a hardened zone, of which the program says that it has `size`
- * bytes; SIZE_MAX: it does not say. `cache` may be NULL. False: it is not freed, and `*misuse` says
- * what is wrong. */
+/* Frees what is at an address in a hardened zone, of which the program has `said` something.
+ * `cache` may be NULL. False: it is not freed, and `*misuse` says what is wrong. */
 bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_zone *zone,
-               uintptr_t address, size_t size, struct misuse *misuse);
+               uintptr_t address, struct said said, struct misuse *misuse);
+
+/* Notes who made the block at an address, which nobody else has yet. Until then malloc did.
+ * (hard_maker.c) */
+void hard_set_maker(struct hardened *hardened, uintptr_t address, enum maker maker);
 
 /* Whether nothing was written just before an object: to the end of the object before it (its
  * canary, or zeros if it is free), or to the end of a slab. To be called only while no other thread
@@ -99,7 +102,8 @@ bool hard_free(struct hardened *hardened, struct hard_cache *cache, struct hard_
  * out, or by a check. */
 bool hard_front_is_sound(const struct hard_zone *zone, struct hard_place place, uintptr_t object);
 
-/* Fills in the bytes that the program asked for, or returns what is wrong with the address. */
+/* Fills in the bytes that the program asked for, or returns what is wrong with the address. Who
+ * made the block stands in what is returned as well. */
 struct misuse hard_usable(uintptr_t address, size_t *bytes);
 
 /* The block of a class around an address; false: none is there, or it is a large one.

@@ -13,6 +13,7 @@
  *     state 0        free, and zero since the system gave it
  *     state 1        free
  *     state n >= 2   in use; the program asked for n - 2 bytes less than the object has
+ *     STATE_MAKER    two bits beside that: which function made the block (meta/maker.h)
  *     STATE_LOOKED   set beside that while a check of another thread looks at its canary: who frees
  *                    or resizes the object waits so long
  *     bit set        it is in its slab. Then its state is 0 or 1.
@@ -32,13 +33,23 @@
 
 #include "base/list.h"
 #include "hardened/hard_class.h"
+#include "meta/maker.h"
 #include "pageheap/span.h"
 #include "platform/lock.h"
 #include "provider/provider.h"
 
-/* Layout: states; see above. No object has so many bytes more than were asked for that it could be
- * taken for the mark: a page and one step at most. */
-enum { STATE_NEW, STATE_FREE, STATE_LIVE, STATE_LOOKED = 1 << 15 };
+/* Layout: states; see above. */
+enum {
+    STATE_NEW,
+    STATE_FREE,
+    STATE_LIVE,
+    STATE_MAKER_SHIFT = 13,
+    STATE_SIZE = (1 << STATE_MAKER_SHIFT) - 1, /* these bits are the state without the marks */
+    STATE_LOOKED = 1 << 15
+};
+
+_Static_assert(STATE_LIVE + PAGE_BYTES + PAGE_BYTES / 2 < STATE_SIZE,
+               "an object has a page and one step more than were asked for at most");
 
 /* Layout: what a slab is. */
 enum hard_slab_kind { SLAB_CLOSED, SLAB_OPEN, SLAB_GUARD };
@@ -161,11 +172,22 @@ static ALWAYS_INLINE bool zone_place_fast(const struct hard_zone *zone, uintptr_
     return true;
 }
 
-/* What an object's state says, whoever looks at the object. relaxed: who asks has the object, or is
- * wrong whatever is found. */
-static ALWAYS_INLINE uint16_t state_of(const uint16_t *state)
+/* An object's state and who made it, whoever looks at the object. relaxed: who asks has the object,
+ * or is wrong whatever is found. */
+static ALWAYS_INLINE uint16_t state_made(const uint16_t *state)
 {
     return __atomic_load_n(state, __ATOMIC_RELAXED) & (uint16_t)~STATE_LOOKED;
+}
+
+/* The state alone. */
+static ALWAYS_INLINE uint16_t state_of(const uint16_t *state)
+{
+    return __atomic_load_n(state, __ATOMIC_RELAXED) & STATE_SIZE;
+}
+
+static ALWAYS_INLINE enum maker state_maker(uint16_t made)
+{
+    return (enum maker)(made >> STATE_MAKER_SHIFT);
 }
 
 /* Whether a place is the beginning of an object, in use or not. */

@@ -123,7 +123,21 @@ static COLD bool free_elsewhere(const void *block, struct misuse *misuse)
     return false;
 }
 
-static NOINLINE void free_long(struct heap *only, void *block, size_t bytes)
+static COLD void free_refused(const struct misuse *misuse, struct said said)
+{
+    bool wrong_maker = misuse->kind == MISUSE_MAKER;
+    misuse_report(wrong_maker ? maker_freer((enum maker)said.maker) : "free", misuse);
+}
+
+/* What counts of what is said of a block: only those of malloc's heap have other makers. */
+static struct said said_of(const struct heap *heap, struct said said)
+{
+    if (heap != &heap_default)
+        said.maker = MADE_BY_MALLOC;
+    return said;
+}
+
+static NOINLINE void free_long(struct heap *only, void *block, struct said said)
 {
     struct hard_zone *zone = (struct hard_zone *)page_map_entry_fast((uintptr_t)block);
     struct heap *heap = heap_of_page_heap((struct page_heap *)zone->span.owner);
@@ -135,12 +149,13 @@ static NOINLINE void free_long(struct heap *only, void *block, size_t bytes)
     if (LIKELY(only == NULL || only == heap)) {
         if (profile_has_blocks())
             profile_take(block, &sample); /* before another thread has the address */
-        freed = hard_free(heap->hardened, cache_of(heap), zone, (uintptr_t)block, bytes, &misuse);
+        freed = hard_free(heap->hardened, cache_of(heap), zone, (uintptr_t)block,
+                          said_of(heap, said), &misuse);
     } else {
         freed = free_elsewhere(block, &misuse);
     }
     if (UNLIKELY(!freed))
-        misuse_report("free", &misuse);
+        free_refused(&misuse, said);
     errno = error;
 }
 
@@ -175,14 +190,14 @@ static NOINLINE void push_rest(struct hard_cache *cache, struct hard_entry entry
 }
 
 /* As hard_push. The address is of a hardened zone. */
-static ALWAYS_INLINE enum hard_pushed push_fast(void *block, size_t bytes, bool first)
+static ALWAYS_INLINE enum hard_pushed push_fast(void *block, struct said said, bool first)
 {
     struct hard_cache *cache = hard_cache_self;
     const struct hard_zone *zone = zone_fast(cache, block);
     if (UNLIKELY(zone == NULL))
         return HARD_NOT_PUSHED;
     struct hard_entry entry;
-    enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, bytes, first, &entry);
+    enum hard_pushed pushed = hard_push(cache, zone, (uintptr_t)block, said, first, &entry);
     if (UNLIKELY(pushed == HARD_PUSHED_TURN))
         turn(cache);
     else if (UNLIKELY(pushed == HARD_CLAIMED))
@@ -190,14 +205,14 @@ static ALWAYS_INLINE enum hard_pushed push_fast(void *block, size_t bytes, bool 
     return pushed;
 }
 
-static ALWAYS_INLINE void free_any(struct heap *only, void *block, size_t bytes)
+static ALWAYS_INLINE void free_any(struct heap *only, void *block, struct said said)
 {
-    if (only != NULL || UNLIKELY(push_fast(block, bytes, true) == HARD_NOT_PUSHED))
-        free_long(only, block, bytes);
+    if (only != NULL || UNLIKELY(push_fast(block, said, true) == HARD_NOT_PUSHED))
+        free_long(only, block, said);
 }
 
 /* By the program's pointer, which may have a tag; the rest goes by the address. */
-static NOINLINE void free_tagged(struct heap *only, void *block, size_t bytes)
+static NOINLINE void free_tagged(struct heap *only, void *block, struct said said)
 {
     struct misuse misuse;
     if (UNLIKELY(!hard_tag_fits(zone_at(block), (uintptr_t)block, &misuse))) {
@@ -205,30 +220,31 @@ static NOINLINE void free_tagged(struct heap *only, void *block, size_t bytes)
         return;
     }
     bool ignored = tags_ignore(true); /* a poll may have called what calls this */
-    free_any(only, (void *)tags_strip((uintptr_t)block), bytes);
+    free_any(only, (void *)tags_strip((uintptr_t)block), said);
     tags_ignore(ignored);
 }
 
-void heap_free_hardened(struct heap *only, void *block, size_t bytes)
+void heap_free_hardened(struct heap *only, void *block, struct said said)
 {
     if (tags_are_on())
-        free_tagged(only, block, bytes);
+        free_tagged(only, block, said);
     else
-        free_any(only, block, bytes);
+        free_any(only, block, said);
 }
 
 /* What is the first of its slab is left to the other, for the registers of this. */
 void heap_free_plain_hardened(void *block)
 {
+    const struct said plain = said_unsized(MADE_BY_MALLOC);
     if (tags_are_on()) {
-        free_tagged(NULL, block, SIZE_MAX);
+        free_tagged(NULL, block, plain);
         return;
     }
-    enum hard_pushed pushed = push_fast(block, SIZE_MAX, false);
+    enum hard_pushed pushed = push_fast(block, plain, false);
     if (UNLIKELY(pushed == HARD_NOT_HERE))
-        heap_free_hardened(NULL, block, SIZE_MAX);
+        heap_free_hardened(NULL, block, plain);
     else if (UNLIKELY(pushed == HARD_NOT_PUSHED))
-        free_long(NULL, block, SIZE_MAX);
+        free_long(NULL, block, plain);
 }
 
 /* ---- Resizing ---- */
@@ -251,7 +267,7 @@ static void *resize_fast(void *block, size_t bytes)
         return NULL;
     memcpy(moved, block, size_min(old, bytes));
     if (tags_are_on())
-        free_any(NULL, block, SIZE_MAX);
+        free_any(NULL, block, said_unsized(MADE_BY_MALLOC));
     else
         heap_free_plain_hardened(block);
     return moved;
@@ -265,6 +281,11 @@ static COLD void *resize_long(void *block, size_t bytes)
     struct heap *heap = heap_of_page_heap((struct page_heap *)zone->span.owner);
     struct misuse misuse = hard_usable((uintptr_t)block, &old_bytes);
     heap_poll(heap);
+    if (misuse.kind == MISUSE_NONE && !hard_maker_fits(misuse.maker, MADE_BY_MALLOC)) {
+        misuse.kind = MISUSE_MAKER;
+        misuse.address = (uintptr_t)block;
+        misuse.bytes = old_bytes;
+    }
     misuse_report("realloc", &misuse);
     if (misuse.kind != MISUSE_NONE || bytes > MAX_REQUEST)
         return NULL;
@@ -276,9 +297,9 @@ static COLD void *resize_long(void *block, size_t bytes)
     memcpy(moved, block, size_min(old_bytes, bytes));
     heap = heap == &heap_default ? NULL : heap;
     if (tags_are_on())
-        free_any(heap, block, SIZE_MAX);
+        free_any(heap, block, said_unsized(MADE_BY_MALLOC));
     else
-        heap_free_hardened(heap, block, SIZE_MAX);
+        heap_free_hardened(heap, block, said_unsized(MADE_BY_MALLOC));
     return moved;
 }
 

@@ -153,7 +153,7 @@ void heap_free_slow(void *block, size_t byte)
 void heap_free_of(struct heap *only, void *block, size_t byte)
 {
     if (byte == PAGE_MAP_HARDENED)
-        heap_free_hardened(only, block, SIZE_MAX);
+        heap_free_hardened(only, block, said_unsized(MADE_BY_MALLOC));
     else
         free_elsewhere(only, block, byte);
 }

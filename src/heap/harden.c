@@ -77,6 +77,23 @@ void heap_harden_end(struct heap *heap)
     lock_release(&heaps_lock);
 }
 
+/* ---- Who made a block ---- */
+
+bool heap_makers_count;
+
+void heap_makers_begin(void)
+{
+    heap_makers_count = heap_default.hardened != NULL && options.check_delete != CHECK_DELETE_NONE;
+    hard_makers_all = options.check_delete == CHECK_DELETE_ALL;
+}
+
+void heap_set_maker(void *block, enum maker maker)
+{
+    uintptr_t address = tags_strip((uintptr_t)block);
+    if (page_map_class(address) == PAGE_MAP_HARDENED) /* otherwise it is empty */
+        hard_set_maker(heap_default.hardened, address, maker);
+}
+
 /* ---- Threads ---- */
 
 void heap_harden_thread_end(void)

@@ -69,12 +69,21 @@ void *heap_alloc_hardened(struct heap *heap, size_t alignment, size_t bytes);
 /* The same at a multiple of MIN_ALIGN. */
 void *heap_malloc_hardened(size_t bytes, struct heap *heap);
 
-/* Frees a hardened block of heap `only`, or of any if that is NULL. `bytes`: how many the program
- * says that it has; SIZE_MAX: it does not say. */
-void heap_free_hardened(struct heap *only, void *block, size_t bytes);
+/* Frees a hardened block of heap `only`, or of any if that is NULL. */
+void heap_free_hardened(struct heap *only, void *block, struct said said);
 
-/* The same of any heap, if the program says nothing. */
+/* The same of any heap, as free. */
 void heap_free_plain_hardened(void *block);
+
+/* Whether blocks of malloc's heap, which is hardened then, are to be freed by the function that
+ * belongs to the one which made them. Written before the program's own code runs. */
+extern INTERNAL bool heap_makers_count;
+
+/* Begins that, if SNUG_CHECK_DELETE says so, before any other function than malloc has made one. */
+void heap_makers_begin(void);
+
+/* Notes who made a block, which nobody else has yet. */
+void heap_set_maker(void *block, enum maker maker);
 
 /* As heap_resize, of a block of a hardened heap. */
 void *heap_resize_hardened(void *block, size_t bytes);

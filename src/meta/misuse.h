@@ -16,7 +16,7 @@
 #ifndef SNUG_META_MISUSE_H
 #define SNUG_META_MISUSE_H
 
-#include "base/common.h"
+#include "meta/maker.h"
 
 enum misuse_kind {
     MISUSE_NONE,
@@ -32,7 +32,8 @@ enum misuse_kind {
     MISUSE_UNDERFLOW,  /* or before its beginning */
     MISUSE_SIZE,       /* an object cannot have the size that the program says it has, */
     MISUSE_ALIGNMENT,  /* or the alignment */
-    MISUSE_COPY        /* a copy would go past an object's end, which is at `address` */
+    MISUSE_COPY,       /* a copy would go past an object's end, which is at `address` */
+    MISUSE_MAKER       /* an object is freed by a function that does not belong to its maker's */
 };
 
 /* Misuse, found under a lock and reported once that is released. */
@@ -42,9 +43,10 @@ struct misuse {
     uintptr_t address;
     size_t bytes; /* of the object; 0: not known, as for UNKNOWN and DAMAGED */
     union {
-        uintptr_t start; /* of the object, for MISUSE_INSIDE and MISUSE_COPY */
-        size_t said;     /* what the program says, for MISUSE_SIZE and MISUSE_ALIGNMENT */
-        uint64_t found;  /* what stands where something else should, if `has_found` */
+        uintptr_t start;  /* of the object, for MISUSE_INSIDE and MISUSE_COPY */
+        size_t said;      /* what the program says, for MISUSE_SIZE and MISUSE_ALIGNMENT */
+        enum maker maker; /* who made the object, for MISUSE_MAKER */
+        uint64_t found;   /* what stands where something else should, if `has_found` */
     };
 };
 

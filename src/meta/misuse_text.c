@@ -26,8 +26,23 @@ const char *misuse_name(enum misuse_kind kind)
         [MISUSE_SIZE] = "wrong-size",
         [MISUSE_ALIGNMENT] = "wrong-alignment",
         [MISUSE_COPY] = "copy-beyond",
+        [MISUSE_MAKER] = "wrong-maker",
     };
     return names[kind];
+}
+
+const char *maker_name(enum maker maker)
+{
+    static const char names[][24] = {"malloc", "operator new", "operator new[]",
+                                     "aligned operator new"};
+    return names[maker];
+}
+
+const char *maker_freer(enum maker maker)
+{
+    static const char names[][24] = {"free", "operator delete", "operator delete[]",
+                                     "aligned operator delete"};
+    return names[maker];
 }
 
 /* ---- In words ---- */
@@ -139,6 +154,12 @@ static void text_add_finding(struct text *text, const char *call, const struct m
         text_add(text, " at no multiple of ");
         text_add_decimal(text, misuse->said);
         break;
+    case MISUSE_MAKER:
+        text_add(text, " is ");
+        text_add_object(text, misuse->bytes);
+        text_add(text, " that was made by ");
+        text_add(text, maker_name(misuse->maker));
+        break;
     case MISUSE_UNKNOWN:
         text_add(text, " was not allocated by snug");
         break;
@@ -216,6 +237,8 @@ COLD void misuse_text_json(struct text *text, const struct misuse_report *report
         json_add_address(text, ",\"start\":\"", misuse->start);
     if (misuse->kind == MISUSE_SIZE || misuse->kind == MISUSE_ALIGNMENT)
         json_add_decimal(text, ",\"said\":", misuse->said);
+    if (misuse->kind == MISUSE_MAKER)
+        json_add_word(text, ",\"maker\":\"", maker_name(misuse->maker));
     if (misuse->has_found)
         json_add_address(text, ",\"found\":\"", misuse->found);
     json_add_stack(text, ",\"allocated\":[", &report->allocated);

@@ -145,7 +145,7 @@ static size_t chunks_missing(uintptr_t first, uintptr_t last)
     return missing;
 }
 
-static bool chunks_reserve(uintptr_t first, uintptr_t last)
+static COLD bool chunks_reserve(uintptr_t first, uintptr_t last)
 {
     for (uintptr_t at = first; at >> PAGE_MAP_NODE_BITS <= last >> PAGE_MAP_NODE_BITS;
          at += (uintptr_t)1 << PAGE_MAP_NODE_BITS)
@@ -215,7 +215,7 @@ static bool leaf_provide(size_t region)
     return true;
 }
 
-static bool classes_reserve(uintptr_t first, uintptr_t last)
+static COLD bool classes_reserve(uintptr_t first, uintptr_t last)
 {
     lock_acquire(&meta_system.lock);
     bool done = page_map.home != NOWHERE || home_new(first);
@@ -348,7 +348,7 @@ static void range_hide(struct range *range, uintptr_t start)
     range_under(range, start, 0, 0);
 }
 
-bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
+COLD bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
 {
     lock_acquire(&meta_system.lock);
     unsigned i = 0;
@@ -366,7 +366,7 @@ bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries)
     return i < RANGES_MOST;
 }
 
-void page_map_remove_range(const void *start)
+COLD void page_map_remove_range(const void *start)
 {
     lock_acquire(&meta_system.lock);
     for (unsigned i = 0; i < range_limit; i++) {

@@ -22,10 +22,8 @@ enum option_kind {
 };
 
 /* Without pointers: those are set by the dynamic linker, in pages that each process then has for
- * itself. */
+ * itself. Names and choices stand in `words`. */
 struct option_row {
-    char name[24];
-    char choices[40]; /* with commas between; of a limit, its word */
     size_t least;
     size_t most;
     uint16_t field; /* where it is in struct options */
@@ -44,21 +42,28 @@ struct options options = {
 #include "options/options.def"
 };
 
-#define ROW(name, kind, field, least, most, choices) \
-    {#name, choices, least, most, offsetof(struct options, field), kind},
-#define OPTION_CHOICE(name, field, default_, choices, text) \
-    ROW(name, KIND_CHOICE, field, 0, 0, choices)
-#define OPTION_SET(name, field, default_, choices, text) ROW(name, KIND_SET, field, 0, 0, choices)
-#define OPTION_NUMBER(name, field, default_, least, most, text) \
-    ROW(name, KIND_NUMBER, field, least, most, "")
-#define OPTION_SIZE(name, field, default_, least, most, text) \
-    ROW(name, KIND_SIZE, field, least, most, "")
-#define OPTION_DELAY(name, field, default_, text) ROW(name, KIND_DELAY, field, 0, DELAY_MOST, "")
-#define OPTION_LIMIT(name, field, word, number, text) \
-    ROW(name, KIND_LIMIT, field, number, SIZE_MAX, word)
-#define OPTION_FACTOR(name, field, default_, least, most, text) \
-    ROW(name, KIND_FACTOR, field, least, most, "")
-#define OPTION_PATH(name, field, text) ROW(name, KIND_PATH, field, 0, 0, "")
+/* Of each row its name, and behind that its choices, with commas between; of a limit, its word. */
+#define OPTION_CHOICE(name, field, default_, choices, text) #name "\0" choices "\0"
+#define OPTION_SET OPTION_CHOICE
+#define OPTION_LIMIT(name, field, word, number, text) #name "\0" word "\0"
+#define OPTION_NUMBER(name, ...) #name "\0\0"
+#define OPTION_SIZE OPTION_NUMBER
+#define OPTION_DELAY OPTION_NUMBER
+#define OPTION_FACTOR OPTION_NUMBER
+#define OPTION_PATH OPTION_NUMBER
+static const char words[] =
+#include "options/options.def"
+    ;
+
+#define ROW(kind, field, least, most) {least, most, offsetof(struct options, field), kind},
+#define OPTION_CHOICE(name, field, ...) ROW(KIND_CHOICE, field, 0, 0)
+#define OPTION_SET(name, field, ...) ROW(KIND_SET, field, 0, 0)
+#define OPTION_NUMBER(name, field, default_, least, most, text) ROW(KIND_NUMBER, field, least, most)
+#define OPTION_SIZE(name, field, default_, least, most, text) ROW(KIND_SIZE, field, least, most)
+#define OPTION_DELAY(name, field, ...) ROW(KIND_DELAY, field, 0, DELAY_MOST)
+#define OPTION_LIMIT(name, field, word, number, text) ROW(KIND_LIMIT, field, number, SIZE_MAX)
+#define OPTION_FACTOR(name, field, default_, least, most, text) ROW(KIND_FACTOR, field, least, most)
+#define OPTION_PATH(name, field, text) ROW(KIND_PATH, field, 0, 0)
 static const struct option_row table[] = {
 #include "options/options.def"
 };
@@ -69,6 +74,22 @@ enum { ROWS = sizeof(table) / sizeof(table[0]), NAME_MOST = 32, LINE_MOST = 512 
 enum { LETTERS_PER_SLIP = 3 };
 
 static const char prefix[] = "SNUG_";
+
+static const char *name_of(const struct option_row *row)
+{
+    const char *at = words;
+    for (const struct option_row *before = table; before != row; before++) {
+        at += strlen(at) + 1;
+        at += strlen(at) + 1;
+    }
+    return at;
+}
+
+static const char *choices_of(const struct option_row *row)
+{
+    const char *name = name_of(row);
+    return name + strlen(name) + 1;
+}
 
 /* The fields of a row's option: a choice or a set, any number, a path. */
 static unsigned *choice_of(const struct option_row *row)
@@ -202,12 +223,12 @@ static void text_add_range(struct text *text, const struct option_row *row)
 {
     if (row->kind == KIND_CHOICE || row->kind == KIND_SET) {
         text_add(text, row->kind == KIND_CHOICE ? "one of " : "some of ");
-        for (const char *at = row->choices; *at != 0; at++)
+        for (const char *at = choices_of(row); *at != 0; at++)
             text_add_bytes(text, *at == ',' ? ", " : at, *at == ',' ? 2 : 1);
         return;
     }
     if (row->kind == KIND_LIMIT) {
-        text_print(text, "a size in bytes or %s", row->choices);
+        text_print(text, "a size in bytes or %s", choices_of(row));
         return;
     }
     text_add(text, row->kind == KIND_SIZE    ? "a size in bytes from "
@@ -231,7 +252,7 @@ static void text_add_value(struct text *text, const struct option_row *row)
     unsigned value = *choice_of(row);
     unsigned set = row->kind == KIND_SET ? value : 1u << value;
     size_t before = text->length;
-    for (const char *at = row->choices; *at != 0; set >>= 1) {
+    for (const char *at = choices_of(row); *at != 0; set >>= 1) {
         size_t length = strcspn(at, ",");
         if (set & 1) {
             text_add(text, text->length == before ? "" : ",");
@@ -251,9 +272,9 @@ static bool option_set(const struct option_row *row, const char *value)
         *path_of(row) = *value == 0 ? NULL : value;
         return true;
     case KIND_CHOICE:
-        return parse_choice(value, strlen(value), row->choices, choice_of(row));
+        return parse_choice(value, strlen(value), choices_of(row), choice_of(row));
     case KIND_SET:
-        return parse_set(value, row->choices, choice_of(row));
+        return parse_set(value, choices_of(row), choice_of(row));
     case KIND_DELAY:
         if (!parse_delay(value, &number))
             return false;
@@ -269,7 +290,7 @@ static bool option_set(const struct option_row *row, const char *value)
             return false;
         break;
     case KIND_LIMIT:
-        if (strcmp(value, row->choices) == 0) {
+        if (strcmp(value, choices_of(row)) == 0) {
             *number_of(row) = row->least;
             return true;
         }
@@ -297,7 +318,7 @@ static void report_value(int descriptor, const struct option_row *row, const cha
     char buffer[LINE_MOST];
     struct text text;
     text_init(&text, buffer, sizeof(buffer) - 1);
-    text_print(&text, "snug: SNUG_%s=%.*s is not ", row->name, 200, value);
+    text_print(&text, "snug: SNUG_%s=%.*s is not ", name_of(row), 200, value);
     text_add_range(&text, row);
     text_add(&text, "; using ");
     text_add_value(&text, row);
@@ -345,7 +366,7 @@ static void report_name(int descriptor, const char *name, size_t length)
     const struct option_row *nearest = &table[0];
     size_t least = SIZE_MAX;
     for (unsigned i = 0; i < ROWS; i++) {
-        size_t distance = name_distance(name, length, table[i].name);
+        size_t distance = name_distance(name, length, name_of(&table[i]));
         if (distance < least) {
             least = distance;
             nearest = &table[i];
@@ -354,7 +375,7 @@ static void report_name(int descriptor, const char *name, size_t length)
     int shown = (int)size_min(length, 200);
     if (is_slip(least, length))
         os_print(descriptor, "snug: SNUG_%.*s is not an option; did you mean SNUG_%s?\n", shown,
-                 name, nearest->name);
+                 name, name_of(nearest));
     else
         os_print(descriptor, "snug: SNUG_%.*s is not an option; see: snug options\n", shown, name);
 }
@@ -364,7 +385,8 @@ static void option_read(const char *variable, int descriptor)
     const char *name = variable + sizeof(prefix) - 1;
     size_t length = strcspn(name, "=");
     for (unsigned i = 0; i < ROWS; i++) {
-        if (strlen(table[i].name) != length || memcmp(table[i].name, name, length) != 0)
+        const char *known = name_of(&table[i]);
+        if (strlen(known) != length || memcmp(known, name, length) != 0)
             continue;
         const char *value = name + length + (name[length] == '=');
         if (!option_set(&table[i], value) && descriptor >= 0)
@@ -431,15 +453,15 @@ const char *options_describe(unsigned index, struct text *text)
         text_add_value(text, row);
     else
         text_add(text, path == NULL ? "none" : path);
-    return row->name;
+    return name_of(row);
 }
 
 unsigned options_find_choice(const char *option, const char *choice)
 {
     unsigned number;
     for (unsigned i = 0; i < ROWS; i++)
-        if (table[i].kind == KIND_CHOICE && strcmp(table[i].name, option) == 0 &&
-            parse_choice(choice, strlen(choice), table[i].choices, &number))
+        if (table[i].kind == KIND_CHOICE && strcmp(name_of(&table[i]), option) == 0 &&
+            parse_choice(choice, strlen(choice), choices_of(&table[i]), &number))
             return number;
     return UINT_MAX;
 }

@@ -26,7 +26,7 @@ static bool ready;
 static struct shadow_hard {
     uintptr_t start;
     size_t bytes; /* that were asked for */
-    uint32_t id;  /* of the contents */
+    uint32_t id;  /* of the contents; and who made it */
 } blocks[HARD_COUNT];
 static size_t block_count;
 
@@ -53,6 +53,12 @@ static size_t claimed_bytes(size_t bytes)
 static bool has_class(const struct shadow_hard *block)
 {
     return zone_of(block->start)->class != 0;
+}
+
+/* Each in turn. */
+static enum maker maker_of(const struct shadow_hard *block)
+{
+    return (enum maker)(block->id % 4);
 }
 
 /* ---- Expectations ---- */
@@ -87,10 +93,16 @@ static void expect_seen(uintptr_t at, enum misuse_kind kind, uintptr_t address)
     *(unsigned char *)at ^= 0x40;
 }
 
-static void expect_refused(uintptr_t address, size_t size, enum misuse_kind kind)
+/* What a free says: SIZE_MAX stands for nothing. */
+static struct said said_of(size_t size, enum maker maker)
+{
+    return size == SIZE_MAX ? said_unsized(maker) : said_size(size, maker);
+}
+
+static void expect_refused(uintptr_t address, struct said said, enum misuse_kind kind)
 {
     struct misuse misuse;
-    bool freed = hard_free(&hardened, cache, zone_of(address), address, size, &misuse);
+    bool freed = hard_free(&hardened, cache, zone_of(address), address, said, &misuse);
     EXPECT(!freed && misuse.kind == kind, "a free of %#zx should be misuse %d, and is %d",
            (size_t)address, (int)kind, freed ? 0 : (int)misuse.kind);
 }
@@ -131,12 +143,13 @@ static void take(struct input *input)
     EXPECT(start != freed_last, "%#zx is handed out again at once", (size_t)start);
     struct shadow_hard *block = &blocks[block_count++];
     *block = (struct shadow_hard){start, bytes, pattern_new()};
+    hard_set_maker(&hardened, start, maker_of(block));
     claim(start, claimed_bytes(bytes), CLAIM_NONE, CLAIM_BLOCK);
     expect_zero(start, bytes);
     pattern_fill(start, bytes, block->id);
 }
 
-static void free_one(size_t index, size_t said)
+static void free_one(size_t index, size_t size)
 {
     struct shadow_hard block = blocks[index];
     blocks[index] = blocks[--block_count];
@@ -145,7 +158,8 @@ static void free_one(size_t index, size_t said)
     freed_last = has_class(&block) ? block.start : 0;
     struct misuse misuse;
     fuzz_provider.may_lose = true;
-    bool freed = hard_free(&hardened, cache, zone_of(block.start), block.start, said, &misuse);
+    bool freed = hard_free(&hardened, cache, zone_of(block.start), block.start,
+                           said_of(size, maker_of(&block)), &misuse);
     fuzz_provider.may_lose = false;
     EXPECT(freed, "a free of %zu bytes at %#zx is refused as misuse %d", block.bytes,
            (size_t)block.start, (int)misuse.kind);
@@ -186,10 +200,13 @@ static void free_wrongly(struct input *input)
         return;
     const struct shadow_hard *block = &blocks[input_index(input, block_count)];
     uint8_t how = input_byte(input);
-    if (how % 2 == 0)
-        expect_refused(block->start + 8, SIZE_MAX, MISUSE_INSIDE);
+    enum maker maker = maker_of(block);
+    if (how % 4 == 2)
+        expect_refused(block->start, said_unsized((maker + 1 + how / 4 % 3) % 4), MISUSE_MAKER);
+    else if (how % 2 == 0)
+        expect_refused(block->start + 8, said_unsized(maker), MISUSE_INSIDE);
     else
-        expect_refused(block->start, block->bytes + how, MISUSE_SIZE);
+        expect_refused(block->start, said_size(block->bytes + how, maker), MISUSE_SIZE);
 }
 
 static void free_twice(struct input *input)
@@ -199,9 +216,9 @@ static void free_twice(struct input *input)
     size_t index = input_index(input, block_count);
     if (!has_class(&blocks[index]))
         return;
-    uintptr_t start = blocks[index].start;
+    struct shadow_hard block = blocks[index];
     free_one(index, SIZE_MAX);
-    expect_refused(start, SIZE_MAX, MISUSE_DOUBLE_FREE);
+    expect_refused(block.start, said_unsized(maker_of(&block)), MISUSE_DOUBLE_FREE);
 }
 
 static void write_behind(struct input *input)
@@ -277,7 +294,8 @@ static void fork_it(struct input *input)
     void *block = hard_alloc(&hardened, NULL, MIN_ALIGN, 1);
     struct misuse misuse;
     if (block != NULL)
-        EXPECT(hard_free(&hardened, NULL, zone_of((uintptr_t)block), (uintptr_t)block, 1, &misuse),
+        EXPECT(hard_free(&hardened, NULL, zone_of((uintptr_t)block), (uintptr_t)block,
+                         said_size(1, MADE_BY_MALLOC), &misuse),
                "a child cannot free");
 }
 
@@ -322,6 +340,7 @@ void hardened_expect_sound(void)
     for (size_t i = 0; i < block_count; i++) {
         size_t bytes = 0;
         struct misuse misuse = hard_usable(blocks[i].start, &bytes);
+        EXPECT(misuse.maker == maker_of(&blocks[i]), "a block has another maker");
         EXPECT(misuse.kind == MISUSE_NONE && bytes == blocks[i].bytes,
                "a hardened block has %zu bytes, not %zu", bytes, blocks[i].bytes);
     }
@@ -349,6 +368,7 @@ void hardened_begin(bool hard)
     freed_last = 0;
     EXPECT(hardened_init(&hardened, &settings), "there is no hardened heap");
     hardened.wait.random = SEED | 1;
+    hard_makers_all = true;
     cache = hard_cache_new(&hardened);
     EXPECT(cache != NULL, "there is no cache");
     cache->wait.random = SEED | 1;

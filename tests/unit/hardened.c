@@ -125,10 +125,10 @@ static void test_sizes_that_are_said(void **state)
         size_t bytes = i < SIZES ? sizes[i] : large;
         char *block = heap_alloc_in(heap, bytes);
         stderr_capture();
-        heap_free_hardened(heap, block, bytes + 1);
+        heap_free_hardened(heap, block, said_size(bytes + 1, MADE_BY_MALLOC));
         assert_non_null(strstr(stderr_restore(), ", not one of"));
         stderr_capture();
-        heap_free_hardened(heap, block, bytes);
+        heap_free_hardened(heap, block, said_size(bytes, MADE_BY_MALLOC));
         assert_string_equal(stderr_restore(), "");
     }
 }
@@ -545,7 +545,8 @@ static void test_orphans_come_back(void **state)
         void *block = hard_alloc(hardened, cache, MIN_ALIGN, sizes[i % 4]);
         struct hard_zone *zone = (struct hard_zone *)page_map_entry((uintptr_t)block);
         struct misuse misuse;
-        assert_true(hard_free(hardened, cache, zone, (uintptr_t)block, SIZE_MAX, &misuse));
+        assert_true(hard_free(hardened, cache, zone, (uintptr_t)block, said_unsized(MADE_BY_MALLOC),
+                              &misuse));
     }
     *(char *)entry_object(wait_at(&cache->wait, 0)) = 1; /* as if it was still being cleared */
     assert_true(hard_totals_of(NULL, hardened).cached > 0);

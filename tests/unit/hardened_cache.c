@@ -76,13 +76,16 @@ static char *take_amid(size_t bytes)
     }
 }
 
-static enum hard_pushed push(char *block, size_t size)
+/* Of free. */
+static const struct said plain = {.size = SIZE_UNSAID, .maker = MADE_BY_MALLOC};
+
+static enum hard_pushed push(char *block, struct said said)
 {
     struct hard_entry entry;
     enum hard_pushed pushed =
-        hard_push(cache, zone_of(block), (uintptr_t)block, size, false, &entry);
+        hard_push(cache, zone_of(block), (uintptr_t)block, said, false, &entry);
     if (pushed == HARD_NOT_HERE)
-        pushed = hard_push(cache, zone_of(block), (uintptr_t)block, size, true, &entry);
+        pushed = hard_push(cache, zone_of(block), (uintptr_t)block, said, true, &entry);
     if (pushed == HARD_PUSHED_TURN || (pushed == HARD_CLAIMED && hard_push_rest(cache, entry)))
         hard_cache_turn(cache);
     return pushed;
@@ -92,17 +95,17 @@ static enum hard_pushed push(char *block, size_t size)
 static void give(char *block)
 {
     struct misuse misuse;
-    if (push(block, SIZE_MAX) == HARD_NOT_PUSHED)
+    if (push(block, plain) == HARD_NOT_PUSHED)
         assert_true(
-            hard_free(heap->hardened, cache, zone_of(block), (uintptr_t)block, SIZE_MAX, &misuse));
+            hard_free(heap->hardened, cache, zone_of(block), (uintptr_t)block, plain, &misuse));
 }
 
 /* That the fast way leaves it alone, and the long one says what it is. */
-static void assert_refused(char *block, size_t size, enum misuse_kind kind)
+static void assert_refused(char *block, struct said said, enum misuse_kind kind)
 {
     struct misuse misuse;
-    assert_int_equal(push(block, size), HARD_NOT_PUSHED);
-    assert_false(hard_free(heap->hardened, cache, zone_of(block), (uintptr_t)block, size, &misuse));
+    assert_int_equal(push(block, said), HARD_NOT_PUSHED);
+    assert_false(hard_free(heap->hardened, cache, zone_of(block), (uintptr_t)block, said, &misuse));
     assert_int_equal(misuse.kind, kind);
 }
 
@@ -117,7 +120,7 @@ static void test_goes_the_fast_way(void **state)
             fast += block != NULL;
             block = block != NULL ? block : take(sizes[i]);
             memset(block, 0xff, sizes[i]);
-            if (push(block, SIZE_MAX) == HARD_NOT_PUSHED)
+            if (push(block, plain) == HARD_NOT_PUSHED)
                 assert_true(is_first(block)), give(block);
         }
         assert_in_range(fast, 800, 1000);
@@ -131,7 +134,7 @@ static void test_overflow(void **state)
         for (int value = 0; value < 2; value++) {
             char *block = take_amid(sizes[i]);
             block[sizes[i]] = (char)(value * 'x'); /* zero, too */
-            assert_refused(block, SIZE_MAX, MISUSE_OVERFLOW);
+            assert_refused(block, plain, MISUSE_OVERFLOW);
         }
 }
 
@@ -141,7 +144,7 @@ static void test_last_byte_of_the_object(void **state)
     for (size_t i = 0; i < SIZES; i++) {
         char *block = take_amid(sizes[i]);
         block[(sizes[i] / MIN_ALIGN + 1) * MIN_ALIGN - 1] = 0;
-        assert_refused(block, SIZE_MAX, MISUSE_OVERFLOW);
+        assert_refused(block, plain, MISUSE_OVERFLOW);
     }
 }
 
@@ -152,7 +155,7 @@ static void test_underflow(void **state)
     for (size_t i = 0; i < SIZES; i++) {
         char *block = take_amid(sizes[i]);
         block[-1] = 0;
-        assert_refused(block, SIZE_MAX, MISUSE_UNDERFLOW);
+        assert_refused(block, plain, MISUSE_UNDERFLOW);
     }
 }
 
@@ -161,11 +164,70 @@ static void test_wrong_frees(void **state)
     (void)state;
     for (size_t i = 0; i < SIZES; i++) {
         char *block = take_amid(sizes[i]);
-        assert_refused(block + 1, SIZE_MAX, MISUSE_INSIDE);
-        assert_refused(block, sizes[i] + 1, MISUSE_SIZE);
-        assert_int_not_equal(push(block, sizes[i]), HARD_NOT_PUSHED);
-        assert_refused(block, SIZE_MAX, MISUSE_DOUBLE_FREE);
+        assert_refused(block + 1, plain, MISUSE_INSIDE);
+        assert_refused(block, said_size(sizes[i] + 1, MADE_BY_MALLOC), MISUSE_SIZE);
+        assert_int_not_equal(push(block, said_size(sizes[i], MADE_BY_MALLOC)), HARD_NOT_PUSHED);
+        assert_refused(block, plain, MISUSE_DOUBLE_FREE);
     }
+}
+
+static enum maker maker_now(const char *block)
+{
+    size_t bytes;
+    struct misuse misuse = hard_usable((uintptr_t)block, &bytes);
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    return misuse.maker;
+}
+
+/* Neither way frees a block as another's than its maker's; it keeps its maker when it is resized,
+ * and loses it when it is freed. What is before another block is told all the same. */
+static void test_makers(void **state)
+{
+    (void)state;
+    hard_makers_all = true;
+    for (size_t i = 0; i < SIZES; i++)
+        for (int made = MADE_BY_NEW; made <= MADE_BY_NEW_ALIGNED; made++) {
+            char *block = take_amid(sizes[i]);
+            hard_set_maker(heap->hardened, (uintptr_t)block, (enum maker)made);
+            assert_int_equal(maker_now(block), made);
+            assert_int_equal(heap_usable(block, "usable"), sizes[i]);
+            for (int said = MADE_BY_MALLOC; said <= MADE_BY_NEW_ALIGNED; said++)
+                if (said != made)
+                    assert_refused(block, said_unsized((enum maker)said), MISUSE_MAKER);
+            size_t old, step = (sizes[i] / MIN_ALIGN + 1) * MIN_ALIGN;
+            assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, sizes[i], &old),
+                             HARD_NOT_RESIZED);
+            assert_true(hard_resize(heap->hardened, (uintptr_t)block, sizes[i]));
+            assert_int_equal(maker_now(block), made);
+            assert_refused(block, said_size(sizes[i] + 1, (enum maker)made), MISUSE_SIZE);
+            char *before = block - step; /* which is in use */
+            hard_set_maker(heap->hardened, (uintptr_t)before, MADE_BY_NEW);
+            before[sizes[i]] ^= 1;
+            if (lock_is_alone())
+                assert_refused(block, said_unsized((enum maker)made), MISUSE_UNDERFLOW);
+            else
+                push(block, said_unsized((enum maker)made));
+            assert_refused(before, said_unsized(MADE_BY_NEW), MISUSE_OVERFLOW);
+        }
+    hard_makers_all = false;
+}
+
+/* What malloc made, or what free frees, is judged only if all is. */
+static void test_makers_of_cxx(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++)
+        for (int made = MADE_BY_MALLOC; made <= MADE_BY_NEW_ALIGNED; made++)
+            for (int said = MADE_BY_MALLOC; said <= MADE_BY_NEW_ALIGNED; said++) {
+                struct misuse misuse;
+                char *block = take(sizes[i]);
+                struct hard_zone *zone = zone_of(block);
+                hard_set_maker(heap->hardened, (uintptr_t)block, (enum maker)made);
+                bool right = made == said || made == MADE_BY_MALLOC || said == MADE_BY_MALLOC;
+                assert_int_equal(hard_free(heap->hardened, cache, zone, (uintptr_t)block,
+                                           said_unsized((enum maker)said), &misuse),
+                                 right);
+            }
 }
 
 static void test_freed_blocks_are_zero(void **state)
@@ -174,7 +236,7 @@ static void test_freed_blocks_are_zero(void **state)
     for (size_t i = 0; i < SIZES; i++) {
         char *block = take_amid(sizes[i]);
         memset(block, 'x', sizes[i]);
-        assert_int_not_equal(push(block, SIZE_MAX), HARD_NOT_PUSHED);
+        assert_int_not_equal(push(block, plain), HARD_NOT_PUSHED);
         for (size_t at = 0; at < (sizes[i] / MIN_ALIGN + 1) * MIN_ALIGN; at++)
             assert_int_equal(block[at], 0);
     }
@@ -280,7 +342,7 @@ static void test_check_finds_what_waits(void **state)
     char *young = blocks[COUNT - 1], *old = (char *)entry_object(wait_at(&cache->wait, 0));
     char *shared = hard_alloc(heap->hardened, cache, MIN_ALIGN, LONG);
     assert_true(
-        hard_free(heap->hardened, cache, zone_of(shared), (uintptr_t)shared, SIZE_MAX, &misuse));
+        hard_free(heap->hardened, cache, zone_of(shared), (uintptr_t)shared, plain, &misuse));
     assert_true(hard_check_waiting(heap->hardened, cache, &misuse));
     char *all[] = {in_magazine, young, old, shared};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -311,9 +373,9 @@ static void test_resize(void **state)
             block[other] = 0;
             assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, bytes, &old),
                              HARD_NOT_RESIZED);
-            assert_int_equal(push(block, SIZE_MAX), HARD_NOT_PUSHED);
+            assert_int_equal(push(block, plain), HARD_NOT_PUSHED);
             block[other] = kept;
-            assert_true(push(block, other) >= HARD_PUSHED);
+            assert_true(push(block, said_size(other, MADE_BY_MALLOC)) >= HARD_PUSHED);
             assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, bytes, &old),
                              HARD_NOT_RESIZED);
         }
@@ -331,7 +393,7 @@ static void test_resize_moves(void **state)
     assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block, 1000, &old), HARD_MOVES);
     assert_int_equal(hard_resize_fast(zone_of(block), (uintptr_t)block + 16, 100, &old),
                      HARD_NOT_RESIZED);
-    assert_true(push(block, 100) >= HARD_PUSHED);
+    assert_true(push(block, said_size(100, MADE_BY_MALLOC)) >= HARD_PUSHED);
 }
 
 /* ---- Caches of heaps of the program's own ---- */
@@ -564,6 +626,8 @@ int main(void)
         ON_HEAP(test_last_byte_of_the_object),
         ON_HEAP(test_underflow),
         ON_HEAP(test_wrong_frees),
+        ON_HEAP(test_makers),
+        ON_HEAP(test_makers_of_cxx),
         ON_HEAP(test_freed_blocks_are_zero),
         ON_HEAP(test_written_after_free),
         ON_HEAP(test_addresses_wait),

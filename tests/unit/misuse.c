@@ -90,6 +90,10 @@ static const struct row rows_of_writes[] = {
      {.kind = MISUSE_COPY, .address = 0x7f0000001080, .bytes = 64, .start = 0x7f0000001040},
      "snug: invalid memcpy: 0x7f0000001080 is past the end of a 64-byte object that starts at "
      "0x7f0000001040\n"},
+    {"operator delete",
+     {.kind = MISUSE_MAKER, .address = 0x7f0000001040, .bytes = 64, .maker = MADE_BY_NEW_ARRAY},
+     "snug: invalid operator delete: 0x7f0000001040 is a 64-byte object that was made by operator "
+     "new[]\n"},
 };
 
 enum { ROWS_OF_WRITES = sizeof(rows_of_writes) / sizeof(rows_of_writes[0]) };
@@ -148,6 +152,9 @@ TEST(the_same_is_said_in_json)
     assert_json(&rows_of_writes[7],
                 "\"misuse\":\"wrong-alignment\",\"call\":\"operator delete\",\"address\":"
                 "\"0x7f0000001040\",\"bytes\":64,\"said\":4096");
+    assert_json(&rows_of_writes[9],
+                "\"misuse\":\"wrong-maker\",\"call\":\"operator delete\",\"address\":"
+                "\"0x7f0000001040\",\"bytes\":64,\"maker\":\"operator new[]\"");
     options.misuse_format = MISUSE_FORMAT_TEXT;
 }
 

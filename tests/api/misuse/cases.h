@@ -22,6 +22,9 @@ void say(const char *what, const void *address);
 /* A block of SIZE bytes, of which stdout is told. */
 unsigned char *new_block(void);
 
+/* Says where a block is that was taken otherwise, and how large. */
+unsigned char *note_block(void *block);
+
 /* Hands in the address, and tells stdout before and after. */
 void free_badly(void *address);
 

@@ -56,12 +56,16 @@ void warm_up(void)
     }
 }
 
+unsigned char *note_block(void *block)
+{
+    CHECK(block != NULL);
+    print("block %p %zu\n", block, malloc_usable_size(block));
+    return opaque(block);
+}
+
 unsigned char *new_block(void)
 {
-    unsigned char *block = opaque(malloc(size_argument));
-    CHECK(block != NULL);
-    print("block %p %zu\n", (void *)block, malloc_usable_size(block));
-    return block;
+    return note_block(malloc(size_argument));
 }
 
 void free_badly(void *address)

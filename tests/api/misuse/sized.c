@@ -53,9 +53,11 @@ void sizes_stated_right(void)
 /* NUMBER is what is stated, by operator delete. */
 void size_stated_wrong(void)
 {
+    take *new_block_of;
     give *delete_block;
+    find(&new_block_of, "_Znwm");
     find(&delete_block, "_ZdlPvm");
-    unsigned char *block = new_block();
+    unsigned char *block = note_block(new_block_of(size_argument));
     say("bad", block);
     delete_block(opaque(block), number_argument);
     print("after\n");
