@@ -8,6 +8,7 @@
 #include "base/peek.h"
 #include "hardened/dice.h"
 #include "hardened/hard_pages.h"
+#include "meta/misuse.h"
 #include "meta/page_map.h"
 
 /* One part in: of a heap's addresses, whole slabs stay as they are up to that, for what comes next,
@@ -275,7 +276,14 @@ COLD size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
 
 /* ---- In a child of fork ---- */
 
-COLD COLD void hard_bin_await(struct hard_bin *bin)
+COLD COLD void hard_report_written(uintptr_t address, size_t class)
+{
+    struct misuse misuse = {
+        .kind = MISUSE_WRITTEN, .address = address, .bytes = hard_classes[class].bytes};
+    misuse_report("malloc", &misuse);
+}
+
+COLD void hard_bin_await(struct hard_bin *bin)
 {
     lock_acquire(&bin->lock);
     lock_release(&bin->lock);

@@ -64,6 +64,9 @@ size_t hard_bin_take(struct hard_bin *bin, struct hard_zones *zones, struct hard
 uintptr_t hard_bin_put(struct hard_bin *bin, struct hard_zones *zones,
                        const struct hard_entry *entries, size_t count);
 
+/* Reports a write into a free object of a class. */
+void hard_report_written(uintptr_t address, size_t class);
+
 /* Purges all slabs of which every object is back. Returns the bytes. */
 size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones);
 

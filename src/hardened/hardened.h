@@ -23,46 +23,9 @@
 #ifndef SNUG_HARDENED_HARDENED_H
 #define SNUG_HARDENED_HARDENED_H
 
-#include "hardened/hard_large.h"
-#include "hardened/wait.h"
+#include "hardened/hard_cache.h"
 #include "meta/extent.h"
 #include "meta/misuse.h"
-
-struct hard_magazine {
-    struct hard_entry *entries; /* room for `most`, which is 0 until the thread needs some */
-    uint32_t count;
-    uint32_t most;
-};
-
-/* A thread's cache of a hardened heap. */
-struct hard_cache {
-    struct hard_magazine magazines[HARD_KEPT];
-    struct hard_wait wait;
-    struct hard_entry left; /* has left quarantine, but its magazine was full; or all zero */
-    size_t room;            /* bytes that further magazines may have */
-    struct hardened *home;
-    const void *owner;       /* home->zones.owner */
-    struct hard_cache *next; /* in the list of all; a cache is never freed, so it can be read */
-    uint64_t user;           /* the heap's id while a thread has it; unused in malloc's heap */
-    uint32_t generation;     /* the heap's, when a thread got it; 0: no thread has it */
-};
-
-struct hardened {
-    struct hard_zones zones;
-    struct hard_large large;
-    struct lock wait_lock;
-    struct hard_wait wait; /* of all threads */
-    struct hard_cache *caches;
-    struct hardened *next; /* in the list of those that no heap uses */
-    size_t held_most;      /* bytes: in a thread's cache */
-    uint32_t threads;      /* with a cache */
-    uint32_t generation;   /* grows by 1 in each child of fork; from 1 on */
-    bool orphans;          /* in a child: what other threads had is still to be taken back */
-    struct hard_bin bins[HARD_CLASSES];
-};
-
-/* Stands for the cache of a thread that has none. It belongs to no heap. */
-extern INTERNAL struct hard_cache hard_cache_none;
 
 /* What a hardened heap is made with. */
 struct hard_settings {
@@ -114,56 +77,6 @@ bool hard_extent(uintptr_t address, struct block_extent *extent);
  * before. There must be a block in use at the address. */
 bool hard_resize(struct hardened *hardened, uintptr_t address, size_t bytes);
 
-/* ---- Threads ---- */
-
-struct hard_cache *hard_cache_new(struct hardened *hardened);
-
-/* Gives back all objects in a cache; hard_cache_free then leaves it to another thread. */
-void hard_cache_flush(struct hard_cache *cache);
-void hard_cache_free(struct hard_cache *cache);
-
-/* For a heap that is cleared: forgets what is in all caches. `ends`: no thread has them any
- * more. */
-void hard_caches_clear(struct hardened *hardened, bool ends);
-
-/* Finds room for the object that has left quarantine (`left`), and lets further ones leave as long
- * as the quarantine is over its bound. */
-void hard_cache_turn(struct hard_cache *cache);
-
-/* Puts an object into a magazine; false: that has no room. */
-static ALWAYS_INLINE bool hard_magazine_put(struct hard_magazine *magazine, struct hard_entry entry)
-{
-    uint32_t count = magazine->count;
-    if (UNLIKELY(count == magazine->most))
-        return false;
-    magazine->entries[count] = entry;
-    __atomic_signal_fence(__ATOMIC_RELEASE);
-    GAUGE_SET(magazine->count, count + 1);
-    return true;
-}
-
-/* Puts a freed object into a thread's quarantine, which is full, and the object that leaves for it
- * into a magazine. True: hard_cache_turn has to be called. */
-static ALWAYS_INLINE bool hard_cache_change(struct hard_cache *cache, struct hard_entry entry,
-                                            size_t bytes)
-{
-    struct hard_entry leaves = wait_change(&cache->wait, entry, bytes);
-    if (UNLIKELY(!hard_magazine_put(&cache->magazines[entry_hard_class(&leaves)], leaves))) {
-        cache->left = leaves;
-        return true;
-    }
-    return wait_has_turn(&cache->wait);
-}
-
-/* The same for a quarantine that may not be full. */
-static inline bool hard_cache_wait(struct hard_cache *cache, struct hard_entry entry, size_t bytes)
-{
-    if (LIKELY(wait_is_full(&cache->wait)))
-        return hard_cache_change(cache, entry, bytes);
-    wait_add(&cache->wait, entry, bytes);
-    return wait_has_turn(&cache->wait);
-}
-
 /* ---- The whole ---- */
 
 /* Empties the shared quarantine, and gives free memory back. Returns the bytes. */
@@ -199,14 +112,5 @@ struct hard_totals hard_totals_of(struct peek *peek, const struct hardened *hard
 /* Every lock of one rank; for fork. */
 void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,
                        void (*act)(struct lock *lock));
-
-/* In a child of fork, with all locks held; `own` is the caller's cache or NULL. */
-void hard_forked(struct hardened *hardened, struct hard_cache *own);
-
-/* In every child of fork: what comes by chance there is not what comes in its parent. */
-void hard_fork_dice(struct hardened *hardened);
-
-/* Reports a write into a free block. */
-void hard_report_written(uintptr_t address, size_t class);
 
 #endif

@@ -178,7 +178,7 @@ static ALWAYS_INLINE void *alloc_block(struct heap *heap, struct cache *cache, s
     return look_at_limit(heap, block);
 }
 
-/* For other files. */
+/* For other files, and for what is seldom. */
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
                   size_t *dirty)
 {
@@ -200,7 +200,7 @@ COLD void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment
                         size_t *dirty)
 {
     bool large = bytes > medium_most(heap) || alignment >= PAGE_BYTES;
-    void *block = large ? alloc_block(heap, cache, alignment, bytes, dirty)
+    void *block = large ? block_alloc(heap, cache, alignment, bytes, dirty)
                         : sample_alloc_smaller(heap, alignment, bytes, dirty);
     if (block != NULL && (!large || page_map_class((uintptr_t)block) == 0))
         profile_put(block, bytes);
@@ -233,7 +233,7 @@ static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_
         *dirty = SIZE_MAX;
         block = class != 0 ? cache_pop(cache, class) : NULL;
     }
-    return block != NULL ? block : alloc_block(heap, cache, alignment, bytes, dirty);
+    return block != NULL ? block : block_alloc(heap, cache, alignment, bytes, dirty);
 }
 
 /* An object from a magazine for a request that is counted, but not looked at; or NULL. */

@@ -14,9 +14,13 @@ export LC_ALL=C
 scratch=$(mktemp -d)
 server='' # a process of the recipe that must not stay if the test fails
 clean() {
-    local pid
+    local pid children
     for pid in $server; do
-        if [[ -d /proc/$pid && $(readlink "/proc/$pid/cwd") == "$scratch/here" ]]; then kill -9 "$pid" 2>/dev/null || true; fi
+        if [[ -d /proc/$pid && $(readlink "/proc/$pid/cwd") == "$scratch/here" ]]; then
+            children=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null || true) # those of a master that is killed would stay
+            # shellcheck disable=SC2086
+            kill -9 "$pid" $children 2>/dev/null || true
+        fi
     done
     rm -rf "$scratch"
 }

@@ -18,7 +18,7 @@ pub const HOLDER: &str = r#"
 int main(void)
 {
     static void *volatile kept[3000];
-    char line[64];
+    char line[64] = ""; /* all of it: what ran before main() has left addresses there, of snug's too */
     for (int i = 0; i < 3000; i++)
         kept[i] = malloc(100);
     char *large = malloc(5000000);
