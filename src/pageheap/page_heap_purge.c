@@ -155,12 +155,15 @@ static bool part_purge(struct page_heap *page_heap, struct span *part)
     return done;
 }
 
-/* Gives a segment of the cache back, or if it is not to go as a `whole` its pages. False: the
- * provider refused. */
-static bool cached_give(struct page_heap *page_heap, struct segment *segment, bool whole)
+enum give { GIVE_PAGES, GIVE_WHOLE, GIVE_WHOLE_LOCKED };
+
+/* Gives a segment of the cache back, or its pages; with the lock held if the caller cannot let it
+ * go. False: the provider refused. */
+static bool cached_give(struct page_heap *page_heap, struct segment *segment, enum give what)
 {
+    bool whole = what != GIVE_PAGES;
     segment_cache_remove(&page_heap->cache, segment);
-    bool apart = unlock_apart(page_heap, segment->pages);
+    bool apart = what != GIVE_WHOLE_LOCKED && unlock_apart(page_heap, segment->pages);
     bool done = whole ? segments_drop(page_heap, segment) : segments_purge(page_heap, segment);
     lock_again(page_heap, apart);
     if (!whole)
@@ -202,9 +205,9 @@ static size_t purge_oldest_segment(struct page_heap *page_heap)
     bool split = segment->huge == HUGE_SPLIT;
     /* A provider that keeps the pages of what it handed out may take it back as a whole, and have
      * another heap that it is for. */
-    bool done = (!split && cached_give(page_heap, segment, false)) ||
-                cached_give(page_heap, segment, true) ||
-                (split && cached_give(page_heap, segment, false));
+    bool done = (!split && cached_give(page_heap, segment, GIVE_PAGES)) ||
+                cached_give(page_heap, segment, GIVE_WHOLE) ||
+                (split && cached_give(page_heap, segment, GIVE_PAGES));
     return done ? pages : 0;
 }
 
@@ -232,11 +235,8 @@ COLD size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused)
         return 0;
     while ((oldest = segment_cache_oldest(&page_heap->cache)) != NULL) {
         size_t pages = oldest->pages;
-        segment_cache_remove(&page_heap->cache, oldest);
-        if (!segments_drop(page_heap, oldest)) { /* with the lock: the caller goes on with it */
-            segment_cache_put(&page_heap->cache, oldest, page_heap->now());
+        if (!cached_give(page_heap, oldest, GIVE_WHOLE_LOCKED))
             break;
-        }
         gone += pages;
     }
     return gone;
@@ -257,7 +257,7 @@ void page_heap_shrink_cache(struct page_heap *page_heap)
         size_t dirty = surplus->dirty_pages;
         /* If the provider cannot, too many mappings for one, the pages go, later, as others do, and
          * the addresses serve again. */
-        if (!cached_give(page_heap, surplus, true))
+        if (!cached_give(page_heap, surplus, GIVE_WHOLE))
             return;
         if (dirty != 0)
             retention_released(&page_heap->retention, dirty, now);

@@ -64,14 +64,29 @@ static void run_make(struct span *walls[2], size_t pages)
     assert_true(page_heap.dirty.pages >= pages);
 }
 
+/* Purges all, while the other thread comes. Returns the bytes. */
+static size_t purge_watched(void)
+{
+    fake.meanwhile = look;
+    size_t bytes = page_heap_purge(&page_heap, 0);
+    fake.meanwhile = NULL;
+    return bytes;
+}
+
+/* Gives back all that is still in use of a run_make. */
+static void run_end(struct span *walls[2])
+{
+    span_put(walls[0]);
+    span_put(walls[1]);
+    assert_page_heap_empty();
+}
+
 TEST(others_take_pages_while_a_long_run_is_purged)
 {
     NEED_SMALL_PAGES;
     struct span *walls[2];
     run_make(walls, MUCH);
-    fake.meanwhile = look;
-    assert_int_equal(page_heap_purge(&page_heap, 0), MUCH * PAGE_BYTES);
-    fake.meanwhile = NULL;
+    assert_int_equal(purge_watched(), MUCH * PAGE_BYTES);
     assert_true(was_free);
     assert_int_equal(busy, MUCH);
     assert_int_equal(kept, 0);
@@ -82,9 +97,7 @@ TEST(others_take_pages_while_a_long_run_is_purged)
     assert_true(span_end(other) <= span_end(walls[0]) || other->start >= walls[1]->start);
     assert_page_heap_sound();
     span_put(other);
-    span_put(walls[0]);
-    span_put(walls[1]);
-    assert_page_heap_empty();
+    run_end(walls);
 }
 
 TEST(a_short_run_is_purged_under_the_lock)
@@ -92,13 +105,9 @@ TEST(a_short_run_is_purged_under_the_lock)
     NEED_SMALL_PAGES;
     struct span *walls[2];
     run_make(walls, LITTLE);
-    fake.meanwhile = look;
-    assert_int_equal(page_heap_purge(&page_heap, 0), LITTLE * PAGE_BYTES);
-    fake.meanwhile = NULL;
+    assert_int_equal(purge_watched(), LITTLE * PAGE_BYTES);
     assert_false(was_free);
-    span_put(walls[0]);
-    span_put(walls[1]);
-    assert_page_heap_empty();
+    run_end(walls);
 }
 
 /* Nobody told it that there is more than one call at a time. */
@@ -108,14 +117,10 @@ TEST(a_provider_of_the_programs_own_is_called_under_the_lock)
     struct span *walls[2];
     run_make(walls, MUCH);
     fake.provider.kind = KIND_FUNCTIONS;
-    fake.meanwhile = look;
-    assert_int_equal(page_heap_purge(&page_heap, 0), MUCH * PAGE_BYTES);
-    fake.meanwhile = NULL;
+    assert_int_equal(purge_watched(), MUCH * PAGE_BYTES);
     assert_int_equal(times, 1);
     assert_false(was_free);
-    span_put(walls[0]);
-    span_put(walls[1]);
-    assert_page_heap_empty();
+    run_end(walls);
 }
 
 TEST(a_refused_purge_leaves_the_run_as_it_was)
@@ -123,19 +128,15 @@ TEST(a_refused_purge_leaves_the_run_as_it_was)
     NEED_SMALL_PAGES;
     struct span *walls[2];
     run_make(walls, MUCH);
-    fake.meanwhile = look;
     fake.refuse_purge = true;
-    assert_int_equal(page_heap_purge(&page_heap, 0), 0);
+    assert_int_equal(purge_watched(), 0);
     assert_true(was_free);
     assert_int_equal(page_heap.busy_pages, 0);
     assert_true(page_heap.dirty.pages >= MUCH);
     assert_page_heap_sound();
-    fake.meanwhile = NULL;
     fake.refuse_purge = false;
     span_put(other);
-    span_put(walls[0]);
-    span_put(walls[1]);
-    assert_page_heap_empty();
+    run_end(walls);
 }
 
 /* One thread does it at a time: another keeps the lock, and so does who holds both. */
@@ -155,9 +156,7 @@ TEST(only_one_thread_lets_go_of_the_lock)
     assert_int_equal(times, 1);
     assert_false(was_free);
     assert_true(page_heap.dirty.pages < MUCH);
-    span_put(walls[0]);
-    span_put(walls[1]);
-    assert_page_heap_empty();
+    run_end(walls);
 }
 
 /* All else in its segment is freed while a part of it is purged. */
@@ -231,24 +230,35 @@ static void *purge(void *argument)
     return argument;
 }
 
-TEST(who_purges_all_waits_for_what_is_on_its_way)
+/* Another thread purges, and is in the middle of it. */
+static pthread_t purge_begin(void)
 {
-    NEED_SMALL_PAGES;
-    struct span *walls[2];
     pthread_t thread;
-    run_make(walls, MUCH);
     going = gone = false;
     fake.meanwhile = take_long;
     assert_int_equal(pthread_create(&thread, NULL, purge, NULL), 0);
     while (!__atomic_load_n(&going, __ATOMIC_SEQ_CST))
         usleep(100);
-    page_heap_purge(&page_heap, 0);
+    return thread;
+}
+
+/* It must be done with that by now. */
+static void purge_end(pthread_t thread)
+{
     assert_true(__atomic_load_n(&gone, __ATOMIC_SEQ_CST));
     pthread_join(thread, NULL);
     fake.meanwhile = NULL;
-    span_put(walls[0]);
-    span_put(walls[1]);
-    assert_page_heap_empty();
+}
+
+TEST(who_purges_all_waits_for_what_is_on_its_way)
+{
+    NEED_SMALL_PAGES;
+    struct span *walls[2];
+    run_make(walls, MUCH);
+    pthread_t thread = purge_begin();
+    page_heap_purge(&page_heap, 0);
+    purge_end(thread);
+    run_end(walls);
 }
 
 /* No others can be had than those that go back at this moment. */
@@ -256,7 +266,6 @@ TEST(who_finds_no_pages_waits_for_those_on_their_way)
 {
     NEED_SMALL_PAGES;
     struct span *walls[2];
-    pthread_t thread;
     run_make(walls, MUCH);
     struct span *rest[64];
     size_t count = 0;
@@ -266,24 +275,16 @@ TEST(who_finds_no_pages_waits_for_those_on_their_way)
     while (count < 64 && (rest[count] = span_new(SPAN_LARGE, MUCH, PAGE_BYTES)) != NULL)
         count++;
     span_put(kept_run);
-    going = gone = false;
-    fake.meanwhile = take_long;
-    assert_int_equal(pthread_create(&thread, NULL, purge, NULL), 0);
-    while (!__atomic_load_n(&going, __ATOMIC_SEQ_CST))
-        usleep(100);
+    pthread_t thread = purge_begin();
     struct span *span = span_new(SPAN_LARGE, MUCH, PAGE_BYTES);
     assert_non_null(span);
-    assert_true(__atomic_load_n(&gone, __ATOMIC_SEQ_CST));
-    pthread_join(thread, NULL);
-    fake.meanwhile = NULL;
+    purge_end(thread);
     fake.refuse_take = false;
     options.dirty = 4 * MIB;
     span_put(span);
     while (count > 0)
         span_put(rest[--count]);
-    span_put(walls[0]);
-    span_put(walls[1]);
-    assert_page_heap_empty();
+    run_end(walls);
 }
 
 int main(void)
