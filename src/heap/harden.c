@@ -81,7 +81,7 @@ void heap_harden_end(struct heap *heap)
 
 bool heap_makers_count;
 
-void heap_makers_begin(void)
+AT_START void heap_makers_begin(void)
 {
     heap_makers_count = heap_default.hardened != NULL && options.check_delete != CHECK_DELETE_NONE;
     hard_makers_all = options.check_delete == CHECK_DELETE_ALL;
