@@ -276,7 +276,7 @@ COLD size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
 
 /* ---- In a child of fork ---- */
 
-COLD COLD void hard_report_written(uintptr_t address, size_t class)
+COLD void hard_report_written(uintptr_t address, size_t class)
 {
     struct misuse misuse = {
         .kind = MISUSE_WRITTEN, .address = address, .bytes = hard_classes[class].bytes};
