@@ -274,7 +274,7 @@ COLD size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
     return purged;
 }
 
-/* ---- In a child of fork ---- */
+/* ---- Beside that ---- */
 
 COLD void hard_report_written(uintptr_t address, size_t class)
 {
@@ -288,6 +288,8 @@ COLD void hard_bin_await(struct hard_bin *bin)
     lock_acquire(&bin->lock);
     lock_release(&bin->lock);
 }
+
+/* ---- In a child of fork ---- */
 
 COLD void hard_bin_adopt(struct hard_bin *bin, struct hard_zones *zones,
                          const struct hard_entry *entry)
