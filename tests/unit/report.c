@@ -226,6 +226,23 @@ static const struct heap_row *heap_at_peak(const struct peak *peak, const char *
     return NULL;
 }
 
+/* Of spans of small blocks, which have many, and of large ones, which have few. */
+TEST(the_first_blocks_of_a_span_stand_for_all_of_it)
+{
+    enum { SMALL = 2000, LARGE = 400 };
+    struct heap_settings settings = {.name = "spans"};
+    struct heap *heap = heap_create(&settings);
+    for (size_t i = 0; i < SMALL; i++)
+        assert_non_null(heap_alloc_slow(3000, heap));
+    for (size_t i = 0; i < LARGE; i++)
+        assert_non_null(heap_alloc_slow(20000, heap));
+    struct medium_walk walk = {.looks = SIZE_MAX, .each = 5, .every = 1};
+    assert_true(medium_walk(&walk, NULL, heap, 1024 * MIB));
+    assert_in_range(walk.rows[2].blocks, SMALL * 3 / 4, SMALL * 5 / 4);
+    assert_in_range(walk.rows[5].blocks, LARGE * 3 / 4, LARGE * 5 / 4);
+    heap_destroy(heap);
+}
+
 TEST(the_peak_has_medium_blocks_by_size_and_heaps_by_name)
 {
     enum { FEW = 20, MANY = 4000 };
@@ -651,6 +668,7 @@ int main(void)
         ROW(the_highest_point_is_kept),
         ROW(what_waits_makes_no_peak),
         ROW(a_copy_that_is_being_written_is_not_read),
+        ROW(the_first_blocks_of_a_span_stand_for_all_of_it),
         ROW(the_peak_has_medium_blocks_by_size_and_heaps_by_name),
         ROW(other_heaps_count_for_the_peak),
         ROW(what_is_resident_is_reconciled),
