@@ -30,7 +30,7 @@ AT_START static void operators_begin(void)
 AT_START static void makers_begin(void)
 {
 #if defined(SNUG_SHARED)
-    if (!page_map.forms_replaced && !sized_delete_is_replaced())
+    if (!page_map.forms_replaced && !other_new_is_replaced() && !other_delete_is_replaced())
         heap_makers_begin();
 #endif
 }

@@ -248,10 +248,14 @@ static NOINLINE void *new_quietly_slow(size_t size, size_t alignment, const void
 {
     if (UNLIKELY(page_map.forms_replaced) && quiet_forms[form] != NULL)
         return alloc_by(quiet_forms[form], size, alignment, nothrow);
-    void *block = take(size, alignment, (form & ARRAY) != 0 ? MADE_BY_NEW_ARRAY : MADE_BY_NEW);
-    return LIKELY(block != NULL)
-               ? block
-               : alloc_quietly(size, alignment, nothrow, __builtin_return_address(0));
+    enum maker maker = (form & ARRAY) != 0 ? MADE_BY_NEW_ARRAY : MADE_BY_NEW;
+    void *block = take(size, alignment, maker);
+    if (LIKELY(block != NULL))
+        return block;
+    block = alloc_quietly(size, alignment, nothrow, __builtin_return_address(0));
+    /* The runtime's form took it by one that throws, which noted itself. */
+    note_maker(block, alignment == 0 ? maker : MADE_BY_NEW_ALIGNED);
+    return block;
 }
 
 static ALWAYS_INLINE void *new_quietly(size_t size, const void *nothrow, unsigned form)
@@ -291,6 +295,19 @@ AT_START bool new_is_replaced(void)
     return IS_REPLACED(_Znwm, own_new) || IS_REPLACED(_Znam, own_new_array) ||
            IS_REPLACED(_ZnwmSt11align_val_t, own_new_aligned) ||
            IS_REPLACED(_ZnamSt11align_val_t, own_new_array_aligned);
+}
+
+OWN(_ZnwmRKSt9nothrow_t, own_new_quiet)
+OWN(_ZnamRKSt9nothrow_t, own_new_array_quiet)
+OWN(_ZnwmSt11align_val_tRKSt9nothrow_t, own_new_aligned_quiet)
+OWN(_ZnamSt11align_val_tRKSt9nothrow_t, own_new_array_aligned_quiet)
+
+AT_START bool other_new_is_replaced(void)
+{
+    return IS_REPLACED(_ZnwmRKSt9nothrow_t, own_new_quiet) ||
+           IS_REPLACED(_ZnamRKSt9nothrow_t, own_new_array_quiet) ||
+           IS_REPLACED(_ZnwmSt11align_val_tRKSt9nothrow_t, own_new_aligned_quiet) ||
+           IS_REPLACED(_ZnamSt11align_val_tRKSt9nothrow_t, own_new_array_aligned_quiet);
 }
 
 COLD void new_find_quiet_forms(void)

@@ -21,7 +21,7 @@
 
 #include <stddef.h>
 
-#include "base/common.h"
+#include "platform/imports.h"
 
 /* weak: a compiler believes that another may come before it, and so does a linker. */
 #define OPERATOR __attribute__((weak, visibility("default")))
@@ -38,7 +38,8 @@ OPERATOR void _ZdaPvSt11align_val_t(void *block, size_t alignment);
 /* Another name for ours, which stays ours, and whether the process has another by the first. */
 #define OWN(name, own) \
     extern __typeof(name) own __attribute__((alias(#name), visibility("hidden")));
-#define IS_REPLACED(name, own) (function_address((void (*)(void))(name)) != (void (*)(void))(own))
+#define IS_REPLACED(name, own) \
+    form_is_replaced(function_address((void (*)(void))(name)), (void (*)(void))(own))
 
 /* Where a function is that the process has, which the compiler must not think it knows. */
 static ALWAYS_INLINE void (*function_address(void (*function)(void)))(void)
@@ -47,13 +48,19 @@ static ALWAYS_INLINE void (*function_address(void (*function)(void)))(void)
     return function;
 }
 
+static ALWAYS_INLINE bool form_is_replaced(void (*found)(void), void (*own)(void))
+{
+    return UNLIKELY(found != own) && !os_is_stub((uintptr_t)found);
+}
+
 /* Not in the static library. */
 bool new_is_replaced(void);
 void new_find_quiet_forms(void);
 
 bool delete_is_replaced(void);
 
-/* Whether a form with a size is. No form stands for it. */
-bool sized_delete_is_replaced(void);
+/* Whether a form is that no other stands for: with a size, or a nothrow one. */
+bool other_new_is_replaced(void);
+bool other_delete_is_replaced(void);
 
 #endif

@@ -4,7 +4,7 @@
 #include "hardened/hardened.h"
 #include "meta/page_map.h"
 
-bool hard_makers_all;
+bool hard_makers_all, hard_arrays_alike;
 
 void hard_set_maker(struct hardened *hardened, uintptr_t address, enum maker maker)
 {
@@ -15,5 +15,5 @@ void hard_set_maker(struct hardened *hardened, uintptr_t address, enum maker mak
     }
     uint16_t *state = &zone->states[zone_place(zone, address).id], made = state_made(state);
     state_change(&hardened->bins[zone->class], state, made,
-                 (uint16_t)(made | maker << STATE_MAKER_SHIFT));
+                 (uint16_t)((made & STATE_SIZE) | maker << STATE_MAKER_SHIFT));
 }

@@ -3,9 +3,9 @@
  */
 #include <string.h>
 
-#include "hardened/hardened.h"
 #include "hardened/hard_pages.h"
 #include "hardened/hard_tags.h"
+#include "hardened/hardened.h"
 #include "meta/page_map.h"
 
 /* ---- What is found ---- */

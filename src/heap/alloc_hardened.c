@@ -10,6 +10,7 @@
 #include "heap/reclaim.h"
 #include "heap/tick.h"
 #include "heap/user_heaps.h"
+#include "platform/imports.h"
 #include "profile/profile.h"
 #include "profile/watch.h"
 
@@ -129,6 +130,16 @@ static COLD void free_refused(const struct misuse *misuse, struct said said)
     misuse_report(wrong_maker ? maker_freer((enum maker)said.maker) : "free", misuse);
 }
 
+/* Whether a free that was refused is to be tried again, as the pair may be right after all. */
+static COLD bool free_again(const struct misuse *misuse, struct said said)
+{
+    if (misuse->kind != MISUSE_MAKER ||
+        !hard_makers_are_arrays(misuse->maker, (enum maker)said.maker) || !os_runtime_is_in_parts())
+        return false;
+    __atomic_store_n(&hard_arrays_alike, true, __ATOMIC_RELAXED);
+    return true;
+}
+
 /* What counts of what is said of a block: only those of malloc's heap have other makers. */
 static struct said said_of(const struct heap *heap, struct said said)
 {
@@ -154,8 +165,10 @@ static NOINLINE void free_long(struct heap *only, void *block, struct said said)
     } else {
         freed = free_elsewhere(block, &misuse);
     }
-    if (UNLIKELY(!freed))
+    if (UNLIKELY(!freed) && !free_again(&misuse, said))
         free_refused(&misuse, said);
+    else if (UNLIKELY(!freed))
+        free_long(only, block, said);
     errno = error;
 }
 

@@ -34,6 +34,7 @@ enum {
 /* What is needed of an object. */
 struct object {
     uintptr_t base;
+    const ElfW(Dyn) * dynamic;
     const ElfW(Sym) * symbols;
     const char *names;
     const ElfW(Rela) * tables[2]; /* DT_JMPREL: what is called; DT_RELA: all else */
@@ -89,19 +90,18 @@ static void object_read_dynamic(struct object *object, const ElfW(Dyn) * entry)
 static bool object_read(struct object *object, const struct dl_phdr_info *info)
 {
     *object = (struct object){.base = info->dlpi_addr};
-    const ElfW(Dyn) *dynamic = NULL;
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + header->p_vaddr;
         if (header->p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)start;
+            object->dynamic = (const ElfW(Dyn) *)start;
         if (header->p_type == PT_GNU_RELRO) {
             object->relro = align_down(start, os_page_size());
             object->relro_end = align_down(start + header->p_memsz, os_page_size());
         }
     }
-    if (dynamic != NULL)
-        object_read_dynamic(object, dynamic);
+    if (object->dynamic != NULL)
+        object_read_dynamic(object, object->dynamic);
     return object->symbols != NULL && object->names != NULL;
 }
 
@@ -187,4 +187,72 @@ bool os_imports_replace(const struct import *imports)
     struct search search = {imports, false, false};
     (void)dl_iterate_phdr(look, &search);
     return !search.is_static;
+}
+
+/* ---- What objects call elsewhere ---- */
+
+/* Looks for a symbol of which `is_it` says so, among those that an object's relocations name. */
+static bool object_has(const struct object *object, const void *wanted,
+                       bool (*is_it)(const struct object *object, const ElfW(Sym) * symbol,
+                                     const void *wanted))
+{
+    for (size_t table = 0; table < 2; table++)
+        for (size_t i = 0; i < object->bytes[table] / sizeof(ElfW(Rela)); i++) {
+            size_t symbol = ELF64_R_SYM(object->tables[table][i].r_info);
+            if (symbol != 0 && is_it(object, &object->symbols[symbol], wanted))
+                return true;
+        }
+    return false;
+}
+
+/* The address of its own stub stands in a program's table in place of the function's, which is
+ * elsewhere. */
+static bool is_stub_at(const struct object *object, const ElfW(Sym) * symbol, const void *address)
+{
+    return symbol->st_shndx == SHN_UNDEF && symbol->st_value != 0 &&
+           object->base + symbol->st_value == (uintptr_t)address;
+}
+
+static int look_for_stub(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct object object;
+    (void)size;
+    return object_read(&object, info) && object_has(&object, context, is_stub_at);
+}
+
+COLD bool os_is_stub(uintptr_t address)
+{
+    return dl_iterate_phdr(look_for_stub, (void *)address) != 0;
+}
+
+static bool is_operator(const struct object *object, const ElfW(Sym) * symbol, const void *unused)
+{
+    const char *name = object->names + symbol->st_name;
+    (void)unused;
+    return strcmp(name, "_Znwm") == 0 || strcmp(name, "_ZdlPv") == 0;
+}
+
+/* Whether an object is linked with a C++ runtime, or is one. */
+static bool has_runtime(const struct object *object)
+{
+    for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
+        const char *name = object->names + entry->d_un.d_val;
+        if ((entry->d_tag == DT_NEEDED || entry->d_tag == DT_SONAME) &&
+            (strncmp(name, "libstdc++", 9) == 0 || strncmp(name, "libc++", 6) == 0))
+            return true;
+    }
+    return false;
+}
+
+static int look_for_parts(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct object object;
+    (void)size;
+    return !covers(info, (uintptr_t)&objects_seen) && object_read(&object, info) &&
+           !has_runtime(&object) && object_has(&object, context, is_operator);
+}
+
+COLD bool os_runtime_is_in_parts(void)
+{
+    return dl_iterate_phdr(look_for_parts, NULL) != 0;
 }

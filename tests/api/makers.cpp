@@ -3,10 +3,13 @@
  * one which made it: each maker with each way to free, in blocks of all layers, also where a thread
  * made the block and after a realloc. SNUG_MISUSE=warn, so the program goes on.
  *
- *   makers WRONG     how many of the pairs that do not belong together are to be reported: all,
- * none
+ *   makers WRONG     which of the pairs that do not belong together are to be reported: all, those
+ *                    of forms of new (new), none
  *
- * Fault it finds: SNUG_CHECK_DELETE=0 reports none.
+ * The program is also built without PIE, where it has a stub of operator delete whose address it
+ * takes for the function's.
+ *
+ * Fault it finds: SNUG_CHECK_DELETE=none reports none.
  */
 #include <malloc.h>
 #include <snug/snug.h>
@@ -15,6 +18,8 @@
 #include <cstring>
 #include <new>
 #include <thread>
+
+#include <sys/resource.h>
 
 #include "check.h"
 
@@ -149,6 +154,33 @@ void nothing()
     CHECK(told == 0);
 }
 
+/* A new[] that gives NULL in place of throwing, after the new handler made room. */
+void after_the_handler()
+{
+    static const rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+    rlimit little;
+    std::set_new_handler([] {
+        setrlimit(RLIMIT_AS, &all);
+        std::set_new_handler(nullptr);
+    });
+    getrlimit(RLIMIT_AS, &little);
+    if (little.rlim_max != RLIM_INFINITY)
+        return;
+    little.rlim_cur = 400u << 20;
+    CHECK(setrlimit(RLIMIT_AS, &little) == 0);
+    told = 0;
+    void *block = opaque(::operator new[](800u << 20, std::nothrow));
+    CHECK(block != nullptr && std::get_new_handler() == nullptr);
+    ::operator delete[](block);
+    CHECK_MSG(told == 0, "%s", told_line);
+}
+
+/* In code without PIE the address that is handed in is that of a stub in the program. */
+__attribute__((noinline)) void free_by(void (*free)(void *), void *block)
+{
+    reinterpret_cast<void (*)(void *)>(opaque(reinterpret_cast<void *>(free)))(block);
+}
+
 } // namespace
 
 int main(int count, char **arguments)
@@ -158,6 +190,8 @@ int main(int count, char **arguments)
     snug_set_misuse_handler(note);
     pairs(wrong);
     nothing();
+    after_the_handler();
+    free_by(::operator delete, opaque(::operator new(100)));
     std::thread([wrong] { pairs(wrong); }).join();
     std::thread others[2];
     for (std::thread &other : others)

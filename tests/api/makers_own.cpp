@@ -2,7 +2,8 @@
  * makers_own.cpp - programs that have only some of operator new and delete of their own, and give
  * and take blocks by malloc and free there. In the hardened preset they are right all the same.
  *
- * OWN_NEW: an operator new; OWN_SIZED: an operator delete with a size.
+ * OWN_NEW: an operator new; OWN_SIZED: an operator delete with a size; OWN_QUIET: a nothrow new[],
+ * whose blocks delete[] may free though they are operator new's.
  */
 #include <cstdlib>
 #include <initializer_list>
@@ -26,6 +27,12 @@ void *operator new(std::size_t size)
     void *block = std::malloc(size);
     return block != nullptr ? block : throw std::bad_alloc();
 }
+#elif defined(OWN_QUIET)
+void *operator new[](std::size_t size, const std::nothrow_t &) noexcept
+{
+    calls++;
+    return ::operator new(size);
+}
 #else
 void operator delete(void *block, std::size_t) noexcept
 {
@@ -40,6 +47,7 @@ int main()
         ::operator delete(opaque(::operator new(size)));
         ::operator delete(opaque(::operator new(size)), size);
         ::operator delete[](opaque(::operator new[](size)));
+        ::operator delete[](opaque(::operator new[](size, std::nothrow)));
     }
     CHECK(calls != 0);
     return 0;
