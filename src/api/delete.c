@@ -168,28 +168,10 @@ OWN(_ZdlPv, own_delete)
 OWN(_ZdaPv, own_delete_array)
 OWN(_ZdlPvSt11align_val_t, own_delete_aligned)
 OWN(_ZdaPvSt11align_val_t, own_delete_array_aligned)
-OWN(_ZdlPvm, own_delete_sized)
-OWN(_ZdaPvm, own_delete_array_sized)
-OWN(_ZdaPvmSt11align_val_t, own_delete_array_aligned_sized)
-OWN(_ZdlPvRKSt9nothrow_t, own_delete_quiet)
-OWN(_ZdaPvRKSt9nothrow_t, own_delete_array_quiet)
-OWN(_ZdlPvSt11align_val_tRKSt9nothrow_t, own_delete_aligned_quiet)
-OWN(_ZdaPvSt11align_val_tRKSt9nothrow_t, own_delete_array_aligned_quiet)
 
 AT_START bool delete_is_replaced(void)
 {
     return IS_REPLACED(_ZdlPv, own_delete) || IS_REPLACED(_ZdaPv, own_delete_array) ||
            IS_REPLACED(_ZdlPvSt11align_val_t, own_delete_aligned) ||
            IS_REPLACED(_ZdaPvSt11align_val_t, own_delete_array_aligned);
-}
-
-AT_START bool other_delete_is_replaced(void)
-{
-    return IS_REPLACED(_ZdlPvm, own_delete_sized) || IS_REPLACED(_ZdaPvm, own_delete_array_sized) ||
-           IS_REPLACED(_ZdlPvmSt11align_val_t, own_delete_aligned_sized) ||
-           IS_REPLACED(_ZdaPvmSt11align_val_t, own_delete_array_aligned_sized) ||
-           IS_REPLACED(_ZdlPvRKSt9nothrow_t, own_delete_quiet) ||
-           IS_REPLACED(_ZdaPvRKSt9nothrow_t, own_delete_array_quiet) ||
-           IS_REPLACED(_ZdlPvSt11align_val_tRKSt9nothrow_t, own_delete_aligned_quiet) ||
-           IS_REPLACED(_ZdaPvSt11align_val_tRKSt9nothrow_t, own_delete_array_aligned_quiet);
 }

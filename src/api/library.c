@@ -30,7 +30,7 @@ AT_START static void operators_begin(void)
 AT_START static void makers_begin(void)
 {
 #if defined(SNUG_SHARED)
-    if (!page_map.forms_replaced && !other_new_is_replaced() && !other_delete_is_replaced())
+    if (heap_makers_are_wanted() && !page_map.forms_replaced && !other_forms_are_replaced())
         heap_makers_begin();
 #endif
 }

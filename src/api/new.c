@@ -297,22 +297,37 @@ AT_START bool new_is_replaced(void)
            IS_REPLACED(_ZnamSt11align_val_t, own_new_array_aligned);
 }
 
-OWN(_ZnwmRKSt9nothrow_t, own_new_quiet)
-OWN(_ZnamRKSt9nothrow_t, own_new_array_quiet)
-OWN(_ZnwmSt11align_val_tRKSt9nothrow_t, own_new_aligned_quiet)
-OWN(_ZnamSt11align_val_tRKSt9nothrow_t, own_new_array_aligned_quiet)
-
-AT_START bool other_new_is_replaced(void)
-{
-    return IS_REPLACED(_ZnwmRKSt9nothrow_t, own_new_quiet) ||
-           IS_REPLACED(_ZnamRKSt9nothrow_t, own_new_array_quiet) ||
-           IS_REPLACED(_ZnwmSt11align_val_tRKSt9nothrow_t, own_new_aligned_quiet) ||
-           IS_REPLACED(_ZnamSt11align_val_tRKSt9nothrow_t, own_new_array_aligned_quiet);
-}
-
 COLD void new_find_quiet_forms(void)
 {
     for (size_t form = 0; form < 4; form++)
         quiet_forms[form] = runtime_function(NULL, quiet_names[form]);
+}
+
+/* Whether what the process finds by a name is in another object than this. */
+static COLD bool is_elsewhere(const char *name)
+{
+    Dl_info found, own;
+    void *form = dlsym(RTLD_DEFAULT, name);
+    return form != NULL && !os_is_stub((uintptr_t)form) && dladdr(form, &found) != 0 &&
+           dladdr(quiet_names, &own) != 0 && found.dli_fbase != own.dli_fbase;
+}
+
+COLD bool other_forms_are_replaced(void)
+{
+    static const char names[][40] = {"_ZdlPvm",
+                                     "_ZdaPvm",
+                                     "_ZdlPvmSt11align_val_t",
+                                     "_ZdaPvmSt11align_val_t",
+                                     "_ZdlPvRKSt9nothrow_t",
+                                     "_ZdaPvRKSt9nothrow_t",
+                                     "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                                     "_ZdaPvSt11align_val_tRKSt9nothrow_t"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (is_elsewhere(names[i]))
+            return true;
+    for (size_t form = 0; form < sizeof(quiet_names) / sizeof(*quiet_names); form++)
+        if (is_elsewhere(quiet_names[form]))
+            return true;
+    return false;
 }
 #endif

@@ -57,10 +57,10 @@ static ALWAYS_INLINE bool form_is_replaced(void (*found)(void), void (*own)(void
 bool new_is_replaced(void);
 void new_find_quiet_forms(void);
 
-bool delete_is_replaced(void);
+/* Whether a form is that stands for no other: with a size, or a nothrow one. Nothing depends on
+ * that in most programs, so these names are asked for here, and not of the loader in each. */
+bool other_forms_are_replaced(void);
 
-/* Whether a form is that no other stands for: with a size, or a nothrow one. */
-bool other_new_is_replaced(void);
-bool other_delete_is_replaced(void);
+bool delete_is_replaced(void);
 
 #endif

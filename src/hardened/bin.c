@@ -274,7 +274,7 @@ COLD size_t hard_bin_trim(struct hard_bin *bin, struct hard_zones *zones)
     return purged;
 }
 
-/* ---- Beside that ---- */
+/* ---- For those who look at objects ---- */
 
 COLD void hard_report_written(uintptr_t address, size_t class)
 {

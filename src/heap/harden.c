@@ -81,9 +81,14 @@ void heap_harden_end(struct heap *heap)
 
 bool heap_makers_count;
 
-AT_START void heap_makers_begin(void)
+AT_START bool heap_makers_are_wanted(void)
 {
-    heap_makers_count = heap_default.hardened != NULL && options.check_delete != CHECK_DELETE_NONE;
+    return heap_default.hardened != NULL && options.check_delete != CHECK_DELETE_NONE;
+}
+
+void heap_makers_begin(void)
+{
+    heap_makers_count = true;
     hard_makers_all = options.check_delete == CHECK_DELETE_ALL;
 }
 

@@ -79,7 +79,9 @@ void heap_free_plain_hardened(void *block);
  * belongs to the one which made them. Written before the program's own code runs. */
 extern INTERNAL bool heap_makers_count;
 
-/* Begins that, if SNUG_CHECK_DELETE says so, before any other function than malloc has made one. */
+/* Begins that, before any other function than malloc has made one, if the heap is hardened and
+ * SNUG_CHECK_DELETE says so. */
+bool heap_makers_are_wanted(void);
 void heap_makers_begin(void);
 
 /* Notes who made a block, which nobody else has yet. */

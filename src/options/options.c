@@ -75,14 +75,19 @@ enum { LETTERS_PER_SLIP = 3 };
 
 static const char prefix[] = "SNUG_";
 
+/* The name of the next row. */
+static const char *name_after(const char *name)
+{
+    const char *choices = name + strlen(name) + 1;
+    return choices + strlen(choices) + 1;
+}
+
 static const char *name_of(const struct option_row *row)
 {
-    const char *at = words;
-    for (const struct option_row *before = table; before != row; before++) {
-        at += strlen(at) + 1;
-        at += strlen(at) + 1;
-    }
-    return at;
+    const char *name = words;
+    for (const struct option_row *before = table; before != row; before++)
+        name = name_after(name);
+    return name;
 }
 
 static const char *choices_of(const struct option_row *row)
@@ -363,19 +368,20 @@ static bool is_slip(size_t distance, size_t length)
 
 static void report_name(int descriptor, const char *name, size_t length)
 {
-    const struct option_row *nearest = &table[0];
+    const char *nearest = words;
     size_t least = SIZE_MAX;
-    for (unsigned i = 0; i < ROWS; i++) {
-        size_t distance = name_distance(name, length, name_of(&table[i]));
+    const char *known = words;
+    for (unsigned i = 0; i < ROWS; i++, known = name_after(known)) {
+        size_t distance = name_distance(name, length, known);
         if (distance < least) {
             least = distance;
-            nearest = &table[i];
+            nearest = known;
         }
     }
     int shown = (int)size_min(length, 200);
     if (is_slip(least, length))
         os_print(descriptor, "snug: SNUG_%.*s is not an option; did you mean SNUG_%s?\n", shown,
-                 name, name_of(nearest));
+                 name, nearest);
     else
         os_print(descriptor, "snug: SNUG_%.*s is not an option; see: snug options\n", shown, name);
 }
@@ -384,8 +390,8 @@ static void option_read(const char *variable, int descriptor)
 {
     const char *name = variable + sizeof(prefix) - 1;
     size_t length = strcspn(name, "=");
-    for (unsigned i = 0; i < ROWS; i++) {
-        const char *known = name_of(&table[i]);
+    const char *known = words;
+    for (unsigned i = 0; i < ROWS; i++, known = name_after(known)) {
         if (strlen(known) != length || memcmp(known, name, length) != 0)
             continue;
         const char *value = name + length + (name[length] == '=');
