@@ -22,7 +22,7 @@ enum maker {
 const char *maker_name(enum maker maker);
 const char *maker_freer(enum maker maker);
 
-/* Bytes: the size that a free without one states. No block has so many. */
+/* Layout: the size that a free without one states. No block has so many bytes. */
 #define SIZE_UNSAID (SIZE_MAX >> 2)
 
 /* What a free says of its block. One register. */
