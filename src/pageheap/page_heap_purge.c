@@ -103,6 +103,10 @@ void span_split_huge(struct page_heap *page_heap, const struct span *span)
 /* Bytes (machine): less is given back in some 50 us, which whoever wants the lock may wait. */
 #define APART_LEAST (1 * MIB)
 
+/* Bytes (machine): of a batch; no more runs are added then. The kernel keeps a process's mappings
+ * from its other threads during a call. */
+#define BATCH_LEAST (2 * MIB)
+
 /* Call when so many pages were taken out, and go back to the system next: lets go of the lock
  * meanwhile, so that others need not wait for the system. One thread does so at a time; of several
  * the others keep the lock, as where it is little, and where functions of the program's are called,
@@ -137,22 +141,45 @@ bool page_heap_wait_apart(struct page_heap *page_heap)
     return true;
 }
 
-/* Purges a dirty run, which is in no bin. False: the provider refused. */
-static bool part_purge(struct page_heap *page_heap, struct span *part)
+/* Dirty runs that go together, in no bin meanwhile. */
+struct purge_batch {
+    size_t count;
+    size_t pages; /* == sum of their pages */
+    struct span *parts[OS_RANGES_MOST];
+    struct iovec ranges[OS_RANGES_MOST];
+};
+
+static void batch_add(struct page_heap *page_heap, struct purge_batch *batch, struct span *part)
 {
-    const struct provider *provider = page_heap->provider;
-    struct segment *segment = part->segment;
-    char *start = part->start;
-    size_t bytes = span_bytes(part);
     run_begin_busy(page_heap, part);
-    bool apart = unlock_apart(page_heap, bytes >> PAGE_SHIFT);
-    bool done = provider->purge(provider, start, bytes);
-    lock_again(page_heap, apart);
-    run_end_busy(page_heap, part, done ? SPAN_CLEAN : SPAN_DIRTY);
-    /* Others may have freed all of the rest of it meanwhile. */
+    batch->parts[batch->count] = part;
+    batch->ranges[batch->count++] = (struct iovec){part->start, span_bytes(part)};
+    batch->pages += part->pages;
+}
+
+/* Ends a part that went, or did not. Others may have freed all of the rest of its segment
+ * meanwhile. */
+static void part_end(struct page_heap *page_heap, struct span *part, bool gone)
+{
+    struct segment *segment = part->segment;
+    run_end_busy(page_heap, part, gone ? SPAN_CLEAN : SPAN_DIRTY);
     if (UNLIKELY(segment->used_pages == 0 && page_heap->empty_segments > 1))
         segments_retire(page_heap, segment);
-    return done;
+}
+
+/* Returns the pages that went; fewer than all: the provider refused. */
+static size_t batch_purge(struct page_heap *page_heap, struct purge_batch *batch)
+{
+    size_t purged = 0;
+    bool apart = unlock_apart(page_heap, batch->pages);
+    uint64_t gone = provider_purge_ranges(page_heap->provider, batch->ranges, batch->count);
+    lock_again(page_heap, apart);
+    for (size_t i = 0; i < batch->count; i++) {
+        bool went = gone >> i & 1;
+        purged += went ? batch->parts[i]->pages : 0;
+        part_end(page_heap, batch->parts[i], went);
+    }
+    return purged;
 }
 
 enum give { GIVE_PAGES, GIVE_WHOLE, GIVE_WHOLE_LOCKED };
@@ -175,27 +202,39 @@ static bool cached_give(struct page_heap *page_heap, struct segment *segment, en
 
 /* ---- What goes next ---- */
 
-/* Purges the longest dirty run or, where there are huge pages, the whole ones of the longest with
- * any. `split`: parts of huge pages may go, too. This and the next return how many pages were
- * dirty; 0 if the system refused, or its pages are larger than the run, or there is no memory for a
- * descriptor. */
-static size_t purge_longest(struct page_heap *page_heap, bool split)
+/* Takes the longest dirty run out of its bin or, where there are huge pages, the whole ones of the
+ * longest with any. `split`: parts of huge pages may go, too. NULL: there is none, or the system's
+ * pages are larger than it, or there is no memory for a descriptor. */
+static struct span *take_longest(struct page_heap *page_heap, bool split)
 {
     struct span *run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
     if (run == NULL && split)
         run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, NULL);
     char *start;
     if (run == NULL || system_part(run, &start) == 0)
-        return 0;
+        return NULL;
     size_t pages = huge_part(run, &start);
     if (run->segment->huge != HUGE_THERE || pages == 0) {
         segment_split_huge(page_heap, run->segment);
         pages = system_part(run, &start);
     }
-    struct span *part = run_part(page_heap, run, start, pages);
-    if (part == NULL)
-        return 0;
-    return part_purge(page_heap, part) ? pages : 0;
+    return run_part(page_heap, run, start, pages);
+}
+
+/* Purges the longest runs, up to a batch of them, until `keep_pages` are kept. This and the next
+ * return how many pages were dirty; 0 if the system refused, or nothing can go. */
+static size_t purge_longest(struct page_heap *page_heap, size_t keep_pages, bool split)
+{
+    struct purge_batch batch;
+    batch.count = batch.pages = 0;
+    while (page_heap_kept_pages(page_heap) > keep_pages && batch.count < OS_RANGES_MOST &&
+           batch.pages < BATCH_LEAST >> PAGE_SHIFT) {
+        struct span *part = take_longest(page_heap, split);
+        if (part == NULL)
+            break;
+        batch_add(page_heap, &batch, part);
+    }
+    return batch.count != 0 ? batch_purge(page_heap, &batch) : 0;
 }
 
 static size_t purge_oldest_segment(struct page_heap *page_heap)
@@ -215,8 +254,9 @@ static size_t purge_down_to(struct page_heap *page_heap, size_t keep_pages, bool
 {
     size_t purged = 0;
     while (page_heap_kept_pages(page_heap) > keep_pages) {
-        size_t pages = page_heap->cache.dirty_pages != 0 ? purge_oldest_segment(page_heap)
-                                                         : purge_longest(page_heap, split);
+        size_t pages = page_heap->cache.dirty_pages != 0
+                           ? purge_oldest_segment(page_heap)
+                           : purge_longest(page_heap, keep_pages, split);
         if (pages == 0)
             break;
         purged += pages;

@@ -88,23 +88,6 @@ TEST(an_empty_span_goes_when_it_is_idle)
     assert_cells_empty();
 }
 
-static unsigned calls_together, most_together;
-static uint64_t refused_together;
-
-/* What a provider does that can purge several ranges in one call. */
-static uint64_t purge_together(const struct provider *provider, const struct iovec *ranges,
-                               size_t count)
-{
-    uint64_t done = 0;
-    calls_together++;
-    most_together = count > most_together ? (unsigned)count : most_together;
-    for (size_t i = 0; i < count; i++)
-        if ((refused_together >> i & 1) == 0 &&
-            provider->purge(provider, ranges[i].iov_base, ranges[i].iov_len))
-            done |= (uint64_t)1 << i;
-    return done;
-}
-
 enum { HOLES = 100, HOLE_UNITS = 2100 };
 static struct hole many[HOLES];
 
@@ -112,9 +95,7 @@ static struct hole many[HOLES];
 static size_t free_many(void)
 {
     size_t bytes = 0;
-    fake.provider.purge_ranges = purge_together;
-    calls_together = most_together = 0;
-    refused_together = 0;
+    fake.provider.purge_ranges = fake_purge_together;
     for (size_t i = 0; i < HOLES; i++)
         many[i] = hole_make(HOLE_UNITS);
     for (size_t i = 0; i < HOLES; i++) {
@@ -138,8 +119,8 @@ TEST(many_cells_go_in_few_calls)
     size_t purged = cells_purge(&cells, true);
     assert_true(purged >= bytes);
     assert_int_equal(purged, fake.purged_bytes);
-    assert_int_equal(most_together, OS_RANGES_MOST);
-    assert_int_equal(calls_together, 3);            /* the top, and two for all others */
+    assert_int_equal(fake.most_together, OS_RANGES_MOST);
+    assert_int_equal(fake.calls_together, 3);       /* the top, and two for all others */
     assert_true(cells_kept_pages(&cells) <= HOLES); /* less than a page at the ends of each */
     assert_cells_sound();
     assert_int_equal(cells_purge(&cells, true), 0);
@@ -150,13 +131,13 @@ TEST(what_is_refused_of_many_is_still_there)
 {
     NEED_SMALL_PAGES;
     free_many();
-    refused_together = 0x5555555555555554;
+    fake.refused_together = 0x5555555555555554;
     size_t purged = cells_purge(&cells, true);
     assert_int_equal(purged, fake.purged_bytes);
     size_t kept = cells_kept_pages(&cells);
     assert_true(kept >= 40 * (HOLE_UNITS * CELL_UNIT / PAGE_BYTES - 1));
     assert_cells_sound();
-    refused_together = 0;
+    fake.refused_together = 0;
     fake.purged_bytes = 0;
     purged = cells_purge(&cells, true);
     assert_int_equal(purged, fake.purged_bytes);

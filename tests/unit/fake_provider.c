@@ -75,6 +75,20 @@ static bool purge(const struct provider *provider, void *start, size_t bytes)
     return true;
 }
 
+uint64_t fake_purge_together(const struct provider *provider, const struct iovec *ranges,
+                             size_t count)
+{
+    struct fake_provider *fake = fake_of(provider);
+    uint64_t done = 0;
+    fake->calls_together++;
+    fake->most_together = count > fake->most_together ? (unsigned)count : fake->most_together;
+    for (size_t i = 0; i < count; i++)
+        if ((fake->refused_together >> i & 1) == 0 &&
+            purge(provider, ranges[i].iov_base, ranges[i].iov_len))
+            done |= (uint64_t)1 << i;
+    return done;
+}
+
 static void *resize(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move)
 {

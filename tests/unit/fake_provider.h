@@ -28,11 +28,19 @@ struct fake_provider {
     unsigned takes, gives, purges, resizes; /* calls that succeeded */
     size_t purged_bytes;
     bool refuse_take, refuse_give, refuse_purge, refuse_resize;
+    /* fake_purge_together: how often it was called, the most ranges, those it refuses (a bit each)
+     */
+    unsigned calls_together, most_together;
+    uint64_t refused_together;
     bool unknown_range;      /* something came back that was not handed out */
     void (*meanwhile)(void); /* called while pages go back, or a range does */
 };
 
 void fake_provider_init(struct fake_provider *fake);
+
+/* For `provider.purge_ranges`: what a provider does that can purge several ranges in one call. */
+uint64_t fake_purge_together(const struct provider *provider, const struct iovec *ranges,
+                             size_t count);
 
 /* Gives what is still handed out back to the system. */
 void fake_provider_end(struct fake_provider *fake);

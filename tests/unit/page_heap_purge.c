@@ -153,6 +153,69 @@ TEST(a_refused_purge_is_tried_again_later)
     assert_page_heap_empty();
 }
 
+/* ---- Several at once ---- */
+
+/* So many runs of 20 pages, each apart, on a provider that purges several by one call. */
+static void many_make(struct row *row, size_t count)
+{
+    size_t pages[ROW_MOST];
+    for (size_t i = 0; i < count; i++)
+        pages[i] = 20;
+    fake.provider.purge_ranges = fake_purge_together;
+    row_take(row, pages, count);
+    row_free(row);
+    assert_int_equal(page_heap.dirty.pages, 20 * count);
+}
+
+TEST(short_runs_go_together)
+{
+    NEED_SMALL_PAGES;
+    struct row row;
+    many_make(&row, 40);
+    size_t runs = runs_count(&page_heap.dirty); /* some lie side by side */
+    assert_true(runs > 10);
+    assert_int_equal(page_heap_purge(&page_heap, 1), 40 * 20 * PAGE_BYTES);
+    assert_int_equal(page_heap.dirty.pages, 0);
+    assert_int_equal(fake.purged_bytes, 40 * 20 * PAGE_BYTES);
+    /* 2 MiB and a bit, and the rest. */
+    assert_int_equal(fake.calls_together, 2);
+    assert_true(fake.most_together > runs / 2 && fake.most_together < runs);
+    assert_page_heap_sound();
+    walls_free(&row);
+    assert_page_heap_empty();
+}
+
+TEST(no_more_go_together_than_have_to)
+{
+    NEED_SMALL_PAGES;
+    struct row row;
+    many_make(&row, 20);
+    assert_int_equal(page_heap_purge(&page_heap, 15 * 20), 5 * 20 * PAGE_BYTES);
+    assert_int_equal(fake.calls_together, 1);
+    assert_int_equal(page_heap.dirty.pages, 15 * 20);
+    walls_free(&row);
+    assert_page_heap_empty();
+}
+
+TEST(what_was_refused_among_others_stays)
+{
+    NEED_SMALL_PAGES;
+    struct row row;
+    many_make(&row, 10);
+    fake.refused_together = 0x3ff & ~(uint64_t)0x24;
+    /* Two go, then two of those that are left, and so on. */
+    size_t purged = page_heap_purge(&page_heap, 1);
+    assert_int_equal(purged, fake.purged_bytes);
+    assert_int_equal(purged, (10 * 20 - page_heap.dirty.pages) * PAGE_BYTES);
+    assert_in_range(page_heap.dirty.pages, 20, 2 * 20); /* the first two are always refused */
+    assert_page_heap_sound();
+    fake.refused_together = 0;
+    size_t left = page_heap.dirty.pages * PAGE_BYTES;
+    assert_int_equal(page_heap_purge(&page_heap, 1), left);
+    walls_free(&row);
+    assert_page_heap_empty();
+}
+
 /* ---- Segments ---- */
 
 static size_t segment_count(void)
@@ -301,6 +364,9 @@ int main(void)
                  page_heap_end),
         ROW_WITH(an_eighth_of_what_is_in_use_may_be_dirty, page_heap_begin, page_heap_end),
         ROW_WITH(a_refused_purge_is_tried_again_later, page_heap_begin, page_heap_end),
+        ROW_WITH(short_runs_go_together, page_heap_begin, page_heap_end),
+        ROW_WITH(no_more_go_together_than_have_to, page_heap_begin, page_heap_end),
+        ROW_WITH(what_was_refused_among_others_stays, page_heap_begin, page_heap_end),
         ROW_WITH(segments_grow_with_the_heap, page_heap_begin, page_heap_end),
         ROW_WITH(empty_segments_but_one_go_to_the_cache, page_heap_begin, page_heap_end),
         ROW_WITH(a_purge_of_everything_gives_empty_segments_back, page_heap_begin, page_heap_end),
