@@ -15,10 +15,27 @@
  * not count. */
 enum { SMALL_SAMPLE_PAGES = 16 };
 
+/* How many pages more than of late may be present for a huge page. */
+static size_t may_waste(const struct page_heap *page_heap)
+{
+    size_t there =
+        page_heap->shared_pages + page_heap_kept_pages(page_heap) + page_heap->busy_pages;
+    size_t of_late = page_heap->shared_high;
+    return HUGE_PAGES_PAGES - size_min(HUGE_PAGES_PAGES, of_late - size_min(of_late, there));
+}
+
+/* A page in a huge one is taken to cost half of what it costs singly. */
+static bool grows_fast(const struct page_heap *page_heap)
+{
+    uint64_t small_ns = page_heap->huge_price.small_ns;
+    uint64_t saving = (small_ns != 0 ? small_ns : RETENTION_PAGE_PRICE) / 2 * HUGE_PAGES_PAGES;
+    return growth_pays(&page_heap->growth, saving, may_waste(page_heap), page_heap->shared_pages);
+}
+
 static bool may_buy(const struct page_heap *page_heap)
 {
     return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
-           page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES &&
+           (page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES || grows_fast(page_heap)) &&
            page_heap_kept_pages(page_heap) + page_heap->busy_pages + HUGE_PAGES_PAGES <=
                page_heap_bound(page_heap);
 }
@@ -90,7 +107,7 @@ static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start
     return true;
 }
 
-struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment)
+static struct found find_or_buy(struct page_heap *page_heap, size_t pages, size_t alignment)
 {
     struct found found = run_find(page_heap, pages, alignment);
     if (found.run == NULL || found.run->kind != SPAN_CLEAN || !may_buy(page_heap))
@@ -101,5 +118,13 @@ struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t a
         return found;
     found = run_find(page_heap, pages, alignment);
     found.fresh += bought;
+    return found;
+}
+
+struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment)
+{
+    struct found found = find_or_buy(page_heap, pages, alignment);
+    if (found.fresh != 0)
+        growth_note(&page_heap->growth, found.fresh, page_heap->now_exact);
     return found;
 }

@@ -128,7 +128,8 @@ const char *page_heap_check(struct page_heap *page_heap)
     if (wrong == NULL &&
         pages[SPAN_DIRTY] + pages[SPAN_CLEAN] + pages[PAGES_USED] != page_heap->segment_pages)
         wrong = "used + dirty + clean pages are not those of the segments";
-    if (wrong == NULL && pages[PAGES_SHARED] != page_heap->shared_pages)
+    if (wrong == NULL && (pages[PAGES_SHARED] != page_heap->shared_pages ||
+                          page_heap->shared_pages > page_heap->shared_high))
         wrong = "the count of pages for slabs and cells is wrong";
     if (wrong == NULL && empty != page_heap->empty_segments)
         wrong = "the count of empty segments is wrong";

@@ -432,8 +432,10 @@ bool page_heap_tick(struct page_heap *page_heap)
         bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap), base,
                                    page_heap_in_use_pages(page_heap), now, &idle);
         page_heap_shrink_cache(page_heap);
-        if (over)
+        if (over) {
+            page_heap->shared_high = page_heap->shared_pages;
             purge_idle_parts(page_heap, base + idle);
+        }
         page_heap_keep_bound(page_heap);
         set_tick_due(page_heap, next_tick(page_heap));
     }
