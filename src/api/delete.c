@@ -21,7 +21,7 @@ static NOINLINE void delete_far(void *block, enum maker maker)
 {
     uintptr_t address = (uintptr_t)block;
     size_t class = page_map_far_class(address);
-    if (!cache_push_of(thread_self.cache, address, class))
+    if (!class_byte_is_small(class) || !cache_push_of(thread_self.cache, address, class))
         delete_above(block, class, maker);
 }
 
@@ -35,7 +35,7 @@ static ALWAYS_INLINE void delete_block(void *block, enum maker maker)
         return;
     }
     size_t class = page_map_home_class(address);
-    if (UNLIKELY(!cache_push_of(thread_self.cache, address, class)))
+    if (UNLIKELY(!cache_put(thread_self.cache, address, class)))
         delete_above(block, class, maker);
 }
 
@@ -68,7 +68,7 @@ HOT OPERATOR void _ZdaPv(void *block)
         return;
     }
     size_t class = page_map_form_class(address);
-    if (UNLIKELY(!cache_push_of(thread_self.cache, address, class)))
+    if (UNLIKELY(!cache_put(thread_self.cache, address, class)))
         delete_above(block, class, MADE_BY_NEW_ARRAY);
 }
 
@@ -95,7 +95,7 @@ static ALWAYS_INLINE bool delete_fast(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     return LIKELY(page_map_is_form_home(address)) &&
-           LIKELY(cache_push_of(thread_self.cache, address, page_map_form_class(address)));
+           LIKELY(cache_put(thread_self.cache, address, page_map_form_class(address)));
 }
 
 /* A form with a size: its parameters and how it hands them on, the alignment that they state, who

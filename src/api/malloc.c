@@ -17,7 +17,7 @@ static NOINLINE void free_far(void *block)
     uintptr_t address = (uintptr_t)block;
     size_t class = page_map_far_class(address);
     struct cache *cache = thread_self.cache;
-    if (!cache_push_of(cache, address, class))
+    if (!class_byte_is_small(class) || !cache_push_of(cache, address, class))
         free_above(block, class, cache);
 }
 
@@ -41,16 +41,8 @@ HOT void snug_free(void *block)
     }
     size_t class = page_map_home_class(address);
     struct cache *cache = thread_self.cache;
-    if (UNLIKELY(!cache_push_of(cache, address, class)))
+    if (UNLIKELY(!cache_put(cache, address, class)))
         free_above(block, class, cache);
-}
-
-/* Frees a block whose size is stated, if a magazine takes it, as in snug_free. */
-static ALWAYS_INLINE bool free_fast(void *block)
-{
-    uintptr_t address = (uintptr_t)block;
-    return LIKELY(page_map_is_home(address)) &&
-           LIKELY(cache_push_of(thread_self.cache, address, page_map_home_class(address)));
 }
 
 NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum maker maker)
@@ -63,16 +55,15 @@ NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum maker
         snug_free(block);
 }
 
-HOT void snug_free_sized(void *block, size_t size)
+/* Programs hardly use these two, so they have no way of their own that is fast. */
+void snug_free_sized(void *block, size_t size)
 {
-    if (!free_fast(block))
-        free_stated(block, MIN_ALIGN, size, MADE_BY_MALLOC);
+    free_stated(block, MIN_ALIGN, size, MADE_BY_MALLOC);
 }
 
 void snug_free_aligned_sized(void *block, size_t alignment, size_t size)
 {
-    if (!free_fast(block))
-        free_stated(block, alignment, size, MADE_BY_MALLOC);
+    free_stated(block, alignment, size, MADE_BY_MALLOC);
 }
 
 /* ---- calloc and realloc ---- */
@@ -172,12 +163,10 @@ static NOINLINE void *memalign_slow(size_t alignment, size_t size)
     return heap_alloc_aligned(power, size);
 }
 
-HOT void *snug_memalign(size_t alignment, size_t size)
+void *snug_memalign(size_t alignment, size_t size)
 {
-    void *object = NULL;
-    if (LIKELY(is_power_of_two(alignment)))
-        object = cache_pop_aligned(thread_self.cache, alignment, size);
-    return LIKELY(object != NULL) ? object : memalign_slow(alignment, size);
+    return LIKELY(is_power_of_two(alignment)) ? snug_aligned_alloc(alignment, size)
+                                              : memalign_slow(alignment, size);
 }
 
 static NOINLINE int posix_memalign_slow(void **result, size_t alignment, size_t size)

@@ -20,7 +20,7 @@ static size_t usable_most(struct place place, size_t size, enum maker maker)
         return size_max(MOST_SHARE * size + PAGE_BYTES, STAYS_MOST);
     if (place.heap->page_heap.compact)
         return SIZE_MAX;
-    if (place.class - 1 < CLASS_COUNT - 1)
+    if (class_byte_is_small(place.class))
         return align_up(size + (size == 0), MIN_ALIGN);
     return size + size / EXCESS_PART + (place.class == 0 ? PAGE_BYTES : CELL_EXCESS);
 }

@@ -98,10 +98,15 @@ static NOINLINE void free_other(struct heap *only, void *block, size_t byte)
     errno = error;
 }
 
+/* An object of malloc's heap that cache_put left. */
 static NOINLINE void free_full(uintptr_t address, size_t class)
 {
     heap_poll(&heap_default);
-    free_small(&heap_default, heap_cache(&heap_default), address, class);
+    struct cache *cache = heap_cache(&heap_default);
+    if (UNLIKELY(!cache_exists(cache)))
+        free_shared(&heap_default, address, class);
+    else if (UNLIKELY(!cache_put_slow(cache, address, class)))
+        free_wrong(&heap_default, address, class);
 }
 
 static NOINLINE void forget_sample(void *block)

@@ -28,9 +28,9 @@ const struct magazine_none magazine_none = {
 #define TOP1 NO_MAGAZINE
 #define TOP4 TOP1, TOP1, TOP1, TOP1
 #define TOP16 TOP4, TOP4, TOP4, TOP4
-_Static_assert(CACHE_CLASSES == 69, "the row below has one entry for each class");
+_Static_assert(CLASS_COUNT == 65, "the row below has one entry for each class");
 const struct cache cache_none = {
-    .top = {TOP16, TOP16, TOP16, TOP16, TOP4, TOP1},
+    .top = {TOP16, TOP16, TOP16, TOP16, TOP1},
     .quick = (struct quick *)&quick_none,
 };
 
@@ -234,8 +234,7 @@ void *cache_refill(struct cache *cache, size_t class)
     if (empty->link == NULL || empty->link->count == 0)
         return refill_from_outside(cache, class);
     refill_from_spare(cache, class, empty);
-    void *object = cache_pop(cache, class);
-    return LIKELY(object != NULL) ? object : refill_from_loaded(cache, class);
+    return refill_from_loaded(cache, class);
 }
 
 /* ---- Making room ---- */

@@ -57,9 +57,13 @@ void cache_free(struct cache *cache);
 /* Gives all objects back to the slabs; the cache stays. */
 void cache_flush(struct cache *cache);
 
-/* An object of a class, refilling its magazine if that is empty. NULL: the class has no magazine,
- * and gets none, or there is no memory. The cache must not be `cache_none`. */
+/* An object of a class, from its magazine, which is refilled if it is empty. NULL: the class has no
+ * magazine, and gets none, or there is no memory. The cache must not be `cache_none`. */
 void *cache_refill(struct cache *cache, size_t class);
+
+/* As cache_put, where that gave up: makes the room that was missing. False: it is not the beginning
+ * of an object that is in use. */
+bool cache_put_slow(struct cache *cache, uintptr_t address, size_t class);
 
 /* Makes room in a full magazine. False: the class has no magazine, and gets none. */
 bool cache_make_room(struct cache *cache, size_t class);

@@ -98,8 +98,7 @@ static inline size_t one_may_hold(const struct cache *cache)
 {
     if (UNLIKELY(cache->shared)) {
         size_t threads = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-        return size_max(options.processor_cache,
-                        threads / PROCESSORS_SHARE / cache->arenas->count);
+        return size_max(options.processor_cache, threads / PROCESSORS_SHARE / cache->arenas->count);
     }
     return size_min(options.thread_cache, cache->arenas->held_most);
 }

@@ -5,7 +5,8 @@
  * The idea: a magazine of 64 << log bytes lies at a multiple of that, and its end mark is its last
  * word. So where a top stands and how large its magazine is tell how many objects are above it, and
  * nothing that belongs to the thread is looked at. Both words are the thread's own; between its two
- * stores they may not fit each other, then the number is off by a magazine at most.
+ * stores they may not fit each other, then the number is off by a magazine at most. The newest
+ * object is one more of its class.
  */
 #include "magazine/cache.h"
 
@@ -18,14 +19,15 @@ static size_t shape_capacity(unsigned log_plus_1)
 
 size_t cache_count(struct peek *peek, const struct cache *cache, size_t class)
 {
+    size_t newest = class != 0 && PEEK(peek, cache->newest_class) == class;
     unsigned shape = PEEK(peek, cache->shape[class]);
     size_t capacity = shape_capacity(shape & 15);
     if (capacity == 0)
-        return 0;
+        return newest;
     uintptr_t top = (uintptr_t)PEEK(peek, cache->top[class]);
     size_t bytes = META_LEAST << ((shape & 15) - 1);
     size_t loaded = (bytes - (top & (bytes - 1))) / sizeof(uintptr_t) - 1;
-    return size_min(loaded, capacity) + shape_capacity(shape >> 4);
+    return newest + size_min(loaded, capacity) + shape_capacity(shape >> 4);
 }
 
 _Static_assert(sizeof(((struct quick *)0)->waits) % sizeof(uint64_t) == 0, "counted by words");

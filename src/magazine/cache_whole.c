@@ -21,6 +21,38 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
     return magazine_of_end(top);
 }
 
+/* ---- The newest ---- */
+
+bool cache_put_slow(struct cache *cache, uintptr_t address, size_t class)
+{
+    size_t class_before = cache->newest_class;
+    if (class_before != 0 && cache_is_full(cache, class_before))
+        cache_make_room(cache, class_before);
+    if (UNLIKELY(!object_is_live(address, class)))
+        return false;
+    /* Now, as a report of what was misused may run a handler that frees. */
+    uintptr_t before = cache->newest, *top = cache->top[cache->newest_class];
+    class_before = cache->newest_class;
+    *object_key_word(address) = object_key(address);
+    cache_set_newest(cache, address, class);
+    if (LIKELY(top[-1] >= MARK_LIMIT)) {
+        top[-1] = before;
+        cache_set_top(cache, class_before, top - 1);
+    } else if (before != 0) {
+        slabs_free(&before, 1, "free");
+    }
+    return true;
+}
+
+static void drop_newest(struct cache *cache)
+{
+    uintptr_t newest = cache->newest;
+    cache_set_newest(cache, 0, 0); /* first, as in class_flush */
+    slabs_free(&newest, newest != 0, "free");
+}
+
+/* ---- The whole ---- */
+
 /* Makes it that of a thread, or of a processor. */
 static void cache_begin(struct cache *cache, bool shared)
 {
@@ -37,6 +69,7 @@ static void cache_begin(struct cache *cache, bool shared)
 static void cache_lay_out(struct cache *cache, struct arenas *arenas)
 {
     memcpy(cache->top, cache_none.top, sizeof(cache->top));
+    cache->newest = cache->newest_class = 0;
     memset(cache->shape, 0, sizeof(cache->shape));
     cache->arenas = arenas;
     cache->next = NULL;
@@ -81,7 +114,8 @@ struct cache *cache_new(struct arenas *arenas, bool shared)
 
 void cache_clear(struct cache *cache)
 {
-    for (size_t class = 1; class < CACHE_CLASSES; class++) {
+    cache_set_newest(cache, 0, 0);
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t count;
         struct magazine *loaded = loaded_anywhere(cache, class, &count);
         if (loaded == NULL)
@@ -113,6 +147,7 @@ static void class_flush(struct cache *cache, size_t class)
 
 void cache_flush(struct cache *cache)
 {
+    drop_newest(cache);
     for (size_t class = 1; class < CLASS_COUNT; class++)
         class_flush(cache, class);
     cache_flush_cells(cache);
@@ -136,7 +171,8 @@ const char *cache_check(const struct cache *cache)
 {
     if (!cache_exists(cache))
         return NULL;
-    const char *wrong = NULL;
+    const char *wrong = objects_check(cache->arenas->page_heap, cache->newest_class, &cache->newest,
+                                      cache->newest != 0);
     for (size_t class = 1; class < CLASS_COUNT && wrong == NULL; class++)
         wrong = class_check(cache, class);
     return wrong != NULL ? wrong : quick_check(cache->quick);

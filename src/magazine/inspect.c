@@ -26,6 +26,7 @@ static void objects_inspect(size_t class, const uintptr_t *objects, size_t count
 
 void cache_inspect(struct cache *cache)
 {
+    objects_inspect(cache->newest_class, &cache->newest, cache->newest != 0);
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t count;
         const struct magazine *loaded = loaded_anywhere(cache, class, &count);

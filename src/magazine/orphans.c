@@ -25,7 +25,8 @@
  * rely on what such a thread did. The slab's own bit sees to it that nothing goes back twice.
  *
  * A thread that was moving things between two places may have had them in neither; at most a few
- * magazines are lost so.
+ * magazines are lost so. So it is with the object that was freed last: it is the newest before the
+ * one that was so is in a magazine.
  *
  * This is done late, when the child would take fresh memory: most children call exec before.
  */
@@ -89,6 +90,16 @@ static void class_end_orphan(struct cache *cache, size_t class, bool give)
         magazine_free(spare);
 }
 
+/* Its class may be that of the one before, and then it is lost. */
+static void newest_end_orphan(struct cache *cache, bool give)
+{
+    uintptr_t newest = cache->newest;
+    size_t class = cache->newest_class;
+    cache_set_newest(cache, 0, 0);
+    if (give && newest != 0)
+        objects_free(cache->arenas->page_heap, class, &newest, 1);
+}
+
 /* ---- Cells ---- */
 
 /* Gives the cells of a list back one by one: if it does not end, it comes to one that is free. */
@@ -125,6 +136,7 @@ static void cells_end_orphan(struct cache *cache, bool give)
 
 void cache_end_orphan(struct cache *cache, bool give)
 {
+    newest_end_orphan(cache, give);
     for (size_t class = 1; class < CLASS_COUNT; class++)
         class_end_orphan(cache, class, give);
     cells_end_orphan(cache, give);

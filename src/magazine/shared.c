@@ -70,9 +70,7 @@ void *shared_alloc(struct arenas *arenas, size_t class)
     struct cache *cache = shared_here(arenas, &shared);
     void *object = NULL;
     if (cache != NULL) {
-        object = cache_pop(cache, class);
-        if (object == NULL)
-            object = cache_refill(cache, class);
+        object = cache_refill(cache, class);
         shared_return(shared);
     }
     return object != NULL ? object : object_alloc(arenas, class);

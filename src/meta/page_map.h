@@ -46,14 +46,13 @@ enum {
     PAGE_MAP_NODE_BITS = 35,
     PAGE_MAP_NODE = 1 << (PAGE_MAP_NODE_BITS - PAGE_MAP_CHUNK_BITS), /* chunks in a node */
     PAGE_MAP_NODES = 1 << (48 - PAGE_MAP_NODE_BITS),
-    PAGE_MAP_CLASSES = 128,
-    PAGE_MAP_CELL = 65, /* the class byte of pages with cells; small classes are below */
+    PAGE_MAP_CLASSES = 128, /* small classes are below, and above 0 */
+    PAGE_MAP_CELL = 128,    /* the class byte of pages with cells */
     /* Those of hardened blocks of any heap, and those of small objects and of cells of any heap but
-     * malloc's. What class they are of, and of which heap, their span says: thread caches have no
-     * magazine for these bytes, so malloc's fast path needs no test to leave them alone. */
-    PAGE_MAP_HARDENED = 66,
-    PAGE_MAP_OTHER_CELL = 67,
-    PAGE_MAP_OTHER = 68,
+     * malloc's. What class they are of, and of which heap, their span says. */
+    PAGE_MAP_HARDENED = 129,
+    PAGE_MAP_OTHER_CELL = 130,
+    PAGE_MAP_OTHER = 131,
     PAGE_MAP_BYTES_PER_PAGE = 1 + 8
 };
 
@@ -110,6 +109,12 @@ static ALWAYS_INLINE bool size_is_below(size_t size, const size_t *limit)
 #else
     return size < __atomic_load_n(limit, __ATOMIC_RELAXED);
 #endif
+}
+
+/* Whether a class byte is that of small objects of malloc's heap: by one test of its sign. */
+static ALWAYS_INLINE bool class_byte_is_small(size_t byte)
+{
+    return (int8_t)byte > 0;
 }
 
 static ALWAYS_INLINE bool page_map_covers(uintptr_t address)

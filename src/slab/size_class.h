@@ -28,7 +28,7 @@ enum { CLASS_COUNT = 64 + 1 };
  * over. */
 enum { SMALL_MOST = 1024 };
 
-_Static_assert((int)CLASS_COUNT == (int)PAGE_MAP_CELL, "no class has the number of cells");
+_Static_assert((int)CLASS_COUNT <= (int)PAGE_MAP_CLASSES, "no class has the number of cells");
 
 struct size_class {
     uint32_t bytes;        /* of an object */

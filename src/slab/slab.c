@@ -356,8 +356,12 @@ static COLD void slabs_report(struct bin **locked, uintptr_t object, const char 
 {
     struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = object};
     struct slab *slab = slab_guess(object);
-    if (*locked != NULL && bin_of(slab) == *locked)
+    if (*locked != NULL && bin_of(slab) == *locked) {
         misuse = misuse_in_slab(slab, object);
+        /* What nobody was ever given is zero, but for the key that this free has written. */
+        if (misuse.kind == MISUSE_UNKNOWN && *object_key_word(object) == object_key(object))
+            *object_key_word(object) = 0;
+    }
     bin_change(locked, NULL);
     if (call != NULL)
         misuse_report(call, &misuse); /* which returns if it only warns */

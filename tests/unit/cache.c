@@ -17,20 +17,70 @@ TEST(without_a_cache_every_call_is_slow)
     struct cache *none = (struct cache *)&cache_none;
     assert_false(cache_exists(none));
     assert_true(cache_exists(cache));
-    for (size_t class = 0; class < CACHE_CLASSES; class++) {
+    for (size_t class = 0; class < CLASS_COUNT; class++) {
         assert_null(cache_pop(none, class));
         assert_true(none->top[class][-1] < MARK_LIMIT);
     }
     assert_false(cache_push(none, object));
+    assert_false(cache_put(none, object, CLASS_64));
     assert_int_equal(*object_key_word(object), 0);
     object_put(cache, object);
 }
+
+/* ---- The newest ---- */
+
+TEST(the_first_that_is_freed_is_the_newest)
+{
+    uintptr_t a = object_get(cache, CLASS_64), b = object_get(cache, CLASS_64);
+    size_t waits = cache_count(NULL, cache, CLASS_64);
+    assert_false(cache_put(cache, a, CLASS_64)); /* there is none before it */
+    assert_true(cache_put_slow(cache, a, CLASS_64));
+    assert_int_equal(cache->newest, a);
+    assert_int_equal(cache_count(NULL, cache, CLASS_64), waits + 1);
+    assert_false(cache_put_slow(cache, a, CLASS_64)); /* twice */
+    assert_false(cache_put_slow(cache, b + 16, CLASS_64));
+    assert_int_equal(cache->newest, a);
+    assert_true(cache_put(cache, b, CLASS_64));
+    assert_int_equal(cache->newest, b);
+    assert_int_equal(cache_count(NULL, cache, CLASS_64), waits + 2);
+    assert_null(cache_check(cache));
+    assert_int_equal((uintptr_t)cache_pop(cache, CLASS_64), a);
+    object_put(cache, a);
+}
+
+TEST(the_newest_is_checked_and_looked_at_in_the_end)
+{
+    uintptr_t a = object_get(cache, CLASS_64);
+    assert_true(cache_put_slow(cache, a, CLASS_64));
+    assert_null(cache_check(cache));
+    *object_key_word(a) += 1;
+    assert_non_null(cache_check(cache));
+    options.misuse = MISUSE_WARN;
+    stderr_capture();
+    cache_inspect(cache);
+    assert_non_null(strstr(stderr_restore(), "was written to"));
+    assert_null(cache_check(cache));
+}
+
+TEST(the_newest_without_room_goes_back_to_its_slab)
+{
+    options.thread_cache = 0; /* no class gets a magazine */
+    uintptr_t a = (uintptr_t)object_alloc(&arenas, CLASS_64);
+    uintptr_t b = (uintptr_t)object_alloc(&arenas, CLASS_64);
+    assert_true(cache_put_slow(cache, a, CLASS_64));
+    assert_true(cache_put_slow(cache, b, CLASS_64));
+    assert_int_equal(cache->newest, b);
+    assert_int_equal((uintptr_t)object_alloc(&arenas, CLASS_64), a);
+    object_free(a);
+}
+
+/* ---- Magazines ---- */
 
 TEST(a_new_cache_is_empty)
 {
     assert_int_equal(arenas.threads, 1);
     assert_int_equal(cache->held_bytes, 0);
-    for (size_t class = 0; class < CACHE_CLASSES; class++)
+    for (size_t class = 0; class < CLASS_COUNT; class++)
         assert_null(cache_pop(cache, class));
     for (size_t class = 1; class < CLASS_COUNT; class++)
         assert_int_equal(cache_count(NULL, cache, class), 0);
@@ -269,6 +319,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(without_a_cache_every_call_is_slow, cache_begin, cache_end),
+        ROW_WITH(the_first_that_is_freed_is_the_newest, cache_begin, cache_end),
+        ROW_WITH(the_newest_is_checked_and_looked_at_in_the_end, cache_begin, cache_end),
+        ROW_WITH(the_newest_without_room_goes_back_to_its_slab, cache_begin, cache_end),
         ROW_WITH(a_new_cache_is_empty, cache_begin, cache_end),
         ROW_WITH(a_cache_goes_on_to_the_next_thread, cache_begin, cache_end),
         ROW_WITH(what_was_pushed_last_is_popped_first, cache_begin, cache_end),

@@ -51,7 +51,7 @@ struct magazine *loaded_of(const struct cache *of, size_t class)
 void assert_held(const struct cache *of)
 {
     size_t held = of->quick->limit;
-    for (size_t class = 1; class < CACHE_CLASSES; class++) {
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
         const struct magazine *loaded = loaded_of(of, class);
         if (loaded != NULL)
             held += cache_magazine_bytes(class, loaded->log);

@@ -59,6 +59,15 @@ static void *next_object(size_t bytes)
     return (void *)*thread_self.cache->top[class_of_size(bytes)];
 }
 
+/* Frees an object, and another behind it, so that it is not the newest: malloc has it next. */
+static void free_before_another(void *block)
+{
+    size_t bytes = snug_malloc_usable_size(block);
+    void *other = snug_malloc(bytes == SMALL_MOST ? 1 : bytes + 1); /* of another class */
+    snug_free(block);
+    snug_free(other);
+}
+
 static void assert_served(const char *call, size_t bytes)
 {
     ASSERT_THAT(polls == 0, "%s, %zu bytes: a slow path", call, bytes);
@@ -75,7 +84,7 @@ TEST(calloc_clears_whole_objects)
         size_t usable = snug_malloc_usable_size(block);
         ASSERT_THAT(usable >= bytes && all_zero(block, usable), "%zu of %zu bytes", bytes, usable);
         memset(block, 0xff, usable);
-        snug_free(block);
+        free_before_another(block);
         assert_ptr_equal(next_object(bytes), next);
     }
 }
@@ -91,7 +100,7 @@ TEST(calloc_clears_nothing_else)
             blocks[i] = block_get(bytes);
             pattern_fill(blocks[i], bytes, i);
         }
-        snug_free(blocks[1]);
+        free_before_another(blocks[1]);
         assert_ptr_equal(snug_calloc(1, bytes), blocks[1]);
         assert_true(pattern_holds(blocks[0], bytes, 0) && pattern_holds(blocks[2], bytes, 2));
         for (size_t i = 0; i < BLOCKS; i++)
@@ -172,10 +181,107 @@ TEST(what_is_no_live_object_is_refused)
     make_dirty();
     char *block = snug_malloc(100);
     snug_free(block);
-    assert_refused(block, " is a 112-byte object that is free\n");
+    assert_refused(block, " is a 112-byte object that is free\n"); /* the newest */
+    snug_free(snug_malloc(1));
+    assert_refused(block, " is a 112-byte object that is free\n"); /* in a magazine */
     assert_ptr_equal(snug_malloc(100), block);
     assert_refused(block + 16, " is inside a 112-byte object that starts at ");
     assert_int_equal(snug_malloc_usable_size(block), 112);
+    snug_free(block);
+    assert_heap_sound();
+}
+
+/* ---- The newest ---- */
+
+TEST(what_was_freed_last_waits_for_the_next_free)
+{
+    make_dirty();
+    char *a = snug_malloc(100), *b = snug_malloc(200);
+    void *next = next_object(100);
+    snug_free(a);
+    assert_served("free", 100);
+    assert_int_equal(thread_self.cache->newest, (uintptr_t)a);
+    assert_int_equal(thread_self.cache->newest_class, class_of_size(100));
+    assert_ptr_equal(next_object(100), next);
+    snug_free(b);
+    assert_ptr_equal(next_object(100), a);
+    assert_int_equal(thread_self.cache->newest, (uintptr_t)b);
+    assert_heap_sound();
+    assert_ptr_equal(snug_malloc(100), a);
+    snug_free(a);
+    assert_served("all of it", 100);
+}
+
+/* A magazine that is full makes room for what was freed before, whatever is freed now. */
+TEST(room_is_made_for_the_one_before)
+{
+    enum { MANY = 2000 };
+    static char *blocks[MANY];
+    make_dirty();
+    for (size_t i = 0; i < MANY; i++) {
+        blocks[i] = snug_malloc(100);
+        pattern_fill(blocks[i], 100, i);
+    }
+    char *other = snug_malloc(200);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_true(pattern_holds(blocks[i], 100, i));
+        snug_free(blocks[i]);
+        snug_free(other);
+        assert_int_equal(thread_self.cache->newest, (uintptr_t)other);
+        char *again = snug_malloc(200);
+        assert_ptr_not_equal(again, other);
+        other = again;
+    }
+    assert_heap_sound();
+    snug_free(other);
+}
+
+TEST(a_thread_without_a_magazine_of_the_class_gives_the_one_before_back)
+{
+    make_dirty();
+    char *a = snug_malloc(100), *b = snug_malloc(200);
+    snug_free(a);
+    cache_flush(thread_self.cache);
+    assert_int_equal(thread_self.cache->newest, 0);
+    assert_int_equal(thread_self.cache->newest_class, 0);
+    snug_free(b);
+    assert_int_equal(thread_self.cache->newest, (uintptr_t)b);
+    options.thread_cache = 0; /* no magazine any more */
+    char *c = snug_malloc(300);
+    snug_free(c);
+    assert_int_equal(thread_self.cache->newest, (uintptr_t)c);
+    assert_int_equal(cache_count(NULL, thread_self.cache, class_of_size(200)), 0);
+    assert_heap_sound();
+}
+
+TEST(a_second_free_is_seen_at_once)
+{
+    options.misuse = MISUSE_WARN;
+    make_dirty();
+    char *block = snug_malloc(100);
+    snug_free(block);
+    stderr_capture();
+    snug_free(block);
+    assert_non_null(strstr(stderr_restore(), "double free"));
+    assert_heap_sound();
+}
+
+/* With a free of another class in between it is seen before the object is handed out twice. */
+TEST(what_was_freed_twice_is_handed_out_once)
+{
+    options.misuse = MISUSE_WARN;
+    make_dirty();
+    char *block = snug_malloc(100);
+    snug_free(block);
+    snug_free(snug_malloc(200));
+    snug_free(block);
+    snug_free(snug_malloc(200));
+    assert_ptr_equal(snug_malloc(100), block);
+    stderr_capture();
+    char *next = snug_malloc(100);
+    assert_non_null(strstr(stderr_restore(), "freed twice"));
+    assert_ptr_not_equal(next, block);
+    snug_free(next);
     snug_free(block);
     assert_heap_sound();
 }
@@ -223,6 +329,11 @@ int main(void)
         ROW_WITH(aligned_blocks_are_on_an_aligned_grid, begin, end),
         ROW_WITH(realloc_keeps_contents_and_frees_the_old_object, begin, end),
         ROW_WITH(what_is_no_live_object_is_refused, begin, end),
+        ROW_WITH(what_was_freed_last_waits_for_the_next_free, begin, end),
+        ROW_WITH(room_is_made_for_the_one_before, begin, end),
+        ROW_WITH(a_thread_without_a_magazine_of_the_class_gives_the_one_before_back, begin, end),
+        ROW_WITH(a_second_free_is_seen_at_once, begin, end),
+        ROW_WITH(what_was_freed_twice_is_handed_out_once, begin, end),
         ROW_WITH(realloc_in_place_polls, begin, end),
         ROW_WITH(other_heaps_serve_from_magazines_as_well, begin, end),
     };

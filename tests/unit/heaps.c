@@ -88,7 +88,7 @@ TEST(the_fast_paths_serve_a_heap)
     struct cache *cache = make_cache();
     void *small = heap_alloc_in(heap, 16);
     assert_int_equal(page_map_class((uintptr_t)small), PAGE_MAP_OTHER);
-    assert_false(cache_push_of(thread_self.cache, (uintptr_t)small, PAGE_MAP_OTHER));
+    assert_false(cache_put(thread_self.cache, (uintptr_t)small, PAGE_MAP_OTHER));
     assert_true(heap_push_other(NULL, (uintptr_t)small, PAGE_MAP_OTHER));
     assert_ptr_equal(cache_pop(cache, 1), small);
     assert_true(heap_push_other(NULL, (uintptr_t)small, PAGE_MAP_OTHER));

@@ -50,6 +50,40 @@ TEST(what_waits_goes_back_and_what_is_below_the_top_does_not)
     assert_int_equal(live_objects(), 0);
 }
 
+/* Frees an object as free does, so that it is the newest. */
+static void free_newest(uintptr_t object)
+{
+    assert_true(cache_put_slow(cache, object, page_map_class(object)));
+    assert_int_equal(cache->newest, object);
+}
+
+TEST(the_newest_goes_back)
+{
+    take_and_put();
+    free_newest(taken[0]);
+    cache_becomes_orphan();
+    assert_int_equal(cache->newest, 0);
+    assert_int_equal(live_objects(), TAKEN - PUT - 1);
+    for (size_t i = 1; i < TAKEN - PUT; i++)
+        object_free(taken[i]);
+    assert_int_equal(live_objects(), 0);
+}
+
+/* The thread was between its stores: the object is the newest, its class that of the one before. */
+TEST(the_newest_of_another_class_stays)
+{
+    take_and_put();
+    free_newest(taken[0]);
+    cache->newest_class = CLASS_64 + 1;
+    cache_becomes_orphan();
+    assert_int_equal(live_objects(), TAKEN - PUT);
+    for (size_t i = 1; i < TAKEN - PUT; i++)
+        object_free(taken[i]);
+    assert_int_equal(live_objects(), 1);
+    *object_key_word(taken[0]) = 0;
+    object_free(taken[0]);
+}
+
 TEST(an_object_without_its_key_stays)
 {
     take_and_put();
@@ -86,6 +120,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(what_waits_goes_back_and_what_is_below_the_top_does_not, cache_begin, cache_end),
+        ROW_WITH(the_newest_goes_back, cache_begin, cache_end),
+        ROW_WITH(the_newest_of_another_class_stays, cache_begin, cache_end),
         ROW_WITH(an_object_without_its_key_stays, cache_begin, cache_end),
         ROW_WITH(a_cell_on_its_way_out_stays, cache_begin, cache_end),
     };
