@@ -45,7 +45,7 @@
  * path. What is not small has a class byte that is no positive number of eight bits: large, foreign
  * and NULL pointers and cells fall out by one test of its sign.
  *
- * Cost: 18 instructions for malloc, 32 for free; see docs/decisions/0001-fast-path.md.
+ * Cost: 18 instructions for malloc, 34 for free; see docs/decisions/0001-fast-path.md.
  */
 #ifndef SNUG_MAGAZINE_FAST_H
 #define SNUG_MAGAZINE_FAST_H
@@ -77,8 +77,8 @@ struct cache {
     uintptr_t *top[CLASS_COUNT]; /* [0] stays that of an empty, full magazine of no slots */
     /* The small object that was freed last, in no magazine yet, and its class; 0 and 0: there is
      * none. Only a thread's own cache of malloc's heap has one. */
-    uintptr_t newest;
-    size_t newest_class;
+    _Alignas(16) uintptr_t newest;
+    size_t newest_class; /* behind it, and set with it */
     struct quick
         *quick; /* cells; `quick_none` until the first is freed, then as long as it lives */
     struct arenas *arenas;
@@ -96,6 +96,9 @@ struct cache {
 };
 
 _Static_assert(sizeof(struct cache) <= 1024, "a cache is a kilobyte of metadata");
+_Static_assert(offsetof(struct cache, newest_class) ==
+                   offsetof(struct cache, newest) + sizeof(uintptr_t),
+               "both are set at once");
 
 /* What a thread knows of itself. 32 bytes: a library that is loaded at run time has to find room
  * for it in what little static thread storage the loader keeps in reserve. */
@@ -210,8 +213,7 @@ static ALWAYS_INLINE bool cache_push_of(struct cache *cache, uintptr_t address, 
  * child of fork finds in both would be freed twice. */
 static ALWAYS_INLINE void cache_set_newest(struct cache *cache, uintptr_t object, size_t class)
 {
-    GAUGE_SET(cache->newest, object);
-    GAUGE_SET(cache->newest_class, class);
+    gauge_set_pair(&cache->newest, object, class);
 }
 
 /* Frees the object at `address`, whose page has this class byte: makes it the newest, and puts the
