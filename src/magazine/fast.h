@@ -146,9 +146,9 @@ static ALWAYS_INLINE void *cache_pop(struct cache *cache, size_t class)
 {
     uintptr_t *top = cache->top[class];
     uintptr_t object = *top;
-    if (UNLIKELY(*object_key_word(object) != object_key(object)))
-        return NULL;
-    if (UNLIKELY(object == cache->newest)) /* it was freed twice */
+    /* The newest stands in no magazine, unless it was freed twice. */
+    if (UNLIKELY(*object_key_word(object) != object_key(object)) ||
+        UNLIKELY(object == cache->newest))
         return NULL;
     *object_key_word(object) = 0;
     cache_set_top(cache, class, top + 1);
