@@ -15,13 +15,12 @@
  * not count. */
 enum { SMALL_SAMPLE_PAGES = 16 };
 
-/* How many pages more than of late may be present for a huge page. */
-static size_t may_waste(const struct page_heap *page_heap)
+/* Whether slabs are nearly all that is in use: what else there is may stay untouched, in huge
+ * pages, too. */
+static bool is_mostly_slabs(const struct page_heap *page_heap)
 {
-    size_t there =
-        page_heap->shared_pages + page_heap_kept_pages(page_heap) + page_heap->busy_pages;
-    size_t of_late = page_heap->shared_high;
-    return HUGE_PAGES_PAGES - size_min(HUGE_PAGES_PAGES, of_late - size_min(of_late, there));
+    size_t in_use = page_heap_in_use_pages(page_heap);
+    return page_heap->slab_pages >= in_use - in_use / SLACK_SHARE;
 }
 
 /* A page in a huge one is taken to cost half of what it costs singly. */
@@ -29,7 +28,8 @@ static bool grows_fast(const struct page_heap *page_heap)
 {
     uint64_t small_ns = page_heap->huge_price.small_ns;
     uint64_t saving = (small_ns != 0 ? small_ns : RETENTION_PAGE_PRICE) / 2 * HUGE_PAGES_PAGES;
-    return growth_pays(&page_heap->growth, saving, may_waste(page_heap), page_heap->shared_pages);
+    return is_mostly_slabs(page_heap) &&
+           growth_pays(&page_heap->growth, saving, HUGE_PAGES_PAGES, page_heap->slab_pages);
 }
 
 static bool may_buy(const struct page_heap *page_heap)
@@ -93,9 +93,10 @@ static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start
 {
     char *huge = (char *)align_up((uintptr_t)start, OS_HUGE_PAGE);
     if (huge_price_is_stale(&page_heap->huge_price)) {
-        size_t sample = size_max(pages, SMALL_SAMPLE_PAGES);
+        size_t sample = bytes_to_pages(
+            align_up(size_max(pages, SMALL_SAMPLE_PAGES) << PAGE_SHIFT, os_page_size()));
         char *end = start + (sample << PAGE_SHIFT);
-        if (end > huge || end > span_end(run))
+        if (end > huge || end > span_end(run) || (uintptr_t)start % os_page_size() != 0)
             return false;
         *bought = buy_small(page_heap, run, start, sample);
         return true;

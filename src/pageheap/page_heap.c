@@ -113,7 +113,7 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     } else {
         list_init(&span->link);
         page_heap->shared_pages += pages;
-        page_heap->shared_high = size_max(page_heap->shared_high, page_heap->shared_pages);
+        page_heap->slab_pages += kind == SPAN_SLAB ? pages : 0;
     }
     if (in_table)
         large_table_add(&page_heap->large, span);
@@ -193,6 +193,7 @@ static void span_free_pages(struct page_heap *page_heap, struct span *span, size
 
 void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
+    page_heap->slab_pages -= span->kind == SPAN_SLAB ? span->pages : 0;
     if (span->kind != SPAN_LARGE)
         page_heap->shared_pages -= span->pages;
     else

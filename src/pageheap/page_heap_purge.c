@@ -179,6 +179,7 @@ static size_t batch_purge(struct page_heap *page_heap, struct purge_batch *batch
         purged += went ? batch->parts[i]->pages : 0;
         part_end(page_heap, batch->parts[i], went);
     }
+    page_heap->purge_refused = purged == 0;
     return purged;
 }
 
@@ -227,7 +228,8 @@ static size_t purge_longest(struct page_heap *page_heap, size_t keep_pages, bool
 {
     struct purge_batch batch;
     batch.count = batch.pages = 0;
-    while (page_heap_kept_pages(page_heap) > keep_pages && batch.count < OS_RANGES_MOST &&
+    size_t most = page_heap->purge_refused ? 1 : OS_RANGES_MOST;
+    while (page_heap_kept_pages(page_heap) > keep_pages && batch.count < most &&
            batch.pages < BATCH_LEAST >> PAGE_SHIFT) {
         struct span *part = take_longest(page_heap, split);
         if (part == NULL)
@@ -432,10 +434,8 @@ bool page_heap_tick(struct page_heap *page_heap)
         bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap), base,
                                    page_heap_in_use_pages(page_heap), now, &idle);
         page_heap_shrink_cache(page_heap);
-        if (over) {
-            page_heap->shared_high = page_heap->shared_pages;
+        if (over)
             purge_idle_parts(page_heap, base + idle);
-        }
         page_heap_keep_bound(page_heap);
         set_tick_due(page_heap, next_tick(page_heap));
     }

@@ -48,13 +48,14 @@ struct page_heap {
     /* The provider had no memory when it was asked last: what is empty goes back at once, since
      * others may need the addresses, as for a thread's stack. */
     bool refused;
+    bool purge_refused;   /* the last runs that were to go back did not, so the next go singly */
     bool apart;           /* a thread gives something back with purge_lock alone */
     size_t segment_pages; /* == used_pages + busy_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* recent.pages are among them */
     size_t busy_pages;    /* of runs that are SPAN_BUSY */
     /* used_pages + busy_pages == sum of segment->used_pages */
     size_t shared_pages; /* of used_pages, == sum over slabs and spans of cells */
-    size_t shared_high;  /* the most of them in this epoch of `retention` */
+    size_t slab_pages;   /* of shared_pages, those of slabs */
     size_t empty_segments;
 
     /* What every slow path reads, and hardly anybody writes: apart from the lock, whose line goes

@@ -322,8 +322,9 @@ bool os_guard(void *start, size_t bytes)
     return true;
 }
 
-/* From the kernel's interface: pidfd_open(2). */
-enum { THIS_PROCESS = -10001 };
+/* From the kernel's interface: pidfd_open(2). The process by its calling thread; by its first it is
+ * not found any more once that has ended. */
+enum { THIS_THREAD = -10000 };
 
 /* Purges several ranges by one call. The processor's tables are then flushed once for all of them,
  * and that is most of what purging a short range costs. Linux 6.15 and later; not tried before, as
@@ -333,7 +334,7 @@ static bool purge_at_once(const struct iovec *ranges, size_t count, size_t bytes
 #if defined(SYS_process_madvise)
     OS_COUNT(madvise, bytes);
     long result =
-        syscall6(SYS_process_madvise, THIS_PROCESS, (long)ranges, (long)count, MADV_DONTNEED, 0, 0);
+        syscall6(SYS_process_madvise, THIS_THREAD, (long)ranges, (long)count, MADV_DONTNEED, 0, 0);
     return result == (long)bytes;
 #else
     (void)ranges, (void)count, (void)bytes;

@@ -1,11 +1,10 @@
 /*
- * Tests of pageheap/growth.h: huge pages for a heap that fills fast, or that fills again.
+ * Tests of pageheap/growth.h: huge pages for a heap of slabs that fills fast.
  */
 #include "huge_pages_support.h"
 
 #include "options/options.h"
 #include "pageheap/growth.h"
-#include "pageheap/page_heap_purge.h"
 
 /* ---- The rule ---- */
 
@@ -123,43 +122,36 @@ TEST(a_heap_that_is_slow_from_now_on_has_no_more)
     give_all();
 }
 
-/* Fills so much slowly, and gives all but the first piece back. */
-static void fill_once(size_t bytes)
+/* Fills fast, with one span of others for every so many bytes of slabs. */
+static void fill_among(enum span_kind others, size_t bytes, size_t every)
 {
-    fill_slowly(bytes, 10 * shop.small_ns);
-    assert_int_equal(shop.huge, 0);
-    while (taken_count > 1)
-        span_put(taken[--taken_count]);
-    page_heap_purge(&page_heap, 0);
+    for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
+        if (done % every == 0)
+            alloc_by(span_alloc, others, MIB / 2 >> PAGE_SHIFT, PAGE_BYTES);
+        piece_take();
+        fake_now_exact += PIECE * shop.small_ns;
+    }
 }
 
-TEST(what_was_filled_of_late_may_be_huge_next)
+TEST(where_others_are_more_than_an_eighth_nothing_is_bought_early)
 {
-    fill_once(6 * OS_HUGE_PAGE);
-    fill_slowly(6 * OS_HUGE_PAGE, 10 * shop.small_ns);
-    assert_in_range(shop.huge, 4, 5);
-    fill_slowly(SHARE_BYTES - filled(), 10 * shop.small_ns); /* beyond what it was */
-    assert_in_range(shop.huge, 4, 5);
-    give_all();
-}
-
-TEST(what_was_filled_long_ago_does_not_count)
-{
-    fill_once(6 * OS_HUGE_PAGE);
-    fake_now += 100 * FAKE_SECOND;
-    page_heap_ask_tick(&page_heap, fake_now);
-    assert_true(page_heap_tick(&page_heap));
-    fill_slowly(6 * OS_HUGE_PAGE, 10 * shop.small_ns);
+    fill_among(SPAN_LARGE, SHARE_BYTES - PIECE_BYTES, 3 * MIB);
     assert_int_equal(shop.huge, 0);
     give_all();
 }
 
-TEST(large_blocks_of_late_do_not_count)
+TEST(cells_count_as_others)
 {
-    for (size_t done = 0; done < 8 * OS_HUGE_PAGE; done += MIB / 2)
-        span_get(MIB / 2 >> PAGE_SHIFT);
-    fill_slowly(2 * OS_HUGE_PAGE, 10 * shop.small_ns);
-    assert_int_equal(shop.huge + shop.small, 0);
+    fill_among(SPAN_CELLS, SHARE_BYTES - 8 * MIB, 3 * MIB);
+    assert_int_equal(shop.huge, 0);
+    give_all();
+}
+
+TEST(fewer_are_no_hindrance)
+{
+    fill_among(SPAN_LARGE, SHARE_BYTES - PIECE_BYTES, 6 * MIB);
+    assert_true(shop.huge > 4);
+    give_all();
 }
 
 int main(void)
@@ -172,9 +164,9 @@ int main(void)
         ROW_WITH(a_heap_that_fills_fast_has_huge_pages_early, begin, packed_end),
         ROW_WITH(a_heap_that_fills_slowly_has_none, begin, packed_end),
         ROW_WITH(a_heap_that_is_slow_from_now_on_has_no_more, begin, packed_end),
-        ROW_WITH(what_was_filled_of_late_may_be_huge_next, begin, packed_end),
-        ROW_WITH(what_was_filled_long_ago_does_not_count, begin, packed_end),
-        ROW_WITH(large_blocks_of_late_do_not_count, begin, packed_end),
+        ROW_WITH(where_others_are_more_than_an_eighth_nothing_is_bought_early, begin, packed_end),
+        ROW_WITH(cells_count_as_others, begin, packed_end),
+        ROW_WITH(fewer_are_no_hindrance, begin, packed_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

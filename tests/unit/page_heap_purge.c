@@ -216,6 +216,24 @@ TEST(what_was_refused_among_others_stays)
     assert_page_heap_empty();
 }
 
+TEST(where_all_is_refused_one_is_tried_at_a_time)
+{
+    NEED_SMALL_PAGES;
+    struct row row;
+    many_make(&row, 40);
+    fake.refuse_purge = true;
+    assert_int_equal(page_heap_purge(&page_heap, 1), 0);
+    assert_true(fake.most_together > 1);
+    fake.most_together = 0;
+    assert_int_equal(page_heap_purge(&page_heap, 1), 0);
+    assert_int_equal(fake.most_together, 1);
+    fake.refuse_purge = false; /* after one that goes it is as before */
+    assert_int_equal(page_heap_purge(&page_heap, 1), 40 * 20 * PAGE_BYTES);
+    assert_true(fake.most_together > 1);
+    walls_free(&row);
+    assert_page_heap_empty();
+}
+
 /* ---- Segments ---- */
 
 static size_t segment_count(void)
@@ -367,6 +385,7 @@ int main(void)
         ROW_WITH(short_runs_go_together, page_heap_begin, page_heap_end),
         ROW_WITH(no_more_go_together_than_have_to, page_heap_begin, page_heap_end),
         ROW_WITH(what_was_refused_among_others_stays, page_heap_begin, page_heap_end),
+        ROW_WITH(where_all_is_refused_one_is_tried_at_a_time, page_heap_begin, page_heap_end),
         ROW_WITH(segments_grow_with_the_heap, page_heap_begin, page_heap_end),
         ROW_WITH(empty_segments_but_one_go_to_the_cache, page_heap_begin, page_heap_end),
         ROW_WITH(a_purge_of_everything_gives_empty_segments_back, page_heap_begin, page_heap_end),
