@@ -16,38 +16,33 @@ static NOINLINE void delete_above(void *block, size_t class, enum maker maker)
         free_above(block, class, thread_self.cache);
 }
 
-/* The class of a page far from home takes longer to find. */
+/* Blocks wherever they are, for what is far from home, and for the form that is seldom called. */
 static NOINLINE void delete_far(void *block, enum maker maker)
 {
     uintptr_t address = (uintptr_t)block;
-    size_t class = page_map_far_class(address);
+    size_t class = page_map_class(address);
     if (!class_byte_is_small(class) || !cache_push_of(thread_self.cache, address, class))
         delete_above(block, class, maker);
 }
 
 /* ---- The forms that others stand for ---- */
 
-static ALWAYS_INLINE void delete_block(void *block, enum maker maker)
+HOT OPERATOR void _ZdlPv(void *block)
 {
     uintptr_t address = (uintptr_t)block;
     if (UNLIKELY(!page_map_is_home(address))) {
-        delete_far(block, maker);
+        delete_far(block, MADE_BY_NEW);
         return;
     }
     size_t class = page_map_home_class(address);
     if (UNLIKELY(!cache_put(thread_self.cache, address, class)))
-        delete_above(block, class, maker);
+        delete_above(block, class, MADE_BY_NEW);
 }
 
-HOT OPERATOR void _ZdlPv(void *block)
-{
-    delete_block(block, MADE_BY_NEW);
-}
-
-HOT OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment)
+OPERATOR void _ZdlPvSt11align_val_t(void *block, size_t alignment)
 {
     (void)alignment;
-    delete_block(block, MADE_BY_NEW_ALIGNED);
+    delete_far(block, MADE_BY_NEW_ALIGNED);
 }
 
 /* ---- Those that stand for the plain one ---- */

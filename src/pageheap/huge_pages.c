@@ -15,27 +15,10 @@
  * not count. */
 enum { SMALL_SAMPLE_PAGES = 16 };
 
-/* Whether slabs are nearly all that is in use: what else there is may stay untouched, in huge
- * pages, too. */
-static bool is_mostly_slabs(const struct page_heap *page_heap)
-{
-    size_t in_use = page_heap_in_use_pages(page_heap);
-    return page_heap->slab_pages >= in_use - in_use / SLACK_SHARE;
-}
-
-/* A page in a huge one is taken to cost half of what it costs singly. */
-static bool grows_fast(const struct page_heap *page_heap)
-{
-    uint64_t small_ns = page_heap->huge_price.small_ns;
-    uint64_t saving = (small_ns != 0 ? small_ns : RETENTION_PAGE_PRICE) / 2 * HUGE_PAGES_PAGES;
-    return is_mostly_slabs(page_heap) &&
-           growth_pays(&page_heap->growth, saving, HUGE_PAGES_PAGES, page_heap->slab_pages);
-}
-
 static bool may_buy(const struct page_heap *page_heap)
 {
     return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
-           (page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES || grows_fast(page_heap)) &&
+           page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES &&
            page_heap_kept_pages(page_heap) + page_heap->busy_pages + HUGE_PAGES_PAGES <=
                page_heap_bound(page_heap);
 }
@@ -108,7 +91,7 @@ static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start
     return true;
 }
 
-static struct found find_or_buy(struct page_heap *page_heap, size_t pages, size_t alignment)
+struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment)
 {
     struct found found = run_find(page_heap, pages, alignment);
     if (found.run == NULL || found.run->kind != SPAN_CLEAN || !may_buy(page_heap))
@@ -119,13 +102,5 @@ static struct found find_or_buy(struct page_heap *page_heap, size_t pages, size_
         return found;
     found = run_find(page_heap, pages, alignment);
     found.fresh += bought;
-    return found;
-}
-
-struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment)
-{
-    struct found found = find_or_buy(page_heap, pages, alignment);
-    if (found.fresh != 0)
-        growth_note(&page_heap->growth, found.fresh, page_heap->now_exact);
     return found;
 }

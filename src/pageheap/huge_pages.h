@@ -14,10 +14,8 @@
  * The kernel is told to use a huge page for that range, and then that it should not make others:
  * what is purged later stays away.
  *
- * Cost: at most one huge page is present ahead of its use. None is bought before slabs and cells
- * take ONE_OF_MANY times as much, unless the heap grows so fast that it is worth the memory
- * (growth.h), or had as much in use of late. A huge page takes a third of the time of the faults
- * that it saves.
+ * Cost: at most one huge page is present ahead of its use, and not before slabs and cells take
+ * ONE_OF_MANY times as much. A huge page takes a third of the time of the faults that it saves.
  */
 #ifndef SNUG_PAGEHEAP_HUGE_PAGES_H
 #define SNUG_PAGEHEAP_HUGE_PAGES_H

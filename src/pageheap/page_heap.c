@@ -21,7 +21,6 @@ void page_heap_init(struct page_heap *page_heap, const struct provider *provider
     page_heap->provider = provider;
     page_heap->meta = &meta_system;
     page_heap->now = os_clock;
-    page_heap->now_exact = os_clock_exact;
     page_heap->tick_due = UINT64_MAX;
     page_heap->arenas_due = UINT64_MAX;
     retention_init(&page_heap->retention, RETENTION_PAGE_PRICE);
@@ -113,7 +112,6 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     } else {
         list_init(&span->link);
         page_heap->shared_pages += pages;
-        page_heap->slab_pages += kind == SPAN_SLAB ? pages : 0;
     }
     if (in_table)
         large_table_add(&page_heap->large, span);
@@ -193,7 +191,6 @@ static void span_free_pages(struct page_heap *page_heap, struct span *span, size
 
 void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
-    page_heap->slab_pages -= span->kind == SPAN_SLAB ? span->pages : 0;
     if (span->kind != SPAN_LARGE)
         page_heap->shared_pages -= span->pages;
     else

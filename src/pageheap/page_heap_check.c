@@ -26,8 +26,7 @@ static const char *span_check(const struct span *span)
 /* Layout: of counts of pages. Those of what is not in use stand at its kind; */
 enum {
     PAGES_USED = SPAN_BUSY + 1, /* those of all that is no run, */
-    PAGES_SHARED,               /* and of these, those of slabs and spans of cells, */
-    PAGES_SLABS,                /* and of slabs alone; */
+    PAGES_SHARED,               /* and of these, those of slabs and spans of cells; */
     BYTES_LARGE,                /* and the bytes that were asked for in large and recent blocks */
     PAGE_COUNTS
 };
@@ -51,8 +50,6 @@ static const char *segment_check(const struct segment *segment, size_t pages[PAG
             used += span->pages;
         if (span->kind == SPAN_SLAB || span->kind == SPAN_CELLS)
             pages[PAGES_SHARED] += span->pages;
-        if (span->kind == SPAN_SLAB)
-            pages[PAGES_SLABS] += span->pages;
         if (span->kind == SPAN_LARGE || span->kind == SPAN_RECENT)
             pages[BYTES_LARGE] += span->requested;
         at = span_end(span);
@@ -131,8 +128,7 @@ const char *page_heap_check(struct page_heap *page_heap)
     if (wrong == NULL &&
         pages[SPAN_DIRTY] + pages[SPAN_CLEAN] + pages[PAGES_USED] != page_heap->segment_pages)
         wrong = "used + dirty + clean pages are not those of the segments";
-    if (wrong == NULL && (pages[PAGES_SHARED] != page_heap->shared_pages ||
-                          pages[PAGES_SLABS] != page_heap->slab_pages))
+    if (wrong == NULL && pages[PAGES_SHARED] != page_heap->shared_pages)
         wrong = "the count of pages for slabs and cells is wrong";
     if (wrong == NULL && empty != page_heap->empty_segments)
         wrong = "the count of empty segments is wrong";

@@ -70,7 +70,6 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
     GAUGE_SET(page_heap->recent.count, 0);
     GAUGE_SET(page_heap->recent.pages, 0);
     page_heap->shared_pages = 0;
-    page_heap->slab_pages = 0;
     page_heap->cells_kept = 0;
     page_heap->cells_idle = 0;
     large_clear_locked(page_heap);

@@ -7,7 +7,6 @@
 #define SNUG_PAGEHEAP_PAGE_HEAP_STATE_H
 
 #include "base/backoff.h"
-#include "pageheap/growth.h"
 #include "pageheap/huge_price.h"
 #include "pageheap/large_sizes.h"
 #include "pageheap/large_table.h"
@@ -55,7 +54,6 @@ struct page_heap {
     size_t busy_pages;    /* of runs that are SPAN_BUSY */
     /* used_pages + busy_pages == sum of segment->used_pages */
     size_t shared_pages; /* of used_pages, == sum over slabs and spans of cells */
-    size_t slab_pages;   /* of shared_pages, those of slabs */
     size_t empty_segments;
 
     /* What every slow path reads, and hardly anybody writes: apart from the lock, whose line goes
@@ -67,8 +65,7 @@ struct page_heap {
     size_t large_most; /* LARGE_MOST, but for tests */
     const struct provider *provider;
     struct meta *meta;     /* where descriptors lie */
-    uint64_t (*now)(void); /* the heap's clocks: os_clock and os_clock_exact, but for tests */
-    uint64_t (*now_exact)(void);
+    uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
     struct list segments;
     struct span *huge; /* the first of the huge blocks */
 
@@ -90,7 +87,6 @@ struct page_heap {
     size_t cells_idle;   /* and all that are free there, as of what the cells said last */
     uint64_t arenas_due; /* when cells want a tick */
     struct huge_price huge_price;
-    struct growth growth;        /* of slabs and packed spans of cells */
     struct backoff zero_asked;   /* see block_zero.c */
     struct backoff margins_seen; /* see large_margin.c, both */
     uint32_t margins_in_vain;    /* looks that told nothing since one that did */

@@ -18,7 +18,7 @@ static const char *call_wrong(char *start, size_t bytes, bool huge)
         return "not all of it is what is to be made present";
     if (huge && (bytes != OS_HUGE_PAGE || (uintptr_t)start % OS_HUGE_PAGE != 0))
         return "that is not where a huge page can be";
-    if (!shop.early && page_heap.shared_pages << PAGE_SHIFT < SHARE_BYTES)
+    if (page_heap.shared_pages << PAGE_SHIFT < SHARE_BYTES)
         return "slabs and cells do not take enough";
     if (huge && page_heap_kept_pages(&page_heap) + HUGE_PAGES > page_heap_bound(&page_heap))
         return "more would be kept than may be";

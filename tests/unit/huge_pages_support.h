@@ -13,7 +13,7 @@
 
 #define HUGE_PAGES (OS_HUGE_PAGE >> PAGE_SHIFT)
 
-/* So much must be in use by slabs and cells, unless the heap grows fast. */
+/* So much must be in use by slabs and cells. */
 #define SHARE_BYTES (16 * OS_HUGE_PAGE)
 
 struct shop {
@@ -23,7 +23,6 @@ struct shop {
     char *last; /* where the last call that succeeded was */
     size_t last_bytes;
     char *first_small_end;
-    bool early;              /* something may be bought before SHARE_BYTES */
     const char *wrong;       /* what was wrong with a call */
     void (*meanwhile)(void); /* what another thread does during a call; NULL: nothing */
 };

@@ -15,21 +15,12 @@ static uint64_t fake_clock(void)
     return fake_now;
 }
 
-uint64_t fake_now_exact;
-
-static uint64_t fake_clock_exact(void)
-{
-    return fake_now_exact;
-}
-
 int page_heap_begin(void **state)
 {
     fake_provider_init(&fake);
     page_heap_init(&page_heap, &fake.provider);
     fake_now = 1000 * FAKE_SECOND;
     page_heap.now = fake_clock;
-    fake_now_exact = fake_now;
-    page_heap.now_exact = fake_clock_exact;
     page_heap.large_most = BORDER;
     return options_reset(state);
 }

@@ -17,9 +17,9 @@
 extern struct fake_provider fake;
 extern struct page_heap page_heap;
 
-/* The time on the clocks of `spans`, in nanoseconds; it stands still unless a test moves it. */
+/* The time on the clock of `spans`, in nanoseconds; it stands still unless a test moves it. */
 #define FAKE_SECOND ((uint64_t)1000000000)
-extern uint64_t fake_now, fake_now_exact;
+extern uint64_t fake_now;
 
 /* Setup: fresh spans on a fresh provider, and the default options. */
 int page_heap_begin(void **state);
