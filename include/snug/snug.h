@@ -371,9 +371,9 @@ struct snug_file_config {
 /* Errors: NULL with the errno of what failed, such as ENOENT or ENOSPC; EINVAL for the config. */
 SNUG_PUBLIC snug_provider *snug_provider_file(const struct snug_file_config *config) SNUG_NOTHROW;
 
-/* A source of the program's own. The functions may be called by any thread, for one heap by one at
- * a time, with locks of the heap held: they must not call snug, nor malloc. Sizes and alignments
- * are multiples of the page size.
+/* A source of the program's own. The functions may be called by any thread, but by one at a time,
+ * whatever heaps the provider serves, with locks held: they must not call snug, nor malloc. Sizes
+ * and alignments are multiples of the page size.
  */
 struct snug_provider_functions {
     size_t size; /* sizeof(struct snug_provider_functions) */

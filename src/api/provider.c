@@ -15,9 +15,11 @@
 #include "provider/provider_file.h"
 #include "provider/provider_prealloc.h"
 
-/* A provider of the program's own functions. */
+/* A provider of the program's own functions. They are called under the lock, as they may count on
+ * one call at a time. */
 struct own_provider {
     struct provider provider;
+    struct provider_lock lock;
     struct snug_provider_functions functions;
 };
 
@@ -69,16 +71,18 @@ void snug_provider_destroy(snug_provider *provider)
         pool_end(&provider->pool);
     else if (provider->kind == PROVIDER_OF_FILES)
         provider_file_end(&provider->file);
+    else
+        provider_lock_end(&provider->own.lock);
     provider_delete(provider);
 }
 
 snug_provider *snug_provider_prealloc(size_t bytes, int fallback)
 {
-    snug_provider *provider = provider_new(PROVIDER_OF_POOL);
+    bool possible = bytes != 0 && bytes <= MAX_REQUEST;
+    snug_provider *provider = possible ? provider_new(PROVIDER_OF_POOL) : NULL;
     if (provider != NULL &&
-        (bytes == 0 || bytes > MAX_REQUEST ||
-         !provider_prealloc_init(&provider->pool, bytes, fallback != 0 ? &provider_os : NULL))) {
-        provider_delete(provider);
+        !provider_prealloc_init(&provider->pool, bytes, fallback != 0 ? &provider_os : NULL)) {
+        snug_provider_destroy(provider);
         provider = NULL;
     }
     return or_error(provider, ENOMEM);
@@ -126,27 +130,42 @@ snug_provider *snug_provider_file(const struct snug_file_config *config)
 
 /* ---- The program's own ---- */
 
-static const struct snug_provider_functions *functions_of(const struct provider *provider)
+static struct own_provider *own_of(const struct provider *provider)
 {
-    return &CONTAINER_OF(provider, struct own_provider, provider)->functions;
+    return CONTAINER_OF(provider, struct own_provider, provider);
 }
 
 static void *own_take(const struct provider *provider, size_t bytes, size_t alignment)
 {
-    const struct snug_provider_functions *functions = functions_of(provider);
-    return functions->take(functions->context, bytes, alignment);
+    struct own_provider *own = own_of(provider);
+    lock_acquire(&own->lock.lock);
+    void *start = own->functions.take(own->functions.context, bytes, alignment);
+    lock_release(&own->lock.lock);
+    return start;
+}
+
+/* Calls `back`, a function that takes memory back; NULL: it never does. */
+static bool own_back(struct own_provider *own, int (*back)(void *, void *, size_t), void *start,
+                     size_t bytes)
+{
+    if (back == NULL)
+        return false;
+    lock_acquire(&own->lock.lock);
+    bool done = back(own->functions.context, start, bytes) != 0;
+    lock_release(&own->lock.lock);
+    return done;
 }
 
 static bool own_give(const struct provider *provider, void *start, size_t bytes)
 {
-    const struct snug_provider_functions *functions = functions_of(provider);
-    return functions->give != NULL && functions->give(functions->context, start, bytes) != 0;
+    struct own_provider *own = own_of(provider);
+    return own_back(own, own->functions.give, start, bytes);
 }
 
 static bool own_purge(const struct provider *provider, void *start, size_t bytes)
 {
-    const struct snug_provider_functions *functions = functions_of(provider);
-    return functions->purge != NULL && functions->purge(functions->context, start, bytes) != 0;
+    struct own_provider *own = own_of(provider);
+    return own_back(own, own->functions.purge, start, bytes);
 }
 
 snug_provider *snug_provider_create(const struct snug_provider_functions *functions)
@@ -155,13 +174,15 @@ snug_provider *snug_provider_create(const struct snug_provider_functions *functi
     if (!config_read(&known, sizeof(known), functions, functions->size) || known.take == NULL)
         return or_error(NULL, EINVAL);
     snug_provider *provider = provider_new(PROVIDER_OWN);
-    if (provider != NULL)
-        /* It resizes nothing: who asks takes another range and copies. */
-        provider->own = (struct own_provider){.provider = {.take = own_take,
-                                                           .give = own_give,
-                                                           .purge = own_purge,
-                                                           .resize = provider_none.resize,
-                                                           .unclean = known.zeroed == 0},
-                                              .functions = known};
-    return or_error(provider, ENOMEM);
+    if (provider == NULL)
+        return or_error(NULL, ENOMEM);
+    /* It resizes nothing: who asks takes another range and copies. */
+    provider->own = (struct own_provider){.provider = {.take = own_take,
+                                                       .give = own_give,
+                                                       .purge = own_purge,
+                                                       .resize = provider_none.resize,
+                                                       .unclean = known.zeroed == 0},
+                                          .functions = known};
+    provider_lock_init(&provider->own.lock);
+    return provider;
 }

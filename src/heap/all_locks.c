@@ -4,11 +4,10 @@
 #include "heap/all_locks.h"
 
 #include "heap/harden.h"
-#include "heap/source.h"
 #include "heap/user_heaps.h"
 #include "meta/meta.h"
 #include "profile/watch.h"
-#include "provider/provider_file.h"
+#include "provider/provider_lock.h"
 
 /* Layout: the locks of a stage guard the lists of those of the next. */
 enum { STAGES = 4 };
@@ -44,11 +43,10 @@ static void each_of_stage(unsigned stage, void (*act)(struct lock *lock))
         break;
     case 2:
         each_of_heaps(act);
-        act(provider_files_lock());
+        act(provider_locks_lock());
         break;
     default:
-        provider_files_each_lock(act);
-        heap_source_each_lock(act);
+        provider_locks_each(act);
         act(&profile.lock);
         act(&guard.lock);
         act(&meta_system.lock);

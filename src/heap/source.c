@@ -41,10 +41,3 @@ AT_START const struct provider *heap_source(void)
         return source_file(fallback);
     return &provider_os;
 }
-
-void heap_source_each_lock(void (*act)(struct lock *lock))
-{
-    /* The locks of providers of files are in the list of those. */
-    if (options.provider == PROVIDER_PREALLOC)
-        act(&prealloc.lock);
-}

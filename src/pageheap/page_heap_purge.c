@@ -109,12 +109,10 @@ void span_split_huge(struct page_heap *page_heap, const struct span *span)
 
 /* Call when so many pages were taken out, and go back to the system next: lets go of the lock
  * meanwhile, so that others need not wait for the system. One thread does so at a time; of several
- * the others keep the lock, as where it is little, and where functions of the program's are called,
- * which may count on one call at a time. Returns whether lock_again is to take it. */
+ * the others keep the lock, as where it is little. Returns whether lock_again is to take it. */
 static bool unlock_apart(struct page_heap *page_heap, size_t pages)
 {
-    if (pages < APART_LEAST >> PAGE_SHIFT || page_heap->provider->kind == KIND_FUNCTIONS ||
-        !lock_try(&page_heap->purge_lock))
+    if (pages < APART_LEAST >> PAGE_SHIFT || !lock_try(&page_heap->purge_lock))
         return false;
     page_heap->apart = true;
     lock_release(&page_heap->lock);

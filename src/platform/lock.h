@@ -50,7 +50,7 @@ enum lock_rank {
     RANK_HARD_ZONE, /* address space for hardened objects, and large hardened blocks */
     RANK_PURGE,     /* pages that one thread gives back, apart from the page heap */
     RANK_PAGE_HEAP, /* page runs and segments of a heap */
-    RANK_FILES,     /* which providers have files */
+    RANK_PROVIDERS, /* which providers there are that have a lock */
     RANK_PROVIDER,  /* what a provider has handed out */
     RANK_PROFILE,   /* samples, and the stacks they were taken on */
     RANK_META,      /* snug's own structures, and growing the page map */

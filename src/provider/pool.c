@@ -128,11 +128,11 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
     struct pool *pool = pool_of(provider);
     size_t pages = bytes >> PAGE_SHIFT;
     size_t slack = alignment > os_page_size() ? alignment : 0;
-    lock_acquire(&pool->lock);
+    lock_acquire(&pool->lock.lock);
     char *start = pool_find(pool, pages, alignment);
     if (start == NULL && pool->grow(pool, bytes + slack))
         start = pool_find(pool, pages, alignment);
-    lock_release(&pool->lock);
+    lock_release(&pool->lock.lock);
     if (start == NULL && pool->fallback != NULL)
         return pool->fallback->take(pool->fallback, bytes, alignment);
     return start;
@@ -141,7 +141,7 @@ static void *take(const struct provider *provider, size_t bytes, size_t alignmen
 static bool give(const struct provider *provider, void *start, size_t bytes)
 {
     struct pool *pool = pool_of(provider);
-    lock_acquire(&pool->lock);
+    lock_acquire(&pool->lock.lock);
     struct extent *extent = extent_around(pool, start);
     if (extent != NULL) {
         size_t at = (size_t)((char *)start - extent->start) >> PAGE_SHIFT;
@@ -151,7 +151,7 @@ static bool give(const struct provider *provider, void *start, size_t bytes)
         if (extent->taken_pages == 0 && pool->gives_back)
             extent_drop(pool, extent);
     }
-    lock_release(&pool->lock);
+    lock_release(&pool->lock.lock);
     if (extent == NULL)
         return pool->fallback != NULL && pool->fallback->give(pool->fallback, start, bytes);
     return true;
@@ -162,9 +162,9 @@ static bool is_of_fallback(struct pool *pool, const char *start)
 {
     if (pool->fallback == NULL)
         return false;
-    lock_acquire(&pool->lock);
+    lock_acquire(&pool->lock.lock);
     bool ours = extent_around(pool, start) != NULL;
-    lock_release(&pool->lock);
+    lock_release(&pool->lock.lock);
     return !ours;
 }
 
@@ -202,9 +202,9 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     struct pool *pool = pool_of(provider);
     if (is_of_fallback(pool, start))
         return pool->fallback->resize(pool->fallback, start, old_bytes, new_bytes, may_move);
-    lock_acquire(&pool->lock);
+    lock_acquire(&pool->lock.lock);
     bool done = resize_in_place(pool, start, old_bytes >> PAGE_SHIFT, new_bytes >> PAGE_SHIFT);
-    lock_release(&pool->lock);
+    lock_release(&pool->lock.lock);
     return done ? start : NULL;
 }
 
@@ -217,11 +217,12 @@ void pool_init(struct pool *pool, enum provider_kind kind,
     pool->provider = (struct provider){
         .kind = (uint8_t)kind, .take = take, .give = give, .purge = purge, .resize = resize};
     pool->grow = grow;
-    lock_init(&pool->lock, RANK_PROVIDER);
+    provider_lock_init(&pool->lock);
 }
 
 void pool_end(struct pool *pool)
 {
+    provider_lock_end(&pool->lock);
     while (pool->extents != NULL)
         if (!extent_drop(pool, pool->extents))
             return;

@@ -12,8 +12,8 @@
 #ifndef SNUG_PROVIDER_POOL_H
 #define SNUG_PROVIDER_POOL_H
 
-#include "platform/lock.h"
 #include "provider/provider.h"
+#include "provider/provider_lock.h"
 
 struct extent {
     struct extent *next;
@@ -28,7 +28,7 @@ struct extent {
 
 struct pool {
     struct provider provider;
-    struct lock lock;
+    struct provider_lock lock;
     struct extent *extents;
     size_t bytes; /* of all extents */
     /* Makes room for `bytes` more by adding an extent; false: there is none to be had. The lock is
@@ -41,6 +41,7 @@ struct pool {
     const struct provider *fallback;
 };
 
+/* Call pool_end for each that was made. */
 void pool_init(struct pool *pool, enum provider_kind kind,
                bool (*grow)(struct pool *pool, size_t bytes));
 

@@ -10,9 +10,8 @@
 #include "platform/memory.h"
 #include "platform/output.h"
 
-/* All providers of files, for fork. */
+/* All providers of files, for fork. The lock of the list of locks guards it. */
 static struct file_provider *files;
-static struct lock files_lock = LOCK_INIT(RANK_FILES);
 
 static struct file_provider *file_of(struct pool *pool)
 {
@@ -83,10 +82,10 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
     file->pool.fallback = fallback;
     file->pool.gives_back = settings->grows;
     file->settings = *settings;
-    lock_acquire(&files_lock);
+    lock_acquire(provider_locks_lock());
     file->next = files;
     files = file;
-    lock_release(&files_lock);
+    lock_release(provider_locks_lock());
     int error = files_grow(file, size_min(settings->bytes, os_page_size()));
     file->begun = true;
     return error;
@@ -94,12 +93,12 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
 
 void provider_file_end(struct file_provider *file)
 {
-    lock_acquire(&files_lock);
+    lock_acquire(provider_locks_lock());
     struct file_provider **link = &files;
     while (*link != file)
         link = &(*link)->next;
     *link = file->next;
-    lock_release(&files_lock);
+    lock_release(provider_locks_lock());
     pool_end(&file->pool);
 }
 
@@ -111,17 +110,6 @@ static void each_extent(void (*act)(struct file_provider *file, struct extent *e
     for (struct file_provider *file = files; file != NULL; file = file->next)
         for (struct extent *extent = file->pool.extents; extent != NULL; extent = extent->next)
             act(file, extent);
-}
-
-struct lock *provider_files_lock(void)
-{
-    return &files_lock;
-}
-
-void provider_files_each_lock(void (*act)(struct lock *lock))
-{
-    for (struct file_provider *file = files; file != NULL; file = file->next)
-        act(&file->pool.lock);
 }
 
 /* The length in pages of the run from `page` on that is all handed out, or all not. */

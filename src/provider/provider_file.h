@@ -42,13 +42,8 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
 /* Unmaps all of it; the files vanish. */
 void provider_file_end(struct file_provider *file);
 
-/* The lock of the list of these providers. provider_files_each_lock calls `act` with the lock of
- * each provider; the lock of the list must be held. */
-struct lock *provider_files_lock(void);
-void provider_files_each_lock(void (*act)(struct lock *lock));
-
-/* Around fork. The locks of the list and of all these providers are taken before and released
- * after. */
+/* Around fork. The locks of the list and of all providers (provider_lock.h) are taken before and
+ * released after. */
 void provider_files_fork_before(void);
 void provider_files_fork_in_parent(void);
 void provider_files_fork_in_child(void);

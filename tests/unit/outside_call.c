@@ -12,7 +12,7 @@
 #include "heap/outside_call.h"
 #include "heap/user_heaps.h"
 #include "options/options.h"
-#include "provider/provider_file.h"
+#include "provider/provider_prealloc.h"
 #include "stats/event.h"
 
 static struct outside_call *called(uint32_t what, struct cache *cache)
@@ -105,6 +105,8 @@ static void count_lock(struct lock *lock)
 TEST(nothing_is_done_while_any_lock_is_held)
 {
     struct heap *other = heap_create(&(struct heap_settings){.provider = NULL});
+    struct pool pool;
+    assert_true(provider_prealloc_init(&pool, MIB, NULL));
     assert_non_null(other);
     heap_free(heap_alloc_in(other, 100));
     keep_some();
@@ -121,10 +123,12 @@ TEST(nothing_is_done_while_any_lock_is_held)
     heaps_each_lock_of(RANK_ARENAS, count_lock);
     count_lock(&heap_default.page_heap.lock);
     heaps_each_lock_of(RANK_PAGE_HEAP, count_lock);
-    count_lock(provider_files_lock());
+    count_lock(provider_locks_lock());
+    count_lock(&pool.lock.lock);
     count_lock(&meta_system.lock);
     assert_int_equal(events.trims, trims);
     heap_destroy(other);
+    pool_end(&pool);
     /* And none of them is held afterwards. */
     all_locks_take();
     all_locks_release(lock_release);

@@ -42,7 +42,6 @@ static int begin(void **state)
     times = 0;
     other = to_free = NULL;
     int result = page_heap_begin(state);
-    fake.provider.kind = KIND_SYSTEM;
     return result;
 }
 
@@ -106,19 +105,6 @@ TEST(a_short_run_is_purged_under_the_lock)
     struct span *walls[2];
     run_make(walls, LITTLE);
     assert_int_equal(purge_watched(), LITTLE * PAGE_BYTES);
-    assert_false(was_free);
-    run_end(walls);
-}
-
-/* Nobody told it that there is more than one call at a time. */
-TEST(a_provider_of_the_programs_own_is_called_under_the_lock)
-{
-    NEED_SMALL_PAGES;
-    struct span *walls[2];
-    run_make(walls, MUCH);
-    fake.provider.kind = KIND_FUNCTIONS;
-    assert_int_equal(purge_watched(), MUCH * PAGE_BYTES);
-    assert_int_equal(times, 1);
     assert_false(was_free);
     run_end(walls);
 }
@@ -292,7 +278,6 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(others_take_pages_while_a_long_run_is_purged, begin, page_heap_end),
         ROW_WITH(a_short_run_is_purged_under_the_lock, begin, page_heap_end),
-        ROW_WITH(a_provider_of_the_programs_own_is_called_under_the_lock, begin, page_heap_end),
         ROW_WITH(a_refused_purge_leaves_the_run_as_it_was, begin, page_heap_end),
         ROW_WITH(only_one_thread_lets_go_of_the_lock, begin, page_heap_end),
         ROW_WITH(a_segment_that_becomes_empty_meanwhile_goes_to_the_cache, begin, page_heap_end),

@@ -113,6 +113,7 @@ TEST(what_cannot_be_taken_ahead_is_known_at_once)
     struct pool pool;
     assert_false(provider_prealloc_init(&pool, (size_t)1 << 60, NULL));
     assert_null(pool.provider.take(&pool.provider, MIB, os_page_size()));
+    pool_end(&pool);
 }
 
 /* ---- Files ---- */
@@ -400,6 +401,7 @@ TEST(the_limit_counts_all_that_the_system_gives)
     assert_null(os->take(os, os_page_size(), os_page_size()));
     struct pool pool;
     assert_false(provider_prealloc_init(&pool, MIB, NULL));
+    pool_end(&pool);
     assert_true(os->give(os, first, 4 * MIB));
     assert_non_null(first = os->take(os, 4 * MIB, os_page_size()));
     assert_true(os->give(os, first, 4 * MIB));
@@ -422,6 +424,7 @@ TEST(what_the_system_refuses_does_not_count)
         assert_null(provider->take_block(provider, too_much, os_page_size()));
         assert_null(provider->resize(provider, first, MIB, too_much, true));
         assert_false(provider_prealloc_init(&pool, too_much, NULL));
+        pool_end(&pool);
         /* All but the first MiB can still be had. */
         options.limit = before + 4 * MIB;
         char *second = provider->take(provider, 3 * MIB, os_page_size());
