@@ -47,11 +47,13 @@ COLD void cells_clear(struct cells *cells)
     GAUGE_SET(cells->span_count, 0);
     GAUGE_SET(cells->free_units, 0);
     GAUGE_SET(cells->short_units, 0);
+    cells->loose_units = 0;
     GAUGE_SET(cells->given, cells->taken);
     cells->aged_units = 0;
     cells->gone_pages = 0;
     cells->kept_told = 0;
     cells->idle_told = 0;
+    cells->loose_told = 0;
 }
 
 /* ---- Misuse ---- */
@@ -204,17 +206,17 @@ static inline struct cell *free_before(const struct cells *cells, const struct s
 
 /* ---- Spans ---- */
 
-/* Whether the cells in use have a header in every page on the average: then a new span will be
- * touched throughout, however little the program writes. */
+/* Whether a new span will be touched throughout, but for the usual share, however little the
+ * program writes: most of what is in use lies in the page of a header, or in the next. */
 static bool cells_are_packed(const struct cells *cells)
 {
-    size_t count = cells->taken - cells->given;
-    size_t bytes = (cells->span_count * CELL_UNITS - cells->free_units) * CELL_UNIT;
-    return count != 0 && bytes / count <= PAGE_BYTES;
+    size_t used = cells->span_count * CELL_UNITS - cells->free_units;
+    return used != 0 && cells->loose_units <= used / SLACK_SHARE;
 }
 
 static bool span_new(struct cells *cells)
 {
+    cells_tell(cells);
     bool (*take)(struct page_heap *, struct span *, enum span_kind, size_t, size_t) =
         cells_are_packed(cells) ? span_alloc_packed : span_alloc;
     struct span *span = meta_alloc_from(cells->page_heap->meta, sizeof(*span));
@@ -243,7 +245,7 @@ static bool span_new(struct cells *cells)
     cells->fresh = span->start;
     cells->fresh_is_zero = span->zero;
     cell_make_top(cells, first_cell(span), CELL_UNITS - 1, 0);
-    cells_count_free(cells, CELL_UNITS - 1, 0);
+    cells_count_span_units(cells, CELL_UNITS - 1, 0);
     cells_tell(cells);
     COUNT(cell_spans_made, 1);
     return true;

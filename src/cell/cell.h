@@ -98,7 +98,8 @@ struct cells {
     size_t look_step;           /* when that many pages, the base of the heap, were freed, */
     size_t kept_least;          /* counted from the least of cells_kept_pages since the last */
     size_t kept_told;           /* what the page heap was told of them, */
-    size_t idle_told;           /* and of all free pages, gone ones too */
+    size_t idle_told;           /* and of all free pages, gone ones too, */
+    size_t loose_told;          /* and of loose ones */
     size_t aged_units;          /* == sum over the lists of CELL_AGED_UNITS and more, */
     size_t gone_pages;          /* and of cell_gone over the same cells */
     struct retention retention; /* how many free pages are worth keeping */
@@ -108,6 +109,7 @@ struct cells {
     size_t given;       /* back; taken - given are live, or in magazines */
     size_t free_units;  /* == sum over the lists, and the units of top */
     size_t short_units; /* == sum over the cells in use for which cell_is_short() */
+    size_t loose_units; /* == sum over the cells in use of cell_loose_units() */
     struct cell *top;   /* the free rest of the newest span, in no list; NULL if there is none */
     char *fresh;        /* from here on the top was in no block since the span was taken, */
     bool fresh_is_zero; /* and is zero, or was in a block of another span */
@@ -249,6 +251,13 @@ static ALWAYS_INLINE size_t cell_sort_of(size_t units)
 static inline bool cell_is_short(size_t units)
 {
     return units < CELL_SHORT_UNITS;
+}
+
+/* Units of a cell in which there may be pages that nobody ever touches, if the program writes to
+ * the first byte of its block only. */
+static inline size_t cell_loose_units(size_t units)
+{
+    return size_max(units, PAGE_BYTES / CELL_UNIT) - PAGE_BYTES / CELL_UNIT;
 }
 
 static inline bool cell_state_is_live(uint8_t state)

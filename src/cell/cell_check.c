@@ -42,9 +42,9 @@ static const char *cell_check(const struct span *span, const struct cell *cell, 
     return NULL;
 }
 
-/* Units of cells: of those that are free, and of those in use that are short. */
+/* Units of cells: of those that are free, and of those in use that are short, or loose. */
 struct found_units {
-    size_t idle, brief;
+    size_t idle, brief, loose;
 };
 
 /* Adds up the units of a span's cells. */
@@ -58,10 +58,12 @@ static const char *cell_span_check(const struct span *span, struct found_units *
             return check_found((const char *)cell + CELL_HEADER, wrong);
         before_free = cell_is_free(cell);
         before_top = cell == cells_of(span)->top;
-        if (before_free)
+        if (before_free) {
             found->idle += cell->units;
-        else if (cell_is_short(cell->units))
-            found->brief += cell->units;
+            continue;
+        }
+        found->brief += cell_is_short(cell->units) ? cell->units : 0;
+        found->loose += cell_loose_units(cell->units);
     }
     if (!before_top && (end->state != CELL_END || !cell_is_sound(end) || end->units != 0 ||
                         (end->prev_free != 0) != before_free))
@@ -122,7 +124,7 @@ static const char *lists_check(const struct cells *cells, struct aged *aged)
 static const char *cell_spans_check(struct cells *cells)
 {
     const char *wrong = NULL;
-    struct found_units found = {0, 0};
+    struct found_units found = {0, 0, 0};
     size_t count = 0;
     struct page_heap *page_heap = cells->page_heap;
     lock_acquire(&page_heap->lock);
@@ -141,6 +143,8 @@ static const char *cell_spans_check(struct cells *cells)
         wrong = "a free cell is in no list";
     if (wrong == NULL && found.brief != cells->short_units)
         wrong = "the count of short cells is wrong";
+    if (wrong == NULL && found.loose != cells->loose_units)
+        wrong = "the count of what may stay untouched in cells is wrong";
     return wrong;
 }
 

@@ -60,12 +60,20 @@ static inline struct cell *cell_of_links(struct free_links *links)
     return cell_of((uintptr_t)links);
 }
 
-/* Atomic because other arenas look at it without the lock; relaxed: what they see is a hint. */
+/* Counts units that come with a span, or go with one. Atomic because other arenas look at it
+ * without the lock; relaxed: what they see is a hint. */
+static inline void cells_count_span_units(struct cells *cells, size_t more, size_t fewer)
+{
+    __atomic_store_n(&cells->free_units, cells->free_units + more - fewer, __ATOMIC_RELAXED);
+}
+
+/* Counts a cell in use of `more` units as free, and a free one of `fewer` as in use; 0: none. */
 static inline void cells_count_free(struct cells *cells, size_t more, size_t fewer)
 {
     size_t was = cell_is_short(more) ? more : 0, is = cell_is_short(fewer) ? fewer : 0;
     GAUGE_SET(cells->short_units, cells->short_units + is - was);
-    __atomic_store_n(&cells->free_units, cells->free_units + more - fewer, __ATOMIC_RELAXED);
+    cells->loose_units += cell_loose_units(fewer) - cell_loose_units(more);
+    cells_count_span_units(cells, more, fewer);
 }
 
 /* The list of free cells of a size. */

@@ -166,9 +166,12 @@ static size_t used_pages(const struct cells *cells)
 void cells_tell(struct cells *cells)
 {
     size_t kept = cells_kept_pages(cells), idle = units_to_pages(cells->free_units);
-    page_heap_note_cells(cells->page_heap, kept - cells->kept_told, idle - cells->idle_told);
+    size_t loose = units_to_pages(cells->loose_units);
+    page_heap_note_cells(cells->page_heap, kept - cells->kept_told, idle - cells->idle_told,
+                         loose - cells->loose_told);
     cells->kept_told = kept;
     cells->idle_told = idle;
+    cells->loose_told = loose;
 }
 
 /* Asks for a tick at the time when the pages that are kept now will be too old. */

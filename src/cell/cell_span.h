@@ -70,7 +70,7 @@ static inline void cells_count_span(struct cells *cells, size_t change)
 static inline void span_release(struct cells *cells, struct span *span)
 {
     cells_count_span(cells, (size_t)-1);
-    cells_count_free(cells, 0, CELL_UNITS - 1);
+    cells_count_span_units(cells, 0, CELL_UNITS - 1);
     page_map_fill_classes(span->start, span->pages, 0);
     span_free(cells->page_heap, span, 0);
     COUNT(cell_spans_released, 1);

@@ -15,10 +15,26 @@
  * not count. */
 enum { SMALL_SAMPLE_PAGES = 16 };
 
+/* Pages of slabs and cells that are touched, however little the program writes. */
+static size_t filled_pages(const struct page_heap *page_heap)
+{
+    /* relaxed: cells say it without the lock, and then it is a hint */
+    size_t loose = __atomic_load_n(&page_heap->cells_loose, __ATOMIC_RELAXED);
+    return page_heap->shared_pages - size_min(page_heap->shared_pages, loose);
+}
+
+/* Whether slabs and packed cells have enough for one more huge page ahead of its use. What was
+ * bought before waits as dirty memory, and others may take it: it counts as filled when slabs or
+ * packed cells took as much dirty memory, or as much went back to the system. */
+static bool may_be_ahead(const struct page_heap *page_heap)
+{
+    return page_heap->huge_ahead + HUGE_PAGES_PAGES <= filled_pages(page_heap) / ONE_OF_MANY;
+}
+
 static bool may_buy(const struct page_heap *page_heap)
 {
     return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
-           page_heap->shared_pages / ONE_OF_MANY >= HUGE_PAGES_PAGES &&
+           may_be_ahead(page_heap) &&
            page_heap_kept_pages(page_heap) + page_heap->busy_pages + HUGE_PAGES_PAGES <=
                page_heap_bound(page_heap);
 }
@@ -56,6 +72,7 @@ static size_t buy_huge(struct page_heap *page_heap, struct span *run, char *star
 {
     struct segment *segment = run->segment;
     bool fresh = start >= page_heap->fresh && start < page_heap->fresh_end;
+    page_heap->huge_ahead += HUGE_PAGES_PAGES;
     uint64_t elapsed = run_populate(page_heap, run, start, HUGE_PAGES_PAGES, true);
     /* Left over page tables may keep a huge page out, which says nothing about their price. A
      * refusal for lack of memory counts as the dearest price. */
@@ -64,7 +81,10 @@ static size_t buy_huge(struct page_heap *page_heap, struct span *run, char *star
     bool cheap = !tells || huge_price_note_huge(&page_heap->huge_price, HUGE_PAGES_PAGES, price);
     if (cheap)
         segment_set_huge(segment, HUGE_THERE);
-    return elapsed == 0 ? 0 : HUGE_PAGES_PAGES;
+    if (elapsed != 0)
+        return HUGE_PAGES_PAGES;
+    huge_ahead_fewer(page_heap, HUGE_PAGES_PAGES);
+    return 0;
 }
 
 /* Makes something present where a span of `pages` at `start`, in a clean run, would be, if there is
@@ -91,16 +111,25 @@ static bool buy_ahead(struct page_heap *page_heap, struct span *run, char *start
     return true;
 }
 
-struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment)
+/* Finds a run, and says how many of its pages were bought for it. */
+static struct found find_or_buy(struct page_heap *page_heap, size_t pages, size_t alignment,
+                                size_t *bought)
 {
     struct found found = run_find(page_heap, pages, alignment);
     if (found.run == NULL || found.run->kind != SPAN_CLEAN || !may_buy(page_heap))
         return found;
     char *start = (char *)align_up((uintptr_t)found.run->start, alignment);
-    size_t bought;
-    if (!buy_ahead(page_heap, found.run, start, pages, &bought))
-        return found;
-    found = run_find(page_heap, pages, alignment);
+    return buy_ahead(page_heap, found.run, start, pages, bought)
+               ? run_find(page_heap, pages, alignment)
+               : found;
+}
+
+struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t alignment)
+{
+    size_t bought = 0;
+    struct found found = find_or_buy(page_heap, pages, alignment, &bought);
+    if (found.run != NULL)
+        huge_ahead_fewer(page_heap, pages - found.fresh);
     found.fresh += bought;
     return found;
 }

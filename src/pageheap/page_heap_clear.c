@@ -72,6 +72,8 @@ void page_heap_clear(struct page_heap *page_heap, bool keep)
     page_heap->shared_pages = 0;
     page_heap->cells_kept = 0;
     page_heap->cells_idle = 0;
+    page_heap->cells_loose = 0;
+    page_heap->huge_ahead = 0;
     large_clear_locked(page_heap);
     large_table_clear(&page_heap->large);
     page_heap_note_use(page_heap);

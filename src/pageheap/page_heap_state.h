@@ -83,10 +83,13 @@ struct page_heap {
     size_t noted_pages;         /* of another heap: what pages_in_use.others has of it */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct retention retention; /* how many free pages are worth keeping */
-    size_t cells_kept;   /* of used_pages: those inside of large free cells that are in memory, */
-    size_t cells_idle;   /* and all that are free there, as of what the cells said last */
+    size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, */
+    size_t cells_idle; /* and all that are free there, */
+    /* and those in use there that may stay untouched; all three as of what the cells said last */
+    size_t cells_loose;
     uint64_t arenas_due; /* when cells want a tick */
     struct huge_price huge_price;
+    size_t huge_ahead; /* pages bought in huge ones, less those filled since; see huge_pages.c */
     struct backoff zero_asked;   /* see block_zero.c */
     struct backoff margins_seen; /* see large_margin.c, both */
     uint32_t margins_in_vain;    /* looks that told nothing since one that did */
@@ -109,6 +112,12 @@ static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
 static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
 {
     return page_heap->used_pages - page_heap->recent.pages + page_heap->huge_pages;
+}
+
+/* So many pages were filled, or went back to the system: of huge ones fewer wait to be. */
+static inline void huge_ahead_fewer(struct page_heap *page_heap, size_t pages)
+{
+    page_heap->huge_ahead -= size_min(page_heap->huge_ahead, pages);
 }
 
 /* Tells pages_in_use what there is now. The lock must be held. */

@@ -348,12 +348,12 @@ TEST(cells_and_runs_share_a_base)
     options.dirty = 64 * PAGE_BYTES;
     assert_int_equal(page_heap_base(&page_heap), 64);
     assert_int_equal(page_heap_base_of_cells(&page_heap, 0), 64);
-    page_heap_note_cells(&page_heap, 20, 30);
+    page_heap_note_cells(&page_heap, 20, 30, 0);
     assert_int_equal(page_heap_base_of_cells(&page_heap, 20), 64); /* its own do not count */
     assert_int_equal(page_heap_base_of_cells(&page_heap, 5), 49);
-    page_heap_note_cells(&page_heap, 50, 50);
+    page_heap_note_cells(&page_heap, 50, 50, 0);
     assert_int_equal(page_heap_base_of_cells(&page_heap, 0), 32);
-    page_heap_note_cells(&page_heap, (size_t)-70, (size_t)-80);
+    page_heap_note_cells(&page_heap, (size_t)-70, (size_t)-80, 0);
     assert_int_equal(page_heap.cells_kept, 0);
     assert_int_equal(page_heap.cells_idle, 0);
 }

@@ -48,6 +48,39 @@ TEST(large_blocks_do_not_count_and_are_no_reason)
     give_all();
 }
 
+/* Takes all dirty memory for blocks that nobody may ever touch. */
+static void others_take_all(void)
+{
+    while (page_heap.dirty.pages >= PIECE)
+        alloc_by(span_alloc, SPAN_LARGE, PIECE, PIECE_BYTES);
+}
+
+TEST(what_others_take_of_it_counts_as_unused)
+{
+    fill_share();
+    fill_to_huge();
+    size_t huge = shop.huge;
+    assert_int_equal(huge, 1);
+    others_take_all();
+    fill(SHARE_BYTES / 2);
+    assert_int_equal(shop.huge, huge);
+    fill(SHARE_BYTES);
+    assert_true(shop.huge > huge);
+    give_all();
+}
+
+TEST(what_went_back_does_not)
+{
+    fill_share();
+    fill_to_huge();
+    size_t huge = shop.huge;
+    assert_int_equal(huge, 1);
+    page_heap_purge(&page_heap, 0);
+    fill(4 * OS_HUGE_PAGE);
+    assert_true(shop.huge > huge);
+    give_all();
+}
+
 TEST(the_count_falls_with_what_is_given_back)
 {
     fill_share();
@@ -287,7 +320,7 @@ TEST(slabs_are_a_reason)
 static size_t cells_fill(size_t units)
 {
     static uintptr_t blocks[48 * MIB / (2 * KIB)];
-    size_t count = 48 * MIB / (units * CELL_UNIT);
+    size_t count = 48 * MIB / (units * CELL_UNIT), huge = shop.huge;
     for (size_t i = 0; i < count; i++) {
         struct misuse misuse;
         blocks[i] = (uintptr_t)cells_alloc_any(&cells, units * CELL_UNIT - CELL_HEADER, MIN_ALIGN,
@@ -295,7 +328,7 @@ static size_t cells_fill(size_t units)
         assert_true(blocks[i] != 0);
         cell_set_state(blocks[i], CELL_CACHED);
     }
-    size_t huge = shop.huge;
+    huge = shop.huge - huge;
     assert_cells_sound();
     cells_free(blocks, count);
     assert_cells_sound();
@@ -308,11 +341,44 @@ TEST(cells_of_a_page_are_a_reason)
     assert_in_range(cells_fill(PAGE_BYTES / CELL_UNIT), 6, 8);
 }
 
-TEST(cells_of_more_than_a_page_are_none)
+TEST(an_eighth_more_than_a_page_is_the_most)
 {
-    assert_int_equal(cells_fill(PAGE_BYTES / CELL_UNIT + 1), 0);
+    assert_in_range(cells_fill(PAGE_BYTES / CELL_UNIT * 8 / 7), 5, 8);
+    assert_int_equal(cells_fill(PAGE_BYTES / CELL_UNIT * 7 / 6), 0);
+}
+
+TEST(large_cells_are_none)
+{
     assert_int_equal(cells_fill(40 * KIB / CELL_UNIT), 0);
     assert_int_equal(shop.small, 0);
+}
+
+/* The mean is as small as a page, but most of the bytes may stay untouched. */
+TEST(large_cells_among_many_small_ones_are_counted_by_bytes)
+{
+    enum { LARGE = 400, EACH = 38 };
+    static uintptr_t small[LARGE * EACH], large[LARGE];
+    for (size_t i = 0; i < LARGE; i++) {
+        large[i] = cell_get(100 * KIB);
+        for (size_t j = 0; j < EACH; j++)
+            small[i * EACH + j] = cell_get(1100);
+    }
+    assert_true(page_heap.shared_pages << PAGE_SHIFT > SHARE_BYTES);
+    assert_true(page_heap.cells_loose > 8000);
+    assert_int_equal(shop.huge + shop.small, 0);
+    assert_cells_sound();
+    /* Nor are they a reason for slabs, before these have enough. */
+    fill(SHARE_BYTES / 4);
+    assert_int_equal(shop.huge + shop.small, 0);
+    fill(SHARE_BYTES);
+    assert_true(shop.huge != 0);
+    for (size_t i = 0; i < LARGE; i++) {
+        cell_put(large[i]);
+        for (size_t j = 0; j < EACH; j++)
+            cell_put(small[i * EACH + j]);
+    }
+    cells_purge(&cells, true);
+    give_all();
 }
 
 TEST(few_large_cells_among_many_small_ones_are_no_hindrance)
@@ -330,6 +396,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(nothing_is_bought_before_slabs_and_cells_take_enough, packed_begin, packed_end),
         ROW_WITH(large_blocks_do_not_count_and_are_no_reason, packed_begin, packed_end),
+        ROW_WITH(what_others_take_of_it_counts_as_unused, packed_begin, packed_end),
+        ROW_WITH(what_went_back_does_not, packed_begin, packed_end),
         ROW_WITH(the_count_falls_with_what_is_given_back, packed_begin, packed_end),
         ROW_WITH(never_and_always_leave_no_choice, packed_begin, packed_end),
         ROW_WITH(a_provider_without_it_is_left_alone, packed_begin, packed_end),
@@ -346,7 +414,9 @@ int main(void)
                  packed_end),
         ROW_WITH(slabs_are_a_reason, packed_begin, packed_end),
         ROW_WITH(cells_of_a_page_are_a_reason, packed_begin, packed_end),
-        ROW_WITH(cells_of_more_than_a_page_are_none, packed_begin, packed_end),
+        ROW_WITH(an_eighth_more_than_a_page_is_the_most, packed_begin, packed_end),
+        ROW_WITH(large_cells_are_none, packed_begin, packed_end),
+        ROW_WITH(large_cells_among_many_small_ones_are_counted_by_bytes, packed_begin, packed_end),
         ROW_WITH(few_large_cells_among_many_small_ones_are_no_hindrance, packed_begin, packed_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
