@@ -78,8 +78,11 @@ struct span *span_around(const struct page_heap *page_heap, uintptr_t address)
     return span;
 }
 
-/* A heap that fits into the first segment is not worth a copy at its peak. */
-struct pages_in_use pages_in_use = {.wanted = SEGMENT_PAGES_FIRST};
+/* Bytes (machine): a copy at the peak touches some 200 KiB of code and tables, which a smaller
+ * program would notice. */
+#define PEAK_LEAST (4 * MIB)
+
+struct pages_in_use pages_in_use = {.wanted = PEAK_LEAST >> PAGE_SHIFT};
 
 static void segment_use(struct page_heap *page_heap, struct segment *segment, size_t pages)
 {

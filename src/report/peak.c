@@ -118,6 +118,11 @@ static size_t copy(struct peak *peak, size_t pages)
     return peak->threads * GROWTH_OF_THREAD + copy_heaps(peak) * GROWTH_OF_HEAP;
 }
 
+void peak_want(void)
+{
+    pages_in_use.wanted = GROWTH_LEAST;
+}
+
 void peak_keep(void)
 {
     /* Large blocks that were freed and wait (recent.h) count as in use there, but are not live. If

@@ -13,7 +13,8 @@
  *
  * Cost: some microseconds to sum up a heap, a few more for each thread that has magazines and for
  * each heap of the program's own, and up to 50 for medium blocks. With many threads or heaps the
- * next copy waits for more growth.
+ * next copy waits for more growth. The code and tables take some 200 KiB, so a program that has
+ * less than 4 MiB and was not asked for statistics is not copied.
  */
 #ifndef SNUG_REPORT_PEAK_H
 #define SNUG_REPORT_PEAK_H
@@ -43,6 +44,9 @@ struct peak {
 };
 
 extern INTERNAL struct peak peak_kept;
+
+/* Call at the start if statistics are asked for: then small heaps are copied, too. */
+void peak_want(void);
 
 /* Copies the numbers if enough more pages are in use than at the last copy. One thread at a time
  * may call this, with no lock held. */

@@ -124,6 +124,8 @@ static void run(void)
 static void triggers_start(uint64_t now)
 {
     unsigned on = options.stats == NULL ? 0 : options.stats_on;
+    if (on != 0)
+        peak_want(); /* who asks for statistics asks for those of small programs, too */
     bool interval = (on & STATS_ON_INTERVAL) || (options.check_on & CHECK_ON_INTERVAL);
     if (interval && options.stats_every != DELAY_NEVER && options.stats_every != 0)
         due.next_interval = now + options_nanoseconds(options.stats_every);
