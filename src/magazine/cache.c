@@ -120,36 +120,39 @@ static inline void refill_from_spare(struct cache *cache, size_t class, struct m
     load_full(cache, class, spare);
 }
 
-/* Takes a full magazine from the depot. Of two empty ones, which are of the largest size as all in
- * depots are, `empty` goes there for it; a single one becomes the spare or goes. False: there is
- * none. */
+/* Takes a full magazine from the depot. All there are of the largest size, and so are both of two
+ * empty ones: `empty` goes there for it. So it does if it is a single one and the thread may hold
+ * no more: what it put into the depot would stay there otherwise, while memory grows. A single one
+ * becomes the spare if there is room, or goes if it is smaller. False: there is none. */
 static bool refill_from_depot(struct cache *cache, size_t class, struct magazine *empty)
 {
     size_t most = cache_magazine_bytes(class, magazine_log_most(class));
-    if (most > cache_may_hold(cache))
-        return false;
+    bool room = most <= cache_may_hold(cache);
     struct magazine *spare = empty == NULL ? NULL : empty->link, *given = NULL;
-    if (spare != NULL) {
-        cache_load(cache, class, spare, magazine_end(spare)); /* first, as in room_by_spare */
+    bool largest = empty != NULL && empty->log == magazine_log_most(class);
+    bool exchange = spare != NULL || (largest && !room);
+    if (!exchange && !room)
+        return false;
+    if (exchange) { /* first, as in room_by_spare */
+        cache_load(cache, class, spare, spare != NULL ? magazine_end(spare) : NO_MAGAZINE);
         empty->link = NULL;
         given = empty;
     }
     struct magazine *full = arenas_get_full(cache->arenas, class, &given);
-    if (full == NULL && spare != NULL) {
+    if (full == NULL && exchange) {
         empty->link = spare;
         cache_load(cache, class, empty, magazine_end(empty));
     }
     if (full == NULL)
         return false;
-    CHECK(spare == NULL || (spare->log == full->log && empty->log == full->log));
-    bool two = spare != NULL;
-    if (!two && empty != NULL && empty->log == full->log)
+    CHECK(!exchange || empty->log == full->log);
+    if (!exchange && largest)
         spare = empty;
     if (spare != NULL)
         spare->count = 0; /* one that was loaded still says what it had in the depot */
     full->link = spare;
     load_full(cache, class, full);
-    if (!two) {
+    if (!exchange) {
         cache_hold(cache, cache_magazine_bytes(class, full->log));
         cache_magazine_free(cache, class, spare == empty ? NULL : empty);
     } else if (given != NULL) {

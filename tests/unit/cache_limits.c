@@ -79,6 +79,55 @@ TEST(a_thread_holds_no_more_of_a_heap_than_is_meant_for_it)
     arenas.held_most = SIZE_MAX;
 }
 
+/* Takes and gives so many objects; from now on the thread may hold no more than it does. */
+static void use_and_limit(size_t objects, bool give)
+{
+    for (size_t i = 0; i < objects; i++)
+        live[live_count++] = object_get(cache, CLASS_64);
+    while (give && live_count != 0)
+        object_put(cache, live[--live_count]);
+    options.thread_cache = cache->held_bytes;
+}
+
+TEST(what_a_full_thread_gives_to_the_depot_it_takes_again)
+{
+    enum { OBJECTS = 1000 };
+    use_and_limit(OBJECTS, true);
+    assert_non_null(loaded_of(cache, CLASS_64)->link);
+    uint64_t given = COUNTED(flushes_depot), taken = COUNTED(refills_depot);
+    uint64_t made = COUNTED(slabs_made);
+    for (unsigned round = 0; round < 10; round++) {
+        use_and_limit(OBJECTS, true);
+        assert_held(cache);
+    }
+    assert_true(COUNTED(flushes_depot) - given >= 50);
+    assert_in_range(COUNTED(refills_depot) - taken, 50, COUNTED(flushes_depot) - given + 10);
+    assert_int_equal(COUNTED(slabs_made), made);
+    assert_arenas_sound();
+}
+
+TEST(so_does_one_with_a_single_magazine)
+{
+    size_t capacity = magazine_capacity(size_classes[CLASS_64].magazine_log);
+    use_and_limit(2 * capacity, false);
+    assert_int_equal(magazine_capacity(loaded_of(cache, CLASS_64)->log), capacity);
+    assert_null(loaded_of(cache, CLASS_64)->link);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(put_full(CLASS_64, magazine_filled(CLASS_64)));
+    uint64_t taken = COUNTED(refills_depot);
+    while (!cache_is_empty(cache, CLASS_64))
+        live[live_count++] = object_get(cache, CLASS_64);
+    for (size_t i = 0; i < 3 * capacity; i++) {
+        live[live_count++] = object_get(cache, CLASS_64);
+        assert_int_equal(cache->held_bytes, options.thread_cache);
+        assert_null(loaded_of(cache, CLASS_64)->link);
+        assert_held(cache);
+    }
+    assert_int_equal(COUNTED(refills_depot) - taken, 3);
+    put_all();
+    assert_arenas_sound();
+}
+
 TEST(without_room_there_is_no_magazine_but_all_else)
 {
     options.thread_cache = 0;
@@ -322,6 +371,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(a_thread_holds_no_more_than_the_option_says, cache_begin, cache_end),
         ROW_WITH(a_thread_holds_no_more_of_a_heap_than_is_meant_for_it, cache_begin, cache_end),
+        ROW_WITH(what_a_full_thread_gives_to_the_depot_it_takes_again, cache_begin, cache_end),
+        ROW_WITH(so_does_one_with_a_single_magazine, cache_begin, cache_end),
         ROW_WITH(without_room_there_is_no_magazine_but_all_else, cache_begin, cache_end),
         ROW_WITH(all_threads_together_are_bounded_too, cache_begin, cache_end),
         ROW_WITH(a_thousand_threads_hold_what_is_meant_for_the_processors, two_begin, cache_end),
