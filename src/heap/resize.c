@@ -130,8 +130,7 @@ static void *move(struct heap *heap, struct place place, void *block, size_t old
 
 /* A block that is resized is allocated anew, wherever it is afterwards: it is counted, becomes a
  * sample or not, and is no more what it was. A large one stays where it is, if it can. */
-static NOINLINE void *resize_watched(struct place place, void *block, size_t old_bytes,
-                                     size_t bytes)
+static COLD void *resize_watched(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     struct profile_block old;
     struct heap *heap = place.heap == heap_samples ? &heap_default : place.heap;
