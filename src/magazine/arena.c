@@ -3,6 +3,8 @@
  */
 #include "magazine/arena.h"
 
+#include <string.h>
+
 #include "meta/meta.h"
 #include "options/options.h"
 #include "platform/check.h"
@@ -194,6 +196,22 @@ static size_t alloc_from_others(struct arenas *arenas, const struct arena_class 
     return 0;
 }
 
+/* Takes from a magazine that waits in a depot: for threads that can hold no such magazine. What is
+ * more than `count` goes to its slabs. */
+static size_t alloc_from_depots(struct arenas *arenas, size_t class, uintptr_t *objects,
+                                size_t count)
+{
+    struct magazine *none = NULL, *full = arenas_get_full(arenas, class, &none);
+    if (full == NULL)
+        return 0;
+    uintptr_t *begin = magazine_begin(full);
+    size_t capacity = magazine_capacity(full->log), taken = size_min(count, capacity);
+    memcpy(objects, begin, taken * sizeof(*objects));
+    slabs_free(begin + taken, capacity - taken, "free");
+    magazine_free(full);
+    return taken;
+}
+
 /* A full magazine of new objects, or NULL: there is no memory. */
 static struct magazine *magazine_stocked(struct arena_class *at, unsigned log)
 {
@@ -243,12 +261,12 @@ static void stock_depot(struct arena_class *at, size_t count)
     }
 }
 
-/* Objects that threads of before a fork have left, or else of new slabs. */
+/* Objects that wait in depots, that threads of before a fork have left, or else of new slabs. */
 static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
                                    struct arena_class *here, uintptr_t *objects, size_t count)
 {
-    size_t taken = 0;
-    if (arenas_end_orphans_once(arenas)) {
+    size_t taken = alloc_from_depots(arenas, here->bin.class, objects, count);
+    if (taken == 0 && arenas_end_orphans_once(arenas)) {
         taken = bin_alloc(&here->bin, objects, count, false);
         if (taken == 0)
             taken = alloc_from_others(arenas, here, objects, count, false);

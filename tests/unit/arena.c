@@ -75,6 +75,39 @@ TEST(what_others_can_spare_comes_before_fresh_memory)
     assert_arenas_empty();
 }
 
+TEST(what_waits_in_a_depot_comes_before_fresh_memory)
+{
+    assert_true(put_full(CLASS_64, magazine_filled(CLASS_64)));
+    uint64_t made = COUNTED(slabs_made);
+    size_t count = 0;
+    for (size_t got = 0; count < OBJECTS_64; count += got) {
+        got = arenas_refill(&arenas, CLASS_64, objects + count, 10);
+        assert_in_range(got, 1, 10);
+        assert_arenas_sound();
+    }
+    assert_int_equal(count, OBJECTS_64);
+    assert_int_equal(COUNTED(slabs_made), made);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_true(objects[i] != objects[j]);
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, objects + count, 1), 1);
+    assert_int_equal(COUNTED(slabs_made), made + 1);
+    objects_free(objects, count + 1);
+    assert_arenas_empty();
+}
+
+TEST(so_does_what_waits_in_that_of_another_arena)
+{
+    assert_true(put_full(CLASS_64, magazine_filled(CLASS_64)));
+    uint64_t made = COUNTED(slabs_made);
+    arenas_swap();
+    assert_int_equal(arenas_refill(&arenas, CLASS_64, objects, 10), 10);
+    assert_int_equal(COUNTED(slabs_made), made);
+    assert_int_equal(arenas_totals(NULL, &arenas, CLASS_64).waiting, 0);
+    objects_free(objects, 10);
+    assert_arenas_empty();
+}
+
 /* From here on nothing comes from the provider, and the segments have no pages left. */
 static void exhaust_pages(void)
 {
@@ -255,9 +288,12 @@ TEST(totals_are_sums_over_the_arenas)
 {
     take(300);
     objects_free(objects, 40);
-    assert_true(put_full(CLASS_64, magazine_filled(CLASS_64)));
+    struct magazine *of_first = magazine_filled(CLASS_64);
     arenas_swap();
     assert_true(put_full(CLASS_64, magazine_filled(CLASS_64)));
+    arenas_swap();
+    assert_true(put_full(CLASS_64, of_first));
+    arenas_swap();
     struct arena_totals totals = arenas_totals(NULL, &arenas, CLASS_64);
     const struct bin *first = &class_in(0, CLASS_64)->bin, *second = &class_in(1, CLASS_64)->bin;
     assert_int_equal(totals.slabs, first->slab_count + second->slab_count);
@@ -314,6 +350,8 @@ int main(void)
         ROW_WITH(the_number_of_arenas_is_bounded, arenas_begin, page_heap_end),
         ROW_WITH(objects_come_from_the_arena_of_the_thread, two_arenas_begin, page_heap_end),
         ROW_WITH(what_others_can_spare_comes_before_fresh_memory, two_arenas_begin, page_heap_end),
+        ROW_WITH(what_waits_in_a_depot_comes_before_fresh_memory, two_arenas_begin, page_heap_end),
+        ROW_WITH(so_does_what_waits_in_that_of_another_arena, two_arenas_begin, page_heap_end),
         ROW_WITH(without_memory_others_give_what_they_have, two_arenas_begin, page_heap_end),
         ROW_WITH(without_memory_what_waits_in_depots_makes_room, two_arenas_begin, page_heap_end),
         ROW_WITH(a_thread_on_another_processor_uses_another_arena, two_arenas_begin, page_heap_end),

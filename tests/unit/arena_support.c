@@ -80,9 +80,11 @@ struct magazine *magazine_filled(size_t class)
     struct magazine *magazine = magazine_new(size_classes[class].magazine_log);
     assert_non_null(magazine);
     size_t capacity = magazine_capacity(magazine->log);
-    for (size_t count = 0; count < capacity;) {
-        size_t got =
-            arenas_refill(&arenas, class, magazine_begin(magazine) + count, capacity - count);
+    uintptr_t *begin = magazine_begin(magazine);
+    struct bin *bin = &class_in(0, class)->bin;
+    size_t count = bin->page_heap == NULL ? arenas_refill(&arenas, class, begin, 1) : 0;
+    while (count < capacity) { /* not arenas_refill: what waits in depots stays there */
+        size_t got = bin_alloc(bin, begin + count, capacity - count, true);
         assert_in_range(got, 1, capacity - count);
         count += got;
     }
