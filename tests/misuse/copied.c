@@ -47,7 +47,9 @@ static bool memset_negative(size_t size)
 {
     struct around around;
     around_make(&around, size);
-    memset(opaque(around_victim(&around)), 0x41, opaque_size((size_t)0 - size));
+    /* Far below zero: of numbers just below it, the end lies just before the block, and the newest
+     * libcs write to both ends only. */
+    memset(opaque(around_victim(&around)), 0x41, opaque_size((size_t)PTRDIFF_MIN + size));
     return true;
 }
 
