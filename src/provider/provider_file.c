@@ -86,8 +86,12 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
     file->next = files;
     files = file;
     lock_release(provider_locks_lock());
+    /* A fork copies what is in the list, and waits for this lock: it finds the file whole, or none.
+     */
+    lock_acquire(&file->pool.lock.lock);
     int error = files_grow(file, size_min(settings->bytes, os_page_size()));
     file->begun = true;
+    lock_release(&file->pool.lock.lock);
     return error;
 }
 
