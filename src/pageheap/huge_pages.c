@@ -25,7 +25,8 @@ static size_t filled_pages(const struct page_heap *page_heap)
 
 /* Whether slabs and packed cells have enough for one more huge page ahead of its use. What was
  * bought before waits as dirty memory, and others may take it: it counts as filled when slabs or
- * packed cells took as much dirty memory, or as much went back to the system. */
+ * packed cells took as much dirty memory where huge pages are. What goes back to the system may be
+ * other memory, and does not count. */
 static bool may_be_ahead(const struct page_heap *page_heap)
 {
     return page_heap->huge_ahead + HUGE_PAGES_PAGES <= filled_pages(page_heap) / ONE_OF_MANY;
@@ -128,7 +129,7 @@ struct found run_find_packed(struct page_heap *page_heap, size_t pages, size_t a
 {
     size_t bought = 0;
     struct found found = find_or_buy(page_heap, pages, alignment, &bought);
-    if (found.run != NULL)
+    if (found.run != NULL && found.run->segment->huge == HUGE_THERE)
         huge_ahead_fewer(page_heap, pages - found.fresh);
     found.fresh += bought;
     return found;

@@ -14,8 +14,8 @@
  * The kernel is told to use a huge page for that range, and then that it should not make others:
  * what is purged later stays away.
  *
- * Cost: at most one part in ONE_OF_MANY of what slabs and cells fill is present ahead of its use, or
- * was taken by others. A huge page takes a third of the time of the faults that it saves.
+ * Cost: at most one part in ONE_OF_MANY of what slabs and cells fill is present ahead of its use,
+ * or was taken by others. A huge page takes a third of the time of the faults that it saves.
  */
 #ifndef SNUG_PAGEHEAP_HUGE_PAGES_H
 #define SNUG_PAGEHEAP_HUGE_PAGES_H

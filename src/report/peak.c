@@ -8,6 +8,7 @@
 #include "heap/totals.h"
 #include "heap/user_heaps.h"
 #include "pageheap/pages_in_use.h"
+#include "pageheap/segments.h"
 #include "platform/output.h"
 #include "platform/thread.h"
 
@@ -120,7 +121,7 @@ static size_t copy(struct peak *peak, size_t pages)
 
 void peak_want(void)
 {
-    pages_in_use.wanted = GROWTH_LEAST;
+    pages_in_use.wanted = SEGMENT_PAGES_FIRST; /* more than a span of cells */
 }
 
 void peak_keep(void)
