@@ -25,8 +25,8 @@ static size_t filled_pages(const struct page_heap *page_heap)
 
 /* Whether slabs and packed cells have enough for one more huge page ahead of its use. What was
  * bought before waits as dirty memory, and others may take it: it counts as filled when slabs or
- * packed cells took as much dirty memory where huge pages are. What goes back to the system may be
- * other memory, and does not count. */
+ * packed cells took as much dirty memory where huge pages are, or when a segment with some went
+ * back as a whole. A purge of parts may be of other memory, and does not count. */
 static bool may_be_ahead(const struct page_heap *page_heap)
 {
     return page_heap->huge_ahead + HUGE_PAGES_PAGES <= filled_pages(page_heap) / ONE_OF_MANY;

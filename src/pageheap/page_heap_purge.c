@@ -189,10 +189,13 @@ enum give { GIVE_PAGES, GIVE_WHOLE, GIVE_WHOLE_LOCKED };
 static bool cached_give(struct page_heap *page_heap, struct segment *segment, enum give what)
 {
     bool whole = what != GIVE_PAGES;
+    size_t huge = segment->huge == HUGE_THERE ? segment->pages : 0;
     segment_cache_remove(&page_heap->cache, segment);
     bool apart = what != GIVE_WHOLE_LOCKED && unlock_apart(page_heap, segment->pages);
     bool done = whole ? segments_drop(page_heap, segment) : segments_purge(page_heap, segment);
     lock_again(page_heap, apart);
+    if (done)
+        huge_ahead_fewer(page_heap, huge);
     if (!whole)
         segment_cache_put_back(&page_heap->cache, segment);
     else if (!done) /* as the newest: others are tried before it is again */

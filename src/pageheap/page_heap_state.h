@@ -114,7 +114,7 @@ static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
     return page_heap->used_pages - page_heap->recent.pages + page_heap->huge_pages;
 }
 
-/* So many pages were filled: of huge ones fewer wait to be. */
+/* So many pages were filled, or went back: of huge ones fewer wait to be filled. */
 static inline void huge_ahead_fewer(struct page_heap *page_heap, size_t pages)
 {
     page_heap->huge_ahead -= size_min(page_heap->huge_ahead, pages);

@@ -91,6 +91,16 @@ TEST(dirty_memory_counts_where_huge_pages_are)
     give_all();
 }
 
+TEST(a_segment_that_went_back_as_a_whole_is_nobodys_loss)
+{
+    fill_share();
+    fill_to_huge();
+    assert_true(page_heap.huge_ahead > HUGE_PAGES / 2);
+    give_all();
+    page_heap_purge(&page_heap, 0);
+    assert_int_equal(page_heap.huge_ahead, 0);
+}
+
 TEST(what_went_back_counts_as_unused)
 {
     fill_share();
@@ -421,6 +431,7 @@ int main(void)
         ROW_WITH(large_blocks_do_not_count_and_are_no_reason, packed_begin, packed_end),
         ROW_WITH(what_others_take_of_it_counts_as_unused, packed_begin, packed_end),
         ROW_WITH(dirty_memory_counts_where_huge_pages_are, packed_begin, packed_end),
+        ROW_WITH(a_segment_that_went_back_as_a_whole_is_nobodys_loss, packed_begin, packed_end),
         ROW_WITH(what_went_back_counts_as_unused, packed_begin, packed_end),
         ROW_WITH(the_count_falls_with_what_is_given_back, packed_begin, packed_end),
         ROW_WITH(never_and_always_leave_no_choice, packed_begin, packed_end),
