@@ -11,7 +11,7 @@
 #include "platform/output.h"
 
 /* All providers of files, for fork. The lock of the list of locks guards it. */
-static struct file_provider *files;
+static struct list files = {&files, &files};
 
 static struct file_provider *file_of(struct pool *pool)
 {
@@ -83,8 +83,7 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
     file->pool.gives_back = settings->grows;
     file->settings = *settings;
     lock_acquire(provider_locks_lock());
-    file->next = files;
-    files = file;
+    list_push(&files, &file->link);
     lock_release(provider_locks_lock());
     /* A fork copies what is in the list, and waits for this lock: it finds the file whole, or none.
      */
@@ -98,10 +97,7 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
 void provider_file_end(struct file_provider *file)
 {
     lock_acquire(provider_locks_lock());
-    struct file_provider **link = &files;
-    while (*link != file)
-        link = &(*link)->next;
-    *link = file->next;
+    list_remove(&file->link);
     lock_release(provider_locks_lock());
     pool_end(&file->pool);
 }
@@ -111,9 +107,11 @@ void provider_file_end(struct file_provider *file)
 /* Calls `act` for each extent of each provider. */
 static void each_extent(void (*act)(struct file_provider *file, struct extent *extent))
 {
-    for (struct file_provider *file = files; file != NULL; file = file->next)
+    LIST_EACH(node, &files) {
+        struct file_provider *file = CONTAINER_OF(node, struct file_provider, link);
         for (struct extent *extent = file->pool.extents; extent != NULL; extent = extent->next)
             act(file, extent);
+    }
 }
 
 /* The length in pages of the run from `page` on that is all handed out, or all not. */

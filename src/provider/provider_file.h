@@ -30,7 +30,7 @@ struct file_provider {
     struct file_settings settings; /* with strings that stay */
     bool reported;                 /* a failure was reported; only once */
     bool begun;                    /* the first file was made, or could not be had */
-    struct file_provider *next;    /* in the list of those that a fork copies */
+    struct list link;              /* in the list of those that a fork copies */
 };
 
 /* Makes the first file. Returns 0, or an errno if it cannot be had; the reason is then one line on

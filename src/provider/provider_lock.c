@@ -3,25 +3,21 @@
  */
 #include "provider/provider_lock.h"
 
-static struct provider_lock *locks;
+static struct list locks = {&locks, &locks};
 static struct lock locks_lock = LOCK_INIT(RANK_PROVIDERS);
 
 void provider_lock_init(struct provider_lock *lock)
 {
     lock_init(&lock->lock, RANK_PROVIDER);
     lock_acquire(&locks_lock);
-    lock->next = locks;
-    locks = lock;
+    list_push(&locks, &lock->link);
     lock_release(&locks_lock);
 }
 
 void provider_lock_end(struct provider_lock *lock)
 {
     lock_acquire(&locks_lock);
-    struct provider_lock **link = &locks;
-    while (*link != lock)
-        link = &(*link)->next;
-    *link = lock->next;
+    list_remove(&lock->link);
     lock_release(&locks_lock);
 }
 
@@ -32,6 +28,6 @@ struct lock *provider_locks_lock(void)
 
 void provider_locks_each(void (*act)(struct lock *lock))
 {
-    for (struct provider_lock *each = locks; each != NULL; each = each->next)
-        act(&each->lock);
+    LIST_EACH(node, &locks)
+        act(&CONTAINER_OF(node, struct provider_lock, link)->lock);
 }

@@ -5,16 +5,18 @@
  * so. A lock of the provider's own then keeps its books, or makes sure that functions of the
  * program's are called by one thread at a time.
  *
- * Cost: nothing, but for a lock that is taken when a provider is made, ended, or the process forks.
+ * Cost: the provider's own lock at each call, which asks the system for something or looks through
+ * pages; that of the list where a provider is made or ended, and at a fork.
  */
 #ifndef SNUG_PROVIDER_PROVIDER_LOCK_H
 #define SNUG_PROVIDER_PROVIDER_LOCK_H
 
+#include "base/list.h"
 #include "platform/lock.h"
 
 struct provider_lock {
     struct lock lock; /* RANK_PROVIDER */
-    struct provider_lock *next;
+    struct list link; /* in the list of all */
 };
 
 /* Makes the lock and lists it; takes it out of the list. */

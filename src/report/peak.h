@@ -13,8 +13,8 @@
  *
  * Cost: some microseconds to sum up a heap, a few more for each thread that has magazines and for
  * each heap of the program's own, and up to 50 for medium blocks. With many threads or heaps the
- * next copy waits for more growth. The code and tables take some 200 KiB, so a program that has
- * less than 4 MiB and was not asked for statistics is not copied.
+ * next copy waits for more growth. A program that has less than PEAK_LEAST and was not asked
+ * for statistics is not copied: it would notice the code and tables.
  */
 #ifndef SNUG_REPORT_PEAK_H
 #define SNUG_REPORT_PEAK_H
