@@ -83,9 +83,10 @@ static inline bool arena_has_waiting(const struct arena *arena)
 struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct magazine **empty)
 {
     struct arena *here = arena_here(arenas);
-    struct magazine *magazine = NULL;
-    if (arena_has_waiting(here))
-        magazine = depot_get(&arena_class(arenas, here, class)->depot, empty);
+    struct depot *own = &arena_class(arenas, here, class)->depot;
+    struct magazine *magazine = depot_get(own, empty);
+    if (magazine == NULL && depot_has_lent(own))
+        return NULL;
     for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
         struct arena *other = arena_at(arenas, i);
         if (other == here || !arena_has_waiting(other))
@@ -177,14 +178,20 @@ static void depots_tick_at_growth(struct arenas *arenas, struct arena *arena, si
 
 /* ---- Taking from slabs ---- */
 
+/* The objects of a slab. */
+static inline size_t slab_objects(const struct arenas *arenas, size_t class)
+{
+    size_t bytes = class_slab_pages(arenas->page_heap->compact, class) << PAGE_SHIFT;
+    return bytes / class_bytes(class);
+}
+
 /* Takes from another arena's bin if that has more free objects than a slab; `all`: if it has any.
  */
 static size_t alloc_from_others(struct arenas *arenas, const struct arena_class *here,
                                 uintptr_t *objects, size_t count, bool all)
 {
     size_t class = here->bin.class;
-    size_t slab_bytes = class_slab_pages(arenas->page_heap->compact, class) << PAGE_SHIFT;
-    size_t spare = all ? 0 : slab_bytes / class_bytes(class);
+    size_t spare = all ? 0 : slab_objects(arenas, class);
     struct arena_class *other;
     for (unsigned i = 0; (other = arena_class_next(arenas, &i, class)) != NULL;) {
         if (other == here || bin_free_objects(&other->bin) <= spare)
@@ -215,7 +222,9 @@ static size_t alloc_from_depots(struct arenas *arenas, size_t class, uintptr_t *
 /* A full magazine of new objects, or NULL: there is no memory. */
 static struct magazine *magazine_stocked(struct arena_class *at, unsigned log)
 {
-    struct magazine *magazine = magazine_new(log);
+    struct magazine *magazine = depot_get_empty(&at->depot);
+    if (magazine == NULL)
+        magazine = magazine_new(log);
     if (magazine == NULL)
         return NULL;
     size_t wanted = magazine_capacity(log), taken = 0, got;
@@ -277,6 +286,8 @@ static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
     taken = bin_alloc(&here->bin, objects, count, true);
     if (taken == 0)
         return alloc_from_others(arenas, here, objects, count, true);
+    if (depot_has_lent(&here->depot))
+        depot_replace(&here->depot, slab_objects(arenas, here->bin.class));
     if (count > 1)
         stock_depot(here, count);
     return taken;

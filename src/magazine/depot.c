@@ -8,7 +8,7 @@
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting)
 {
     lock_init(&depot->lock, RANK_DEPOT);
-    depot->object_bytes = (uint16_t)object_bytes;
+    depot->object_bytes = (uint32_t)object_bytes;
     depot->waiting = waiting;
     retention_init(&depot->retention, RETENTION_OBJECT_PRICE);
 }
@@ -27,7 +27,7 @@ static void depot_count(struct depot *depot, uint32_t magazines, size_t objects)
  * must be held, here and below. */
 static void keep_empty(struct depot *depot, struct magazine **empty)
 {
-    if (*empty == NULL || depot->empties >= EMPTIES_MOST)
+    if (*empty == NULL || depot->empties + depot->count >= depot->high)
         return;
     (*empty)->link = depot->empty;
     (*empty)->count = 0;
@@ -43,7 +43,7 @@ static struct magazine *take_empty(struct depot *depot)
         return NULL;
     depot->empty = empty->link;
     empty->link = NULL;
-    GAUGE_ADD(depot->empties, (uint16_t)-1);
+    GAUGE_ADD(depot->empties, (uint32_t)-1);
     return empty;
 }
 
@@ -53,8 +53,8 @@ static struct magazine *alloc_locked(struct depot *depot, struct magazine **empt
     if (magazine == NULL)
         return NULL;
     depot->full = magazine->link;
-    keep_empty(depot, empty);
     depot_count(depot, (uint32_t)-1, -magazine_capacity(magazine->log));
+    keep_empty(depot, empty);
     retention_see(&depot->retention, depot->objects, 0);
     if (depot->count < depot->stock)
         GAUGE_SET(depot->stock, depot->count);
@@ -79,6 +79,8 @@ struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty)
         return NULL;
     lock_acquire(&depot->lock);
     struct magazine *magazine = depot->count > depot->stock ? alloc_locked(depot, empty) : NULL;
+    if (magazine != NULL)
+        GAUGE_ADD(depot->lent, (uint32_t)magazine_capacity(magazine->log));
     lock_release(&depot->lock);
     return magazine;
 }
@@ -95,6 +97,7 @@ static bool put(struct depot *depot, struct magazine *magazine, size_t most, uin
         GAUGE_ADD(depot->stock, stock);
         if (empty != NULL)
             *empty = take_empty(depot);
+        GAUGE_SET(depot->high, (uint32_t)size_max(depot->high, depot->count + depot->empties));
     }
     lock_release(&depot->lock);
     return fits;
@@ -110,6 +113,24 @@ bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most
     return put(depot, magazine, most, 1, NULL);
 }
 
+struct magazine *depot_get_empty(struct depot *depot)
+{
+    /* relaxed: a hint */
+    if (__atomic_load_n(&depot->empties, __ATOMIC_RELAXED) == 0)
+        return NULL;
+    lock_acquire(&depot->lock);
+    struct magazine *empty = take_empty(depot);
+    lock_release(&depot->lock);
+    return empty;
+}
+
+void depot_replace(struct depot *depot, size_t objects)
+{
+    lock_acquire(&depot->lock);
+    GAUGE_SET(depot->lent, depot->lent - (uint32_t)size_min(depot->lent, objects));
+    lock_release(&depot->lock);
+}
+
 /* Gives a list of magazines back to metadata. */
 static void free_all(struct magazine *magazine)
 {
@@ -122,11 +143,13 @@ static void free_all(struct magazine *magazine)
 static void free_empties(struct depot *depot)
 {
     /* relaxed: a hint */
-    if (__atomic_load_n(&depot->empties, __ATOMIC_RELAXED) == 0)
+    if (__atomic_load_n(&depot->high, __ATOMIC_RELAXED) == 0)
         return;
     lock_acquire(&depot->lock);
     struct magazine *empty = depot->empty;
     depot->empty = NULL;
+    GAUGE_SET(depot->high, depot->count);
+    GAUGE_SET(depot->lent, 0);
     GAUGE_SET(depot->empties, 0);
     lock_release(&depot->lock);
     free_all(empty);
@@ -163,6 +186,8 @@ COLD void depot_clear(struct depot *depot)
     free_all(depot->empty);
     depot->empty = NULL;
     GAUGE_SET(depot->empties, 0);
+    GAUGE_SET(depot->high, 0);
+    GAUGE_SET(depot->lent, 0);
     depot->full = NULL;
     GAUGE_SET(depot->stock, 0);
     depot_count(depot, -depot->count, -(size_t)depot->objects);
@@ -181,10 +206,13 @@ COLD const char *depot_check(struct depot *depot, const struct page_heap *page_h
             wrong = objects_check(page_heap, class, magazine_begin(m), magazine_capacity(m->log));
     }
     uint32_t empties = 0;
-    for (struct magazine *m = depot->empty; m != NULL && empties <= EMPTIES_MOST; m = m->link)
-        empties += m->count == 0 && m->log == size_classes[class].magazine_log ? 1 : EMPTIES_MOST;
+    bool all_empty = true;
+    for (struct magazine *m = depot->empty; m != NULL && empties <= depot->empties; m = m->link) {
+        all_empty &= m->count == 0 && m->log == size_classes[class].magazine_log;
+        empties++;
+    }
     bool adds_up = count == depot->count && objects == depot->objects && depot->stock <= count &&
-                   empties == depot->empties;
+                   all_empty && empties == depot->empties && count + empties <= depot->high;
     if (wrong == NULL && !adds_up)
         wrong = "a depot's count of magazines is wrong";
     lock_release(&depot->lock);

@@ -2,8 +2,9 @@
  * Depots: full magazines of one class that wait in an arena for any thread.
  *
  * A thread that takes a full magazine leaves an empty one, and the next that brings a full one
- * takes it along. So neither needs metadata, which has one lock for all. Empty magazines are few,
- * and go at each tick.
+ * takes it along. So neither needs metadata, which has one lock for all and would hand a magazine
+ * from one processor to another. There are never more than were full at once since the last tick,
+ * so they make nothing larger than it was; at each tick they go.
  *
  * Handing one over or taking one is O(1). What a depot may hold is the caller's matter; all depots
  * of an arena add what they hold to one sum. What nobody took through an epoch (retention.h) goes
@@ -21,17 +22,18 @@
 
 struct page_heap;
 
-/* Magazines: a thread that frees objects of long ago brings so many full ones before others take
- * them; more empty ones would be idle metadata. */
-enum { EMPTIES_MOST = 8 };
+/* Bytes (machine): most objects that are smaller lie in a cache line with another. */
+enum { LINE_SHARED_BELOW = 128 };
 
 struct depot {
     struct lock lock;
     uint32_t count;   /* magazines in the list; all are full */
     uint32_t stock;   /* of `count`: those of new objects, which are for the arena's own threads */
     uint32_t objects; /* in all of them */
-    uint16_t object_bytes; /* of one */
-    uint16_t empties;      /* in the list of empty magazines, at most EMPTIES_MOST */
+    uint32_t high;    /* the most magazines at once, full and empty, since the last tick */
+    uint32_t empties; /* in the list of empty magazines; empties + count <= high */
+    uint32_t lent;    /* objects that other arenas took, and that this one has not replaced */
+    uint32_t object_bytes; /* of one */
     struct magazine *full;
     struct magazine *empty;     /* these wait for threads that bring full ones */
     size_t *waiting;            /* bytes in all depots of the arena */
@@ -44,7 +46,7 @@ void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
  * magazine of the same size without objects; then it writes NULL there. */
 struct magazine *depot_get(struct depot *depot, struct magazine **empty);
 
-/* The same for a thread of another arena, which leaves the stock alone. */
+/* The same for a thread of another arena, which leaves the stock alone. What it takes is lent. */
 struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty);
 
 /* Puts a full magazine into the depot, unless `most` or more wait there. *empty becomes a magazine
@@ -54,6 +56,12 @@ bool depot_put(struct depot *depot, struct magazine *magazine, size_t most,
 
 /* The same with a magazine of new objects, for which the caller gets no empty one. */
 bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most);
+
+/* An empty magazine of the largest size of the class, or NULL if none waits. */
+struct magazine *depot_get_empty(struct depot *depot);
+
+/* Notes that so many new objects were made for the depot's arena. */
+void depot_replace(struct depot *depot, size_t objects);
 
 /* Gives magazines back to the slabs, as many as hold so many objects. */
 void depot_flush(struct depot *depot, size_t objects);
@@ -76,6 +84,15 @@ static inline size_t depot_magazines(const struct depot *depot)
 static inline bool depot_is_empty(const struct depot *depot)
 {
     return depot_magazines(depot) == 0;
+}
+
+/* Whether other arenas took small objects that were not replaced; a hint. Then it is dearer to take
+ * theirs in return than to make new ones: objects that lie in one line would be those of two
+ * processors, which take the line from each other from then on. */
+static inline bool depot_has_lent(const struct depot *depot)
+{
+    return depot->object_bytes < LINE_SHARED_BELOW &&
+           __atomic_load_n(&depot->lent, __ATOMIC_RELAXED) != 0;
 }
 
 #endif

@@ -42,34 +42,61 @@ TEST(magazines_are_handed_over_whole)
 
 TEST(empty_magazines_are_handed_back)
 {
-    enum { FULL = EMPTIES_MOST + 2 };
+    enum { FULL = 10 };
     unsigned log = size_classes[CLASS_64].magazine_log;
-    struct magazine *full[FULL], *empty[FULL];
+    struct depot *depot = depot_of(CLASS_64);
+    struct magazine *full[FULL], *empty[FULL], *given;
     for (size_t i = 0; i < FULL; i++)
         assert_true(put_full(CLASS_64, full[i] = magazine_filled(CLASS_64)));
     for (size_t i = FULL; i-- != 0;) {
-        struct magazine *given = empty[i] = magazine_new(log);
+        given = empty[i] = magazine_new(log);
         assert_ptr_equal(arenas_get_full(&arenas, CLASS_64, &given), full[i]);
-        /* As many as a depot may have. */
-        assert_ptr_equal(given, FULL - i > EMPTIES_MOST ? empty[i] : NULL);
+        assert_null(given);
+        assert_int_equal(depot->empties + depot->count, FULL);
+        assert_arenas_sound();
     }
-    assert_int_equal(depot_of(CLASS_64)->empties, EMPTIES_MOST);
-    assert_arenas_sound();
-    struct magazine *got, *mine = empty[0];
+    struct magazine *got, *mine = magazine_new(log), *before = mine;
     assert_null(arenas_get_full(&arenas, CLASS_64, &mine)); /* for nothing nothing is given */
-    assert_ptr_equal(mine, empty[0]);
+    assert_ptr_equal(mine, before);
+    for (size_t i = 0; i < FULL; i++) {
+        assert_true(arenas_put_full(&arenas, CLASS_64, full[i], &got));
+        assert_ptr_equal(got, empty[i]); /* the newest */
+        magazine_free(got);
+    }
+    assert_int_equal(depot->high, FULL);
+    /* One is taken for nothing; from then on there is room for one more. */
+    given = NULL;
+    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64, &given), full[FULL - 1]);
+    for (size_t i = FULL - 1; i-- != 0;) {
+        given = magazine_new(log);
+        assert_ptr_equal(arenas_get_full(&arenas, CLASS_64, &given), full[i]);
+        assert_null(given);
+    }
+    assert_int_equal(depot->empties, FULL - 1);
+    magazine_free(mine);
+    depot_tick(depot, 1);
+    assert_int_equal(depot->empties, 0);
+    assert_int_equal(depot->high, 0);
     assert_true(arenas_put_full(&arenas, CLASS_64, full[0], &got));
-    assert_ptr_equal(got, empty[2]); /* the newest */
-    assert_int_equal(depot_of(CLASS_64)->empties, EMPTIES_MOST - 1);
-    magazine_free(got);
-    depot_tick(depot_of(CLASS_64), 1);
-    assert_int_equal(depot_of(CLASS_64)->empties, 0);
-    assert_true(arenas_put_full(&arenas, CLASS_64, full[1], &got));
     assert_null(got);
-    magazine_free(empty[0]);
-    magazine_free(empty[1]);
-    for (size_t i = 2; i < FULL; i++)
+    for (size_t i = 1; i < FULL; i++)
         magazine_drain(full[i]);
+    arenas_trim(&arenas);
+    assert_arenas_empty();
+}
+
+TEST(a_depot_keeps_no_more_empty_magazines_than_were_full)
+{
+    struct depot *depot = depot_of(CLASS_64);
+    struct magazine *full = magazine_filled(CLASS_64), *got;
+    struct magazine *given = magazine_new(size_classes[CLASS_64].magazine_log), *mine = given;
+    assert_true(arenas_put_full(&arenas, CLASS_64, full, &got));
+    depot->high = 0; /* as if the most were long ago */
+    assert_ptr_equal(arenas_get_full(&arenas, CLASS_64, &given), full);
+    assert_ptr_equal(given, mine);
+    assert_int_equal(depot->empties, 0);
+    magazine_free(mine);
+    magazine_drain(full);
     assert_arenas_empty();
 }
 
@@ -81,6 +108,63 @@ TEST(the_depots_of_other_arenas_are_looked_into)
     assert_ptr_equal(get_full(CLASS_64), magazine);
     assert_null(get_full(CLASS_64));
     magazine_drain(magazine);
+    assert_arenas_empty();
+}
+
+/* What arenas took from each other, both sides would take from each other for ever. */
+TEST(an_arena_whose_small_objects_were_taken_takes_none_in_return)
+{
+    struct magazine *here = magazine_filled(CLASS_64), *there = magazine_filled(CLASS_64);
+    size_t capacity = magazine_capacity(here->log);
+    uintptr_t objects[3 * MAGAZINE_SLOTS_MOST];
+    size_t taken = 0;
+    assert_true(put_full(CLASS_64, here));
+    arenas_swap();
+    assert_ptr_equal(get_full(CLASS_64), here); /* nothing of its own was taken */
+    assert_true(put_full(CLASS_64, there));
+    arenas_swap();
+    assert_int_equal(depot_of(CLASS_64)->lent, capacity);
+    while (depot_of(CLASS_64)->lent != 0) { /* until there is a new slab */
+        assert_null(get_full(CLASS_64));
+        assert_in_range(taken, 0, capacity);
+        taken += arenas_refill(&arenas, CLASS_64, objects + taken, capacity / 2);
+    }
+    assert_int_equal(class_in(0, CLASS_64)->bin.slab_count, 2);
+    assert_ptr_equal(get_full(CLASS_64), there);
+    objects_free(objects, taken);
+    magazine_drain(here);
+    magazine_drain(there);
+    assert_arenas_empty();
+}
+
+TEST(what_was_lent_is_forgotten_at_a_tick)
+{
+    struct magazine *here = magazine_filled(CLASS_64), *there = magazine_filled(CLASS_64);
+    assert_true(put_full(CLASS_64, here));
+    arenas_swap();
+    assert_ptr_equal(get_full(CLASS_64), here);
+    assert_true(put_full(CLASS_64, there));
+    arenas_swap();
+    assert_null(get_full(CLASS_64));
+    depot_tick(depot_of(CLASS_64), 1);
+    assert_ptr_equal(get_full(CLASS_64), there);
+    magazine_drain(here);
+    magazine_drain(there);
+    assert_arenas_empty();
+}
+
+TEST(objects_of_whole_lines_are_taken_in_return)
+{
+    size_t class = class_of_size(LINE_SHARED_BELOW);
+    struct magazine *here = magazine_filled(class), *there = magazine_filled(class);
+    assert_true(put_full(class, here));
+    arenas_swap();
+    assert_ptr_equal(get_full(class), here);
+    assert_true(put_full(class, there));
+    arenas_swap();
+    assert_ptr_equal(get_full(class), there);
+    magazine_drain(here);
+    magazine_drain(there);
     assert_arenas_empty();
 }
 
@@ -280,6 +364,29 @@ TEST(stock_is_taken_from_the_lowest_on)
     assert_arenas_empty();
 }
 
+TEST(stock_goes_into_the_empty_magazines)
+{
+    unsigned log = size_classes[CLASS_64].magazine_log;
+    size_t capacity = magazine_capacity(log), half = capacity / 2, empties = 0;
+    struct depot *depot = depot_of(CLASS_64);
+    take_many(MANY, half);
+    while (depot->count == 0)
+        take_many(half, half);
+    for (struct magazine *full, *given; depot->count != 0; magazine_drain(full), empties++) {
+        given = magazine_new(log);
+        assert_non_null(full = arenas_get_full(&arenas, CLASS_64, &given));
+        assert_null(given);
+    }
+    assert_int_equal(depot->empties, empties);
+    uintptr_t objects[MAGAZINE_SLOTS_MOST];
+    while (depot->count == 0)
+        assert_true(arenas_refill(&arenas, CLASS_64, objects, half) != 0);
+    assert_int_equal(depot->empties, empties - size_min(empties, depot->count));
+    arenas_clear(&arenas);
+    page_heap_clear(&page_heap, false);
+    assert_arenas_empty();
+}
+
 TEST(stock_is_for_its_own_arena)
 {
     struct magazine *stock = magazine_filled(CLASS_64), *freed = magazine_filled(CLASS_64);
@@ -356,6 +463,8 @@ TEST(damaged_depots_are_found)
     PLANT(depot->count, 4, "a depot's count of magazines is wrong");
     PLANT(depot->stock, 4, "a depot's count of magazines is wrong");
     PLANT(depot->full, depot->full->link, "a depot's count of magazines is wrong");
+    PLANT(depot->empties, 1, "a depot's count of magazines is wrong");
+    PLANT(depot->high, 2, "a depot's count of magazines is wrong");
     size_t capacity = magazine_capacity(depot->full->log);
     struct magazine *last = depot->full->link->link;
     static const char foreign[] = "a magazine holds an object of another class";
@@ -397,7 +506,12 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(magazines_are_handed_over_whole, arenas_begin, page_heap_end),
         ROW_WITH(empty_magazines_are_handed_back, arenas_begin, page_heap_end),
+        ROW_WITH(a_depot_keeps_no_more_empty_magazines_than_were_full, arenas_begin, page_heap_end),
         ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, page_heap_end),
+        ROW_WITH(an_arena_whose_small_objects_were_taken_takes_none_in_return, two_arenas_begin,
+                 page_heap_end),
+        ROW_WITH(what_was_lent_is_forgotten_at_a_tick, two_arenas_begin, page_heap_end),
+        ROW_WITH(objects_of_whole_lines_are_taken_in_return, two_arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, page_heap_end),
         ROW_WITH(all_depots_together_are_bounded, arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, page_heap_end),
@@ -407,6 +521,7 @@ int main(void)
         ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, page_heap_end),
         ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, page_heap_end),
         ROW_WITH(stock_is_taken_from_the_lowest_on, arenas_begin, page_heap_end),
+        ROW_WITH(stock_goes_into_the_empty_magazines, arenas_begin, page_heap_end),
         ROW_WITH(stock_is_for_its_own_arena, two_arenas_begin, page_heap_end),
         ROW_WITH(who_takes_little_at_a_time_stocks_nothing, arenas_begin, page_heap_end),
         ROW_WITH(a_sparse_class_keeps_nothing_waiting, two_arenas_begin, page_heap_end),

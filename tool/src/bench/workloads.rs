@@ -42,6 +42,7 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         sized_delete,
         same_thread,
         separate_thread,
+        waves,
         bursts,
         larson,
         producer_consumer,
@@ -176,6 +177,15 @@ fn separate_thread(scale: &Scale) -> Vec<Entry> {
         entry(&format!("separate-thread/{size}/{threads}"), &about, threads, "separate_thread", &args)
     };
     by_size_and_threads(&counts, make)
+}
+
+fn waves(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("1000000", "5000000");
+    let make = |threads: u32| {
+        let about = "threads that each fill 2,500 places with blocks of 1..500 B and free most of them, over and over";
+        entry(&format!("waves/{threads}"), about, threads, "waves", &[&threads.to_string(), "500", operations])
+    };
+    scale.threads(&[2], &[2, 4]).into_iter().map(make).collect()
 }
 
 fn bursts(scale: &Scale) -> Vec<Entry> {
