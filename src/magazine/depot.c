@@ -80,13 +80,15 @@ struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty)
     lock_acquire(&depot->lock);
     struct magazine *magazine = depot->count > depot->stock ? alloc_locked(depot, empty) : NULL;
     if (magazine != NULL)
-        GAUGE_ADD(depot->lent, (uint32_t)magazine_capacity(magazine->log));
+        /* relaxed: a hint, which the other arena lowers without the lock */
+        __atomic_fetch_add(&depot->lent, (uint32_t)magazine_capacity(magazine->log),
+                           __ATOMIC_RELAXED);
     lock_release(&depot->lock);
     return magazine;
 }
 
-static bool put(struct depot *depot, struct magazine *magazine, size_t most, uint32_t stock,
-                struct magazine **empty)
+static NOINLINE bool put(struct depot *depot, struct magazine *magazine, size_t most,
+                         uint32_t stock, struct magazine **empty)
 {
     lock_acquire(&depot->lock);
     bool fits = depot->count < most;
@@ -122,13 +124,6 @@ struct magazine *depot_get_empty(struct depot *depot)
     struct magazine *empty = take_empty(depot);
     lock_release(&depot->lock);
     return empty;
-}
-
-void depot_replace(struct depot *depot, size_t objects)
-{
-    lock_acquire(&depot->lock);
-    GAUGE_SET(depot->lent, depot->lent - (uint32_t)size_min(depot->lent, objects));
-    lock_release(&depot->lock);
 }
 
 /* Gives a list of magazines back to metadata. */

@@ -32,7 +32,8 @@ struct depot {
     uint32_t objects; /* in all of them */
     uint32_t high;    /* the most magazines at once, full and empty, since the last tick */
     uint32_t empties; /* in the list of empty magazines; empties + count <= high */
-    uint32_t lent;    /* objects that other arenas took, and that this one has not replaced */
+    uint32_t lent;    /* objects that other arenas took, and that this one has not replaced: a hint,
+                         which is off by some where both happen at once */
     uint32_t object_bytes; /* of one */
     struct magazine *full;
     struct magazine *empty;     /* these wait for threads that bring full ones */
@@ -59,9 +60,6 @@ bool depot_put_stock(struct depot *depot, struct magazine *magazine, size_t most
 
 /* An empty magazine of the largest size of the class, or NULL if none waits. */
 struct magazine *depot_get_empty(struct depot *depot);
-
-/* Notes that so many new objects were made for the depot's arena. */
-void depot_replace(struct depot *depot, size_t objects);
 
 /* Gives magazines back to the slabs, as many as hold so many objects. */
 void depot_flush(struct depot *depot, size_t objects);
@@ -93,6 +91,13 @@ static inline bool depot_has_lent(const struct depot *depot)
 {
     return depot->object_bytes < LINE_SHARED_BELOW &&
            __atomic_load_n(&depot->lent, __ATOMIC_RELAXED) != 0;
+}
+
+/* Notes that so many new objects were made for the depot's arena. */
+static inline void depot_replace(struct depot *depot, size_t objects)
+{
+    uint32_t lent = __atomic_load_n(&depot->lent, __ATOMIC_RELAXED);
+    GAUGE_SET(depot->lent, lent - (uint32_t)size_min(lent, objects));
 }
 
 #endif
