@@ -85,7 +85,9 @@ struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct mag
     struct arena *here = arena_here(arenas);
     struct depot *own = &arena_class(arenas, here, class)->depot;
     struct magazine *magazine = depot_get(own, empty);
-    if (magazine == NULL && depot_has_lent(own))
+    /* relaxed: a hint. A thread that is alone, as in a child of fork, shares no lines. */
+    if (magazine == NULL && depot_has_lent(own) &&
+        __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) > 1)
         return NULL;
     for (unsigned i = 0; magazine == NULL && i < arenas->count; i++) {
         struct arena *other = arena_at(arenas, i);

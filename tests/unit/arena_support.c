@@ -3,9 +3,11 @@
  */
 #include "arena_support.h"
 
+#include <sched.h>
 #include <string.h>
 
 struct arenas arenas;
+unsigned arenas_here;
 static struct arena first, second;
 
 static int begin(void **state, unsigned count)
@@ -15,9 +17,23 @@ static int begin(void **state, unsigned count)
     memset(&first, 0, sizeof(first));
     memset(&second, 0, sizeof(second));
     arenas_init(&arenas, &page_heap, &first, count);
+    arenas_here = 0;
     if (count == 2)
         arenas.list[1] = &second;
     return result;
+}
+
+void arenas_of_two_threads(void)
+{
+    unsigned cpu = os_cpu();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    arenas.threads = 2;
+    arenas_here = cpu % 2;
+    if (arenas_here != 0)
+        arenas_swap();
 }
 
 int arenas_begin(void **state)

@@ -8,6 +8,7 @@
 #include "slab_support.h"
 
 extern struct arenas arenas;
+extern unsigned arenas_here; /* the index of the one that is taken from */
 
 /* Setup: fresh arenas, one of them in use. Teardown is page_heap_end. */
 int arenas_begin(void **state);
@@ -25,8 +26,12 @@ void assert_arenas_empty(void);
 /* How often `class` was used: the class of an arena, by its place in the list. */
 static inline struct arena_class *class_in(unsigned index, size_t class)
 {
-    return &arenas.list[index]->classes[class];
+    return &arenas.list[index ^ arenas_here]->classes[class];
 }
+
+/* From now on there are two threads, and this one stays on its processor: two arenas are in use,
+ * and the one that was taken from still is. */
+void arenas_of_two_threads(void);
 
 /* A full magazine of the largest size of a class, filled from the arenas. */
 struct magazine *magazine_filled(size_t class);

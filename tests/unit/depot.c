@@ -124,6 +124,7 @@ TEST(an_arena_whose_small_objects_were_taken_takes_none_in_return)
     assert_true(put_full(CLASS_64, there));
     arenas_swap();
     assert_int_equal(depot_of(CLASS_64)->lent, capacity);
+    arenas_of_two_threads();
     while (depot_of(CLASS_64)->lent != 0) { /* until there is a new slab */
         assert_null(get_full(CLASS_64));
         assert_in_range(taken, 0, capacity);
@@ -145,6 +146,7 @@ TEST(what_was_lent_is_forgotten_at_a_tick)
     assert_ptr_equal(get_full(CLASS_64), here);
     assert_true(put_full(CLASS_64, there));
     arenas_swap();
+    arenas_of_two_threads();
     assert_null(get_full(CLASS_64));
     depot_tick(depot_of(CLASS_64), 1);
     assert_ptr_equal(get_full(CLASS_64), there);
@@ -153,9 +155,8 @@ TEST(what_was_lent_is_forgotten_at_a_tick)
     assert_arenas_empty();
 }
 
-TEST(objects_of_whole_lines_are_taken_in_return)
+static void assert_taken_in_return(size_t class)
 {
-    size_t class = class_of_size(LINE_SHARED_BELOW);
     struct magazine *here = magazine_filled(class), *there = magazine_filled(class);
     assert_true(put_full(class, here));
     arenas_swap();
@@ -166,6 +167,18 @@ TEST(objects_of_whole_lines_are_taken_in_return)
     magazine_drain(here);
     magazine_drain(there);
     assert_arenas_empty();
+}
+
+TEST(objects_of_whole_lines_are_taken_in_return)
+{
+    arenas_of_two_threads();
+    assert_taken_in_return(class_of_size(LINE_SHARED_BELOW));
+}
+
+TEST(a_thread_that_is_alone_takes_in_return)
+{
+    arenas.threads = 1;
+    assert_taken_in_return(CLASS_64);
 }
 
 /* ---- Bounds ---- */
@@ -512,6 +525,7 @@ int main(void)
                  page_heap_end),
         ROW_WITH(what_was_lent_is_forgotten_at_a_tick, two_arenas_begin, page_heap_end),
         ROW_WITH(objects_of_whole_lines_are_taken_in_return, two_arenas_begin, page_heap_end),
+        ROW_WITH(a_thread_that_is_alone_takes_in_return, two_arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, page_heap_end),
         ROW_WITH(all_depots_together_are_bounded, arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, page_heap_end),
