@@ -65,5 +65,6 @@ void heap_fork_in_child(void)
     heap_harden_forked(&heap_default);
     heap_keep_caches();
     tally_keep_own();
+    arena_home_keep_own();
     fork_after(lock_reset);
 }

@@ -39,9 +39,11 @@ bool heap_thread_arm(void *word)
     bool armed = os_thread_exit_arm(word);
     thread_self.arming = false;
     errno = error;
-    if (armed)
-        tally_begin();
-    return armed;
+    if (!armed)
+        return false;
+    tally_begin();
+    arena_home_choose(heap_default.arenas.count);
+    return true;
 }
 
 /* ---- Of malloc's heap ---- */
@@ -239,6 +241,7 @@ void heap_thread_end(void *argument)
     heap_harden_thread_end();
     if (cache_exists(cache))
         cache_free(cache);
+    arena_home_leave();
     tally_end();
 }
 

@@ -6,6 +6,8 @@
  * A process with one thread uses one arena whatever processor it is moved to. Before an arena
  * takes fresh pages it takes what the other arenas can spare.
  *
+ * Small objects go by thread instead: see arena_place.h.
+ *
  * The depot: full magazines wait here for any thread. Handing one over or taking one is O(1), so
  * threads that only free and threads that only allocate exchange objects without touching slabs.
  * A depot is bounded in bytes; all depots of an arena together have a share of the heap's base.
@@ -24,125 +26,13 @@
 #ifndef SNUG_MAGAZINE_ARENA_H
 #define SNUG_MAGAZINE_ARENA_H
 
-#include "cell/cell.h"
-#include "magazine/depot.h"
-#include "platform/thread.h"
-#include "slab/slab.h"
-
-/* Arenas (table): with more processors than this several share one, which is still seldom waited
- * for. */
-enum { ARENAS_MOST = 64 };
-
-/* Threads: so many for each arena may hold as much as one may, and have caches soon: no more
- * threads run at a time than there are processors, each with an arena. */
-enum { THREADS_OF_ARENA = 8 };
-
-/* The cache of a processor (shared.h), in arenas that share. */
-struct shared {
-    uintptr_t holder;    /* the thread that has taken it; 0: none */
-    struct cache *cache; /* NULL until it is needed */
-    size_t held_bytes;   /* == cache->held_bytes */
-    bool used;           /* since the last tick; written by holders */
-};
-
-struct arena {
-    uint64_t clock; /* of the depots: an epoch more at each tick of the heap, and when so many, */
-    size_t grown;   /* bytes of slabs, were made since the last */
-    size_t waiting; /* == sum over the depots of objects * class_bytes */
-    struct arena_class {
-        struct bin bin;
-        struct depot depot;
-    } classes[CLASS_COUNT];
-    struct cells cells;
-    _Alignas(64) struct shared shared;
-};
-
-struct arenas {
-    /* What every slow path reads, and hardly anybody writes. */
-    struct page_heap *page_heap;
-    unsigned count;
-    uint32_t threads; /* with a cache of their own */
-    size_t held_most; /* that the magazines of one thread may hold; SIZE_MAX: as the option says */
-    bool shares;      /* threads without a cache have those of processors */
-    uint8_t cold[CLASS_COUNT];       /* requests of a class so far, until it is warm */
-    struct arena *list[ARENAS_MOST]; /* NULL until first used */
-    /* In a child of fork: takes back what waits in caches of threads that were not forked with it;
-     * NULL: there is nothing. No lock may be held. */
-    void (*end_orphans)(struct arenas *arenas);
-
-    _Alignas(64) struct lock lock; /* making a class ready for use */
-    size_t magazine_bytes;         /* that all magazines of threads may hold */
-    struct cache *caches;          /* all that were ever made; only ever grows, and at its head */
-    struct cache *idle_caches;     /* of these, those without a thread */
-};
+#include "magazine/arena_place.h"
 
 void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct arena *first,
                  unsigned count);
 
-static inline struct arena *arena_at(const struct arenas *arenas, unsigned index)
-{
-    /* acquire: pairs with arena_new */
-    return __atomic_load_n(&arenas->list[index], __ATOMIC_ACQUIRE);
-}
-
-/* Makes the arena of that index. */
-struct arena *arena_new(struct arenas *arenas, unsigned index);
-
-/* The arena of the processor that the calling thread runs on. */
-static inline struct arena *arena_here(struct arenas *arenas)
-{
-    /* relaxed: a hint, off by a thread for a moment at most */
-    if (arenas->count == 1 || __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) <= 1)
-        return arena_at(arenas, 0);
-    unsigned index = os_cpu() % arenas->count;
-    struct arena *arena = arena_at(arenas, index);
-    return LIKELY(arena != NULL) ? arena : arena_new(arenas, index);
-}
-
-/* The class in arena `index` if it is in use there. */
-static inline struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,
-                                                      size_t class)
-{
-    struct arena *arena = arena_at(arenas, index);
-    if (arena == NULL)
-        return NULL;
-    struct arena_class *at = &arena->classes[class];
-    return __atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
-}
-
-/* The cells of arena `index` if they are in use. */
-static inline struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
-{
-    struct arena *arena = arena_at(arenas, index);
-    if (arena == NULL || arenas->page_heap->compact)
-        return NULL;
-    /* acquire: pairs with cells_init */
-    return __atomic_load_n(&arena->cells.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL
-                                                                              : &arena->cells;
-}
-
-/* The class in the first arena from `*index` on in which it is in use, and `*index` is the next
- * arena; NULL: there is no more. */
-static inline struct arena_class *arena_class_next(const struct arenas *arenas, unsigned *index,
-                                                   size_t class)
-{
-    struct arena_class *at = NULL;
-    while (at == NULL && *index < arenas->count)
-        at = arena_class_if_used(arenas, (*index)++, class);
-    return at;
-}
-
-/* The same of cells. */
-static inline struct cells *arena_cells_next(const struct arenas *arenas, unsigned *index)
-{
-    struct cells *cells = NULL;
-    while (cells == NULL && *index < arenas->count)
-        cells = arena_cells_if_used(arenas, (*index)++);
-    return cells;
-}
-
-/* Takes up to `count` objects of a class: from the arena of the processor, from others that can
- * spare some, or from fresh memory, in this order. 0: there is no memory. */
+/* Takes up to `count` objects of a class: from its arena, from others that can spare some, or from
+ * fresh memory, in this order. 0: there is no memory. */
 size_t arenas_refill(struct arenas *arenas, size_t class, uintptr_t *objects, size_t count);
 
 /* An object of the class or of a larger one, of those that are free; for a compact heap that has no

@@ -8,17 +8,17 @@ static const struct arena *arena_peek(struct peek *peek, const struct arenas *ar
     return PEEK(peek, arenas->list[i]);
 }
 
-static unsigned arenas_count(struct peek *peek, const struct arenas *arenas)
+static unsigned arenas_peek_end(struct peek *peek, const struct arenas *arenas)
 {
-    unsigned count = PEEK(peek, arenas->count);
-    return count < ARENAS_MOST ? count : ARENAS_MOST;
+    unsigned end = PEEK(peek, arenas->end);
+    return end < ARENAS_MOST ? end : ARENAS_MOST;
 }
 
 struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas, size_t class)
 {
     struct arena_totals totals = {0, 0, 0, 0};
-    unsigned count = arenas_count(peek, arenas);
-    for (unsigned i = 0; i < count; i++) {
+    unsigned end = arenas_peek_end(peek, arenas);
+    for (unsigned i = 0; i < end; i++) {
         const struct arena *arena = arena_peek(peek, arenas, i);
         if (arena == NULL || PEEK(peek, arena->classes[class].bin.page_heap) == NULL)
             continue;
@@ -37,8 +37,8 @@ struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *ar
     const struct page_heap *page_heap = PEEK(peek, arenas->page_heap);
     if (page_heap == NULL || PEEK(peek, page_heap->compact))
         return totals; /* a compact heap's arena ends before its cells */
-    unsigned count = arenas_count(peek, arenas);
-    for (unsigned i = 0; i < count; i++) {
+    unsigned end = arenas_peek_end(peek, arenas);
+    for (unsigned i = 0; i < end; i++) {
         const struct arena *arena = arena_peek(peek, arenas, i);
         if (arena == NULL || PEEK(peek, arena->cells.page_heap) == NULL)
             continue;

@@ -8,14 +8,14 @@
 void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting)
 {
     lock_init(&depot->lock, RANK_DEPOT);
-    depot->object_bytes = (uint32_t)object_bytes;
+    depot->object_bytes = (uint16_t)object_bytes;
     depot->waiting = waiting;
     retention_init(&depot->retention, RETENTION_OBJECT_PRICE);
 }
 
 /* Counts magazines and their objects that came, or with negative numbers went. The lock must be
  * held. */
-static void depot_count(struct depot *depot, uint32_t magazines, size_t objects)
+static void depot_count(struct depot *depot, uint16_t magazines, size_t objects)
 {
     GAUGE_ADD(depot->count, magazines);
     GAUGE_ADD(depot->objects, objects);
@@ -43,7 +43,7 @@ static struct magazine *take_empty(struct depot *depot)
         return NULL;
     depot->empty = empty->link;
     empty->link = NULL;
-    GAUGE_ADD(depot->empties, (uint32_t)-1);
+    GAUGE_ADD(depot->empties, (uint16_t)-1);
     return empty;
 }
 
@@ -53,7 +53,7 @@ static struct magazine *alloc_locked(struct depot *depot, struct magazine **empt
     if (magazine == NULL)
         return NULL;
     depot->full = magazine->link;
-    depot_count(depot, (uint32_t)-1, -magazine_capacity(magazine->log));
+    depot_count(depot, (uint16_t)-1, -magazine_capacity(magazine->log));
     keep_empty(depot, empty);
     retention_see(&depot->retention, depot->objects, 0);
     if (depot->count < depot->stock)
@@ -68,6 +68,7 @@ struct magazine *depot_get(struct depot *depot, struct magazine **empty)
         return NULL;
     lock_acquire(&depot->lock);
     struct magazine *magazine = alloc_locked(depot, empty);
+    GAUGE_SET(depot->two_way, true);
     lock_release(&depot->lock);
     return magazine;
 }
@@ -79,16 +80,12 @@ struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty)
         return NULL;
     lock_acquire(&depot->lock);
     struct magazine *magazine = depot->count > depot->stock ? alloc_locked(depot, empty) : NULL;
-    if (magazine != NULL)
-        /* relaxed: a hint, which the other arena lowers without the lock */
-        __atomic_fetch_add(&depot->lent, (uint32_t)magazine_capacity(magazine->log),
-                           __ATOMIC_RELAXED);
     lock_release(&depot->lock);
     return magazine;
 }
 
 static NOINLINE bool put(struct depot *depot, struct magazine *magazine, size_t most,
-                         uint32_t stock, struct magazine **empty)
+                         uint16_t stock, struct magazine **empty)
 {
     lock_acquire(&depot->lock);
     bool fits = depot->count < most;
@@ -99,7 +96,7 @@ static NOINLINE bool put(struct depot *depot, struct magazine *magazine, size_t 
         GAUGE_ADD(depot->stock, stock);
         if (empty != NULL)
             *empty = take_empty(depot);
-        GAUGE_SET(depot->high, (uint32_t)size_max(depot->high, depot->count + depot->empties));
+        GAUGE_SET(depot->high, (uint16_t)size_max(depot->high, depot->count + depot->empties));
     }
     lock_release(&depot->lock);
     return fits;
@@ -144,7 +141,7 @@ static void free_empties(struct depot *depot)
     struct magazine *empty = depot->empty;
     depot->empty = NULL;
     GAUGE_SET(depot->high, depot->count);
-    GAUGE_SET(depot->lent, 0);
+    GAUGE_SET(depot->two_way, false);
     GAUGE_SET(depot->empties, 0);
     lock_release(&depot->lock);
     free_all(empty);
@@ -160,6 +157,7 @@ void depot_flush(struct depot *depot, size_t objects)
         magazine_free(magazine);
         objects -= size_min(objects, count);
     }
+    GAUGE_SET(depot->two_way, false);
 }
 
 void depot_tick(struct depot *depot, uint64_t now)
@@ -182,10 +180,10 @@ COLD void depot_clear(struct depot *depot)
     depot->empty = NULL;
     GAUGE_SET(depot->empties, 0);
     GAUGE_SET(depot->high, 0);
-    GAUGE_SET(depot->lent, 0);
+    GAUGE_SET(depot->two_way, false);
     depot->full = NULL;
     GAUGE_SET(depot->stock, 0);
-    depot_count(depot, -depot->count, -(size_t)depot->objects);
+    depot_count(depot, (uint16_t)-depot->count, -(size_t)depot->objects);
     retention_see(&depot->retention, 0, 0);
 }
 

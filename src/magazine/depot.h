@@ -22,19 +22,19 @@
 
 struct page_heap;
 
-/* Bytes (machine): most objects that are smaller lie in a cache line with another. */
-enum { LINE_SHARED_BELOW = 128 };
+/* Magazines (layout): the most that wait in a depot, so that these and as many empty ones are
+ * counted in 16 bits. */
+enum { DEPOT_MOST = UINT16_MAX / 2 };
 
 struct depot {
     struct lock lock;
-    uint32_t count;   /* magazines in the list; all are full */
-    uint32_t stock;   /* of `count`: those of new objects, which are for the arena's own threads */
-    uint32_t objects; /* in all of them */
-    uint32_t high;    /* the most magazines at once, full and empty, since the last tick */
-    uint32_t empties; /* in the list of empty magazines; empties + count <= high */
-    uint32_t lent;    /* objects that other arenas took, and that this one has not replaced: a hint,
-                         which is off by some where both happen at once */
-    uint32_t object_bytes; /* of one */
+    uint32_t objects; /* in all magazines of the list */
+    uint16_t count;   /* of these magazines; all are full */
+    uint16_t stock;   /* of `count`: those of new objects, which are for the arena's own threads */
+    uint16_t empties; /* in the list of empty magazines; empties + count <= high */
+    uint16_t high;    /* the most of both at once since the last tick */
+    uint16_t object_bytes; /* of one */
+    bool two_way;          /* its own arena has taken from it since the last tick */
     struct magazine *full;
     struct magazine *empty;     /* these wait for threads that bring full ones */
     size_t *waiting;            /* bytes in all depots of the arena */
@@ -47,7 +47,7 @@ void depot_init(struct depot *depot, size_t object_bytes, size_t *waiting);
  * magazine of the same size without objects; then it writes NULL there. */
 struct magazine *depot_get(struct depot *depot, struct magazine **empty);
 
-/* The same for a thread of another arena, which leaves the stock alone. What it takes is lent. */
+/* The same for a thread of another arena, which leaves the stock alone. */
 struct magazine *depot_get_shared(struct depot *depot, struct magazine **empty);
 
 /* Puts a full magazine into the depot, unless `most` or more wait there. *empty becomes a magazine
@@ -84,20 +84,10 @@ static inline bool depot_is_empty(const struct depot *depot)
     return depot_magazines(depot) == 0;
 }
 
-/* Whether other arenas took small objects that were not replaced; a hint. Then it is dearer to take
- * theirs in return than to make new ones: objects that lie in one line would be those of two
- * processors, which take the line from each other from then on. */
-static inline bool depot_has_lent(const struct depot *depot)
+/* Whether what comes to it is taken by its own arena again, read without the lock: a hint. */
+static inline bool depot_is_two_way(const struct depot *depot)
 {
-    return depot->object_bytes < LINE_SHARED_BELOW &&
-           __atomic_load_n(&depot->lent, __ATOMIC_RELAXED) != 0;
-}
-
-/* Notes that so many new objects were made for the depot's arena. */
-static inline void depot_replace(struct depot *depot, size_t objects)
-{
-    uint32_t lent = __atomic_load_n(&depot->lent, __ATOMIC_RELAXED);
-    GAUGE_SET(depot->lent, lent - (uint32_t)size_min(lent, objects));
+    return __atomic_load_n(&depot->two_way, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -87,7 +87,7 @@ static void take_what_waits(size_t size)
     for (size_t i = 0; i < count; i++)
         EXPECT((blocks[i] = snug_malloc(size)) != NULL, "no block");
     struct class_totals after = heap_class_totals(class);
-    size_t slack = (heap_default.arenas.count - 1) * (before.total / before.slabs);
+    size_t slack = (heap_default.arenas.end - 1) * (before.total / before.slabs);
     EXPECT(after.total <= before.total + slack && after.live == before.total,
            "of %zu objects of %zu bytes, %zu were free; when so many were taken, there were %zu",
            before.total, size, count, after.total);

@@ -18,8 +18,10 @@ static int begin(void **state, unsigned count)
     memset(&second, 0, sizeof(second));
     arenas_init(&arenas, &page_heap, &first, count);
     arenas_here = 0;
-    if (count == 2)
+    if (count == 2) {
         arenas.list[1] = &second;
+        arenas.end = 2;
+    }
     return result;
 }
 

@@ -111,74 +111,64 @@ TEST(the_depots_of_other_arenas_are_looked_into)
     assert_arenas_empty();
 }
 
-/* What arenas took from each other, both sides would take from each other for ever. */
-TEST(an_arena_whose_small_objects_were_taken_takes_none_in_return)
+/* ---- Lines that two processors would share ---- */
+
+/* The first arena puts a magazine into its depot, takes it again, and puts it there again, as who
+ * goes up and down. The other one is the first then. */
+static struct magazine *two_way_there(size_t class)
 {
-    struct magazine *here = magazine_filled(CLASS_64), *there = magazine_filled(CLASS_64);
-    size_t capacity = magazine_capacity(here->log);
-    uintptr_t objects[3 * MAGAZINE_SLOTS_MOST];
-    size_t taken = 0;
-    assert_true(put_full(CLASS_64, here));
+    struct magazine *magazine = magazine_filled(class);
+    assert_true(put_full(class, magazine));
+    assert_ptr_equal(get_full(class), magazine);
+    assert_true(put_full(class, magazine));
     arenas_swap();
-    assert_ptr_equal(get_full(CLASS_64), here); /* nothing of its own was taken */
-    assert_true(put_full(CLASS_64, there));
-    arenas_swap();
-    assert_int_equal(depot_of(CLASS_64)->lent, capacity);
-    arenas_of_two_threads();
-    while (depot_of(CLASS_64)->lent != 0) { /* until there is a new slab */
-        assert_null(get_full(CLASS_64));
-        assert_in_range(taken, 0, capacity);
-        taken += arenas_refill(&arenas, CLASS_64, objects + taken, capacity / 2);
-    }
-    assert_int_equal(class_in(0, CLASS_64)->bin.slab_count, 2);
-    assert_ptr_equal(get_full(CLASS_64), there);
-    objects_free(objects, taken);
-    magazine_drain(here);
-    magazine_drain(there);
-    assert_arenas_empty();
+    return magazine;
 }
 
-TEST(what_was_lent_is_forgotten_at_a_tick)
+TEST(small_objects_of_who_goes_up_and_down_stay_there)
 {
-    struct magazine *here = magazine_filled(CLASS_64), *there = magazine_filled(CLASS_64);
-    assert_true(put_full(CLASS_64, here));
-    arenas_swap();
-    assert_ptr_equal(get_full(CLASS_64), here);
-    assert_true(put_full(CLASS_64, there));
-    arenas_swap();
     arenas_of_two_threads();
+    struct magazine *magazine = two_way_there(CLASS_64);
     assert_null(get_full(CLASS_64));
-    depot_tick(depot_of(CLASS_64), 1);
-    assert_ptr_equal(get_full(CLASS_64), there);
-    magazine_drain(here);
-    magazine_drain(there);
+    arenas_swap();
+    depot_tick(depot_of(CLASS_64), 1); /* nobody took it since: it is for all */
+    arenas_swap();
+    assert_ptr_equal(get_full(CLASS_64), magazine);
+    magazine_drain(magazine);
     assert_arenas_empty();
 }
 
-static void assert_taken_in_return(size_t class)
-{
-    struct magazine *here = magazine_filled(class), *there = magazine_filled(class);
-    assert_true(put_full(class, here));
-    arenas_swap();
-    assert_ptr_equal(get_full(class), here);
-    assert_true(put_full(class, there));
-    arenas_swap();
-    assert_ptr_equal(get_full(class), there);
-    magazine_drain(here);
-    magazine_drain(there);
-    assert_arenas_empty();
-}
-
-TEST(objects_of_whole_lines_are_taken_in_return)
+TEST(small_objects_that_flow_one_way_are_taken)
 {
     arenas_of_two_threads();
-    assert_taken_in_return(class_of_size(LINE_SHARED_BELOW));
+    struct magazine *magazine = magazine_filled(CLASS_64);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(put_full(CLASS_64, magazine));
+        arenas_swap();
+        assert_ptr_equal(get_full(CLASS_64), magazine);
+        arenas_swap();
+    }
+    magazine_drain(magazine);
+    assert_arenas_empty();
 }
 
-TEST(a_thread_that_is_alone_takes_in_return)
+TEST(objects_of_whole_lines_are_taken)
+{
+    arenas_of_two_threads();
+    size_t class = class_of_size(LINE_SHARED_BELOW);
+    struct magazine *magazine = two_way_there(class);
+    assert_ptr_equal(get_full(class), magazine);
+    magazine_drain(magazine);
+    assert_arenas_empty();
+}
+
+TEST(a_thread_that_is_alone_takes_all)
 {
     arenas.threads = 1;
-    assert_taken_in_return(CLASS_64);
+    struct magazine *magazine = two_way_there(CLASS_64);
+    assert_ptr_equal(get_full(CLASS_64), magazine);
+    magazine_drain(magazine);
+    assert_arenas_empty();
 }
 
 /* ---- Bounds ---- */
@@ -229,6 +219,25 @@ TEST(all_depots_together_are_bounded)
     assert_in_range(given, most, most + 16 * KIB);
     arenas_trim(&arenas);
     assert_int_equal(arenas.list[0]->waiting, 0);
+    assert_arenas_empty();
+}
+
+TEST(the_depots_of_homes_are_bounded_as_those_of_processors)
+{
+    size_t pages = options.dirty / PAGE_BYTES / 2;
+    struct magazine *magazine = magazine_filled(CLASS_64);
+    struct magazine *large = magazine_filled(class_of_size(LINE_SHARED_BELOW));
+    arenas.end = 8 * arenas.count;
+    arenas.list[0]->waiting = (pages / 8 - 1) * PAGE_BYTES;
+    assert_true(put_full(CLASS_64, magazine));
+    assert_ptr_equal(get_full(CLASS_64), magazine);
+    arenas.list[0]->waiting = pages / 8 * PAGE_BYTES;
+    assert_false(put_full(CLASS_64, magazine));
+    assert_true(put_full(class_of_size(LINE_SHARED_BELOW), large));
+    arenas.list[0]->waiting -= pages / 8 * PAGE_BYTES;
+    arenas.end = 2;
+    magazine_drain(magazine);
+    arenas_empty_depots(&arenas, class_of_size(LINE_SHARED_BELOW));
     assert_arenas_empty();
 }
 
@@ -330,6 +339,19 @@ TEST(what_nobody_takes_goes_when_fresh_memory_is_taken)
     for (size_t i = few; i < all; i++)
         assert_int_equal(arenas_refill(&arenas, CLASS_64, &many[i], 1), 1);
     assert_int_equal(depot_of(class)->count, 0);
+    objects_free(many, all);
+    assert_arenas_empty();
+}
+
+/* Its own threads may sleep. */
+TEST(what_nobody_takes_goes_when_another_arena_takes_fresh_memory)
+{
+    size_t class = class_of_size(128), all = 4 * options.dirty / 16 / 64;
+    fill_depot(class, 8);
+    struct depot *there = depot_of(class);
+    arenas_swap();
+    take_many(all, 1);
+    assert_int_equal(there->count, 0);
     objects_free(many, all);
     assert_arenas_empty();
 }
@@ -521,16 +543,19 @@ int main(void)
         ROW_WITH(empty_magazines_are_handed_back, arenas_begin, page_heap_end),
         ROW_WITH(a_depot_keeps_no_more_empty_magazines_than_were_full, arenas_begin, page_heap_end),
         ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, page_heap_end),
-        ROW_WITH(an_arena_whose_small_objects_were_taken_takes_none_in_return, two_arenas_begin,
-                 page_heap_end),
-        ROW_WITH(what_was_lent_is_forgotten_at_a_tick, two_arenas_begin, page_heap_end),
-        ROW_WITH(objects_of_whole_lines_are_taken_in_return, two_arenas_begin, page_heap_end),
-        ROW_WITH(a_thread_that_is_alone_takes_in_return, two_arenas_begin, page_heap_end),
+        ROW_WITH(small_objects_of_who_goes_up_and_down_stay_there, two_arenas_begin, page_heap_end),
+        ROW_WITH(small_objects_that_flow_one_way_are_taken, two_arenas_begin, page_heap_end),
+        ROW_WITH(objects_of_whole_lines_are_taken, two_arenas_begin, page_heap_end),
+        ROW_WITH(a_thread_that_is_alone_takes_all, two_arenas_begin, page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_bytes, arenas_begin, page_heap_end),
         ROW_WITH(all_depots_together_are_bounded, arenas_begin, page_heap_end),
+        ROW_WITH(the_depots_of_homes_are_bounded_as_those_of_processors, arenas_begin,
+                 page_heap_end),
         ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, page_heap_end),
         ROW_WITH(what_nobody_takes_goes_back, arenas_begin, page_heap_end),
         ROW_WITH(what_nobody_takes_goes_when_fresh_memory_is_taken, arenas_begin, page_heap_end),
+        ROW_WITH(what_nobody_takes_goes_when_another_arena_takes_fresh_memory, two_arenas_begin,
+                 page_heap_end),
         ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, page_heap_end),
         ROW_WITH(a_trim_empties_all_depots, two_arenas_begin, page_heap_end),
         ROW_WITH(a_class_that_grows_stocks_its_depot, arenas_begin, page_heap_end),
