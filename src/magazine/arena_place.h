@@ -86,7 +86,7 @@ static inline struct arena *arena_made(struct arenas *arenas, unsigned index)
 }
 
 /* Whether there is but one thread with a cache; then the first arena serves it alone. */
-static inline bool arenas_are_alone(const struct arenas *arenas)
+static ALWAYS_INLINE bool arenas_are_alone(const struct arenas *arenas)
 {
     /* relaxed: a hint, off by a thread for a moment at most */
     return arenas->count == 1 || __atomic_load_n(&arenas->threads, __ATOMIC_RELAXED) <= 1;
@@ -114,7 +114,7 @@ void arena_home_keep_own(void);
 /* Bytes (machine): most objects that are smaller lie in a cache line with another. */
 enum { LINE_SHARED_BELOW = 128 };
 
-static inline bool class_shares_lines(size_t class)
+static ALWAYS_INLINE bool class_shares_lines(size_t class)
 {
     return class_size(class) < LINE_SHARED_BELOW;
 }
@@ -122,7 +122,7 @@ static inline bool class_shares_lines(size_t class)
 /* The arena that objects of a class are taken from, and wait in: not for a lone thread. */
 struct arena *arena_for_many(struct arenas *arenas, size_t class);
 
-static inline struct arena *arena_for(struct arenas *arenas, size_t class)
+static ALWAYS_INLINE struct arena *arena_for(struct arenas *arenas, size_t class)
 {
     return arenas_are_alone(arenas) ? arena_at(arenas, 0) : arena_for_many(arenas, class);
 }
