@@ -22,7 +22,7 @@
 
 struct page_heap;
 
-/* Magazines (layout): the most that wait in a depot, so that these and as many empty ones are
+/* Magazines (table): the most that wait in a depot, so that these and as many empty ones are
  * counted in 16 bits. */
 enum { DEPOT_MOST = UINT16_MAX / 2 };
 
