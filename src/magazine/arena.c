@@ -17,7 +17,8 @@ void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct aren
     arenas->held_most = SIZE_MAX;
     arenas->end_orphans = NULL;
     arenas->count = count < ARENAS_MOST ? count : ARENAS_MOST;
-    arenas->end = 1;
+    /* What was a heap before still has its arenas. */
+    arenas->end = arenas->end != 0 ? arenas->end : 1;
     arenas->list[0] = first;
 }
 

@@ -39,7 +39,7 @@ struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct mag
 {
     struct arena *here = arena_for(arenas, class);
     struct magazine *magazine = depot_get(&arena_class(arenas, here, class)->depot, empty);
-    for (unsigned i = 0; magazine == NULL && i < arenas_end(arenas); i++) {
+    for (unsigned i = 0; magazine == NULL && i < arenas_end_of_class(arenas, class); i++) {
         struct arena *other = arena_at(arenas, i);
         if (other == here || !arena_has_waiting(other))
             continue;

@@ -73,6 +73,6 @@ void arena_home_keep_own(void)
 
 struct arena *arena_for_many(struct arenas *arenas, size_t class)
 {
-    return class_shares_lines(class) && arena_home != 0 ? arena_made(arenas, arena_home - 1)
-                                                        : arena_here(arenas);
+    bool home = arenas->homes && arena_home != 0 && class_shares_lines(class);
+    return home ? arena_made(arenas, arena_home - 1) : arena_here(arenas);
 }

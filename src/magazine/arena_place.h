@@ -10,7 +10,9 @@
  * free, and from those slabs only where much lies idle. Else slabs change hands when they are
  * empty.
  *
- * Cost: one arena for each thread that has small objects, a page at first.
+ * Cost: one arena for each thread that has small objects, a page at first, and pages of slabs for
+ * each of their sizes. So only malloc's heap has homes: a program may have many others, each with
+ * little.
  */
 #ifndef SNUG_MAGAZINE_ARENA_PLACE_H
 #define SNUG_MAGAZINE_ARENA_PLACE_H
@@ -57,6 +59,7 @@ struct arenas {
     uint32_t threads; /* with a cache of their own */
     size_t held_most; /* that the magazines of one thread may hold; SIZE_MAX: as the option says */
     bool shares;      /* threads without a cache have those of processors */
+    bool homes;       /* small objects go by thread */
     uint8_t cold[CLASS_COUNT];       /* requests of a class so far, until it is warm */
     struct arena *list[ARENAS_MOST]; /* NULL until first used */
     /* In a child of fork: takes back what waits in caches of threads that were not forked with it;
@@ -147,6 +150,19 @@ static inline unsigned arenas_end(const struct arenas *arenas)
     return __atomic_load_n(&arenas->end, __ATOMIC_RELAXED); /* an arena is only looked for there */
 }
 
+/* The same of those that go by processor. */
+static inline unsigned arenas_end_of_processors(const struct arenas *arenas)
+{
+    unsigned end = arenas_end(arenas);
+    return end < arenas->count ? end : arenas->count;
+}
+
+/* The same of those that have objects of a class. */
+static inline unsigned arenas_end_of_class(const struct arenas *arenas, size_t class)
+{
+    return class_shares_lines(class) ? arenas_end(arenas) : arenas_end_of_processors(arenas);
+}
+
 /* The class in arena `index` if it is in use there. */
 static inline struct arena_class *arena_class_if_used(const struct arenas *arenas, unsigned index,
                                                       size_t class)
@@ -175,7 +191,7 @@ static inline struct arena_class *arena_class_next(const struct arenas *arenas, 
                                                    size_t class)
 {
     struct arena_class *at = NULL;
-    while (at == NULL && *index < arenas_end(arenas))
+    while (at == NULL && *index < arenas_end_of_class(arenas, class))
         at = arena_class_if_used(arenas, (*index)++, class);
     return at;
 }
@@ -184,7 +200,7 @@ static inline struct arena_class *arena_class_next(const struct arenas *arenas, 
 static inline struct cells *arena_cells_next(const struct arenas *arenas, unsigned *index)
 {
     struct cells *cells = NULL;
-    while (cells == NULL && *index < arenas_end(arenas))
+    while (cells == NULL && *index < arenas_end_of_processors(arenas))
         cells = arena_cells_if_used(arenas, (*index)++);
     return cells;
 }

@@ -34,6 +34,10 @@ TEST(the_number_of_arenas_is_bounded)
     arenas_init(&many, &page_heap, &only, 3);
     assert_int_equal(many.count, 3);
     assert_ptr_equal(many.list[0], &only);
+    assert_int_equal(many.end, 1);
+    many.end = 3; /* a heap that is made where one was still has its arenas */
+    arenas_init(&many, &page_heap, &only, 3);
+    assert_int_equal(many.end, 3);
     assert_ptr_equal(many.page_heap, &page_heap);
 }
 

@@ -64,6 +64,8 @@ TEST(small_objects_lie_at_home_and_others_go_by_processor)
     enum { HOME = 6 };
     arenas_of_two_threads();
     arena_home = HOME;
+    assert_ptr_equal(arena_for(&arenas, CLASS_64), arenas.list[arenas_here]); /* a heap without */
+    arenas.homes = true;
     struct arena *home = arena_for(&arenas, CLASS_64);
     assert_ptr_equal(home, arenas.list[HOME - 1]);
     assert_int_equal(arenas.end, HOME);
