@@ -39,7 +39,7 @@ void arena_class_make(struct arenas *arenas, struct arena *arena, size_t class)
 
 /* ---- Homes ---- */
 
-__thread uint32_t arena_home;
+__thread uint32_t arena_home __attribute__((tls_model("initial-exec")));
 
 /* How many threads have theirs there, of all heaps. Atomic and relaxed: a hint. */
 static uint32_t homes[ARENAS_MOST];
