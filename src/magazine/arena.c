@@ -1,7 +1,7 @@
 /*
  * Arenas: taking small objects from their slabs, and cells. See arena.h.
  *
- *   arenas_refill: own slabs -> others', unless new ones are due -> depots -> new slabs
+ *   arenas_refill: own slabs -> others', if the class is shared -> depots -> new slabs
  */
 #include "magazine/arena.h"
 
@@ -81,8 +81,7 @@ static size_t alloc_from_depots(struct arenas *arenas, size_t class, uintptr_t *
     return taken;
 }
 
-/* Objects that wait in depots, or have just gone from there to their slabs; that threads of before
- * a fork have left; or else of new slabs. */
+/* Objects that wait in depots, that threads of before a fork have left, or else of new slabs. */
 static NOINLINE size_t alloc_fresh(struct arenas *arenas, struct arena *arena,
                                    struct arena_class *here, uintptr_t *objects, size_t count)
 {

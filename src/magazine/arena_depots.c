@@ -2,8 +2,8 @@
  * The depots of arenas: whose full magazines a thread takes, what may wait, and when it goes back.
  * See arena.h.
  *
- *   arenas_get_full: the own depot -> (the own slabs have some, or new ones are due: none) ->
- * others' arenas_put_full: the own depot, unless it holds what it may, or the class is sparse
+ * Taken is from the own depot, then from others', unless that would mix lines. Put is into the own
+ * depot, unless it holds what it may, or the class is sparse.
  */
 #include "magazine/arena_depots.h"
 

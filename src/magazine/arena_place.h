@@ -55,7 +55,6 @@ struct arenas {
     struct page_heap *page_heap;
     unsigned count;   /* of those that go by processor, the first of the list */
     unsigned end;     /* from here on none was ever used */
-    unsigned turn;    /* whose depots are looked at next beside those of who grows */
     uint32_t threads; /* with a cache of their own */
     size_t held_most; /* that the magazines of one thread may hold; SIZE_MAX: as the option says */
     bool shares;      /* threads without a cache have those of processors */
@@ -67,6 +66,7 @@ struct arenas {
     void (*end_orphans)(struct arenas *arenas);
 
     _Alignas(64) struct lock lock; /* making a class ready for use */
+    unsigned turn;                 /* whose depots are looked at next beside those of who grows */
     size_t magazine_bytes;         /* that all magazines of threads may hold */
     struct cache *caches;          /* all that were ever made; only ever grows, and at its head */
     struct cache *idle_caches;     /* of these, those without a thread */

@@ -132,7 +132,8 @@ static void free_all(struct magazine *magazine)
     }
 }
 
-static void free_empties(struct depot *depot)
+/* The empty magazines go, and what was seen of the depot counts no more. */
+static void begin_epoch(struct depot *depot)
 {
     /* relaxed: a hint */
     if (__atomic_load_n(&depot->high, __ATOMIC_RELAXED) == 0)
@@ -150,7 +151,7 @@ static void free_empties(struct depot *depot)
 void depot_flush(struct depot *depot, size_t objects)
 {
     struct magazine *magazine, *none = NULL;
-    free_empties(depot);
+    begin_epoch(depot);
     while (objects != 0 && (magazine = depot_get(depot, &none)) != NULL) {
         size_t count = magazine_capacity(magazine->log);
         slabs_free(magazine_begin(magazine), count, "free");
@@ -162,7 +163,7 @@ void depot_flush(struct depot *depot, size_t objects)
 
 void depot_tick(struct depot *depot, uint64_t now)
 {
-    free_empties(depot);
+    begin_epoch(depot);
     if (depot_is_empty(depot))
         return;
     size_t idle;
