@@ -38,7 +38,10 @@ static bool may_take(const struct arenas *arenas, size_t class, const struct dep
 struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct magazine **empty)
 {
     struct arena *here = arena_for(arenas, class);
-    struct magazine *magazine = depot_get(&arena_class(arenas, here, class)->depot, empty);
+    struct depot *own = &arena_class(arenas, here, class)->depot;
+    struct magazine *magazine = depot_get(own, empty);
+    if (magazine != NULL)
+        GAUGE_SET(own->two_way, true);
     for (unsigned i = 0; magazine == NULL && i < arenas_end_of_class(arenas, class); i++) {
         struct arena *other = arena_at(arenas, i);
         if (other == here || !arena_has_waiting(other))

@@ -68,7 +68,6 @@ struct magazine *depot_get(struct depot *depot, struct magazine **empty)
         return NULL;
     lock_acquire(&depot->lock);
     struct magazine *magazine = alloc_locked(depot, empty);
-    GAUGE_SET(depot->two_way, true);
     lock_release(&depot->lock);
     return magazine;
 }
@@ -158,7 +157,6 @@ void depot_flush(struct depot *depot, size_t objects)
         magazine_free(magazine);
         objects -= size_min(objects, count);
     }
-    GAUGE_SET(depot->two_way, false);
 }
 
 void depot_tick(struct depot *depot, uint64_t now)
