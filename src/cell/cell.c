@@ -325,11 +325,11 @@ static void *alloc_locked(struct cells *cells, size_t units, size_t alignment, b
     bool was_top = cell == cells->top;
     size_t front = aligned_front(cell, alignment);
     *dirty = was_top ? top_dirty_bytes(cells, front, units) : SIZE_MAX;
-    size_t free_units = cell->units, gone = cell_unlist(cells, cell);
+    size_t gone = cell_unlist(cells, cell);
     cell = cell_cut(cells, cell, front, units, was_top);
     cells_count_free(cells, 0, cell->units);
     if (UNLIKELY(gone != 0))
-        cells_note_missed(cells, next_cell(cell), cell->units, free_units, gone);
+        cells_note_missed(cells, next_cell(cell), gone);
     return cell_links(cell);
 }
 
@@ -463,8 +463,7 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units, 
     cell->prev_free = prev_free;
     cells_count_free(cells, old_units, cell->units);
     if (UNLIKELY(gone != 0))
-        cells_note_missed(cells, next_cell(cell), cell->units - size_min(old_units, cell->units),
-                          room - old_units, gone);
+        cells_note_missed(cells, next_cell(cell), gone);
     return true;
 }
 

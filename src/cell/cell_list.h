@@ -161,10 +161,12 @@ static inline void cell_list_remove(struct cells *cells, struct cell *cell)
 /* Notes that so many pages of a free cell, no more than its whole ones, are not in memory. */
 void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages);
 
-/* Call when `units` of `free_units`, `gone` pages of which were not in memory, were taken, after
- * which `rest` follows: what is left of them, or a cell that is not free. */
-void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
-                       size_t gone);
+/* Call when a part of a free cell, `gone` pages of which were not in memory, was taken, after which
+ * `rest` follows: what is left of it, or a cell that is not free. As many of those pages as the
+ * rest has room for are taken to be there, since the block that was freed last mostly lies at the
+ * beginning; the others are missed. By pages, not by the length of the block: many blocks are
+ * shorter than a page, and each would miss none. */
+void cells_note_missed(struct cells *cells, struct cell *rest, size_t gone);
 
 /* Looks at what is kept, and gives back what is not worth keeping. */
 void cells_look(struct cells *cells);

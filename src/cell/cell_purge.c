@@ -138,18 +138,16 @@ static size_t units_to_pages(size_t units)
     return units * CELL_UNIT >> PAGE_SHIFT;
 }
 
-void cells_note_missed(struct cells *cells, struct cell *rest, size_t units, size_t free_units,
-                       size_t gone)
+void cells_note_missed(struct cells *cells, struct cell *rest, size_t gone)
 {
-    /* The block that was freed last lies at the beginning, so the pages in memory count as taken
-     * first. */
-    size_t there = units_to_pages(free_units) - gone, taken = units_to_pages(units);
-    size_t missed = size_min(taken - size_min(taken, there), gone);
-    retention_missed(&cells->retention, missed, cells->page_heap->now());
     /* relaxed: as in cell_is_free */
     bool is_free = __atomic_load_n(&rest->state, __ATOMIC_RELAXED) == CELL_FREE;
-    if (is_free && rest->units >= CELL_AGED_UNITS)
-        cell_set_gone(cells, rest, gone - missed);
+    size_t left = 0;
+    if (is_free && rest->units >= CELL_AGED_UNITS) {
+        cell_set_gone(cells, rest, gone);
+        left = cell_past(rest)->gone;
+    }
+    retention_missed(&cells->retention, gone - left, cells->page_heap->now());
 }
 
 /* The pages that may be kept without having been missed. */

@@ -282,6 +282,29 @@ TEST(what_was_learned_stays_and_the_largest_goes_first)
     assert_cells_empty();
 }
 
+TEST(blocks_shorter_than_a_page_miss_the_pages_they_take)
+{
+    options.dirty = PAGE_BYTES;
+    struct hole hole = hole_make(8000);
+    size_t pages = whole_pages(&hole, 8000) >> PAGE_SHIFT, taken = 0;
+    cell_put(hole.block);
+    pass_tick();
+    pass_tick();
+    assert_int_equal(cells.gone_pages, pages);
+    size_t ghosts = cells.retention.ghosts; /* those of the top among them */
+    uintptr_t block[8000 / 200], last = hole.block;
+    for (; last < hole.behind && taken < 8000 / 200; taken++)
+        last = block[taken] = cell_get_units(200);
+    assert_int_equal(cells.gone_pages, 0);
+    assert_int_equal(cells.retention.ghosts, ghosts - pages);
+    assert_true(cells.retention.wanted >= pages);
+    assert_cells_sound();
+    while (taken > 0)
+        cell_put(block[--taken]);
+    hole_end(&hole);
+    assert_cells_empty();
+}
+
 TEST(a_span_that_goes_after_its_cells_teaches_to_keep)
 {
     options.dirty = 32 * KIB;
@@ -428,6 +451,7 @@ int main(void)
         ROW_WITH(much_that_is_freed_at_once_is_purged_soon, cells_begin, page_heap_end),
         ROW_WITH(what_was_missed_is_kept_until_it_is_not_needed, cells_begin, page_heap_end),
         ROW_WITH(what_was_learned_stays_and_the_largest_goes_first, cells_begin, page_heap_end),
+        ROW_WITH(blocks_shorter_than_a_page_miss_the_pages_they_take, cells_begin, page_heap_end),
         ROW_WITH(a_span_that_goes_after_its_cells_teaches_to_keep, cells_begin, page_heap_end),
         ROW_WITH(few_idle_cells_are_left_alone, cells_begin, page_heap_end),
         ROW_WITH(what_is_kept_asks_for_a_tick, cells_begin, page_heap_end),
