@@ -5,7 +5,8 @@
 #include "magazine/cache_magazines.h"
 #include "meta/meta.h"
 
-/* Bytes: what may wait at first, and what a thread that needs no more is left with. */
+/* Bytes: what may wait at first, and what a thread that needs no more is left with; more if the
+ * threads are few. */
 #define LIMIT_LEAST (64 * KIB)
 
 /* One part in: of what a thread may hold, so much is left to the magazines of small objects. */
@@ -17,6 +18,10 @@ enum { EVICT_SHARE = 4 };
 /* One part in: of the cells in use, so much may wait. With a sixteenth random sizes of up to 30,000
  * bytes take a quarter more time, with an eighth small programs take 2 to 4 % more memory. */
 enum { WAIT_SHARE = 12 };
+
+/* One part in: of all cells, free ones too, so much may wait though it is more than that, up to a
+ * share of what is kept in any case. */
+enum { TOTAL_SHARE = 4 };
 
 /* One part in: of what goes back at a time, so little is missed that it hardly was of use. */
 enum { CALM_SHARE = 4 };
@@ -46,15 +51,34 @@ static size_t limit_most(void)
     return options.thread_cache / MAGAZINES_SHARE * (MAGAZINES_SHARE - 1);
 }
 
-static size_t limit_least(void)
+/* What may wait in one thread's lists of what all threads share. */
+static size_t part_of_thread(const struct cache *cache, size_t bytes)
 {
-    return size_min(LIMIT_LEAST, options.thread_cache / 2);
+    /* relaxed: a hint */
+    return bytes / size_max(__atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED), 1);
+}
+
+/* A heap keeps SNUG_DIRTY of free memory in any case. A part of that may wait in quick lists as
+ * well, however little is in use: for one thread, with a quarter of it small programs took up to
+ * twice the time, and four times as much was 3 % of memory. */
+static size_t limit_least(const struct cache *cache)
+{
+    size_t part = part_of_thread(cache, options.dirty / ONE_OF_MANY);
+    return size_min(size_max(LIMIT_LEAST, part), options.thread_cache / 2);
+}
+
+/* The most that may wait if it is missed; twice that part at least. */
+static size_t limit_learned_most(const struct cache *cache, const struct cells_use *use)
+{
+    size_t small = size_min(use->total / TOTAL_SHARE, 2 * (options.dirty / ONE_OF_MANY));
+    return size_min(limit_most(), size_max(use->used / WAIT_SHARE, part_of_thread(cache, small)));
 }
 
 /* The lists of a cache, made at the first use; NULL if there can be none. */
 static struct quick *cache_quick(struct cache *cache)
 {
-    if (!cache_exists(cache) || (cache->quick->limit == 0 && cache_may_hold(cache) < limit_least()))
+    if (!cache_exists(cache) ||
+        (cache->quick->limit == 0 && cache_may_hold(cache) < limit_least(cache)))
         return NULL;
     struct quick *quick = cache->quick;
     if (!quick_exists(quick)) {
@@ -66,15 +90,15 @@ static struct quick *cache_quick(struct cache *cache)
         __atomic_store_n(&cache->quick, quick, __ATOMIC_RELEASE);
     }
     if (quick->limit == 0)
-        limit_set(cache, quick, limit_least());
+        limit_set(cache, quick, limit_least(cache));
     return quick;
 }
 
 /* Sets how much may wait from now on; see quick.h. Larger and smaller parts were tried; see
  * docs/measurements/0003-cells.md. */
-static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
+static void limit_adapt(struct cache *cache, struct quick *quick, const struct cells_use *use)
 {
-    size_t most = size_min(limit_most(), used / WAIT_SHARE);
+    size_t most = limit_learned_most(cache, use);
     size_t limit = quick->limit;
     size_t part = limit / EVICT_SHARE / CELL_UNIT;
     if (quick->regret >= part) {
@@ -84,7 +108,7 @@ static void limit_adapt(struct cache *cache, struct quick *quick, size_t used)
         limit /= 2;
         quick->calm = 0;
     }
-    limit = size_max(size_min(limit, most), limit_least());
+    limit = size_max(size_min(limit, most), limit_least(cache));
     quick->regret = 0;
     if (limit < quick->limit || limit - quick->limit <= cache_may_hold(cache))
         limit_set(cache, quick, limit);
@@ -113,7 +137,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
 static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
 {
     quick_evict(quick, 0);
-    limit_set(cache, quick, limit_least());
+    limit_set(cache, quick, limit_least(cache));
 }
 
 /* Takes note of a request for so many units that found nothing. */
@@ -166,7 +190,7 @@ static bool make_room(struct cache *cache, size_t bytes)
      * no more than the base that does not matter. */
     if (UNLIKELY(use.used < use.total / MOST_SHARE && use.total > options.dirty))
         quick_evict(quick, 0);
-    limit_adapt(cache, quick, use.used);
+    limit_adapt(cache, quick, &use);
     if (limit_lend(cache, quick, bytes))
         return true;
     bool fits = bytes <= quick->limit / MOST_SHARE; /* or it would drive out most others */

@@ -17,10 +17,11 @@
  * cell's check value as well: a program that writes to memory it has freed cannot lead malloc
  * anywhere, what it wrote is seen when the cell is handed out.
  *
- * How much may wait is `limit`, which is learned. What goes back is remembered as ghosts, by size;
- * a request that finds nothing where there are ghosts of its size is a regret. Where the regrets
- * are as many bytes as go back at a time, the limit doubles. Where cells went back some times and
- * hardly any were missed, it is halved: a program that grows, or first takes and then frees, gains
+ * How much may wait is `limit`: a part of what the heap keeps in any case, and from then on it is
+ * learned. What goes back is remembered as ghosts, by size; a request that finds nothing where
+ * there are ghosts of its size is a regret. Where the regrets are as many bytes as go back at a
+ * time, the limit doubles. Where cells went back some times and hardly any were missed, it is
+ * halved: a program that grows, or first takes and then frees, gains
  * nothing by cells that wait, they would only not be joined.
  * One cell that is larger than all that may wait does so alone, once it was taken and freed in turn
  * a few times: as soon as any other request finds nothing it is joined, so nobody misses its

@@ -196,6 +196,7 @@ TEST(more_may_wait_only_for_who_goes_up_and_down)
 {
     enum { BLOCKS = 200 };
     static uintptr_t blocks[BLOCKS];
+    options.dirty = MIB; /* by which no more than the least may wait */
     options.thread_cache = GIB;
     for (size_t i = 0; i < BLOCKS; i++)
         blocks[i] = block_get(1500);
@@ -246,6 +247,7 @@ static size_t limit_most_of(size_t bytes, size_t count)
 TEST(who_asks_for_other_sizes_misses_nothing)
 {
     static const size_t sizes[] = {1500, 3000, 6000, 12000, 24000, 48000};
+    options.dirty = MIB; /* by which no more than the least may wait */
     options.thread_cache = GIB;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
         assert_int_equal(limit_most_of(sizes[i], 200), 64 * KIB);
@@ -254,12 +256,61 @@ TEST(who_asks_for_other_sizes_misses_nothing)
 
 TEST(what_went_back_long_ago_is_not_missed)
 {
+    options.dirty = MIB; /* by which no more than the least may wait */
     options.thread_cache = GIB;
     limit_most_of(1500, 1000);
     limit_most_of(6000, 1000); /* goes back in some hundred parts */
     assert_int_equal(limit_most_of(1500, 100), 64 * KIB);
     limit_most_of(1500, 1000);
     assert_true(limit_most_of(1500, 1000) > 64 * KIB); /* of what went back just now it does */
+}
+
+/* What may wait at first if so many threads have caches. */
+static size_t limit_for_threads(uint32_t threads)
+{
+    uint32_t before = arenas.threads;
+    arenas.threads = threads;
+    cache_flush(cache);
+    uintptr_t block = block_get(1500);
+    block_put(block);
+    arenas.threads = before;
+    return cache->quick->limit;
+}
+
+TEST(few_threads_may_have_more_of_what_a_heap_keeps_anyway)
+{
+    options.dirty = 4 * MIB;
+    options.thread_cache = GIB;
+    assert_int_equal(limit_for_threads(1), 256 * KIB);
+    assert_int_equal(limit_for_threads(2), 128 * KIB);
+    assert_int_equal(limit_for_threads(4), 64 * KIB);
+    assert_int_equal(limit_for_threads(1000), 64 * KIB);
+    options.dirty = 0;
+    assert_int_equal(limit_for_threads(1), 64 * KIB);
+    options.dirty = 4 * MIB;
+    options.thread_cache = 64 * KIB;
+    assert_int_equal(limit_for_threads(1), 32 * KIB);
+}
+
+TEST(twice_as_much_may_wait_where_it_is_missed)
+{
+    enum { BLOCKS = 2000 };
+    static uintptr_t blocks[BLOCKS];
+    options.dirty = 8 * MIB;
+    options.thread_cache = GIB;
+    size_t most = 0, used = 0, total = 0;
+    for (unsigned round = 0; round < 10; round++) {
+        for (size_t i = 0; i < BLOCKS; i++)
+            blocks[i] = block_get(1500);
+        used = size_max(used, arenas_cells_use(&arenas).used);
+        total = size_max(total, arenas_cells_use(&arenas).total);
+        for (size_t i = 0; i < BLOCKS; i++) {
+            block_put(blocks[i]);
+            most = size_max(most, cache->quick->limit);
+        }
+    }
+    ASSERT_THAT(most > used / 12 && most == size_min(MIB, total / 4), "%zu of %zu", most, used);
+    assert_lists_sound();
 }
 
 /* The same of requests with an alignment: what they do not find lets more wait. */
@@ -315,6 +366,7 @@ TEST(a_twelfth_of_what_is_in_use_may_wait)
     enum { BLOCKS = 80 };
     static uintptr_t blocks[BLOCKS];
     size_t most = 0, used = 0;
+    options.dirty = 0; /* by which nothing may wait */
     options.thread_cache = GIB;
     /* Each time it goes up and down by a little more than may wait. */
     for (size_t count = 8; count <= BLOCKS; count++) {
@@ -357,6 +409,7 @@ TEST(cells_are_bounded_by_the_option)
 TEST(a_large_cell_waits_for_who_takes_it_over_and_over)
 {
     size_t least = 64 * KIB;
+    options.dirty = MIB; /* by which no more than the least may wait */
     options.thread_cache = GIB;
     for (unsigned turn = 0; turn < 6; turn++) {
         uintptr_t large = block_get(CELL_MOST), small = block_get(1500);
@@ -390,6 +443,7 @@ TEST(a_large_cell_waits_for_who_takes_it_over_and_over)
 
 TEST(sizes_that_nobody_asks_for_do_not_stay)
 {
+    options.dirty = MIB; /* by which no more than the least may wait */
     uintptr_t stale = block_get_cached(9000);
     block_put(stale);
     static uintptr_t blocks[300];
@@ -620,6 +674,8 @@ int main(void)
         ROW_WITH(a_cell_that_is_a_little_larger_will_do, begin, end),
         ROW_WITH(the_newest_cell_of_a_list_goes_first, begin, end),
         ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
+        ROW_WITH(few_threads_may_have_more_of_what_a_heap_keeps_anyway, begin, end),
+        ROW_WITH(twice_as_much_may_wait_where_it_is_missed, begin, end),
         ROW_WITH(more_may_wait_for_aligned_requests_that_find_nothing, begin, end),
         ROW_WITH(a_cell_that_waits_serves_only_what_it_is_aligned_for, begin, end),
         ROW_WITH(who_asks_for_other_sizes_misses_nothing, begin, end),
