@@ -21,8 +21,8 @@
  * learned. What goes back is remembered as ghosts, by size; a request that finds nothing where
  * there are ghosts of its size is a regret. Where the regrets are as many bytes as go back at a
  * time, the limit doubles. Where cells went back some times and hardly any were missed, it is
- * halved: a program that grows, or first takes and then frees, gains
- * nothing by cells that wait, they would only not be joined.
+ * halved: a program that grows, or first takes and then frees, gains nothing by cells that wait,
+ * they would only not be joined.
  * One cell that is larger than all that may wait does so alone, once it was taken and freed in turn
  * a few times: as soon as any other request finds nothing it is joined, so nobody misses its
  * memory.

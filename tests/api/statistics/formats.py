@@ -61,7 +61,7 @@ class Json(Case):
                 self.assertEqual(set(members), set(described[group]["properties"]), group)
 
     def test_several_prints_are_lines(self):
-        found = self.read("work", SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        found = self.read("work", SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="20M")
         self.assertGreater(len(found), 3)
         self.assertEqual([line["reason"] for line in found[-2:]], ["bytes", "exit"])
         taken = [line["other"]["taken_bytes"] for line in found]
@@ -81,7 +81,7 @@ class Schema(Json):
 
     def test_every_print_is_valid(self):
         validator = self.validator()
-        found = self.read("work", SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        found = self.read("work", SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="20M")
         self.assertGreater(len(found), 3)
         for line in found:
             validator.validate(line)
@@ -109,7 +109,7 @@ WORDS = ("reason", "heaps_by_name")
 class Csv(Case):
     def test_one_row_for_each_print(self):
         file = self.place / "s.csv"
-        self.leave("work", SNUG_STATS=str(file), SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        self.leave("work", SNUG_STATS=str(file), SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="20M")
         with file.open(newline="") as lines:
             rows = list(csv.DictReader(lines))
         self.assertGreater(len(rows), 3)
@@ -141,7 +141,7 @@ class OpenMetrics(Case):
 
     def test_is_read_by_prometheus(self):
         file = self.place / "s.prom"
-        self.leave("work", SNUG_STATS=str(file), SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="100M")
+        self.leave("work", SNUG_STATS=str(file), SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="20M")
         families = self.parse(file.read_text())
         value = {name: family.samples[0].value for name, family in families.items()}
         self.assertEqual(sum(value[f"snug_{part}_bytes"] for part in PARTS), value["snug_mapped_bytes"])

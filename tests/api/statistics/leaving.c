@@ -14,12 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Blocks that are in use at a time: more than can wait in a thread's lists of free ones, so that
+ * some requests find nothing there, and the statistics get to see the clock. */
+enum { KEPT = 512 };
+
 static void use_heap(size_t count)
 {
-    static void *volatile kept[64];
+    static void *volatile kept[KEPT];
     for (size_t i = 0; i < count; i++) {
-        free(kept[i % 64]);
-        kept[i % 64] = malloc(i * 7919 % 5000 + 1);
+        free(kept[i % KEPT]);
+        kept[i % KEPT] = malloc(i * 7919 % 5000 + 1);
     }
     kept[0] = realloc(kept[0], 3000001);
     memset(kept[0], 1, 3000001);
@@ -65,11 +69,11 @@ static void wait_long(void)
 
 static void *use_for_ever(void *argument)
 {
-    void *volatile kept[64] = {NULL};
+    void *volatile kept[KEPT] = {NULL};
     (void)argument;
     for (size_t i = 0;; i++) {
-        free(kept[i % 64]);
-        kept[i % 64] = malloc(i * 7919 % 5000 + 1);
+        free(kept[i % KEPT]);
+        kept[i % KEPT] = malloc(i * 7919 % 5000 + 1);
     }
     return NULL;
 }
@@ -86,7 +90,7 @@ static void fork_children(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         if (fork() == 0) {
-            use_heap(1000);
+            use_heap(3000);
             exit(0);
         }
     }
