@@ -307,14 +307,23 @@ static size_t top_dirty_bytes(const struct cells *cells, size_t front, size_t un
     return cells->fresh_is_zero || below >= units * CELL_UNIT ? below : SIZE_MAX;
 }
 
-static void *alloc_locked(struct cells *cells, size_t units, size_t alignment, bool may_grow,
-                          struct misuse *misuse, size_t *dirty)
+/* Whether the top has so many units, which blocks have had before if only USED ones are asked for.
+ */
+static bool top_serves(const struct cells *cells, size_t units, enum cells_reach reach)
+{
+    if (cells->top == NULL || cells->top->units < units)
+        return false;
+    return reach != CELLS_USED || (char *)cells->top + units * CELL_UNIT <= cells->fresh;
+}
+
+static void *alloc_locked(struct cells *cells, size_t units, size_t alignment,
+                          enum cells_reach reach, struct misuse *misuse, size_t *dirty)
 {
     size_t slack = alignment <= CELL_UNIT ? 0 : alignment / CELL_UNIT + CELL_LEAST_UNITS;
     struct cell *cell = cell_list_best(cells, units + slack);
     if (cell == NULL) {
-        bool fits = cells->top != NULL && cells->top->units >= units + slack;
-        if (!fits && !(may_grow && span_new(cells)))
+        bool serves = top_serves(cells, units + slack, reach);
+        if (!serves && !(reach == CELLS_NEW && span_new(cells)))
             return NULL;
         cell = cells->top;
     }
@@ -333,13 +342,13 @@ static void *alloc_locked(struct cells *cells, size_t units, size_t alignment, b
     return cell_links(cell);
 }
 
-void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
                   struct misuse *misuse, size_t *dirty)
 {
     size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
     misuse->kind = MISUSE_NONE;
     lock_acquire(&cells->lock);
-    void *block = alloc_locked(cells, units, alignment, may_grow, misuse, dirty);
+    void *block = alloc_locked(cells, units, alignment, reach, misuse, dirty);
     if (LIKELY(block != NULL)) {
         GAUGE_ADD(cells->taken, 1);
         GAUGE_ADD(cells->taken_units, units);

@@ -121,12 +121,16 @@ struct cells {
 /* `cells` must be zero, but may have its table of lists already. False: no memory for that. */
 bool cells_init(struct cells *cells, struct page_heap *page_heap);
 
+/* Where a block may come from: a free cell, or of the top what some block has had before; the top
+ * at all; or a new span as well. */
+enum cells_reach { CELLS_USED, CELLS_HELD, CELLS_NEW };
+
 /* A block of at least `bytes` (at most CELL_MOST) at a multiple of `alignment` (a power of two, at
- * most PAGE_BYTES), or NULL. Takes a new span only if `may_grow`. If free cells turn out to be
+ * most PAGE_BYTES), or NULL: there is none within that `reach`. If free cells turn out to be
  * damaged, says so in `*misuse`, and the block is NULL. Behind its first `*dirty` bytes the block
  * is known to be zero. SIZE_MAX: nothing is known of it; otherwise what may not be zero was in use
  * not long ago. */
-void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, bool may_grow,
+void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
                   struct misuse *misuse, size_t *dirty);
 
 /* Gives blocks back, which must be in the state CELL_CACHED, of whatever cells. What is wrong is

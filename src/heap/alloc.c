@@ -4,7 +4,7 @@
  *   hardened?  then alloc_hardened.c
  *   take:  poll, the thread's cache of the heap, who looks at requests; then alloc_block, by size
  *          small   its magazine; spare -> depot -> slabs -> pages (cache_refill)
- *          medium  its quick lists; free cells -> pages (arenas_alloc_cell)
+ *          medium  its quick lists; free cells, these lists joined -> pages (cell_alloc_missed)
  *          large   pages
  *          and if there was nothing, again, as long as heap_reclaim finds something to give back
  */
@@ -28,10 +28,26 @@
 static void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     struct misuse misuse;
-    void *block = arenas_alloc_cell(&heap->arenas, bytes, alignment, &misuse, dirty);
+    void *block = arenas_alloc_cell(&heap->arenas, bytes, alignment, CELLS_NEW, &misuse, dirty);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
         misuse_report("malloc", &misuse);
     return block;
+}
+
+/* A cell when the quick lists had none. Before memory is touched that no cell had yet, what waits
+ * in them is joined with its neighbours: then they may hold a lot at no cost in memory. */
+static void *cell_alloc_missed(struct heap *heap, struct cache *cache, size_t bytes,
+                               size_t alignment, size_t *dirty)
+{
+    if (cache_cells_wait(cache)) {
+        struct misuse misuse;
+        void *block =
+            arenas_alloc_cell(&heap->arenas, bytes, alignment, CELLS_USED, &misuse, dirty);
+        if (block != NULL)
+            return block;
+        cache_join_cells(cache);
+    }
+    return cell_alloc_slow(heap, bytes, alignment, dirty);
 }
 
 void *cell_alloc(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty)
@@ -42,7 +58,7 @@ void *cell_alloc(struct heap *heap, struct cache *cache, size_t bytes, size_t *d
         return block;
     }
     cache_miss_cell(cache, bytes);
-    return cell_alloc_slow(heap, bytes, MIN_ALIGN, dirty);
+    return cell_alloc_missed(heap, cache, bytes, MIN_ALIGN, dirty);
 }
 
 static void *alloc_medium_aligned(struct heap *heap, struct cache *cache, size_t bytes,
@@ -50,7 +66,7 @@ static void *alloc_medium_aligned(struct heap *heap, struct cache *cache, size_t
 {
     bytes = size_max(bytes, SMALL_MOST + 1);
     cache_miss_cell_aligned(cache, bytes);
-    return cell_alloc_slow(heap, bytes, alignment, dirty);
+    return cell_alloc_missed(heap, cache, bytes, alignment, dirty);
 }
 
 static void *alloc_object(struct heap *heap, struct cache *cache, size_t class)

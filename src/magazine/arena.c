@@ -121,45 +121,59 @@ COLD uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class)
 
 /* ---- Cells ---- */
 
+/* What is asked for, and what is said of it, as of cells_alloc. */
+struct cell_request {
+    struct arenas *arenas;
+    struct cells *here; /* those of the processor; NULL: there are none */
+    size_t bytes;
+    size_t alignment;
+    struct misuse *misuse;
+    size_t *dirty;
+};
+
+static void *alloc_cell_from(const struct cell_request *request, struct cells *cells,
+                             enum cells_reach reach)
+{
+    return cells_alloc(cells, request->bytes, request->alignment, reach, request->misuse,
+                       request->dirty);
+}
+
 /* A cell of another arena that has more than `spare` units free. */
-static void *alloc_cell_from_others(struct arenas *arenas, const struct cells *here, size_t bytes,
-                                    size_t alignment, size_t spare, struct misuse *misuse,
-                                    size_t *dirty)
+static void *alloc_cell_from_others(const struct cell_request *request, size_t spare,
+                                    enum cells_reach reach)
 {
     void *block = NULL;
     struct cells *other;
-    for (unsigned i = 0; block == NULL && (other = arena_cells_next(arenas, &i)) != NULL;)
+    for (unsigned i = 0; block == NULL && (other = arena_cells_next(request->arenas, &i)) != NULL;)
         /* relaxed: a hint */
-        if (other != here && __atomic_load_n(&other->free_units, __ATOMIC_RELAXED) > spare)
-            block = cells_alloc(other, bytes, alignment, false, misuse, dirty);
+        if (other != request->here && __atomic_load_n(&other->free_units, __ATOMIC_RELAXED) > spare)
+            block = alloc_cell_from(request, other, reach);
     return block;
 }
 
 /* A cell for which no new span is made. */
-static void *alloc_free_cell(struct arenas *arenas, struct cells *here, size_t bytes,
-                             size_t alignment, struct misuse *misuse, size_t *dirty)
+static void *alloc_free_cell(const struct cell_request *request, enum cells_reach reach)
 {
-    void *block = cells_alloc(here, bytes, alignment, false, misuse, dirty);
-    return block != NULL
-               ? block
-               : alloc_cell_from_others(arenas, here, bytes, alignment, CELL_UNITS, misuse, dirty);
+    void *block = alloc_cell_from(request, request->here, reach);
+    return block != NULL ? block : alloc_cell_from_others(request, CELL_UNITS, reach);
 }
 
 void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
-                        struct misuse *misuse, size_t *dirty)
+                        enum cells_reach reach, struct misuse *misuse, size_t *dirty)
 {
     misuse->kind = MISUSE_NONE;
     struct cells *here = arena_cells(arenas, arena_here(arenas));
+    const struct cell_request request = {arenas, here, bytes, alignment, misuse, dirty};
     if (UNLIKELY(here == NULL))
-        return alloc_cell_from_others(arenas, NULL, bytes, alignment, 0, misuse, dirty);
-    void *block = alloc_free_cell(arenas, here, bytes, alignment, misuse, dirty);
-    if (block == NULL && arenas_end_orphans_once(arenas))
-        block = alloc_free_cell(arenas, here, bytes, alignment, misuse, dirty);
-    if (block == NULL)
-        block = cells_alloc(here, bytes, alignment, true, misuse, dirty);
-    if (block == NULL)
-        block = alloc_cell_from_others(arenas, here, bytes, alignment, 0, misuse, dirty);
-    return block;
+        return alloc_cell_from_others(&request, 0, CELLS_HELD);
+    void *block;
+    do
+        block = alloc_free_cell(&request, size_min(reach, CELLS_HELD));
+    while (block == NULL && reach == CELLS_NEW && arenas_end_orphans_once(arenas));
+    if (block != NULL || reach != CELLS_NEW)
+        return block;
+    block = alloc_cell_from(&request, here, CELLS_NEW);
+    return block != NULL ? block : alloc_cell_from_others(&request, 0, CELLS_HELD);
 }
 
 struct cells_use arenas_cells_use(const struct arenas *arenas)

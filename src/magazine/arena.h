@@ -84,9 +84,9 @@ static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 }
 
 /* A medium block, as cells_alloc: from the arena of the processor, from others that have a lot
- * free, or from a new span, in this order. */
+ * free, or with CELLS_NEW from a new span, in this order. */
 void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
-                        struct misuse *misuse, size_t *dirty);
+                        enum cells_reach reach, struct misuse *misuse, size_t *dirty);
 
 /* Takes that back if it was not done; true if so. */
 static inline bool arenas_end_orphans_once(struct arenas *arenas)

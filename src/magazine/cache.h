@@ -137,6 +137,18 @@ void cache_miss_cell(struct cache *cache, size_t bytes);
 /* The same after cache_pop_cell_aligned, but a damaged cell stays for others to find. */
 void cache_miss_cell_aligned(struct cache *cache, size_t bytes);
 
+/* Whether more cells wait than a thread may always have. */
+static inline bool cache_cells_wait(const struct cache *cache)
+{
+    return quick_bytes(cache->quick) > QUICK_LIMIT_LEAST;
+}
+
+/* Joins all of them with their neighbours. */
+static inline void cache_join_cells(struct cache *cache)
+{
+    quick_evict(cache->quick, 0);
+}
+
 /* Takes a live cell back, into a list or to where it came from. The cache may be `cache_none`. */
 void cache_free_cell(struct cache *cache, uintptr_t block);
 

@@ -5,10 +5,6 @@
 #include "magazine/cache_magazines.h"
 #include "meta/meta.h"
 
-/* Bytes: what may wait at first, and what a thread that needs no more is left with; more if the
- * threads are few. */
-#define LIMIT_LEAST (64 * KIB)
-
 /* One part in: of what a thread may hold, so much is left to the magazines of small objects. */
 enum { MAGAZINES_SHARE = 4 };
 
@@ -64,7 +60,7 @@ static size_t part_of_thread(const struct cache *cache, size_t bytes)
 static size_t limit_least(const struct cache *cache)
 {
     size_t part = part_of_thread(cache, options.dirty / ONE_OF_MANY);
-    return size_min(size_max(LIMIT_LEAST, part), options.thread_cache / 2);
+    return size_min(size_max(QUICK_LIMIT_LEAST, part), options.thread_cache / 2);
 }
 
 /* The most that may wait if it is missed; twice that part at least. */

@@ -44,6 +44,10 @@
 #include "base/peek.h"
 #include "cell/cell.h"
 
+/* Bytes: what may wait at first, and what a thread that needs no more is left with; more if the
+ * threads are few. */
+#define QUICK_LIMIT_LEAST (64 * KIB)
+
 /* Layout: of the lists by size. */
 enum {
     QUICK_LISTS = CELL_SORTS, /* one for each number that live cells are sorted by */

@@ -136,7 +136,8 @@ static void take_with(unsigned owner, size_t bytes, size_t alignment, bool may_g
     struct misuse misuse;
     size_t refused = fuzz_provider.refused;
     size_t dirty;
-    void *block = cells_alloc(&cells[owner], bytes, alignment, may_grow, &misuse, &dirty);
+    void *block = cells_alloc(&cells[owner], bytes, alignment, may_grow ? CELLS_NEW : CELLS_HELD,
+                              &misuse, &dirty);
     EXPECT(misuse.kind == MISUSE_NONE, "cells_take says that cells are damaged");
     if (block != NULL) {
         expect_taken((uintptr_t)block, owner, bytes, alignment, may_grow);
@@ -349,7 +350,7 @@ static void damage_links(struct input *input)
         links->prev = (struct free_links *)wild;
     struct misuse misuse;
     size_t dirty;
-    void *block = cells_alloc(&cells[owner], bytes, CELL_UNIT, false, &misuse, &dirty);
+    void *block = cells_alloc(&cells[owner], bytes, CELL_UNIT, CELLS_HELD, &misuse, &dirty);
     EXPECT(block == NULL && misuse.kind == MISUSE_WRITTEN, "a cell with damaged links was taken");
     *links = kept;
 }

@@ -11,7 +11,7 @@ static inline void *cells_alloc_any(struct cells *from, size_t bytes, size_t ali
                                     bool may_grow, struct misuse *misuse)
 {
     size_t dirty;
-    return cells_alloc(from, bytes, alignment, may_grow, misuse, &dirty);
+    return cells_alloc(from, bytes, alignment, may_grow ? CELLS_NEW : CELLS_HELD, misuse, &dirty);
 }
 
 static inline void cell_set_state(uintptr_t block, enum cell_state state)

@@ -183,7 +183,8 @@ static uintptr_t alloc_cell(size_t bytes, size_t alignment)
 {
     struct misuse misuse;
     size_t dirty;
-    uintptr_t block = (uintptr_t)arenas_alloc_cell(&arenas, bytes, alignment, &misuse, &dirty);
+    uintptr_t block =
+        (uintptr_t)arenas_alloc_cell(&arenas, bytes, alignment, CELLS_NEW, &misuse, &dirty);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     return block;
 }

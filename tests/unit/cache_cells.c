@@ -19,7 +19,7 @@ static uintptr_t block_get(size_t bytes)
         struct misuse misuse;
         size_t dirty;
         cache_miss_cell(cache, bytes);
-        block = arenas_alloc_cell(&arenas, bytes, MIN_ALIGN, &misuse, &dirty);
+        block = arenas_alloc_cell(&arenas, bytes, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
         assert_int_equal(misuse.kind, MISUSE_NONE);
     }
     assert_non_null(block);
@@ -37,7 +37,7 @@ static uintptr_t block_get_aligned(size_t alignment, size_t bytes, size_t *found
         struct misuse misuse;
         size_t dirty;
         cache_miss_cell_aligned(cache, bytes);
-        block = arenas_alloc_cell(&arenas, bytes, alignment, &misuse, &dirty);
+        block = arenas_alloc_cell(&arenas, bytes, alignment, CELLS_NEW, &misuse, &dirty);
     }
     assert_non_null(block);
     assert_int_equal(cell_misuse((uintptr_t)block).kind, MISUSE_NONE);
@@ -487,7 +487,8 @@ TEST(a_cell_too_small_for_the_lists_does_not_wait)
     for (size_t bytes = 40; bytes < BYTES_SHORT - CELL_HEADER; bytes += 24) {
         struct misuse misuse;
         size_t dirty;
-        uintptr_t block = (uintptr_t)arenas_alloc_cell(&arenas, bytes, MIN_ALIGN, &misuse, &dirty);
+        uintptr_t block =
+            (uintptr_t)arenas_alloc_cell(&arenas, bytes, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
         assert_int_equal(cell_of(block)->state, CELL_LIVE);
         assert_int_equal(cell_misuse(block).kind, MISUSE_NONE);
         assert_false(cache_push_cell(cache, block));

@@ -59,7 +59,8 @@ TEST(cells_are_known_exactly)
     static uintptr_t blocks[400];
     for (size_t size = 1100; size < 30000; size += size / 7) {
         for (size_t i = 0; i < 400; i++) {
-            blocks[i] = (uintptr_t)arenas_alloc_cell(&arenas, size, MIN_ALIGN, &misuse, &dirty);
+            blocks[i] =
+                (uintptr_t)arenas_alloc_cell(&arenas, size, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
             assert_true(blocks[i] != 0);
         }
         for (size_t i = 0; i < 400; i++)

@@ -133,6 +133,24 @@ TEST(no_span_is_made_unless_it_may)
     assert_cells_empty();
 }
 
+TEST(memory_that_no_block_had_is_not_touched_unless_it_may_be)
+{
+    struct misuse misuse;
+    size_t dirty;
+    uintptr_t before = cell_get_units(100), whole = cell_get_units(3000);
+    cell_put(whole);
+    assert_null(cells_alloc(&cells, 3010 * CELL_UNIT, MIN_ALIGN, CELLS_USED, &misuse, &dirty));
+    assert_int_equal(misuse.kind, MISUSE_NONE);
+    void *used = cells_alloc(&cells, 2900 * CELL_UNIT, MIN_ALIGN, CELLS_USED, &misuse, &dirty);
+    assert_int_equal((uintptr_t)used, whole);
+    cell_put(whole);
+    void *held = cells_alloc(&cells, 3010 * CELL_UNIT, MIN_ALIGN, CELLS_HELD, &misuse, &dirty);
+    assert_int_equal((uintptr_t)held, whole);
+    cell_put(whole);
+    cell_put(before);
+    assert_cells_empty();
+}
+
 /* ---- Joining ---- */
 
 enum { NEIGHBOURS = 5 };
@@ -401,6 +419,8 @@ int main(void)
         ROW_WITH(a_remainder_of_no_use_is_not_split_off, cells_begin, page_heap_end),
         ROW_WITH(the_best_fit_is_found, cells_begin, page_heap_end),
         ROW_WITH(no_span_is_made_unless_it_may, cells_begin, page_heap_end),
+        ROW_WITH(memory_that_no_block_had_is_not_touched_unless_it_may_be, cells_begin,
+                 page_heap_end),
         ROW_WITH(neighbours_are_joined_in_every_order, cells_begin, page_heap_end),
         ROW_WITH(blocks_at_the_ends_of_a_span_are_joined_too, cells_begin, page_heap_end),
         ROW_WITH(alignment_is_kept, cells_begin, page_heap_end),

@@ -33,7 +33,7 @@ static uintptr_t alloc_aligned(size_t bytes, size_t alignment, size_t *dirty)
 {
     struct misuse misuse;
     *dirty = 12345;
-    uintptr_t block = (uintptr_t)cells_alloc(&cells, bytes, alignment, true, &misuse, dirty);
+    uintptr_t block = (uintptr_t)cells_alloc(&cells, bytes, alignment, CELLS_NEW, &misuse, dirty);
     assert_int_equal(misuse.kind, MISUSE_NONE);
     assert_true(block != 0 && (block & (alignment - 1)) == 0);
     size_t usable = cell_bytes(block), known = size_min(*dirty, usable);

@@ -521,7 +521,7 @@ TEST(faults_of_any_arena_are_found)
     fill_depot(CLASS_64, 1);
     arenas_swap();
     assert_int_equal(arenas_refill(&arenas, CLASS_64, &object, 1), 1);
-    uintptr_t cell = (uintptr_t)arenas_alloc_cell(&arenas, 5000, 16, &misuse, &dirty);
+    uintptr_t cell = (uintptr_t)arenas_alloc_cell(&arenas, 5000, 16, CELLS_NEW, &misuse, &dirty);
     for (unsigned i = 0; i < 2; i++) {
         struct arena *arena = arenas.list[i];
         struct bin *bin = &arena->classes[CLASS_64].bin;

@@ -44,7 +44,7 @@ static void take_descriptors_away(void *argument)
     CHILD_CHECK(large_alloc(&page_heap, 100, MIN_ALIGN, &dirty) == NULL);
     CHILD_CHECK(large_alloc(&page_heap, 3 * MIB, MIN_ALIGN, &dirty) == NULL);
     CHILD_CHECK(arenas_refill(&few, 4, &object, 1) == 0);
-    CHILD_CHECK(arenas_alloc_cell(&few, 5000, 16, &misuse, &dirty) == NULL);
+    CHILD_CHECK(arenas_alloc_cell(&few, 5000, 16, CELLS_NEW, &misuse, &dirty) == NULL);
     CHILD_CHECK(magazine_new(0) == NULL);
     CHILD_CHECK(cache_new(&few, false) == NULL);
     CHILD_CHECK(segment_new(NULL, &fake.provider, &meta_system, 16) == NULL);

@@ -296,6 +296,32 @@ TEST(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed)
     assert_int_equal(grown[0], grown[1]);
 }
 
+/* Takes blocks of 3,000 B, frees them, and takes one that is longer: it lies where some of them
+ * were. */
+static void take_where_shorter_ones_wait(size_t alignment)
+{
+    enum { BLOCKS = 60, LONGER = 100000 };
+    uintptr_t blocks[BLOCKS], low = UINTPTR_MAX, high = 0;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = (uintptr_t)block_get(3000);
+        low = blocks[i] < low ? blocks[i] : low;
+        high = size_max(high, blocks[i]);
+    }
+    void *behind = block_get(LONGER);
+    for (size_t i = 0; i < BLOCKS; i++)
+        heap_free((void *)blocks[i]);
+    uintptr_t longer = (uintptr_t)heap_alloc_aligned(alignment, LONGER);
+    ASSERT_THAT(longer < high && longer + LONGER > low, "%zx, %zx..%zx", longer, low, high);
+    heap_free((void *)longer);
+    heap_free(behind);
+}
+
+TEST(what_waits_is_joined_before_a_heap_grows)
+{
+    take_where_shorter_ones_wait(MIN_ALIGN);
+    take_where_shorter_ones_wait(256);
+}
+
 TEST(large_blocks_are_resized_without_a_copy)
 {
     char *block = block_get(200 * KIB);
@@ -467,6 +493,7 @@ int main(void)
         ROW(medium_blocks_grow_in_place_where_there_is_room),
         ROW(blocks_that_creep_are_given_more),
         ROW(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed),
+        ROW(what_waits_is_joined_before_a_heap_grows),
         ROW(large_blocks_are_resized_without_a_copy),
         ROW(a_refused_resize_leaves_the_block),
         ROW(errno_is_kept_by_frees),

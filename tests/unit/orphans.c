@@ -102,7 +102,8 @@ TEST(a_cell_on_its_way_out_stays)
     for (size_t i = 0; i < 4; i++) {
         struct misuse misuse;
         size_t dirty;
-        cells[i] = (uintptr_t)arenas_alloc_cell(&arenas, 2000, MIN_ALIGN, &misuse, &dirty);
+        cells[i] =
+            (uintptr_t)arenas_alloc_cell(&arenas, 2000, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
         assert_true(cells[i] != 0);
     }
     for (size_t i = 1; i < 4; i++)
