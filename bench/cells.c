@@ -39,7 +39,7 @@ static void *take(size_t bytes)
 {
     struct misuse misuse;
     size_t dirty;
-    return cells_alloc(&cells, bytes, MIN_ALIGN, true, &misuse, &dirty);
+    return cells_alloc(&cells, bytes, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
 }
 
 static void give(void *block)
