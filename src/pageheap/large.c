@@ -5,6 +5,7 @@
 
 #include "meta/page_map.h"
 #include "pageheap/segments.h"
+#include "pageheap/sparse.h"
 #include "platform/memory.h"
 #include "stats/stats.h"
 
@@ -145,9 +146,10 @@ static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t ali
     if (span == NULL)
         return NULL;
     span->requested = bytes;
-    size_t pages = bytes_to_pages(bytes);
+    size_t pages = bytes_to_pages(bytes), wish = sparse_alignment(page_heap, pages);
     bool done = kept ? span_alloc_kept(page_heap, span, SPAN_LARGE, pages)
-                     : span_alloc(page_heap, span, SPAN_LARGE, pages, alignment);
+                     : (wish > alignment && span_alloc(page_heap, span, SPAN_LARGE, pages, wish)) ||
+                           span_alloc(page_heap, span, SPAN_LARGE, pages, alignment);
     if (!done) {
         descriptor_free(page_heap, span);
         return NULL;

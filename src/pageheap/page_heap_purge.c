@@ -11,8 +11,11 @@
 #include "stats/event.h"
 
 /* One part in: of the base, a purge goes on so far below the bound, so that the next frees need
- * none. */
-enum { PURGE_STEP_SHARE = 2 };
+ * none. More of it takes what is asked for next: a call costs what having four pages again does. */
+enum { PURGE_STEP_SHARE = 8 };
+
+/* Pages: longer runs go by age. Shorter ones serve few requests, and cost most of a call each. */
+#define PURGE_BY_AGE (RETENTION_PURGE_LEAST >> PAGE_SHIFT)
 
 /* relaxed, here and below: cells ask without the lock, and then it is a hint. */
 size_t page_heap_base(const struct page_heap *page_heap)
@@ -205,14 +208,24 @@ static bool cached_give(struct page_heap *page_heap, struct segment *segment, en
 
 /* ---- What goes next ---- */
 
-/* Takes the longest dirty run out of its bin or, where there are huge pages, the whole ones of the
- * longest with any. `split`: parts of huge pages may go, too. NULL: there is none, or the system's
- * pages are larger than it, or there is no memory for a descriptor. */
-static struct span *take_longest(struct page_heap *page_heap, bool split)
+/* The dirty run that goes next: the one that was free for the longest time, since what no request
+ * took so far, the next will not take either; of short ones the longest. `split`: parts of huge
+ * pages may go, too. */
+static struct span *find_next(const struct page_heap *page_heap, bool split)
 {
-    struct span *run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
+    struct span *run = runs_find_oldest(&page_heap->dirty, PURGE_BY_AGE, run_is_whole);
+    if (run == NULL)
+        run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
     if (run == NULL && split)
         run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, NULL);
+    return run;
+}
+
+/* Takes that out of its bin or, where there are huge pages, the whole ones of it. NULL: there is
+ * none, or the system's pages are larger than it, or there is no memory for a descriptor. */
+static struct span *take_next(struct page_heap *page_heap, bool split)
+{
+    struct span *run = find_next(page_heap, split);
     char *start;
     if (run == NULL || system_part(run, &start) == 0)
         return NULL;
@@ -224,16 +237,16 @@ static struct span *take_longest(struct page_heap *page_heap, bool split)
     return run_part(page_heap, run, start, pages);
 }
 
-/* Purges the longest runs, up to a batch of them, until `keep_pages` are kept. This and the next
- * return how many pages were dirty; 0 if the system refused, or nothing can go. */
-static size_t purge_longest(struct page_heap *page_heap, size_t keep_pages, bool split)
+/* Purges runs, up to a batch of them, until `keep_pages` are kept. This and the next return how
+ * many pages were dirty; 0 if the system refused, or nothing can go. */
+static size_t purge_runs(struct page_heap *page_heap, size_t keep_pages, bool split)
 {
     struct purge_batch batch;
     batch.count = batch.pages = 0;
     size_t most = page_heap->purge_refused ? 1 : OS_RANGES_MOST;
     while (page_heap_kept_pages(page_heap) > keep_pages && batch.count < most &&
            batch.pages < BATCH_LEAST >> PAGE_SHIFT) {
-        struct span *part = take_longest(page_heap, split);
+        struct span *part = take_next(page_heap, split);
         if (part == NULL)
             break;
         batch_add(page_heap, &batch, part);
@@ -258,9 +271,8 @@ static size_t purge_down_to(struct page_heap *page_heap, size_t keep_pages, bool
 {
     size_t purged = 0;
     while (page_heap_kept_pages(page_heap) > keep_pages) {
-        size_t pages = page_heap->cache.dirty_pages != 0
-                           ? purge_oldest_segment(page_heap)
-                           : purge_longest(page_heap, keep_pages, split);
+        size_t pages = page_heap->cache.dirty_pages != 0 ? purge_oldest_segment(page_heap)
+                                                         : purge_runs(page_heap, keep_pages, split);
         if (pages == 0)
             break;
         purged += pages;

@@ -47,6 +47,7 @@ struct page_heap {
     /* The provider had no memory when it was asked last: what is empty goes back at once, since
      * others may need the addresses, as for a thread's stack. */
     bool refused;
+    bool scarce;          /* the provider refused memory at some time */
     bool purge_refused;   /* the last runs that were to go back did not, so the next go singly */
     bool apart;           /* a thread gives something back with purge_lock alone */
     size_t segment_pages; /* == used_pages + busy_pages + dirty.pages + clean.pages */
@@ -91,6 +92,8 @@ struct page_heap {
     struct huge_price huge_price;
     size_t huge_ahead; /* pages bought in huge ones, less those filled since; see huge_pages.c */
     struct backoff zero_asked;   /* see block_zero.c */
+    struct backoff sparse_asked; /* see sparse.h, and so the next */
+    uint8_t sparse_seen;
     struct backoff margins_seen; /* see large_margin.c, both */
     uint32_t margins_in_vain;    /* looks that told nothing since one that did */
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */

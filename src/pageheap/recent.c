@@ -5,6 +5,7 @@
 
 #include "pageheap/run.h"
 #include "pageheap/segments.h"
+#include "pageheap/sparse.h"
 
 bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
@@ -27,6 +28,7 @@ bool span_join(struct page_heap *page_heap, struct span *span, size_t object_byt
 bool recent_join_oldest(struct page_heap *page_heap)
 {
     struct span *span = recent_take_out(page_heap, 0);
+    sparse_look(page_heap, span);
     large_table_remove(&page_heap->large, span);
     large_sizes_change(&page_heap->sizes, span->requested, 0);
     size_t bytes = span->requested; /* joined, it is a link */

@@ -25,6 +25,7 @@ void run_take_in(struct page_heap *page_heap, struct span *run)
 void run_settle(struct page_heap *page_heap, struct span *run)
 {
     struct runs *runs = runs_of(page_heap, run);
+    uint16_t freed = ++runs->frees;
     if (is_free_of_kind(run->right, run->kind)) {
         runs_remove(runs, run->right);
         run_take_in(page_heap, run);
@@ -34,6 +35,7 @@ void run_settle(struct page_heap *page_heap, struct span *run)
         runs_remove(runs, run);
         run_take_in(page_heap, run);
     }
+    run->freed = freed;
     runs_add(runs, run);
 }
 
@@ -81,6 +83,7 @@ bool run_cut(struct page_heap *page_heap, struct span *run, struct span *span, c
         if (rest != run) {
             rest->segment = run->segment;
             rest->kind = run->kind;
+            rest->freed = run->freed;
             span_link_right(span, rest);
         }
         rest->start = start + (pages << PAGE_SHIFT);

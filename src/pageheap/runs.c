@@ -26,6 +26,7 @@ void runs_init(struct runs *runs)
         list_init(&runs->bins[i]);
     runs->pages = 0;
     runs->count = 0;
+    runs->frees = 0;
 }
 
 void runs_add(struct runs *runs, struct span *run)
@@ -101,4 +102,31 @@ struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
         }
     }
     return NULL;
+}
+
+/* The first run from the end of a bin that is long enough and suits; NULL if it is not among the
+ * last few. A bin's newest are in front, but for what was left of older ones. */
+static struct span *bin_find_last(const struct list *bin, size_t least, run_predicate *suits)
+{
+    unsigned tries = RUNS_LOOKED_AT;
+    for (const struct list *node = bin->prev; node != bin && tries-- != 0; node = node->prev) {
+        struct span *run = CONTAINER_OF(node, struct span, link);
+        if (run->pages >= least && suits(run, least))
+            return run;
+    }
+    return NULL;
+}
+
+struct span *runs_find_oldest(const struct runs *runs, size_t least, run_predicate *suits)
+{
+    struct span *oldest = NULL;
+    size_t bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin_of(least));
+    for (; bin < RUN_BINS; bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin + 1)) {
+        struct span *run = bin_find_last(&runs->bins[bin], least, suits);
+        /* modulo 2^16: one that stays for as long may count as new for as long again */
+        if (run != NULL && (oldest == NULL || (uint16_t)(runs->frees - run->freed) >
+                                                  (uint16_t)(runs->frees - oldest->freed)))
+            oldest = run;
+    }
+    return oldest;
 }

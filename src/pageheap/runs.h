@@ -25,8 +25,9 @@ enum { RUNS_LOOKED_AT = 8 };
 struct runs {
     uint64_t bitmap[(RUN_BINS + 63) / 64]; /* bit b == bins[b] is not empty */
     struct list bins[RUN_BINS];
-    size_t pages; /* sum over the bins */
-    size_t count; /* of runs */
+    size_t pages;   /* sum over the bins */
+    size_t count;   /* of runs */
+    uint16_t frees; /* times that a run became free, modulo 2^16: their clock */
 };
 
 void runs_init(struct runs *runs);
@@ -41,5 +42,10 @@ struct span *runs_find(const struct runs *runs, size_t pages, size_t alignment);
 typedef bool run_predicate(const struct span *run, size_t most);
 struct span *runs_find_long(const struct runs *runs, size_t most, size_t least,
                             run_predicate *suits);
+
+/* Of the runs of at least `least` pages that `suit` the one that nothing was freed into for the
+ * longest time, as far as is seen: of each bin those at its end are looked at. NULL if none is
+ * found. Cost: O(the bins in use). */
+struct span *runs_find_oldest(const struct runs *runs, size_t least, run_predicate *suits);
 
 #endif

@@ -7,23 +7,39 @@
 #include "options/options.h"
 #include "pageheap/run.h"
 #include "platform/memory.h"
+#include "provider/limit.h"
 #include "provider/names.h"
 #include "stats/stats.h"
 
-/* Pages: of a segment at least, so that a small heap has few mappings. */
-#define SEGMENT_PAGES (4 * MIB >> PAGE_SHIFT)
+/* Pages: a heap doubles by a segment until they are that long, so that large blocks of any length
+ * fit into what others left, and so that there are few mappings. */
+#define SEGMENT_PAGES_MOST (64 * MIB >> PAGE_SHIFT)
+
+/* Pages: a smaller heap is one of few blocks. A segment that is to have huge pages from the start
+ * is not shorter. */
+#define SEGMENT_PAGES_SEVERAL (4 * MIB >> PAGE_SHIFT)
+
+/* Memory that is counted, or that others may have as well, is not taken ahead. */
+static size_t pages_most(const struct page_heap *page_heap)
+{
+    if (page_heap->provider != &provider_os)
+        return SEGMENT_PAGES_SEVERAL;
+    size_t limit = limit_bytes(), used = limit_used();
+    size_t part = limit > used ? (limit - used) / SLACK_SHARE >> PAGE_SHIFT : 0;
+    return size_min(SEGMENT_PAGES_MOST, part);
+}
 
 static size_t pages_wanted(const struct page_heap *page_heap, size_t request)
 {
     /* A segment is a share of what the heap has, so that the number of segments grows with its
      * logarithm. If the system has no room for so much, segments_grow asks for less. */
-    size_t share = page_heap->segment_pages / SLACK_SHARE;
-    size_t least = size_min(SEGMENT_PAGES, size_max(SEGMENT_PAGES_FIRST, page_heap->segment_pages));
+    size_t has = page_heap->segment_pages, share = has / SLACK_SHARE;
+    size_t least = size_max(size_min(has, pages_most(page_heap)), SEGMENT_PAGES_FIRST);
     if (options.huge_pages == HUGE_PAGES_ALWAYS)
-        least = SEGMENT_PAGES;
-    /* A block that takes more than half of a segment gets one of its own length: so a heap of a few
-     * such blocks pays for no more. In a heap of many segments that would save little. */
-    bool alone = request > SEGMENT_PAGES_FIRST / 2 && page_heap->segment_pages < SEGMENT_PAGES;
+        least = size_max(least, SEGMENT_PAGES_SEVERAL);
+    /* A block that takes more than half of the first segment gets one of its own length: so a heap
+     * of a few such blocks pays for no more. */
+    bool alone = request > SEGMENT_PAGES_FIRST / 2 && has < SEGMENT_PAGES_SEVERAL;
     size_t wanted =
         size_max(alone ? share : size_max(least, share), bytes_to_pages(options.prefault));
     /* A whole number of huge pages: the kernel then begins the segment where one can be. */
@@ -188,15 +204,32 @@ static bool reuse(struct page_heap *page_heap, struct segment *segment, size_t p
     return true;
 }
 
+/* The same, and notes if the provider refuses: addresses are scarce then. */
+static bool segment_take_or_note(struct page_heap *page_heap, size_t pages, bool shared)
+{
+    bool done = segment_take(page_heap, pages, shared);
+    if (!done) {
+        page_heap->scarce = true;
+        /* relaxed: see sparse_alignment */
+        __atomic_store_n(&page_heap->sparse_seen, (uint8_t)0, __ATOMIC_RELAXED);
+    }
+    return done;
+}
+
 bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only)
 {
     if (reuse(page_heap, segment_cache_take(&page_heap->cache, pages, dirty_only), pages))
         return true;
     if (dirty_only)
         return false;
-    size_t wanted = pages_wanted(page_heap, pages);
-    bool grown = segment_take(page_heap, size_max(pages, wanted), pages <= wanted) ||
-                 segment_take(page_heap, align_up(pages, bytes_to_pages(SEGMENT_LEAST)), false);
+    /* If the provider has not that much, half of it, and so on; if it had nothing, no more is asked
+     * for than is needed. */
+    size_t wanted = page_heap->refused ? 0 : pages_wanted(page_heap, pages);
+    size_t least = bytes_to_pages(SEGMENT_LEAST);
+    bool grown = false;
+    for (; !grown && wanted > pages; wanted = align_down(wanted / 2, least))
+        grown = segment_take_or_note(page_heap, wanted, true);
+    grown = grown || segment_take_or_note(page_heap, align_up(pages, least), false);
     page_heap->refused = !grown;
     return grown;
 }

@@ -55,15 +55,20 @@ struct span {
             former_bytes; /* not used: the size of the objects that were at `start`, 0 if unknown */
     };
     uint32_t pages;
-    uint8_t kind; /* enum span_kind */
     union {
-        uint8_t class; /* of a slab */
-        bool sealed;   /* a large block that waits: see large_margin.h */
+        struct {
+            union {
+                uint8_t class; /* of a slab */
+                bool sealed;   /* a large block that waits: see large_margin.h */
+            };
+            union {
+                bool zero;     /* in use: it was all zero when it was taken */
+                int8_t margin; /* a large block, from then on: enum margin */
+            };
+        };
+        uint16_t freed; /* free: runs->frees when its youngest part became so */
     };
-    union {
-        bool zero;     /* in use: it was all zero when it was taken */
-        int8_t margin; /* a large block, from then on: enum margin */
-    };
+    uint8_t kind;  /* enum span_kind */
     uint8_t units; /* what the descriptor occupies, in units of META_LEAST */
 };
 _Static_assert(sizeof(struct span) <= META_LEAST, "a descriptor is the least block of metadata");

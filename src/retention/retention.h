@@ -85,6 +85,12 @@ static inline void retention_see(struct retention *retention, size_t kept, size_
     }
 }
 
+/* Forgets what was missed: it says nothing of what comes next. */
+static inline void retention_forget(struct retention *retention)
+{
+    GAUGE_SET(retention->wanted, 0);
+}
+
 /* When the present epoch ends if nothing changes until then. */
 uint64_t retention_due(const struct retention *retention, size_t kept, size_t base);
 

@@ -1,0 +1,39 @@
+/*
+ * Looking at blocks that are freed. See sparse.h.
+ */
+#include "pageheap/sparse.h"
+
+#include "options/options.h"
+#include "platform/memory.h"
+
+/* Pages (machine): of the middle of a block, so many are looked at, or all. */
+enum { SPARSE_WINDOW = 64 };
+
+/* What is to be noted after a look at a block, of what was noted before. */
+static size_t look(const struct span *span, size_t seen)
+{
+    size_t pages = size_min(span->pages, SPARSE_WINDOW);
+    const char *middle = span->start + ((span->pages - pages) / 2 << PAGE_SHIFT);
+    size_t there = os_resident_bytes(middle, pages << PAGE_SHIFT) >> PAGE_SHIFT;
+    if (there == 0) /* nobody left anything, but it is no full block either */
+        return seen;
+    return there > pages / SLACK_SHARE ? 0 : size_min(seen + 1, SPARSE_SEEN);
+}
+
+void sparse_look(struct page_heap *page_heap, const struct span *span)
+{
+    /* In a small heap no more can pile up than is kept in any case. Where there are huge pages a
+     * page is there with its neighbours. */
+    if (page_heap->used_pages < options.dirty >> PAGE_SHIFT ||
+        page_heap->provider != &provider_os || page_heap->scarce ||
+        span->segment->huge != HUGE_NONE || !backoff_try(&page_heap->sparse_asked))
+        return;
+    size_t was = page_heap->sparse_seen, seen = look(span, was);
+    /* relaxed: see sparse_alignment */
+    __atomic_store_n(&page_heap->sparse_seen, (uint8_t)seen, __ATOMIC_RELAXED);
+    if (was == SPARSE_SEEN && seen == 0) /* what was missed meanwhile was mostly not there */
+        retention_forget(&page_heap->retention);
+    backoff_note(&page_heap->sparse_asked, seen != 0);
+    if (seen != 0)
+        page_heap->sparse_asked.wait = BACKOFF_LEAST;
+}

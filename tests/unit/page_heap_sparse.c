@@ -1,0 +1,214 @@
+/*
+ * Tests of a page heap on the system's memory: how long its segments are, and where large blocks
+ * begin that a program leaves mostly untouched (pageheap/sparse.h).
+ */
+#include <string.h>
+
+#include "options/options.h"
+#include "pageheap/large.h"
+#include "pageheap/sparse.h" /* before names of ours that its parameters have too */
+#include "provider/limit.h"
+
+#include "page_heap_support.h"
+
+static int begin(void **state)
+{
+    int result = page_heap_begin(state);
+    page_heap_init(&page_heap, &provider_os);
+    options.limit = LIMIT_NONE;
+    options.huge_pages = HUGE_PAGES_NEVER;
+    return result;
+}
+
+/* ---- Segments ---- */
+
+enum { SPAN_PAGES = 64, SPANS_MOST = 2000 };
+static struct span *spans[SPANS_MOST];
+static size_t span_count;
+
+/* The pages of the next segment that spans need. */
+static size_t next_segment(void)
+{
+    size_t before = page_heap.segment_pages;
+    while (page_heap.segment_pages == before) {
+        assert_true(span_count < SPANS_MOST);
+        spans[span_count++] = span_get(SPAN_PAGES);
+    }
+    return page_heap.segment_pages - before;
+}
+
+static void give_spans(void)
+{
+    while (span_count != 0)
+        span_put(spans[--span_count]);
+    assert_page_heap_empty();
+}
+
+TEST(a_segment_is_as_long_as_all_before)
+{
+    static const size_t pages[] = {320, 320, 1024, 2048, 4096, 8192, 16384, 16384};
+    for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
+        assert_int_equal(next_segment(), pages[i]);
+    give_spans();
+}
+
+TEST(what_is_limited_is_not_taken_ahead)
+{
+    options.limit = limit_used() + 64 * MIB;
+    for (size_t i = 0; i < 5; i++)
+        assert_true(next_segment() <= (64 * MIB / 8) >> PAGE_SHIFT);
+    assert_true(page_heap.segment_pages > 8 * MIB >> PAGE_SHIFT);
+    assert_false(page_heap.scarce);
+    give_spans();
+}
+
+TEST(of_what_is_refused_half_is_tried)
+{
+    page_heap_init(&page_heap, &fake.provider);
+    fake.limit = 3 * MIB + MIB / 2;
+    assert_int_equal(next_segment(), SMALL_SEGMENT_PAGES);
+    assert_int_equal(next_segment(), SMALL_SEGMENT_PAGES);
+    assert_false(page_heap.scarce);
+    assert_int_equal(next_segment(), 256); /* of 1,024, as a MiB is left */
+    assert_true(page_heap.scarce);
+    give_spans();
+}
+
+/* ---- Blocks that stay empty ---- */
+
+/* They are of 50 to 99 pages. */
+enum { LIVE = 100, LEAST = 50, LENGTHS = 50, PITCH = 16 };
+static char *blocks[LIVE];
+static uint32_t random_state;
+
+static void replace(size_t index, bool full)
+{
+    if (blocks[index] != NULL)
+        assert_int_equal(large_free(&page_heap, (uintptr_t)blocks[index]).kind, MISUSE_NONE);
+    random_state = random_state * 1664525 + 1013904223;
+    size_t bytes = (LEAST + (random_state >> 16) % LENGTHS) * PAGE_BYTES, dirty;
+    blocks[index] = large_alloc(&page_heap, bytes, MIN_ALIGN, &dirty);
+    assert_non_null(blocks[index]);
+    memset(blocks[index], 1, full ? bytes : 1);
+}
+
+static void replace_all(unsigned times, bool full)
+{
+    for (unsigned i = 0; i < times * LIVE; i++)
+        replace(i % LIVE, full);
+    assert_page_heap_sound();
+}
+
+static void give_blocks(void)
+{
+    for (size_t i = 0; i < LIVE; i++) {
+        assert_int_equal(large_free(&page_heap, (uintptr_t)blocks[i]).kind, MISUSE_NONE);
+        blocks[i] = NULL;
+    }
+    page_heap_join_recent(&page_heap);
+    assert_page_heap_empty();
+}
+
+/* How many of the next blocks begin at a multiple of PITCH pages. */
+static unsigned replace_and_count(bool full)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < LIVE; i++) {
+        replace(i, full);
+        count += (uintptr_t)blocks[i] % (PITCH * PAGE_BYTES) == 0;
+    }
+    return count;
+}
+
+static size_t resident_pages(void)
+{
+    size_t bytes = 0;
+    LIST_EACH(node, &page_heap.segments) {
+        const struct segment *segment = CONTAINER_OF(node, struct segment, link);
+        bytes += os_resident_bytes(segment->start, segment->pages << PAGE_SHIFT);
+    }
+    return bytes >> PAGE_SHIFT;
+}
+
+TEST(blocks_that_stay_empty_begin_where_others_began)
+{
+    NEED_SMALL_PAGES;
+    replace_all(20, false);
+    assert_int_equal(page_heap.sparse_seen, SPARSE_SEEN);
+    assert_int_equal(replace_and_count(false), LIVE);
+    replace_all(100, false);
+    assert_true(resident_pages() < 12 * LIVE); /* of some 75 that each has */
+    give_blocks();
+}
+
+TEST(a_full_block_ends_that)
+{
+    NEED_SMALL_PAGES;
+    replace_all(20, false);
+    assert_int_equal(page_heap.sparse_seen, SPARSE_SEEN);
+    page_heap.retention.wanted = 1000 * LIVE; /* of blocks that were empty */
+    replace_all(2, true);
+    assert_int_equal(page_heap.sparse_seen, 0);
+    assert_true(page_heap.retention.wanted < 1000 * LIVE);
+    replace_all(30, true);
+    assert_true(replace_and_count(true) < LIVE / 2);
+    give_blocks();
+}
+
+TEST(full_blocks_lie_close)
+{
+    replace_all(20, true);
+    assert_int_equal(page_heap.sparse_seen, 0);
+    assert_true(replace_and_count(true) < LIVE / 2);
+    give_blocks();
+}
+
+TEST(in_a_small_heap_nobody_looks)
+{
+    options.dirty = 2 * LIVE * (LEAST + LENGTHS) * PAGE_BYTES;
+    replace_all(20, false);
+    assert_int_equal(page_heap.sparse_seen, 0);
+    give_blocks();
+}
+
+TEST(where_addresses_are_scarce_blocks_lie_close)
+{
+    page_heap.scarce = true;
+    replace_all(20, false);
+    assert_int_equal(page_heap.sparse_seen, 0);
+    give_blocks();
+}
+
+/* The system refuses from now on what is longer than needed. */
+TEST(a_refusal_ends_that)
+{
+    NEED_SMALL_PAGES;
+    replace_all(20, false);
+    assert_int_equal(page_heap.sparse_seen, SPARSE_SEEN);
+    options.limit = limit_used();
+    while (span_count < SPANS_MOST &&
+           (spans[span_count] = span_new(SPAN_LARGE, SPAN_PAGES, PAGE_BYTES)) != NULL)
+        span_count++;
+    assert_true(span_count < SPANS_MOST);
+    assert_true(page_heap.scarce);
+    assert_int_equal(page_heap.sparse_seen, 0);
+    while (span_count != 0)
+        span_put(spans[--span_count]);
+    give_blocks();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(a_segment_is_as_long_as_all_before, begin, page_heap_end),
+        ROW_WITH(what_is_limited_is_not_taken_ahead, begin, page_heap_end),
+        ROW_WITH(of_what_is_refused_half_is_tried, begin, page_heap_end),
+        ROW_WITH(blocks_that_stay_empty_begin_where_others_began, begin, page_heap_end),
+        ROW_WITH(a_full_block_ends_that, begin, page_heap_end),
+        ROW_WITH(full_blocks_lie_close, begin, page_heap_end),
+        ROW_WITH(in_a_small_heap_nobody_looks, begin, page_heap_end),
+        ROW_WITH(where_addresses_are_scarce_blocks_lie_close, begin, page_heap_end),
+        ROW_WITH(a_refusal_ends_that, begin, page_heap_end),
+    };
+    return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
