@@ -47,6 +47,7 @@ struct page_heap {
     /* The provider had no memory when it was asked last: what is empty goes back at once, since
      * others may need the addresses, as for a thread's stack. */
     bool refused;
+    bool locked;          /* what is mapped is in memory at once, as after mlockall */
     bool scarce;          /* the provider refused memory at some time */
     bool purge_refused;   /* the last runs that were to go back did not, so the next go singly */
     bool apart;           /* a thread gives something back with purge_lock alone */

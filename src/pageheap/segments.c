@@ -7,6 +7,7 @@
 #include "options/options.h"
 #include "pageheap/run.h"
 #include "platform/memory.h"
+#include "platform/thread.h"
 #include "provider/limit.h"
 #include "provider/names.h"
 #include "stats/stats.h"
@@ -19,10 +20,14 @@
  * is not shorter. */
 #define SEGMENT_PAGES_SEVERAL (4 * MIB >> PAGE_SHIFT)
 
-/* Memory that is counted, or that others may have as well, is not taken ahead. */
+/* Nanoseconds for a page (machine): making it present takes longer than that, and addresses alone,
+ * which take some microseconds however many they are, less. */
+enum { PRESENT_LEAST = 50 };
+
+/* Memory that is counted, or there at once, or that others may have as well, is not taken ahead. */
 static size_t pages_most(const struct page_heap *page_heap)
 {
-    if (page_heap->provider != &provider_os)
+    if (page_heap->provider != &provider_os || page_heap->locked)
         return SEGMENT_PAGES_SEVERAL;
     size_t limit = limit_bytes(), used = limit_used();
     size_t part = limit > used ? (limit - used) / SLACK_SHARE >> PAGE_SHIFT : 0;
@@ -158,7 +163,10 @@ static bool segment_take(struct page_heap *page_heap, size_t pages, bool shared)
     struct span *run = descriptor_alloc(page_heap);
     if (run == NULL)
         return false;
+    uint64_t begin = os_clock_exact();
     struct segment *segment = segment_new(page_heap, provider, page_heap->meta, pages);
+    if (pages >= SEGMENT_PAGES_SEVERAL)
+        page_heap->locked = os_clock_exact() - begin > pages * PRESENT_LEAST;
     if (segment == NULL) {
         descriptor_free(page_heap, run);
         return false;

@@ -5,6 +5,7 @@
  *   locked user     as an ordinary user with RLIMIT_MEMLOCK of 8 MiB: mlockall succeeds, and the
  *                   program goes on with what is locked as it comes (MCL_FUTURE)
  *   locked future   so, with what comes alone: much more than the limit is taken and freed again
+ *   locked ahead    so, a heap of 40 MB has little more than that locked
  *   locked bound    what is locked is at most so much more than the system's malloc locks
  *   locked limit KIB   the program runs itself with so much address space, of which the libraries
  *                   take the most part; small and medium blocks can be had
@@ -95,6 +96,20 @@ static void future(void)
     check_heap();
 }
 
+/* A heap takes addresses ahead, as many as it has, but not where they are memory at once. */
+static void ahead(void)
+{
+    enum { BYTES = 100000, TIMES = 400, MORE = 12 * 1024 };
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        test_skip("this user may not lock so much");
+    for (size_t i = 0; i < TIMES; i++)
+        if ((blocks[i] = opaque(malloc(BYTES))) == NULL)
+            test_skip("this user may not lock so much");
+    size_t locked = status_kib("VmLck:");
+    printf("locked: %zu KiB\n", locked);
+    CHECK_MSG(locked < (size_t)TIMES * BYTES / 1024 + MORE, "%zu KiB locked", locked);
+}
+
 static void user(void)
 {
     become_user();
@@ -161,6 +176,8 @@ int main(int argc, char **argv)
         user();
     else if (strcmp(argv[1], "future") == 0)
         future();
+    else if (strcmp(argv[1], "ahead") == 0)
+        ahead();
     else if (strcmp(argv[1], "bound") == 0)
         bound();
     else if (strcmp(argv[1], "tell") == 0)

@@ -35,8 +35,13 @@ static const int for_malloc[] = {SYS_mmap,  SYS_munmap, SYS_brk,        SYS_fute
                                  SYS_write, SYS_exit,   SYS_exit_group, CALLS_END};
 
 /* What SNUG_PURGE_THREAD=1 needs besides: giving pages back, and what libc does when a thread ends;
- * and what it does when one starts. Its first thread also has a signal's handler set. */
-static const int for_helper[] = {SYS_madvise, SYS_rt_sigprocmask, CALLS_END};
+ * and what it does when one starts. Its first thread also has a signal's handler set. mincore is
+ * for the large blocks that the program frees. */
+static const int for_helper[] = {SYS_madvise, SYS_mincore, SYS_rt_sigprocmask,
+#if defined(SYS_process_madvise)
+                                 SYS_process_madvise,
+#endif
+                                 CALLS_END};
 static const int for_its_start[] = {SYS_mprotect, SYS_clone, SYS_set_robust_list,
 #if defined(SYS_clone3)
                                     SYS_clone3,
