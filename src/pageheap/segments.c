@@ -20,8 +20,8 @@
  * is not shorter. */
 #define SEGMENT_PAGES_SEVERAL (4 * MIB >> PAGE_SHIFT)
 
-/* Nanoseconds for a page (machine): making it present takes longer than that, and addresses alone,
- * which take some microseconds however many they are, less. */
+/* Nanoseconds (machine): making a page present takes longer than that, and addresses alone, which
+ * take some microseconds however many they are, less. */
 enum { PRESENT_LEAST = 50 };
 
 /* Memory that is counted, or there at once, or that others may have as well, is not taken ahead. */

@@ -15,9 +15,10 @@ static size_t look(const struct span *span, size_t seen)
     size_t pages = size_min(span->pages, SPARSE_WINDOW);
     const char *middle = span->start + ((span->pages - pages) / 2 << PAGE_SHIFT);
     size_t there = os_resident_bytes(middle, pages << PAGE_SHIFT) >> PAGE_SHIFT;
-    if (there == 0) /* nobody left anything, but it is no full block either */
-        return seen;
-    return there > pages / SLACK_SHARE ? 0 : size_min(seen + 1, SPARSE_SEEN);
+    if (there > pages / SLACK_SHARE)
+        return 0;
+    /* Nobody left anything, but it is no full block either. */
+    return there == 0 && seen < SPARSE_SEEN ? seen : size_min(seen + 1, SPARSE_LONG);
 }
 
 void sparse_look(struct page_heap *page_heap, const struct span *span)
@@ -31,7 +32,7 @@ void sparse_look(struct page_heap *page_heap, const struct span *span)
     size_t was = page_heap->sparse_seen, seen = look(span, was);
     /* relaxed: see sparse_alignment */
     __atomic_store_n(&page_heap->sparse_seen, (uint8_t)seen, __ATOMIC_RELAXED);
-    if (was == SPARSE_SEEN && seen == 0) /* what was missed meanwhile was mostly not there */
+    if (was == SPARSE_LONG && seen == 0) /* what was missed meanwhile was mostly not there */
         retention_forget(&page_heap->retention);
     backoff_note(&page_heap->sparse_asked, seen != 0);
     if (seen != 0)

@@ -20,8 +20,9 @@
 #include "base/bits.h"
 #include "pageheap/page_heap_state.h"
 
-/* Looks: so many in a row must find what others left. */
-enum { SPARSE_SEEN = 2 };
+/* Looks: so many in a row must find what others left; after so many more what was missed is to be
+ * forgotten when a full block comes. */
+enum { SPARSE_SEEN = 2, SPARSE_LONG = 16 };
 
 /* Call before a large block is joined with what is free beside it. */
 void sparse_look(struct page_heap *page_heap, const struct span *span);
@@ -31,7 +32,7 @@ void sparse_look(struct page_heap *page_heap, const struct span *span);
 static inline size_t sparse_alignment(const struct page_heap *page_heap, size_t pages)
 {
     /* relaxed: see above */
-    bool sparse = __atomic_load_n(&page_heap->sparse_seen, __ATOMIC_RELAXED) == SPARSE_SEEN;
+    bool sparse = __atomic_load_n(&page_heap->sparse_seen, __ATOMIC_RELAXED) >= SPARSE_SEEN;
     return LIKELY(!sparse) ? PAGE_BYTES : (PAGE_BYTES << bit_highest(pages)) / 2;
 }
 

@@ -99,6 +99,14 @@ static void replace_all(unsigned times, bool full)
     assert_page_heap_sound();
 }
 
+/* Full blocks, until one was seen. */
+static void replace_until_full(void)
+{
+    for (unsigned i = 0; i < 2 * LIVE && page_heap.sparse_seen != 0; i++)
+        replace(i % LIVE, true);
+    assert_int_equal(page_heap.sparse_seen, 0);
+}
+
 static void give_blocks(void)
 {
     for (size_t i = 0; i < LIVE; i++) {
@@ -134,7 +142,7 @@ TEST(blocks_that_stay_empty_begin_where_others_began)
 {
     NEED_SMALL_PAGES;
     replace_all(20, false);
-    assert_int_equal(page_heap.sparse_seen, SPARSE_SEEN);
+    assert_int_equal(page_heap.sparse_seen, SPARSE_LONG);
     assert_int_equal(replace_and_count(false), LIVE);
     replace_all(100, false);
     assert_true(resident_pages() < 12 * LIVE); /* of some 75 that each has */
@@ -145,13 +153,25 @@ TEST(a_full_block_ends_that)
 {
     NEED_SMALL_PAGES;
     replace_all(20, false);
-    assert_int_equal(page_heap.sparse_seen, SPARSE_SEEN);
-    page_heap.retention.wanted = 1000 * LIVE; /* of blocks that were empty */
-    replace_all(2, true);
-    assert_int_equal(page_heap.sparse_seen, 0);
-    assert_true(page_heap.retention.wanted < 1000 * LIVE);
+    assert_int_equal(page_heap.sparse_seen, SPARSE_LONG);
+    page_heap.retention.wanted = 40 * LIVE; /* of blocks that were empty */
+    replace_until_full();
+    assert_true(page_heap.retention.wanted < 20 * LIVE);
     replace_all(30, true);
-    assert_true(replace_and_count(true) < LIVE / 2);
+    assert_true(replace_and_count(true) < LIVE);
+    give_blocks();
+}
+
+/* Where full blocks come now and then nothing is forgotten at each. */
+TEST(what_was_missed_is_kept_where_full_blocks_are_among_them)
+{
+    NEED_SMALL_PAGES;
+    for (unsigned i = 0; i < 100 * LIVE && page_heap.sparse_seen < SPARSE_SEEN; i++)
+        replace(i % LIVE, false);
+    assert_int_equal(page_heap.sparse_seen, SPARSE_SEEN);
+    page_heap.retention.wanted = 40 * LIVE;
+    replace_until_full();
+    assert_true(page_heap.retention.wanted >= 40 * LIVE);
     give_blocks();
 }
 
@@ -159,7 +179,7 @@ TEST(full_blocks_lie_close)
 {
     replace_all(20, true);
     assert_int_equal(page_heap.sparse_seen, 0);
-    assert_true(replace_and_count(true) < LIVE / 2);
+    assert_true(replace_and_count(true) < LIVE);
     give_blocks();
 }
 
@@ -184,7 +204,7 @@ TEST(a_refusal_ends_that)
 {
     NEED_SMALL_PAGES;
     replace_all(20, false);
-    assert_int_equal(page_heap.sparse_seen, SPARSE_SEEN);
+    assert_int_equal(page_heap.sparse_seen, SPARSE_LONG);
     options.limit = limit_used();
     while (span_count < SPANS_MOST &&
            (spans[span_count] = span_new(SPAN_LARGE, SPAN_PAGES, PAGE_BYTES)) != NULL)
@@ -205,6 +225,7 @@ int main(void)
         ROW_WITH(of_what_is_refused_half_is_tried, begin, page_heap_end),
         ROW_WITH(blocks_that_stay_empty_begin_where_others_began, begin, page_heap_end),
         ROW_WITH(a_full_block_ends_that, begin, page_heap_end),
+        ROW_WITH(what_was_missed_is_kept_where_full_blocks_are_among_them, begin, page_heap_end),
         ROW_WITH(full_blocks_lie_close, begin, page_heap_end),
         ROW_WITH(in_a_small_heap_nobody_looks, begin, page_heap_end),
         ROW_WITH(where_addresses_are_scarce_blocks_lie_close, begin, page_heap_end),
