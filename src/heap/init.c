@@ -12,6 +12,7 @@
 #include "magazine/cache.h"
 #include "options/options.h"
 #include "platform/thread.h"
+#include "provider/limit.h"
 #include "stats/event.h"
 #include "stats/stats.h"
 
@@ -49,6 +50,7 @@ static void make(void)
     size_classes_init();
     heap_serve(HEAP_FAST);
     page_map_set_key(os_random());
+    limit_begin();
     page_heap_init(&heap_default.page_heap, heap_source());
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();

@@ -76,11 +76,13 @@ static size_t system_part(const struct span *run, char **start)
     return whole_part(run, os_page_size(), start);
 }
 
-static bool run_is_whole(const struct span *run, size_t most)
+/* Whether some of a run can go without parts of huge pages. */
+static bool run_can_go(const struct span *run, size_t least)
 {
     char *start;
-    (void)most;
-    return run->segment->huge != HUGE_THERE || huge_part(run, &start) != 0;
+    (void)least;
+    return (run->segment->huge == HUGE_THERE ? huge_part(run, &start) : system_part(run, &start)) !=
+           0;
 }
 
 /* Before parts of huge pages are purged their segment must have none any more: the kernel would
@@ -213,9 +215,9 @@ static bool cached_give(struct page_heap *page_heap, struct segment *segment, en
  * pages may go, too. */
 static struct span *find_next(const struct page_heap *page_heap, bool split)
 {
-    struct span *run = runs_find_oldest(&page_heap->dirty, PURGE_BY_AGE, run_is_whole);
+    struct span *run = runs_find_oldest(&page_heap->dirty, PURGE_BY_AGE, run_can_go);
     if (run == NULL)
-        run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_is_whole);
+        run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, run_can_go);
     if (run == NULL && split)
         run = runs_find_long(&page_heap->dirty, UINT32_MAX, 0, NULL);
     return run;

@@ -29,9 +29,7 @@ static size_t pages_most(const struct page_heap *page_heap)
 {
     if (page_heap->provider != &provider_os || page_heap->locked)
         return SEGMENT_PAGES_SEVERAL;
-    size_t limit = limit_bytes(), used = limit_used();
-    size_t part = limit > used ? (limit - used) / SLACK_SHARE >> PAGE_SHIFT : 0;
-    return size_min(SEGMENT_PAGES_MOST, part);
+    return size_min(SEGMENT_PAGES_MOST, limit_room() / SLACK_SHARE >> PAGE_SHIFT);
 }
 
 static size_t pages_wanted(const struct page_heap *page_heap, size_t request)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 
@@ -360,6 +361,15 @@ uint64_t os_purge_ranges(const struct iovec *ranges, size_t count)
     if (asked && done == all) /* none of the ranges was the reason */
         __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
     return done;
+}
+
+AT_START size_t os_address_limit(void)
+{
+    struct rlimit of_data = {.rlim_cur = RLIM_INFINITY}, of_all = of_data;
+    _Static_assert(RLIM_INFINITY == SIZE_MAX, "none is the most there is");
+    syscall6(SYS_prlimit64, 0, RLIMIT_DATA, 0, (long)&of_data, 0, 0);
+    syscall6(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&of_all, 0, 0);
+    return size_min(of_data.rlim_cur, of_all.rlim_cur);
 }
 
 bool os_which_resident(const void *start, size_t bytes, uint8_t *present)

@@ -106,6 +106,10 @@ bool os_which_resident(const void *start, size_t bytes, uint8_t *present);
 /* How many bytes of a range occupy memory; `bytes` if the system does not say. */
 size_t os_resident_bytes(const void *start, size_t bytes);
 
+/* The least of the limits on what the process may map (RLIMIT_AS, RLIMIT_DATA), in bytes; SIZE_MAX:
+ * there is none. */
+size_t os_address_limit(void);
+
 /* Makes pages present, with their contents. False: there is no memory for all of them. */
 bool os_populate(void *start, size_t bytes);
 

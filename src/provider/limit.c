@@ -11,10 +11,12 @@
 #include "base/backoff.h"
 #include "options/options.h"
 #include "platform/file.h"
+#include "platform/memory.h"
 #include "platform/output.h"
 #include "platform/thread.h"
 
 static size_t used;
+static size_t address_limit = SIZE_MAX;
 static size_t group_limit = SIZE_MAX;
 static uint64_t group_read; /* when, by os_clock; 0: never */
 
@@ -103,6 +105,17 @@ size_t limit_bytes(void)
     if (options.limit == LIMIT_NONE)
         return SIZE_MAX;
     return options.limit == LIMIT_CGROUP ? group_limit_now() : options.limit;
+}
+
+AT_START void limit_begin(void)
+{
+    address_limit = os_address_limit();
+}
+
+size_t limit_room(void)
+{
+    size_t limit = size_min(limit_bytes(), address_limit), taken = limit_used();
+    return limit > taken ? limit - taken : 0;
 }
 
 size_t limit_used(void)

@@ -25,6 +25,13 @@ size_t limit_used(void);
 /* The limit in force in bytes; SIZE_MAX: none. */
 size_t limit_bytes(void);
 
+/* Call as the process starts: what the system lets it map is noted. */
+void limit_begin(void);
+
+/* How many bytes may still be taken, by this limit and by those of the system on addresses, as far
+ * as is known: what others of the process have is not. */
+size_t limit_room(void);
+
 /* The least memory limit, in bytes, of a control group and of those around it; versions 1 and 2.
  * The file `membership` names the group (as /proc/self/cgroup), and `root` is the directory of all
  * groups (as /sys/fs/cgroup). SIZE_MAX: there is no limit. 0: the membership cannot be read. */

@@ -3,6 +3,7 @@
  * begin that a program leaves mostly untouched (pageheap/sparse.h).
  */
 #include <string.h>
+#include <sys/resource.h>
 
 #include "options/options.h"
 #include "pageheap/large.h"
@@ -58,6 +59,23 @@ TEST(what_is_limited_is_not_taken_ahead)
     for (size_t i = 0; i < 5; i++)
         assert_true(next_segment() <= (64 * MIB / 8) >> PAGE_SHIFT);
     assert_true(page_heap.segment_pages > 8 * MIB >> PAGE_SHIFT);
+    assert_false(page_heap.scarce);
+    give_spans();
+}
+
+TEST(what_the_system_limits_is_not_taken_ahead)
+{
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    limit = before;
+    limit.rlim_cur = limit_used() + 256 * MIB;
+    assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
+    limit_begin();
+    for (size_t i = 0; i < 7; i++)
+        assert_true(next_segment() <= (256 * MIB / 8) >> PAGE_SHIFT);
+    assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
+    limit_begin();
+    assert_true(page_heap.segment_pages > 64 * MIB >> PAGE_SHIFT);
     assert_false(page_heap.scarce);
     give_spans();
 }
@@ -222,6 +240,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(a_segment_is_as_long_as_all_before, begin, page_heap_end),
         ROW_WITH(what_is_limited_is_not_taken_ahead, begin, page_heap_end),
+        ROW_WITH(what_the_system_limits_is_not_taken_ahead, begin, page_heap_end),
         ROW_WITH(of_what_is_refused_half_is_tried, begin, page_heap_end),
         ROW_WITH(blocks_that_stay_empty_begin_where_others_began, begin, page_heap_end),
         ROW_WITH(a_full_block_ends_that, begin, page_heap_end),
