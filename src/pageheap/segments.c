@@ -24,20 +24,39 @@
  * take some microseconds however many they are, less. */
 enum { PRESENT_LEAST = 50 };
 
-/* Memory that is counted, or there at once, or that others may have as well, is not taken ahead. */
-static size_t pages_most(const struct page_heap *page_heap)
+/* Notes whether what was mapped since `begin` is in memory at once. */
+static void note_present(struct page_heap *page_heap, uint64_t begin, size_t pages)
 {
-    if (page_heap->provider != &provider_os || page_heap->locked)
-        return SEGMENT_PAGES_SEVERAL;
-    return size_min(SEGMENT_PAGES_MOST, limit_room() / SLACK_SHARE >> PAGE_SHIFT);
+    page_heap->locked = os_clock_exact() - begin > pages * PRESENT_LEAST;
 }
 
-static size_t pages_wanted(const struct page_heap *page_heap, size_t request)
+/* Maps some pages and unmaps them, to see the same of what comes next: the program may have called
+ * mlockall since the last segment. */
+static void look_present(struct page_heap *page_heap)
+{
+    const struct provider *provider = page_heap->provider;
+    size_t bytes = SEGMENT_PAGES_SEVERAL << PAGE_SHIFT;
+    uint64_t begin = os_clock_exact();
+    void *start = provider->take(provider, bytes, os_page_size());
+    if (start == NULL)
+        return;
+    note_present(page_heap, begin, SEGMENT_PAGES_SEVERAL);
+    provider->give(provider, start, bytes);
+}
+
+static size_t pages_wanted(struct page_heap *page_heap, size_t request)
 {
     /* A segment is a share of what the heap has, so that the number of segments grows with its
-     * logarithm. If the system has no room for so much, segments_grow asks for less. */
+     * logarithm. If the system has no room for so much, segments_grow asks for less. Memory that is
+     * there at once, or counted, or that others may have as well, is not taken ahead. */
     size_t has = page_heap->segment_pages, share = has / SLACK_SHARE;
-    size_t least = size_max(size_min(has, pages_most(page_heap)), SEGMENT_PAGES_FIRST);
+    bool free_to_take = page_heap->provider == &provider_os && !limit_is_known();
+    if (free_to_take && has > SEGMENT_PAGES_SEVERAL && !page_heap->locked)
+        look_present(page_heap);
+    if (page_heap->locked)
+        share /= SLACK_SHARE;
+    size_t most = free_to_take && !page_heap->locked ? SEGMENT_PAGES_MOST : SEGMENT_PAGES_SEVERAL;
+    size_t least = size_max(size_min(has, most), SEGMENT_PAGES_FIRST);
     if (options.huge_pages == HUGE_PAGES_ALWAYS)
         least = size_max(least, SEGMENT_PAGES_SEVERAL);
     /* A block that takes more than half of the first segment gets one of its own length: so a heap
@@ -164,7 +183,7 @@ static bool segment_take(struct page_heap *page_heap, size_t pages, bool shared)
     uint64_t begin = os_clock_exact();
     struct segment *segment = segment_new(page_heap, provider, page_heap->meta, pages);
     if (pages >= SEGMENT_PAGES_SEVERAL)
-        page_heap->locked = os_clock_exact() - begin > pages * PRESENT_LEAST;
+        note_present(page_heap, begin, pages);
     if (segment == NULL) {
         descriptor_free(page_heap, run);
         return false;

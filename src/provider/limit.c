@@ -112,10 +112,9 @@ AT_START void limit_begin(void)
     address_limit = os_address_limit();
 }
 
-size_t limit_room(void)
+bool limit_is_known(void)
 {
-    size_t limit = size_min(limit_bytes(), address_limit), taken = limit_used();
-    return limit > taken ? limit - taken : 0;
+    return size_min(limit_bytes(), address_limit) != SIZE_MAX;
 }
 
 size_t limit_used(void)

@@ -28,9 +28,9 @@ size_t limit_bytes(void);
 /* Call as the process starts: what the system lets it map is noted. */
 void limit_begin(void);
 
-/* How many bytes may still be taken, by this limit and by those of the system on addresses, as far
- * as is known: what others of the process have is not. */
-size_t limit_room(void);
+/* Whether addresses are to be saved: by this limit, or by one of the system that was there at the
+ * start. */
+bool limit_is_known(void);
 
 /* The least memory limit, in bytes, of a control group and of those around it; versions 1 and 2.
  * The file `membership` names the group (as /proc/self/cgroup), and `root` is the directory of all

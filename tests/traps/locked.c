@@ -6,6 +6,7 @@
  *                   program goes on with what is locked as it comes (MCL_FUTURE)
  *   locked future   so, with what comes alone: much more than the limit is taken and freed again
  *   locked ahead    so, a heap of 40 MB has little more than that locked
+ *   locked late     the same of the 40 MB that come after 80 MB that are not locked
  *   locked bound    what is locked is at most so much more than the system's malloc locks
  *   locked limit KIB   the program runs itself with so much address space, of which the libraries
  *                   take the most part; small and medium blocks can be had
@@ -97,16 +98,19 @@ static void future(void)
 }
 
 /* A heap takes addresses ahead, as many as it has, but not where they are memory at once. */
-static void ahead(void)
+static void ahead(size_t blocks_before, int flags)
 {
     enum { BYTES = 100000, TIMES = 400, MORE = 12 * 1024 };
-    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+    for (size_t i = 0; i < blocks_before; i++)
+        CHECK((blocks[i] = opaque(malloc(BYTES))) != NULL);
+    if (mlockall(flags) != 0)
         test_skip("this user may not lock so much");
     for (size_t i = 0; i < TIMES; i++)
-        if ((blocks[i] = opaque(malloc(BYTES))) == NULL)
+        if ((blocks[blocks_before + i] = opaque(malloc(BYTES))) == NULL)
             test_skip("this user may not lock so much");
     size_t locked = status_kib("VmLck:");
     printf("locked: %zu KiB\n", locked);
+    CHECK(locked > 0);
     CHECK_MSG(locked < (size_t)TIMES * BYTES / 1024 + MORE, "%zu KiB locked", locked);
 }
 
@@ -177,7 +181,9 @@ int main(int argc, char **argv)
     else if (strcmp(argv[1], "future") == 0)
         future();
     else if (strcmp(argv[1], "ahead") == 0)
-        ahead();
+        ahead(0, MCL_CURRENT | MCL_FUTURE);
+    else if (strcmp(argv[1], "late") == 0)
+        ahead(800, MCL_FUTURE);
     else if (strcmp(argv[1], "bound") == 0)
         bound();
     else if (strcmp(argv[1], "tell") == 0)
