@@ -100,7 +100,7 @@ static void future(void)
 /* A heap takes addresses ahead, as many as it has, but not where they are memory at once. */
 static void ahead(size_t blocks_before, int flags)
 {
-    enum { BYTES = 100000, TIMES = 400, MORE = 12 * 1024 };
+    enum { BYTES = 100000, TIMES = 400, MORE = 9 * 1024 };
     for (size_t i = 0; i < blocks_before; i++)
         CHECK((blocks[i] = opaque(malloc(BYTES))) != NULL);
     if (mlockall(flags) != 0)
