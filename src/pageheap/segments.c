@@ -44,18 +44,24 @@ static void look_present(struct page_heap *page_heap)
     provider->give(provider, start, bytes);
 }
 
+/* Memory that is counted, or there at once, or that others may have as well, is not taken ahead. */
+static bool may_take_ahead(struct page_heap *page_heap)
+{
+    if (page_heap->provider != &provider_os || limit_is_known())
+        return false;
+    if (page_heap->segment_pages > SEGMENT_PAGES_SEVERAL && !page_heap->locked)
+        look_present(page_heap);
+    return !page_heap->locked;
+}
+
 static size_t pages_wanted(struct page_heap *page_heap, size_t request)
 {
     /* A segment is a share of what the heap has, so that the number of segments grows with its
-     * logarithm. If the system has no room for so much, segments_grow asks for less. Memory that is
-     * there at once, or counted, or that others may have as well, is not taken ahead. */
+     * logarithm. If the system has no room for so much, segments_grow asks for less. */
+    size_t most = may_take_ahead(page_heap) ? SEGMENT_PAGES_MOST : SEGMENT_PAGES_SEVERAL;
     size_t has = page_heap->segment_pages, share = has / SLACK_SHARE;
-    bool free_to_take = page_heap->provider == &provider_os && !limit_is_known();
-    if (free_to_take && has > SEGMENT_PAGES_SEVERAL && !page_heap->locked)
-        look_present(page_heap);
     if (page_heap->locked)
         share /= SLACK_SHARE;
-    size_t most = free_to_take && !page_heap->locked ? SEGMENT_PAGES_MOST : SEGMENT_PAGES_SEVERAL;
     size_t least = size_max(size_min(has, most), SEGMENT_PAGES_FIRST);
     if (options.huge_pages == HUGE_PAGES_ALWAYS)
         least = size_max(least, SEGMENT_PAGES_SEVERAL);

@@ -6,7 +6,8 @@
  *                   program goes on with what is locked as it comes (MCL_FUTURE)
  *   locked future   so, with what comes alone: much more than the limit is taken and freed again
  *   locked ahead    so, a heap of 40 MB has little more than that locked
- *   locked late     the same of the 40 MB that come after 80 MB that are not locked
+ *   locked late BLOCKS   the same of the 40 MB that come after so many blocks of 100 KB, at most
+ *                   7,600, that are not locked; 6,000 have segments of a share of the heap
  *   locked bound    what is locked is at most so much more than the system's malloc locks
  *   locked limit KIB   the program runs itself with so much address space, of which the libraries
  *                   take the most part; small and medium blocks can be had
@@ -36,7 +37,7 @@ static size_t status_kib(const char *name)
     return strtoul(line + strlen(name) + 1, NULL, 10);
 }
 
-static void *blocks[4000];
+static void *blocks[8000];
 
 /* 100 KB in small pieces. */
 static void allocate_small(void)
@@ -101,6 +102,7 @@ static void future(void)
 static void ahead(size_t blocks_before, int flags)
 {
     enum { BYTES = 100000, TIMES = 400, MORE = 9 * 1024 };
+    CHECK(blocks_before + TIMES <= sizeof blocks / sizeof *blocks);
     for (size_t i = 0; i < blocks_before; i++)
         CHECK((blocks[i] = opaque(malloc(BYTES))) != NULL);
     if (mlockall(flags) != 0)
@@ -183,7 +185,7 @@ int main(int argc, char **argv)
     else if (strcmp(argv[1], "ahead") == 0)
         ahead(0, MCL_CURRENT | MCL_FUTURE);
     else if (strcmp(argv[1], "late") == 0)
-        ahead(800, MCL_FUTURE);
+        ahead(strtoul(argv[2], NULL, 10), MCL_FUTURE);
     else if (strcmp(argv[1], "bound") == 0)
         bound();
     else if (strcmp(argv[1], "tell") == 0)
