@@ -21,6 +21,7 @@ void page_heap_init(struct page_heap *page_heap, const struct provider *provider
     page_heap->provider = provider;
     page_heap->meta = &meta_system;
     page_heap->now = os_clock;
+    page_heap->now_exact = os_clock_exact;
     page_heap->tick_due = UINT64_MAX;
     page_heap->arenas_due = UINT64_MAX;
     retention_init(&page_heap->retention, RETENTION_PAGE_PRICE);

@@ -66,8 +66,10 @@ struct page_heap {
     bool untouched;    /* nothing of snug's is written into the pages; compact too */
     size_t large_most; /* LARGE_MOST, but for tests */
     const struct provider *provider;
-    struct meta *meta;     /* where descriptors lie */
-    uint64_t (*now)(void); /* the heap's clock: os_clock, but for tests */
+    struct meta *meta; /* where descriptors lie */
+    /* The heap's clocks but for tests: os_clock, and os_clock_exact for what takes microseconds. */
+    uint64_t (*now)(void);
+    uint64_t (*now_exact)(void);
     struct list segments;
     struct span *huge; /* the first of the huge blocks */
 

@@ -27,7 +27,7 @@ enum { PRESENT_LEAST = 50 };
 /* Notes whether what was mapped since `begin` is in memory at once. */
 static void note_present(struct page_heap *page_heap, uint64_t begin, size_t pages)
 {
-    page_heap->locked = os_clock_exact() - begin > pages * PRESENT_LEAST;
+    page_heap->locked = page_heap->now_exact() - begin > pages * PRESENT_LEAST;
 }
 
 /* Maps some pages and unmaps them, to see the same of what comes next: the program may have called
@@ -36,7 +36,7 @@ static void look_present(struct page_heap *page_heap)
 {
     const struct provider *provider = page_heap->provider;
     size_t bytes = SEGMENT_PAGES_SEVERAL << PAGE_SHIFT;
-    uint64_t begin = os_clock_exact();
+    uint64_t begin = page_heap->now_exact();
     void *start = provider->take(provider, bytes, os_page_size());
     if (start == NULL)
         return;
@@ -186,7 +186,7 @@ static bool segment_take(struct page_heap *page_heap, size_t pages, bool shared)
     struct span *run = descriptor_alloc(page_heap);
     if (run == NULL)
         return false;
-    uint64_t begin = os_clock_exact();
+    uint64_t begin = page_heap->now_exact();
     struct segment *segment = segment_new(page_heap, provider, page_heap->meta, pages);
     if (pages >= SEGMENT_PAGES_SEVERAL)
         note_present(page_heap, begin, pages);

@@ -296,6 +296,32 @@ TEST(segments_grow_with_the_heap)
     assert_page_heap_empty();
 }
 
+/* Taking a segment takes as long as making all of it present would: it is in memory at once. */
+TEST(segments_that_are_present_at_once_are_a_smaller_share)
+{
+    enum { SPANS = 128, SLOW_FROM = 96 };
+    static struct span *all[SPANS];
+    size_t most = 0;
+    for (size_t i = 0; i < SPANS; i++) {
+        fake_exact_step = i < SLOW_FROM ? 0 : FAKE_SECOND;
+        all[i] = span_get(FIRST_SEGMENT_PAGES);
+        most = size_max(most, all[i]->segment->pages);
+    }
+    assert_true(most > 8 * FIRST_SEGMENT_PAGES);
+    size_t last = all[SPANS - 1]->segment->pages;
+    assert_in_range(last, page_heap.segment_pages / 80, page_heap.segment_pages / 64 + 512);
+    fake_exact_step = 0; /* the next is such a one still, which tells that it need not be */
+    struct span *once_more[2] = {span_get(last), span_get(last)};
+    assert_in_range(once_more[1]->segment->pages, page_heap.segment_pages / 10,
+                    page_heap.segment_pages / 8 + 512);
+    assert_page_heap_sound();
+    for (size_t i = 0; i < 2; i++)
+        span_put(once_more[i]);
+    for (size_t i = 0; i < SPANS; i++)
+        span_put(all[i]);
+    assert_page_heap_empty();
+}
+
 TEST(empty_segments_but_one_go_to_the_cache)
 {
     struct span *all[4];
@@ -412,6 +438,8 @@ int main(void)
         ROW_WITH(what_was_refused_among_others_stays, page_heap_begin, page_heap_end),
         ROW_WITH(where_all_is_refused_one_is_tried_at_a_time, page_heap_begin, page_heap_end),
         ROW_WITH(segments_grow_with_the_heap, page_heap_begin, page_heap_end),
+        ROW_WITH(segments_that_are_present_at_once_are_a_smaller_share, page_heap_begin,
+                 page_heap_end),
         ROW_WITH(empty_segments_but_one_go_to_the_cache, page_heap_begin, page_heap_end),
         ROW_WITH(a_purge_of_everything_gives_empty_segments_back, page_heap_begin, page_heap_end),
         ROW_WITH(a_segment_that_cannot_go_is_used_again, page_heap_begin, page_heap_end),

@@ -15,12 +15,22 @@ static uint64_t fake_clock(void)
     return fake_now;
 }
 
+uint64_t fake_exact_step;
+
+static uint64_t fake_clock_exact(void)
+{
+    static uint64_t now;
+    return now += fake_exact_step;
+}
+
 int page_heap_begin(void **state)
 {
     fake_provider_init(&fake);
     page_heap_init(&page_heap, &fake.provider);
     fake_now = 1000 * FAKE_SECOND;
     page_heap.now = fake_clock;
+    fake_exact_step = 0;
+    page_heap.now_exact = fake_clock_exact;
     page_heap.large_most = BORDER;
     return options_reset(state);
 }

@@ -21,6 +21,9 @@ extern struct page_heap page_heap;
 #define FAKE_SECOND ((uint64_t)1000000000)
 extern uint64_t fake_now;
 
+/* The exact clock goes on by so many nanoseconds each time that somebody reads it. */
+extern uint64_t fake_exact_step;
+
 /* Setup: fresh spans on a fresh provider, and the default options. */
 int page_heap_begin(void **state);
 
