@@ -56,71 +56,6 @@ COLD void cells_clear(struct cells *cells)
     cells->loose_told = 0;
 }
 
-/* ---- Misuse ---- */
-
-static struct misuse damaged(const struct cell *cell)
-{
-    return (struct misuse){.kind = MISUSE_DAMAGED, .address = (uintptr_t)cell + CELL_HEADER};
-}
-
-/* Looks for the cell around an address by walking its span. The lock must be held. */
-static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
-{
-    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = block};
-    struct cell *cell = first_cell(span);
-    const struct cell *end = end_cell(span);
-    while (cell != end) {
-        uintptr_t start = (uintptr_t)cell + CELL_HEADER;
-        bool is_free = cell_is_free(cell);
-        if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end ||
-            (is_free && !cell_is_sound(cell)))
-            return damaged(cell);
-        if (block < start)
-            return misuse; /* a header */
-        if (block < (uintptr_t)next_cell(cell)) {
-            if (block == start)
-                return damaged(cell); /* its header was looked at before, and was wrong */
-            misuse.kind = is_free ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
-            misuse.bytes = is_free ? 0 : cell_bytes(start);
-            misuse.start = start;
-            return misuse;
-        }
-        cell = next_cell(cell);
-    }
-    return misuse;
-}
-
-static struct misuse misuse_of(uintptr_t block)
-{
-    struct misuse misuse = {.kind = MISUSE_NONE, .address = block};
-    struct span *span = span_of(block);
-    if (span == NULL || block < (uintptr_t)span->start + 2 * CELL_HEADER) {
-        misuse.kind = MISUSE_UNKNOWN;
-        return misuse;
-    }
-    struct cell *cell = cell_of(block);
-    if (block % CELL_UNIT == 0 && cell_is_sound(cell)) {
-        if (cell_state_is_live(cell->state))
-            return misuse;
-        size_t units = cell->state == CELL_FREE ? cell_former_units(cell) : cell->units;
-        misuse.kind = MISUSE_DOUBLE_FREE;
-        misuse.bytes = units == 0 ? 0 : units * CELL_UNIT - CELL_HEADER;
-        return misuse;
-    }
-    struct cells *cells = cells_of(span);
-    lock_acquire(&cells->lock);
-    misuse = misuse_by_walk(span, block);
-    lock_release(&cells->lock);
-    return misuse;
-}
-
-struct misuse cell_misuse(uintptr_t block)
-{
-    if (LIKELY(cell_is_live_at(block)))
-        return (struct misuse){.kind = MISUSE_NONE, .address = block};
-    return misuse_of(block);
-}
-
 /* Whether a cell that is not free, or the end of a span, has a sound header. The lock must be held;
  * the cell may be any thread's: its units change under the lock only, and its check value is the
  * same while it is live and while it waits. */
@@ -176,18 +111,25 @@ static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, 
         cells->fresh = written;
 }
 
-/* Takes a free cell out of its list, or from being the top. Returns its pages that are gone. */
-static inline size_t cell_unlist(struct cells *cells, struct cell *cell)
+/* Counts the pages of a cell that is unlisted which are gone, and returns them. */
+static inline size_t cell_count_out(struct cells *cells, struct cell *cell)
 {
     size_t gone = cell_gone(cell);
-    if (UNLIKELY(cell == cells->top)) {
-        cells->top = NULL;
-        return gone;
-    }
     if (cell->units >= CELL_AGED_UNITS) {
         cells->aged_units -= cell->units;
         cells->gone_pages -= gone;
     }
+    return gone;
+}
+
+/* Takes a free cell out of its list, or from being the top. Returns its pages that are gone. */
+static inline size_t cell_unlist(struct cells *cells, struct cell *cell)
+{
+    if (UNLIKELY(cell == cells->top)) {
+        cells->top = NULL;
+        return cell_gone(cell);
+    }
+    size_t gone = cell_count_out(cells, cell);
     cell_list_remove(cells, cell);
     return gone;
 }
@@ -316,30 +258,64 @@ static bool top_serves(const struct cells *cells, size_t units, enum cells_reach
     return reach != CELLS_USED || (char *)cells->top + units * CELL_UNIT <= cells->fresh;
 }
 
+/* Takes the first cell of a list out of it, and cuts a block from it; NULL: it was written to. */
+static ALWAYS_INLINE struct cell *cut_listed(struct cells *cells, size_t list, size_t units,
+                                             size_t alignment)
+{
+    struct cell *cell = cell_of_links(cells->free[list]);
+    if (UNLIKELY(!cell_first_is_sound(cell, list)))
+        return NULL;
+    size_t gone = cell_count_out(cells, cell);
+    cell_list_remove_first(cells, list, cell);
+    cell = cell_cut(cells, cell, aligned_front(cell, alignment), units, false);
+    if (UNLIKELY(gone != 0))
+        cells_note_missed(cells, next_cell(cell), gone);
+    return cell;
+}
+
+/* The same of the top. */
+static struct cell *cut_top(struct cells *cells, size_t units, size_t alignment, size_t *dirty)
+{
+    struct cell *cell = cells->top;
+    if (UNLIKELY(!cell_free_is_sound(cells, cell)))
+        return NULL;
+    size_t front = aligned_front(cell, alignment), gone = cell_gone(cell);
+    *dirty = top_dirty_bytes(cells, front, units);
+    cells->top = NULL;
+    cell = cell_cut(cells, cell, front, units, true);
+    if (UNLIKELY(gone != 0))
+        cells_note_missed(cells, next_cell(cell), gone);
+    return cell;
+}
+
+static inline void *count_taken(struct cells *cells, const struct cell *cell, size_t units)
+{
+    cells_count_free(cells, 0, cell->units);
+    GAUGE_ADD(cells->taken, 1);
+    GAUGE_ADD(cells->taken_units, units);
+    return cell_link(cell);
+}
+
 static void *alloc_locked(struct cells *cells, size_t units, size_t alignment,
                           enum cells_reach reach, struct misuse *misuse, size_t *dirty)
 {
     size_t slack = alignment <= CELL_UNIT ? 0 : alignment / CELL_UNIT + CELL_LEAST_UNITS;
-    struct cell *cell = cell_list_best(cells, units + slack);
-    if (cell == NULL) {
+    size_t list = cell_list_best(cells, units + slack);
+    struct cell *cell;
+    if (list < CELL_LISTS) {
+        *dirty = SIZE_MAX;
+        cell = cut_listed(cells, list, units, alignment);
+    } else {
         bool serves = top_serves(cells, units + slack, reach);
         if (!serves && !(reach == CELLS_NEW && span_new(cells)))
             return NULL;
-        cell = cells->top;
+        cell = cut_top(cells, units, alignment, dirty);
     }
-    if (UNLIKELY(!cell_free_is_sound(cells, cell))) {
-        *misuse = cell_free_misuse(cells, cell);
-        return NULL;
-    }
-    bool was_top = cell == cells->top;
-    size_t front = aligned_front(cell, alignment);
-    *dirty = was_top ? top_dirty_bytes(cells, front, units) : SIZE_MAX;
-    size_t gone = cell_unlist(cells, cell);
-    cell = cell_cut(cells, cell, front, units, was_top);
-    cells_count_free(cells, 0, cell->units);
-    if (UNLIKELY(gone != 0))
-        cells_note_missed(cells, next_cell(cell), gone);
-    return cell_links(cell);
+    if (LIKELY(cell != NULL))
+        return count_taken(cells, cell, units);
+    *misuse =
+        cell_free_misuse(cells, list < CELL_LISTS ? cell_of_links(cells->free[list]) : cells->top);
+    return NULL;
 }
 
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
@@ -349,18 +325,30 @@ void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cell
     misuse->kind = MISUSE_NONE;
     lock_acquire(&cells->lock);
     void *block = alloc_locked(cells, units, alignment, reach, misuse, dirty);
-    if (LIKELY(block != NULL)) {
-        GAUGE_ADD(cells->taken, 1);
-        GAUGE_ADD(cells->taken_units, units);
-    }
+    lock_release(&cells->lock);
+    return block;
+}
+
+void *cells_alloc_near(struct cells *cells, size_t bytes, enum cells_reach reach)
+{
+    size_t units = cell_units(bytes), dirty;
+    struct cell *cell = NULL;
+    lock_acquire(&cells->lock);
+    size_t list = cell_list_best(cells, units);
+    if (LIKELY(list < CELL_LISTS))
+        cell = cut_listed(cells, list, units, MIN_ALIGN);
+    else if (top_serves(cells, units, reach))
+        cell = cut_top(cells, units, MIN_ALIGN, &dirty);
+    void *block = LIKELY(cell != NULL) ? count_taken(cells, cell, units) : NULL;
     lock_release(&cells->lock);
     return block;
 }
 
 /* ---- Giving back ---- */
 
-/* Frees a cell, joining it with its neighbours. The lock must be held. */
-static inline struct misuse free_locked(struct cells *cells, struct span *span, struct cell *cell)
+/* Frees a cell, joining it with its neighbours. NULL; or nothing was done, since this cell was
+ * written to, itself or a neighbour. The lock must be held. */
+static inline struct cell *free_locked(struct cells *cells, struct span *span, struct cell *cell)
 {
     struct cell *whole = cell;
     size_t given = cell->units, units = given, former = given;
@@ -368,19 +356,19 @@ static inline struct misuse free_locked(struct cells *cells, struct span *span, 
     struct cell *before = NULL;
     if (cell->prev_free) {
         before = free_before(cells, span, cell);
-        if (before == NULL)
-            return damaged(cell);
+        if (UNLIKELY(before == NULL))
+            return cell;
     }
     bool joins_top = false;
     size_t gone = 0;
     if (cell_is_free(next)) {
-        if (!cell_free_is_sound(cells, next))
-            return cell_free_misuse(cells, next);
+        if (UNLIKELY(!cell_free_is_sound(cells, next)))
+            return next;
         joins_top = next == cells->top;
         units += next->units;
         gone = cell_unlist(cells, next);
     } else if (UNLIKELY(!cell_used_is_sound(next))) {
-        return damaged(next);
+        return next;
     }
     if (before != NULL) {
         /* The header stays behind, inside of the free cell: a second free finds it free. */
@@ -406,7 +394,7 @@ static inline struct misuse free_locked(struct cells *cells, struct span *span, 
         else /* the span takes them along: they are missed as if they had been taken */
             retention_missed(&cells->retention, gone, cells->page_heap->now());
     }
-    return (struct misuse){.kind = MISUSE_NONE};
+    return NULL;
 }
 
 /* Call under the lock before something is freed: at that moment least is kept, and most is in
@@ -433,10 +421,11 @@ void cells_free(const uintptr_t *blocks, size_t count)
             locked = cells;
         }
         struct cell *cell = cell_of(blocks[i]);
-        struct misuse misuse = damaged(cell);
-        if (cell->state == CELL_CACHED && cell_is_sound(cell))
-            misuse = free_locked(cells, span, cell);
-        if (UNLIKELY(misuse.kind != MISUSE_NONE)) {
+        bool waited = cell->state == CELL_CACHED && cell_is_sound(cell);
+        struct cell *wrong = LIKELY(waited) ? free_locked(cells, span, cell) : cell;
+        if (UNLIKELY(wrong != NULL)) {
+            bool is_free = waited && cell_is_free(wrong);
+            struct misuse misuse = is_free ? cell_free_misuse(cells, wrong) : cell_damaged(wrong);
             lock_release(&locked->lock);
             locked = NULL;
             misuse_report("free", &misuse);

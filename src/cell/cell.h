@@ -133,6 +133,10 @@ enum cells_reach { CELLS_USED, CELLS_HELD, CELLS_NEW };
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
                   struct misuse *misuse, size_t *dirty);
 
+/* The same for a medium block at MIN_ALIGN without a new span. NULL: there is none, or a free cell
+ * is damaged; cells_alloc tells. */
+void *cells_alloc_near(struct cells *cells, size_t bytes, enum cells_reach reach);
+
 /* Gives blocks back, which must be in the state CELL_CACHED, of whatever cells. What is wrong is
  * reported as misuse of free when no lock is held. */
 void cells_free(const uintptr_t *blocks, size_t count);
@@ -142,7 +146,7 @@ void cells_free(const uintptr_t *blocks, size_t count);
 bool cell_resize(uintptr_t block, size_t bytes, size_t wish);
 
 /* What is wrong with `block`, an address in a cell span: MISUSE_NONE for a live one. Looks at the
- * header only, unless that is wrong. */
+ * header only, unless that is wrong. (cell_inspect.c) */
 struct misuse cell_misuse(uintptr_t block);
 
 /* The cell around an address whose page is in a cell span. False: none is known. (cell_extent.c) */

@@ -1,8 +1,74 @@
 /*
- * Whether free cells were written to: one that is about to be handed out, and those that the last
- * look of a process meets; see magazine/inspect.c.
+ * What is wrong with cells: with an address that is freed, or asked about; with a free cell that is
+ * about to be handed out; and with those that the last look of a process meets (see
+ * magazine/inspect.c).
+ *
+ * The header of a block says what is wrong with it, if it is sound. If it is not, its span is
+ * walked from the beginning, under the lock: at most once before the report.
  */
-#include "cell/cell_list.h"
+#include "cell/cell_span.h"
+
+/* ---- One block ---- */
+
+/* Looks for the cell around an address by walking its span. The lock must be held. */
+static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
+{
+    struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = block};
+    struct cell *cell = first_cell(span);
+    const struct cell *end = end_cell(span);
+    while (cell != end) {
+        uintptr_t start = (uintptr_t)cell + CELL_HEADER;
+        bool is_free = cell_is_free(cell);
+        if (cell->units < CELL_LEAST_UNITS || next_cell(cell) > end ||
+            (is_free && !cell_is_sound(cell)))
+            return cell_damaged(cell);
+        if (block < start)
+            return misuse; /* a header */
+        if (block < (uintptr_t)next_cell(cell)) {
+            if (block == start)
+                return cell_damaged(cell); /* its header was looked at before, and was wrong */
+            misuse.kind = is_free ? MISUSE_DOUBLE_FREE : MISUSE_INSIDE;
+            misuse.bytes = is_free ? 0 : cell_bytes(start);
+            misuse.start = start;
+            return misuse;
+        }
+        cell = next_cell(cell);
+    }
+    return misuse;
+}
+
+static struct misuse misuse_of(uintptr_t block)
+{
+    struct misuse misuse = {.kind = MISUSE_NONE, .address = block};
+    struct span *span = span_of(block);
+    if (span == NULL || block < (uintptr_t)span->start + 2 * CELL_HEADER) {
+        misuse.kind = MISUSE_UNKNOWN;
+        return misuse;
+    }
+    struct cell *cell = cell_of(block);
+    if (block % CELL_UNIT == 0 && cell_is_sound(cell)) {
+        if (cell_state_is_live(cell->state))
+            return misuse;
+        size_t units = cell->state == CELL_FREE ? cell_former_units(cell) : cell->units;
+        misuse.kind = MISUSE_DOUBLE_FREE;
+        misuse.bytes = units == 0 ? 0 : units * CELL_UNIT - CELL_HEADER;
+        return misuse;
+    }
+    struct cells *cells = cells_of(span);
+    lock_acquire(&cells->lock);
+    misuse = misuse_by_walk(span, block);
+    lock_release(&cells->lock);
+    return misuse;
+}
+
+struct misuse cell_misuse(uintptr_t block)
+{
+    if (LIKELY(cell_is_live_at(block)))
+        return (struct misuse){.kind = MISUSE_NONE, .address = block};
+    return misuse_of(block);
+}
+
+/* ---- Free cells ---- */
 
 COLD struct misuse cell_free_misuse(const struct cells *cells, struct cell *cell)
 {

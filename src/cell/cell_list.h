@@ -120,6 +120,11 @@ static inline bool cell_top_is_sound(const struct cell *top)
     return cell_link(top)[0] == mark && cell_link(top)[1] == ~mark;
 }
 
+static inline bool cell_next_is_sound(const struct free_links *links)
+{
+    return links->next == NULL || (is_in_cells(links->next) && links->next->prev == links);
+}
+
 /* Whether the links of a free cell lead to cells that lead back: a program that writes to memory it
  * has freed must not make snug write elsewhere. */
 static inline bool cell_links_sound(const struct cells *cells, struct cell *cell)
@@ -128,7 +133,7 @@ static inline bool cell_links_sound(const struct cells *cells, struct cell *cell
     if (links->prev == NULL ? cells->free[cell_list_of(cell->units)] != links
                             : !is_in_cells(links->prev) || links->prev->next != links)
         return false;
-    return links->next == NULL || (is_in_cells(links->next) && links->next->prev == links);
+    return cell_next_is_sound(links);
 }
 
 /* Whether a cell is free, and is the top or in the list of its size. */
@@ -136,6 +141,13 @@ static inline bool cell_free_is_sound(const struct cells *cells, struct cell *ce
 {
     return cell_is_sound(cell) && cell->state == CELL_FREE &&
            (cell == cells->top ? cell_top_is_sound(cell) : cell_links_sound(cells, cell));
+}
+
+static inline void cell_list_emptied(struct cells *cells, size_t list)
+{
+    bitmap_clear(cells->bitmap, list);
+    if (cells->bitmap[list / 64] == 0)
+        bitmap_clear(cells->summary, list / 64);
 }
 
 static inline void cell_list_remove(struct cells *cells, struct cell *cell)
@@ -149,11 +161,8 @@ static inline void cell_list_remove(struct cells *cells, struct cell *cell)
     }
     size_t list = cell_list_of(cell->units);
     cells->free[list] = links->next;
-    if (links->next != NULL)
-        return;
-    bitmap_clear(cells->bitmap, list);
-    if (cells->bitmap[list / 64] == 0)
-        bitmap_clear(cells->summary, list / 64);
+    if (links->next == NULL)
+        cell_list_emptied(cells, list);
 }
 
 /* ---- Keeping and giving back (cell_purge.c); the lock must be held ---- */
@@ -184,9 +193,9 @@ static inline bool cell_is_idle(const struct cells *cells, struct cell *cell)
  * memory. */
 void cells_tell(struct cells *cells);
 
-/* The smallest free cell of at least `units`, or NULL. Above the sizes that have lists of their own
- * it may be a thirty-second larger than the smallest. */
-static inline struct cell *cell_list_best(const struct cells *cells, size_t units)
+/* The list with the smallest free cell of at least `units`; CELL_LISTS: there is none. Above the
+ * sizes that have lists of their own it may be a thirty-second larger than the smallest. */
+static inline size_t cell_list_best(const struct cells *cells, size_t units)
 {
     /* In a list of several sizes the first cell may be too small: so the next list is taken. Only a
      * request with slack for its alignment is that large. */
@@ -196,10 +205,30 @@ static inline struct cell *cell_list_best(const struct cells *cells, size_t unit
     if (bits == 0) {
         word = bitmap_next(cells->summary, CELL_WORDS / 64 + 1, word + 1);
         if (word >= CELL_WORDS)
-            return NULL;
+            return CELL_LISTS;
         bits = cells->bitmap[word];
     }
-    return cell_of_links(cells->free[word * 64 + bit_lowest(bits)]);
+    return word * 64 + bit_lowest(bits);
+}
+
+/* Whether the first cell of a list is free, of a size for this list, and its link leads to one that
+ * leads back. */
+static inline bool cell_first_is_sound(struct cell *cell, size_t list)
+{
+    const struct free_links *links = cell_links(cell);
+    return cell->state == CELL_FREE && cell_is_sound(cell) && cell_list_of(cell->units) == list &&
+           links->prev == NULL && cell_next_is_sound(links);
+}
+
+/* Takes the first cell of a list out of it. */
+static inline void cell_list_remove_first(struct cells *cells, size_t list, struct cell *cell)
+{
+    struct free_links *next = cell_links(cell)->next;
+    cells->free[list] = next;
+    if (next != NULL)
+        next->prev = NULL;
+    else
+        cell_list_emptied(cells, list);
 }
 
 #endif

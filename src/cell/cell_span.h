@@ -58,6 +58,11 @@ static inline uint64_t *trailer_before(const struct cell *cell)
     return (uint64_t *)cell - 1;
 }
 
+static inline struct misuse cell_damaged(const struct cell *cell)
+{
+    return (struct misuse){.kind = MISUSE_DAMAGED, .address = (uintptr_t)cell + CELL_HEADER};
+}
+
 /* ---- Their number; the lock must be held ---- */
 
 /* Atomic because cells_used_bytes reads without the lock; relaxed: what it sees is a hint. */

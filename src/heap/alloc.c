@@ -34,12 +34,18 @@ static void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, 
     return block;
 }
 
-/* A cell when the quick lists had none. Before memory is touched that no cell had yet, what waits
- * in them is joined with its neighbours: then they may hold a lot at no cost in memory. */
+/* Before memory is touched that no cell had yet, what waits in the quick lists is joined with its
+ * neighbours: then they may hold a lot at no cost in memory. */
+static ALWAYS_INLINE enum cells_reach cell_reach(const struct cache *cache)
+{
+    return cache_cells_wait(cache) ? CELLS_USED : CELLS_HELD;
+}
+
+/* A cell when the quick lists had none. */
 static void *cell_alloc_missed(struct heap *heap, struct cache *cache, size_t bytes,
                                size_t alignment, size_t *dirty)
 {
-    if (cache_cells_wait(cache)) {
+    if (cell_reach(cache) == CELLS_USED) {
         struct misuse misuse;
         void *block =
             arenas_alloc_cell(&heap->arenas, bytes, alignment, CELLS_USED, &misuse, dirty);
@@ -287,9 +293,25 @@ static NOINLINE void *alloc_recent(size_t bytes, struct heap *heap)
     return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
 }
 
+/* A medium block that the thread's quick lists do not have: mostly a cell of the arena here. */
+static NOINLINE void *alloc_joined(size_t bytes, struct heap *heap)
+{
+    struct cache *cache = heap_cache_if_any(heap);
+    void *block = NULL;
+    bool plain = cache_exists(cache) && !events_wait() && !watch_is_on();
+    if (LIKELY(plain && cache_lacks_cell(cache, bytes)))
+        block = arenas_alloc_cell_here(&heap->arenas, bytes, cell_reach(cache));
+    if (UNLIKELY(block == NULL))
+        return alloc_polled(bytes, heap);
+    cache_note_miss(cache, bytes);
+    return look_at_limit(heap, block);
+}
+
 static ALWAYS_INLINE void *alloc_any(size_t bytes, struct heap *heap)
 {
-    return bytes > CELL_MOST ? alloc_recent(bytes, heap) : alloc_polled(bytes, heap);
+    if (bytes <= SMALL_MOST)
+        return alloc_polled(bytes, heap);
+    return bytes > CELL_MOST ? alloc_recent(bytes, heap) : alloc_joined(bytes, heap);
 }
 
 void *heap_alloc_slow(size_t bytes, struct heap *heap)

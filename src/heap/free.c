@@ -45,7 +45,9 @@ static inline void free_small(struct heap *heap, struct cache *cache, uintptr_t 
 
 static void free_cell(struct cache *cache, uintptr_t address)
 {
-    struct misuse misuse = cell_misuse(address);
+    struct misuse misuse = {.kind = MISUSE_NONE};
+    if (UNLIKELY(!cell_is_live_at(address)))
+        misuse = cell_misuse(address);
     if (LIKELY(misuse.kind == MISUSE_NONE))
         cache_free_cell(cache, address);
     else

@@ -88,8 +88,6 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
 {
     struct misuse misuse;
     size_t bytes = 0;
-    if (place.class == PAGE_MAP_CELL && LIKELY(cell_is_live_at(address)))
-        return cell_bytes(address);
     heap_init();
     if (UNLIKELY(empty_covers(address)))
         misuse = empty_misuse(address);
@@ -112,5 +110,5 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
 size_t heap_usable(const void *block, const char *call)
 {
     uintptr_t address = (uintptr_t)block;
-    return place_usable(place_of(address, page_map_class(address)), address, call);
+    return place_usable_fast(place_of(address, page_map_class(address)), address, call);
 }

@@ -44,8 +44,11 @@ static void *moved_to(void *moved, struct place place, void *block, size_t bytes
     if (moved == NULL)
         return NULL;
     memcpy(moved, block, bytes);
+    struct cache *cache = heap_cache(place.heap);
+    if (place.class == PAGE_MAP_CELL && LIKELY(cache_push_cell(cache, (uintptr_t)block)))
+        return moved;
     int error = errno;
-    block_free(place, heap_cache(place.heap), (uintptr_t)block);
+    block_free(place, cache, (uintptr_t)block);
     errno = error;
     return moved;
 }
@@ -165,7 +168,7 @@ void *heap_resize(void *block, size_t bytes)
         return heap_resize_hardened(block, bytes);
     struct place place = place_of((uintptr_t)block, class);
     heap_poll(place.heap);
-    size_t old_bytes = place_usable(place, (uintptr_t)block, "realloc");
+    size_t old_bytes = place_usable_fast(place, (uintptr_t)block, "realloc");
     if (bytes > MAX_REQUEST)
         return NULL;
     if (UNLIKELY(old_bytes == 0))

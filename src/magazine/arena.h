@@ -88,6 +88,15 @@ static inline bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
                         enum cells_reach reach, struct misuse *misuse, size_t *dirty);
 
+/* A medium block at MIN_ALIGN from the cells of the processor alone, as cells_alloc_near; NULL: ask
+ * arenas_alloc_cell. */
+static ALWAYS_INLINE void *arenas_alloc_cell_here(const struct arenas *arenas, size_t bytes,
+                                                  enum cells_reach reach)
+{
+    struct cells *cells = arena_cells_if_used(arenas, arena_index_here(arenas));
+    return LIKELY(cells != NULL) ? cells_alloc_near(cells, bytes, reach) : NULL;
+}
+
 /* Takes that back if it was not done; true if so. */
 static inline bool arenas_end_orphans_once(struct arenas *arenas)
 {

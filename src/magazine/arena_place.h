@@ -96,9 +96,14 @@ static ALWAYS_INLINE bool arenas_are_alone(const struct arenas *arenas)
 }
 
 /* The arena of the processor that the calling thread runs on. */
+static ALWAYS_INLINE unsigned arena_index_here(const struct arenas *arenas)
+{
+    return arenas_are_alone(arenas) ? 0 : os_cpu() % arenas->count;
+}
+
 static inline struct arena *arena_here(struct arenas *arenas)
 {
-    return arena_made(arenas, arenas_are_alone(arenas) ? 0 : os_cpu() % arenas->count);
+    return arena_made(arenas, arena_index_here(arenas));
 }
 
 /* The calling thread's home, its index plus 1; 0: it has none, and goes by processor. */

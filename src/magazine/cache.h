@@ -130,6 +130,22 @@ static ALWAYS_INLINE bool cache_push_cell(struct cache *cache, uintptr_t address
     return quick_put(cache->quick, address);
 }
 
+/* Whether nothing waits that would serve a request, be it damaged or not, and nothing would be
+ * joined for it. */
+static ALWAYS_INLINE bool cache_lacks_cell(const struct cache *cache, size_t bytes)
+{
+    const struct quick *quick = cache->quick;
+    size_t units = cell_units(bytes);
+    return quick_find(quick, quick_list_of(units), units) == 0 && !quick->lent;
+}
+
+/* Call when that was so, and a cell was had otherwise: lets more wait. */
+static ALWAYS_INLINE void cache_note_miss(struct cache *cache, size_t bytes)
+{
+    if (LIKELY(cache->quick != &quick_none))
+        quick_note_miss(cache->quick, cell_units(bytes));
+}
+
 /* Call when cache_pop_cell gave nothing: lets more wait, and reports the cell that should have
  * served, if there is one, as damaged. */
 void cache_miss_cell(struct cache *cache, size_t bytes);

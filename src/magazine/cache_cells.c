@@ -140,11 +140,6 @@ static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
 static void note_miss(struct cache *cache, struct quick *quick, size_t units)
 {
     quick_note_miss(quick, units);
-    size_t list = quick_list_of(units);
-    if (list != quick->asked) {
-        quick->asked = (uint8_t)size_min(list, UINT8_MAX);
-        quick->turns = 0;
-    }
     if (UNLIKELY(quick->lent))
         limit_take_back(cache, quick);
 }

@@ -107,6 +107,10 @@ static size_t list_take(struct quick *quick, size_t list, uintptr_t *blocks, siz
 void quick_note_miss(struct quick *quick, size_t units)
 {
     size_t list = quick_list_of(units);
+    if (list != quick->asked) {
+        quick->asked = (uint8_t)size_min(list, UINT8_MAX);
+        quick->turns = 0;
+    }
     if (list >= QUICK_LISTS)
         return;
     uint32_t *ghosts = ghosts_of(quick, list);

@@ -120,6 +120,22 @@ static void unlink_free(void)
     go_on();
 }
 
+/* The same of the first block of its list: only the link to the next, which is taken out by writing
+ * behind it. */
+static void unlink_first(void)
+{
+    line_up();
+    give(block);
+    write_word(block, (uintptr_t)&target[2]);
+    write_word(block + 8, 0);
+    uint64_t old[ROOM];
+    memcpy(old, target, sizeof(old));
+    get();
+    if (memcmp(old, target, sizeof(old)) != 0)
+        won("a write where the attacker wants it");
+    go_on();
+}
+
 /* The house of lore: the list leads to a block of the attacker's that leads back. */
 static void lore(void)
 {
@@ -214,11 +230,17 @@ static const struct {
     const char *name;
     void (*act)(void);
 } attacks[] = {
-    {"poison", poison},      {"poison-all", poison_all},
-    {"unlink", unlink_free}, {"lore", lore},
-    {"dup", duplicate},      {"dup-wiped", duplicate_wiped},
-    {"spirit", spirit},      {"spirit-inside", spirit_inside},
-    {"overlap", overlap},    {"einherjar", einherjar},
+    {"poison", poison},
+    {"poison-all", poison_all},
+    {"unlink", unlink_free},
+    {"unlink-first", unlink_first},
+    {"lore", lore},
+    {"dup", duplicate},
+    {"dup-wiped", duplicate_wiped},
+    {"spirit", spirit},
+    {"spirit-inside", spirit_inside},
+    {"overlap", overlap},
+    {"einherjar", einherjar},
     {"force", force},
 };
 

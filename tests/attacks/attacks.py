@@ -42,6 +42,7 @@ class Attacks(unittest.TestCase):
 
     def test_unlink(self):
         self.attack("unlink", reported=(SMALL, COLD, MEDIUM), held=(LARGE,))
+        self.attack("unlink-first", reported=(SMALL, COLD, MEDIUM), held=(LARGE,))
 
     def test_lore(self):
         self.attack("lore", reported=(SMALL, COLD, MEDIUM), held=(LARGE,))

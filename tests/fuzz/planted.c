@@ -38,26 +38,27 @@ static bool wrong_is_free(const struct cell *cell, const char *caller)
     return cell_is_free(cell);
 }
 
-static struct cell *wrong_list_best(const struct cells *cells, size_t units)
+static size_t wrong_list_best(const struct cells *cells, size_t units)
 {
-    struct cell *best = cell_list_best(cells, units);
-    if (!planted("not_best") || best == NULL || best->units == units)
+    size_t best = cell_list_best(cells, units);
+    if (!planted("not_best") || best == CELL_LISTS)
         return best;
-    struct cell *second = cell_list_best(cells, best->units + 1u);
-    return second != NULL ? second : best;
+    size_t has = cell_of_links(cells->free[best])->units;
+    size_t second = has == units ? CELL_LISTS : cell_list_best(cells, has + 1);
+    return second != CELL_LISTS ? second : best;
 }
 
-static void wrong_list_remove(struct cells *cells, struct cell *cell)
+static void wrong_list_remove_first(struct cells *cells, size_t list, struct cell *cell)
 {
     size_t units = cell->units;
-    cell_list_remove(cells, cell);
+    cell_list_remove_first(cells, list, cell);
     if (planted("free_bit") && units % 8 == 0 && units < CELL_AGED_UNITS)
         bitmap_set(cells->bitmap, units);
 }
 
 #define cell_is_free(cell) wrong_is_free(cell, __func__)
 #define cell_list_best wrong_list_best
-#define cell_list_remove wrong_list_remove
+#define cell_list_remove_first wrong_list_remove_first
 #include "cell/cell.c"
 
 /* ---- Elsewhere ---- */

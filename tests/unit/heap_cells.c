@@ -1,0 +1,114 @@
+/*
+ * Tests of the short way of heap/alloc.c: medium blocks that the quick lists of a thread do not
+ * have come from free cells with the same effect on these lists, and on the totals, as by the long
+ * way.
+ */
+#include "heap_support.h"
+
+#include "options/options.h"
+
+enum { BLOCKS = 200 };
+
+/* A thread with a cache, and so many blocks in use that some may wait. */
+static char *in_use[100];
+
+static int begin(void **state)
+{
+    options_reset(state);
+    for (unsigned i = 0; i < 100; i++)
+        heap_free(block_get(16));
+    for (size_t i = 0; i < 100; i++)
+        in_use[i] = block_get(100 * KIB);
+    return cache_exists(thread_self.cache) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    for (size_t i = 0; i < 100; i++)
+        heap_free(in_use[i]);
+    cache_flush(thread_self.cache);
+    assert_heap_sound();
+    return options_reset(state);
+}
+
+/* Blocks that are taken and freed, with others between them, so that their spans stay. */
+static char *blocks[BLOCKS], *walls[BLOCKS];
+
+static void take_all(size_t bytes)
+{
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = block_get(bytes);
+}
+
+static void free_all(char **all)
+{
+    for (size_t i = 0; i < BLOCKS; i++)
+        heap_free(all[i]);
+}
+
+static void take_with_walls(size_t bytes)
+{
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = block_get(bytes);
+        walls[i] = block_get(1500);
+    }
+}
+
+/* Nearly all of these come from free cells: that none waits is noticed nevertheless. */
+TEST(what_free_cells_serve_lets_more_wait)
+{
+    options.dirty = MIB;
+    options.thread_cache = GIB;
+    take_with_walls(1500);
+    free_all(blocks);
+    size_t least = thread_self.cache->quick->limit, most = 0;
+    for (unsigned round = 0; round < 10; round++) {
+        take_all(1500);
+        for (size_t i = 0; i < BLOCKS; i++) {
+            heap_free(blocks[i]);
+            most = size_max(most, thread_self.cache->quick->limit);
+        }
+    }
+    ASSERT_THAT(most >= 2 * least, "%zu after %zu", most, least);
+    free_all(walls);
+}
+
+TEST(a_large_cell_that_waits_alone_is_joined_for_the_next_request)
+{
+    options.dirty = MIB;
+    options.thread_cache = GIB;
+    heap_free(block_get(50 * KIB)); /* a free cell that would do */
+    cache_flush(thread_self.cache);
+    for (unsigned i = 0; i < 8; i++)
+        heap_free(block_get(CELL_MOST));
+    assert_int_equal(thread_self.cache->quick->lent, 1);
+    char *block = block_get(20 * KIB);
+    assert_int_equal(thread_self.cache->quick->lent, 0);
+    assert_int_equal(quick_bytes(thread_self.cache->quick), 0);
+    heap_free(block);
+}
+
+TEST(what_free_cells_serve_is_counted)
+{
+    take_with_walls(5000);
+    free_all(blocks);
+    cache_flush(thread_self.cache);
+    struct heap_totals before = heap_totals();
+    take_all(5000);
+    struct heap_totals after = heap_totals();
+    assert_int_equal(after.cells_taken - before.cells_taken, BLOCKS);
+    assert_int_equal(after.cells_count - before.cells_count, BLOCKS);
+    assert_int_equal(after.cells, before.cells); /* no new span */
+    free_all(blocks);
+    free_all(walls);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        ROW_WITH(what_free_cells_serve_lets_more_wait, begin, end),
+        ROW_WITH(a_large_cell_that_waits_alone_is_joined_for_the_next_request, begin, end),
+        ROW_WITH(what_free_cells_serve_is_counted, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
