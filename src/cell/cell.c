@@ -156,7 +156,7 @@ static bool cells_are_packed(const struct cells *cells)
     return used != 0 && cells->loose_units <= used / SLACK_SHARE;
 }
 
-static bool span_new(struct cells *cells)
+static inline bool span_new(struct cells *cells)
 {
     cells_tell(cells);
     bool (*take)(struct page_heap *, struct span *, enum span_kind, size_t, size_t) =
@@ -259,8 +259,8 @@ static bool top_serves(const struct cells *cells, size_t units, enum cells_reach
 }
 
 /* Takes the first cell of a list out of it, and cuts a block from it; NULL: it was written to. */
-static ALWAYS_INLINE struct cell *cut_listed(struct cells *cells, size_t list, size_t units,
-                                             size_t alignment)
+static inline struct cell *cut_listed(struct cells *cells, size_t list, size_t units,
+                                      size_t alignment)
 {
     struct cell *cell = cell_of_links(cells->free[list]);
     if (UNLIKELY(!cell_first_is_sound(cell, list)))
@@ -288,60 +288,70 @@ static struct cell *cut_top(struct cells *cells, size_t units, size_t alignment,
     return cell;
 }
 
-static inline void *count_taken(struct cells *cells, const struct cell *cell, size_t units)
+/* The units to look for, so that a block of so many begins at a multiple of the alignment. */
+static inline size_t units_wanted(size_t units, size_t alignment)
 {
-    cells_count_free(cells, 0, cell->units);
-    GAUGE_ADD(cells->taken, 1);
-    GAUGE_ADD(cells->taken_units, units);
-    return cell_link(cell);
+    return alignment <= CELL_UNIT ? units : units + alignment / CELL_UNIT + CELL_LEAST_UNITS;
 }
 
-static void *alloc_locked(struct cells *cells, size_t units, size_t alignment,
-                          enum cells_reach reach, struct misuse *misuse, size_t *dirty)
+static inline size_t units_of_block(size_t bytes)
 {
-    size_t slack = alignment <= CELL_UNIT ? 0 : alignment / CELL_UNIT + CELL_LEAST_UNITS;
-    size_t list = cell_list_best(cells, units + slack);
-    struct cell *cell;
-    if (list < CELL_LISTS) {
-        *dirty = SIZE_MAX;
+    return size_max(cell_units(bytes), CELL_LEAST_UNITS);
+}
+
+NOINLINE void *cells_alloc_near(struct cells *cells, size_t bytes, size_t alignment,
+                                enum cells_reach reach, size_t *dirty)
+{
+    size_t units = units_of_block(bytes), wanted = units_wanted(units, alignment);
+    struct cell *cell = NULL;
+    void *block = NULL;
+    *dirty = SIZE_MAX;
+    lock_acquire(&cells->lock);
+    size_t list = cell_list_best(cells, wanted);
+    if (LIKELY(list < CELL_LISTS))
         cell = cut_listed(cells, list, units, alignment);
-    } else {
-        bool serves = top_serves(cells, units + slack, reach);
-        if (!serves && !(reach == CELLS_NEW && span_new(cells)))
-            return NULL;
+    else if (top_serves(cells, wanted, reach))
         cell = cut_top(cells, units, alignment, dirty);
+    if (LIKELY(cell != NULL)) {
+        cells_count_free(cells, 0, cell->units);
+        GAUGE_ADD(cells->taken, 1);
+        GAUGE_ADD(cells->taken_units, units);
+        block = cell_link(cell);
     }
-    if (LIKELY(cell != NULL))
-        return count_taken(cells, cell, units);
-    *misuse =
-        cell_free_misuse(cells, list < CELL_LISTS ? cell_of_links(cells->free[list]) : cells->top);
-    return NULL;
+    lock_release(&cells->lock);
+    return block;
+}
+
+/* Why nothing could be cut: a free cell was written to, or there is none. True: there is by now,
+ * because another thread freed one, or in a new span. The lock must be held. */
+static COLD bool alloc_prepare(struct cells *cells, size_t units, enum cells_reach reach,
+                               struct misuse *misuse)
+{
+    size_t list = cell_list_best(cells, units);
+    if (list >= CELL_LISTS && !top_serves(cells, units, reach))
+        return reach == CELLS_NEW && span_new(cells);
+    struct cell *cell = list < CELL_LISTS ? cell_of_links(cells->free[list]) : cells->top;
+    *misuse = cell_free_misuse(cells, cell);
+    if (misuse->kind == MISUSE_NONE && list < CELL_LISTS && !cell_first_is_sound(cell, list))
+        *misuse = cell_damaged(cell); /* it is not the first, as its link says */
+    return misuse->kind == MISUSE_NONE;
 }
 
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
                   struct misuse *misuse, size_t *dirty)
 {
-    size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
+    size_t wanted = units_wanted(units_of_block(bytes), alignment);
     misuse->kind = MISUSE_NONE;
-    lock_acquire(&cells->lock);
-    void *block = alloc_locked(cells, units, alignment, reach, misuse, dirty);
-    lock_release(&cells->lock);
-    return block;
-}
-
-void *cells_alloc_near(struct cells *cells, size_t bytes, enum cells_reach reach)
-{
-    size_t units = cell_units(bytes), dirty;
-    struct cell *cell = NULL;
-    lock_acquire(&cells->lock);
-    size_t list = cell_list_best(cells, units);
-    if (LIKELY(list < CELL_LISTS))
-        cell = cut_listed(cells, list, units, MIN_ALIGN);
-    else if (top_serves(cells, units, reach))
-        cell = cut_top(cells, units, MIN_ALIGN, &dirty);
-    void *block = LIKELY(cell != NULL) ? count_taken(cells, cell, units) : NULL;
-    lock_release(&cells->lock);
-    return block;
+    for (;;) {
+        void *block = cells_alloc_near(cells, bytes, alignment, reach, dirty);
+        if (LIKELY(block != NULL))
+            return block;
+        lock_acquire(&cells->lock);
+        bool again = alloc_prepare(cells, wanted, reach, misuse);
+        lock_release(&cells->lock);
+        if (!again)
+            return NULL;
+    }
 }
 
 /* ---- Giving back ---- */

@@ -133,9 +133,10 @@ enum cells_reach { CELLS_USED, CELLS_HELD, CELLS_NEW };
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
                   struct misuse *misuse, size_t *dirty);
 
-/* The same for a medium block at MIN_ALIGN without a new span. NULL: there is none, or a free cell
- * is damaged; cells_alloc tells. */
-void *cells_alloc_near(struct cells *cells, size_t bytes, enum cells_reach reach);
+/* The same without a new span. NULL: there is none, or a free cell is damaged; cells_alloc tells.
+ */
+void *cells_alloc_near(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
+                       size_t *dirty);
 
 /* Gives blocks back, which must be in the state CELL_CACHED, of whatever cells. What is wrong is
  * reported as misuse of free when no lock is held. */

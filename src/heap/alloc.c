@@ -56,6 +56,18 @@ static void *cell_alloc_missed(struct heap *heap, struct cache *cache, size_t by
     return cell_alloc_slow(heap, bytes, alignment, dirty);
 }
 
+/* The same from the free cells here, if nothing has to be joined for it. NULL: not so. */
+static ALWAYS_INLINE void *cell_alloc_here(struct heap *heap, struct cache *cache, size_t bytes,
+                                           size_t *dirty)
+{
+    if (UNLIKELY(!cache_lacks_cell(cache, bytes)))
+        return NULL;
+    void *block = arenas_alloc_cell_here(&heap->arenas, bytes, cell_reach(cache), dirty);
+    if (LIKELY(block != NULL))
+        cache_note_miss(cache, bytes);
+    return block;
+}
+
 void *cell_alloc(struct heap *heap, struct cache *cache, size_t bytes, size_t *dirty)
 {
     void *block = cache_pop_cell(cache, bytes);
@@ -63,6 +75,9 @@ void *cell_alloc(struct heap *heap, struct cache *cache, size_t bytes, size_t *d
         *dirty = bytes; /* it was in use not long ago */
         return block;
     }
+    block = cell_alloc_here(heap, cache, bytes, dirty);
+    if (LIKELY(block != NULL))
+        return block;
     cache_miss_cell(cache, bytes);
     return cell_alloc_missed(heap, cache, bytes, MIN_ALIGN, dirty);
 }
@@ -293,18 +308,15 @@ static NOINLINE void *alloc_recent(size_t bytes, struct heap *heap)
     return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
 }
 
-/* A medium block that the thread's quick lists do not have: mostly a cell of the arena here. */
+/* A medium block that the thread's quick lists do not have: mostly a free cell. */
 static NOINLINE void *alloc_joined(size_t bytes, struct heap *heap)
 {
+    size_t dirty;
     struct cache *cache = heap_cache_if_any(heap);
     void *block = NULL;
-    bool plain = cache_exists(cache) && !events_wait() && !watch_is_on();
-    if (LIKELY(plain && cache_lacks_cell(cache, bytes)))
-        block = arenas_alloc_cell_here(&heap->arenas, bytes, cell_reach(cache));
-    if (UNLIKELY(block == NULL))
-        return alloc_polled(bytes, heap);
-    cache_note_miss(cache, bytes);
-    return look_at_limit(heap, block);
+    if (LIKELY(cache_exists(cache) && !events_wait() && !watch_is_on()))
+        block = cell_alloc_here(heap, cache, bytes, &dirty);
+    return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
 }
 
 static ALWAYS_INLINE void *alloc_any(size_t bytes, struct heap *heap)
@@ -351,8 +363,8 @@ static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, si
     if (block == NULL || dirty == 0)
         return block;
     /* A block that was in use not long ago is mostly in the processor's caches, and soon
-     * cleared. */
-    bool cold = dirty == SIZE_MAX && bytes > SMALL_MOST;
+     * cleared. In a short one there is nothing that the system could take back. */
+    bool cold = dirty == SIZE_MAX && bytes >= RETENTION_PURGE_LEAST;
     if (bytes > medium_most(heap) || cold)
         block_zero(&heap->page_heap, block, size_min(bytes, dirty));
     else
@@ -369,6 +381,10 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
     if (UNLIKELY(object != NULL))
         return bytes_clear(object, align_up(bytes, MIN_ALIGN));
+    if (size_may_be_cell(bytes) && LIKELY(!watched))
+        object = cache_pop_cell(heap_cache_if_any(heap), bytes);
+    if (object != NULL)
+        return memset(object, 0, bytes);
     void *block = take(heap, MIN_ALIGN, bytes, &dirty, watched);
     return zero(heap, block, bytes, dirty);
 }

@@ -91,10 +91,10 @@ void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
 /* A medium block at MIN_ALIGN from the cells of the processor alone, as cells_alloc_near; NULL: ask
  * arenas_alloc_cell. */
 static ALWAYS_INLINE void *arenas_alloc_cell_here(const struct arenas *arenas, size_t bytes,
-                                                  enum cells_reach reach)
+                                                  enum cells_reach reach, size_t *dirty)
 {
     struct cells *cells = arena_cells_if_used(arenas, arena_index_here(arenas));
-    return LIKELY(cells != NULL) ? cells_alloc_near(cells, bytes, reach) : NULL;
+    return LIKELY(cells != NULL) ? cells_alloc_near(cells, bytes, MIN_ALIGN, reach, dirty) : NULL;
 }
 
 /* Takes that back if it was not done; true if so. */

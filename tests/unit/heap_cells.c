@@ -103,12 +103,47 @@ TEST(what_free_cells_serve_is_counted)
     free_all(walls);
 }
 
+static bool is_clear(const char *block, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (block[i] != 0)
+            return false;
+    return true;
+}
+
+/* Where blocks were written to, calloc finds them again: 0 = in the quick lists, 1 = joined. */
+TEST(zeroed_blocks_come_back_clear)
+{
+    for (unsigned joined = 0; joined < 2; joined++) {
+        take_with_walls(1500);
+        for (size_t i = 0; i < BLOCKS; i++)
+            memset(blocks[i], 0xA5, 1500);
+        char *last = blocks[BLOCKS - 1];
+        free_all(blocks);
+        if (joined == 1)
+            cache_flush(thread_self.cache);
+        size_t waited = quick_bytes(thread_self.cache->quick);
+        struct heap_totals before = heap_totals();
+        char *first = blocks[0] = heap_alloc_zero(1500);
+        assert_true(joined == 1 || first == last);
+        assert_int_equal(quick_bytes(thread_self.cache->quick) < waited, joined == 0);
+        for (size_t i = 1; i < BLOCKS; i++)
+            blocks[i] = heap_alloc_zero(1500);
+        assert_int_equal(heap_totals().cells, before.cells); /* no new span */
+        for (size_t i = 0; i < BLOCKS; i++)
+            ASSERT_THAT(is_clear(blocks[i], 1500), "block %zu, joined %u", i, joined);
+        free_all(blocks);
+        free_all(walls);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(what_free_cells_serve_lets_more_wait, begin, end),
         ROW_WITH(a_large_cell_that_waits_alone_is_joined_for_the_next_request, begin, end),
         ROW_WITH(what_free_cells_serve_is_counted, begin, end),
+        ROW_WITH(zeroed_blocks_come_back_clear, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
