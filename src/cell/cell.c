@@ -478,7 +478,7 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units, 
 bool cell_resize(uintptr_t block, size_t bytes, size_t wish)
 {
     struct cells *cells = cells_of(span_of(block));
-    size_t units = size_max(cell_units(bytes), CELL_LEAST_UNITS);
+    size_t units = units_of_block(bytes);
     lock_acquire(&cells->lock);
     bool done = resize_locked(cells, cell_of(block), units, cell_units(wish));
     lock_release(&cells->lock);

@@ -365,10 +365,9 @@ static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, si
     /* A block that was in use not long ago is mostly in the processor's caches, and soon
      * cleared. In a short one there is nothing that the system could take back. */
     bool cold = dirty == SIZE_MAX && bytes >= RETENTION_PURGE_LEAST;
-    if (bytes > medium_most(heap) || cold)
-        block_zero(&heap->page_heap, block, size_min(bytes, dirty));
-    else
-        memset(block, 0, size_min(bytes, dirty));
+    if (bytes <= medium_most(heap) && !cold)
+        return memset(block, 0, size_min(bytes, dirty));
+    block_zero(&heap->page_heap, block, size_min(bytes, dirty));
     return block;
 }
 
@@ -381,10 +380,6 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
     if (UNLIKELY(object != NULL))
         return bytes_clear(object, align_up(bytes, MIN_ALIGN));
-    if (size_may_be_cell(bytes) && LIKELY(!watched))
-        object = cache_pop_cell(heap_cache_if_any(heap), bytes);
-    if (object != NULL)
-        return memset(object, 0, bytes);
     void *block = take(heap, MIN_ALIGN, bytes, &dirty, watched);
     return zero(heap, block, bytes, dirty);
 }

@@ -87,18 +87,13 @@ static void touch(char *block, size_t bytes, unsigned how)
             memset(block + at, 0xee, size_min(PAGE_BYTES, bytes - at));
 }
 
-static bool is_zero(const char *block, size_t bytes)
-{
-    return block[0] == 0 && memcmp(block, block + 1, bytes - 1) == 0;
-}
-
 static void turn(snug_heap *heap, size_t size, unsigned how, size_t count, const char *what)
 {
     char *blocks[EACH];
     for (size_t i = 0; i < count; i++) {
         blocks[i] = snug_heap_calloc(heap, i % 2 == 0 ? 1 : size, i % 2 == 0 ? size : 1);
         ASSERT_THAT(blocks[i] != NULL, "%s: no block of %zu bytes", what, size);
-        ASSERT_THAT(is_zero(blocks[i], size), "%s: %zu bytes after touching %u", what, size, how);
+        ASSERT_THAT(all_zero(blocks[i], size), "%s: %zu bytes after touching %u", what, size, how);
         touch(blocks[i], size, how);
     }
     for (size_t i = 0; i < count; i++)
@@ -226,7 +221,7 @@ TEST(mallocs_own)
     for (size_t i = 0; i < SIZES; i++)
         for (unsigned how = 0; how < TOUCHES; how++) {
             char *block = snug_calloc(sizes[i], 1);
-            ASSERT_THAT(is_zero(block, sizes[i]), "%zu bytes after touching %u", sizes[i], how);
+            ASSERT_THAT(all_zero(block, sizes[i]), "%zu bytes after touching %u", sizes[i], how);
             touch(block, sizes[i], how);
             snug_free(block);
         }

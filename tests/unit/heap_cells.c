@@ -103,14 +103,6 @@ TEST(what_free_cells_serve_is_counted)
     free_all(walls);
 }
 
-static bool is_clear(const char *block, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (block[i] != 0)
-            return false;
-    return true;
-}
-
 /* Where blocks were written to, calloc finds them again: 0 = in the quick lists, 1 = joined. */
 TEST(zeroed_blocks_come_back_clear)
 {
@@ -131,7 +123,7 @@ TEST(zeroed_blocks_come_back_clear)
             blocks[i] = heap_alloc_zero(1500);
         assert_int_equal(heap_totals().cells, before.cells); /* no new span */
         for (size_t i = 0; i < BLOCKS; i++)
-            ASSERT_THAT(is_clear(blocks[i], 1500), "block %zu, joined %u", i, joined);
+            ASSERT_THAT(all_zero(blocks[i], 1500), "block %zu, joined %u", i, joined);
         free_all(blocks);
         free_all(walls);
     }
