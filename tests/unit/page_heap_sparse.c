@@ -15,7 +15,7 @@
 static int begin(void **state)
 {
     int result = page_heap_begin(state);
-    page_heap_init(&page_heap, &provider_os);
+    page_heap_begin_on(&provider_os);
     options.limit = LIMIT_NONE;
     options.huge_pages = HUGE_PAGES_NEVER;
     return result;
@@ -85,7 +85,7 @@ TEST(what_the_system_limits_is_not_taken_ahead)
 
 TEST(of_what_is_refused_half_is_tried)
 {
-    page_heap_init(&page_heap, &fake.provider);
+    page_heap_begin_on(&fake.provider);
     fake.limit = 3 * MIB + MIB / 2;
     assert_int_equal(next_segment(), SMALL_SEGMENT_PAGES);
     assert_int_equal(next_segment(), SMALL_SEGMENT_PAGES);

@@ -23,14 +23,19 @@ static uint64_t fake_clock_exact(void)
     return now += fake_exact_step;
 }
 
-int page_heap_begin(void **state)
+void page_heap_begin_on(const struct provider *provider)
 {
-    fake_provider_init(&fake);
-    page_heap_init(&page_heap, &fake.provider);
+    page_heap_init(&page_heap, provider);
     fake_now = 1000 * FAKE_SECOND;
     page_heap.now = fake_clock;
     fake_exact_step = 0;
     page_heap.now_exact = fake_clock_exact;
+}
+
+int page_heap_begin(void **state)
+{
+    fake_provider_init(&fake);
+    page_heap_begin_on(&fake.provider);
     page_heap.large_most = BORDER;
     return options_reset(state);
 }
