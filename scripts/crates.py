@@ -25,9 +25,11 @@ def host():
 
 def crates_in(directory):
     """The package of the directory, and the packages that are linked into its program, by name."""
-    command = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", host()]
-    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=directory).stdout
-    data = json.loads(said)
+    command = ["cargo", "metadata", "--quiet", "--format-version=1", "--locked", "--filter-platform", host()]
+    ran = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=directory)
+    if ran.returncode != 0:
+        sys.exit(1)  # cargo has said why
+    data = json.loads(ran.stdout)
     packages = {package["id"]: package for package in data["packages"]}
     nodes = {node["id"]: node for node in data["resolve"]["nodes"]}
     root = data["resolve"]["root"]
