@@ -310,6 +310,7 @@ TEST(a_quota_is_kept_to_and_used)
 /* What malloc's heap keeps is given up for another heap, but not for a quota of that. */
 TEST(what_other_heaps_keep_is_given_up_for_the_limit)
 {
+    heap_clock_stop();
     void *blocks[8];
     for (size_t i = 0; i < 8; i++)
         memset(blocks[i] = heap_alloc(3 * MIB), 1, 3 * MIB);

@@ -20,6 +20,10 @@ static inline struct class_totals class_totals(size_t class)
 /* A block that must be had. */
 char *block_get(size_t bytes);
 
+/* Stops the exact clock of malloc's heap, by which it sees whether what it maps is memory at once:
+ * the processor's own runs on while another process has the processor, and segments are shorter. */
+void heap_clock_stop(void);
+
 /* Runs a test once with magazines and once without. */
 void with_and_without_cache(void (*test)(void));
 
