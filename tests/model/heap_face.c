@@ -23,8 +23,8 @@ static snug_heap *heap;
 static void *own_take(void *context, size_t bytes, size_t alignment)
 {
     (void)context;
-    char *mapped = mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *mapped =
+        mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
         return NULL;
     size_t before = -(uintptr_t)mapped % alignment;

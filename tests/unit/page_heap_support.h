@@ -24,8 +24,8 @@ extern uint64_t fake_now;
 /* The exact clock goes on by so many nanoseconds each time that somebody reads it. */
 extern uint64_t fake_exact_step;
 
-/* Begins anew, on a provider, with the clocks above: the processor's own run on while another process
- * has the processor. */
+/* Begins anew, on a provider, with the clocks above: the processor's own run on while another
+ * process has the processor. */
 void page_heap_begin_on(const struct provider *provider);
 
 /* Setup: fresh spans on a fresh provider, and the default options. */
