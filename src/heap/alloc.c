@@ -2,7 +2,8 @@
  * Taking blocks of any size, from any heap: the one way in. See heap.h, and free.c for the way out.
  *
  *   hardened?  then alloc_hardened.c
- *   take:  poll, the thread's cache of the heap, who looks at requests; then alloc_block, by size
+ *   poll, then
+ *   take:  the thread's cache of the heap, who looks at requests; then alloc_block, by size
  *          small   its magazine; spare -> depot -> slabs -> pages (cache_refill)
  *          medium  its quick lists; free cells, these lists joined -> pages (cell_alloc_missed)
  *          large   pages
@@ -282,17 +283,16 @@ static NOINLINE void *pop_counted(const struct heap *heap, size_t alignment, siz
 
 /* ---- The way in ---- */
 
-/* Takes a block of a heap that is not hardened. */
+/* Takes a block of a heap that is not hardened, after a poll. */
 static ALWAYS_INLINE void *take(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty,
                                 bool watched)
 {
-    heap_poll(heap);
     struct cache *cache = heap_cache(heap);
     return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, dirty)
                              : alloc_block(heap, cache, alignment, bytes, dirty);
 }
 
-/* This and the next are functions of their own: the short ways need fewer registers. */
+/* These are functions of their own: the short ways need fewer registers. */
 static NOINLINE void *alloc_polled(size_t bytes, struct heap *heap)
 {
     size_t dirty;
@@ -303,8 +303,8 @@ static NOINLINE void *alloc_polled(size_t bytes, struct heap *heap)
 static NOINLINE void *alloc_recent(size_t bytes, struct heap *heap)
 {
     void *block = NULL;
-    if (LIKELY(!events_wait() && !watch_is_on()))
-        block = large_alloc_recent(&heap->page_heap, bytes, PAGE_BYTES);
+    if (LIKELY(!watch_is_on()))
+        block = large_alloc_recent(&heap->page_heap, bytes, 1);
     return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
 }
 
@@ -314,7 +314,7 @@ static NOINLINE void *alloc_joined(size_t bytes, struct heap *heap)
     size_t dirty;
     struct cache *cache = heap_cache_if_any(heap);
     void *block = NULL;
-    if (LIKELY(cache_exists(cache) && !events_wait() && !watch_is_on()))
+    if (LIKELY(cache_exists(cache) && !watch_is_on()))
         block = cell_alloc_here(heap, cache, bytes, &dirty);
     return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
 }
@@ -326,9 +326,20 @@ static ALWAYS_INLINE void *alloc_any(size_t bytes, struct heap *heap)
     return bytes > CELL_MOST ? alloc_recent(bytes, heap) : alloc_joined(bytes, heap);
 }
 
+static NOINLINE void *alloc_after_poll(size_t bytes, struct heap *heap)
+{
+    heap_polled(heap);
+    return alloc_any(bytes, heap);
+}
+
+static ALWAYS_INLINE void *alloc_plain(size_t bytes, struct heap *heap)
+{
+    return UNLIKELY(events_wait()) ? alloc_after_poll(bytes, heap) : alloc_any(bytes, heap);
+}
+
 void *heap_alloc_slow(size_t bytes, struct heap *heap)
 {
-    return LIKELY(heap->hardened == NULL) ? alloc_any(bytes, heap)
+    return LIKELY(heap->hardened == NULL) ? alloc_plain(bytes, heap)
                                           : heap_malloc_hardened(bytes, heap);
 }
 
@@ -343,7 +354,7 @@ void *heap_alloc_small(size_t bytes, struct heap *heap, struct cache *cache)
 static NOINLINE void *alloc_counted_cell(size_t bytes, struct heap *heap, struct cache *cache)
 {
     void *cell = cache_pop_cell_counted(cache, bytes);
-    return LIKELY(cell != NULL) ? cell : alloc_any(bytes, heap);
+    return LIKELY(cell != NULL) ? cell : heap_alloc_slow(bytes, heap);
 }
 
 void *heap_alloc_counted(size_t bytes, struct heap *heap, struct cache *cache)
@@ -351,11 +362,11 @@ void *heap_alloc_counted(size_t bytes, struct heap *heap, struct cache *cache)
     if (UNLIKELY(heap->hardened != NULL))
         return heap_malloc_hardened(bytes, heap);
     if (UNLIKELY(!cache_may_count(bytes)))
-        return alloc_any(bytes, heap);
+        return alloc_plain(bytes, heap);
     if (UNLIKELY(bytes > SMALL_MOST))
         return alloc_counted_cell(bytes, heap, cache);
     void *object = cache_pop_counted(cache, class_of_size(bytes), bytes);
-    return LIKELY(object != NULL) ? object : alloc_any(bytes, heap);
+    return LIKELY(object != NULL) ? object : heap_alloc_slow(bytes, heap);
 }
 
 static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, size_t dirty)
@@ -375,6 +386,7 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     if (UNLIKELY(heap->hardened != NULL))
         return heap_alloc_hardened(heap, MIN_ALIGN, bytes);
+    heap_poll(heap);
     size_t dirty;
     bool watched = watch_is_on();
     void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
@@ -388,10 +400,15 @@ static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, s
 {
     if (UNLIKELY(heap->hardened != NULL))
         return heap_alloc_hardened(heap, alignment, bytes);
+    heap_poll(heap);
     size_t dirty;
     bool watched = watch_is_on();
     void *block = UNLIKELY(watched) ? pop_counted(heap, alignment, bytes) : NULL;
-    return UNLIKELY(block != NULL) ? block : take(heap, alignment, bytes, &dirty, watched);
+    if (UNLIKELY(block != NULL))
+        return block;
+    struct cache *cache = heap_cache(heap);
+    return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, &dirty)
+                             : block_alloc(heap, cache, alignment, bytes, &dirty);
 }
 
 /* A block aligned to less than a page: mostly a cell that waits in the thread's quick lists. */
@@ -404,8 +421,9 @@ static NOINLINE void *alloc_aligned_less(struct heap *heap, size_t alignment, si
 /* Whole pages: mostly a block that was freed last. In a hardened heap no such block waits. */
 static NOINLINE void *alloc_aligned_pages(struct heap *heap, size_t alignment, size_t bytes)
 {
+    heap_poll(heap);
     void *block = NULL;
-    if (LIKELY(!events_wait() && !watch_is_on()))
+    if (LIKELY(!watch_is_on()))
         block = large_alloc_recent(&heap->page_heap, bytes, alignment);
     return LIKELY(block != NULL) ? look_at_limit(heap, block)
                                  : alloc_aligned_other(heap, alignment, bytes);

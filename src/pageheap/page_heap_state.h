@@ -87,6 +87,9 @@ struct page_heap {
     size_t noted_pages;         /* of another heap: what pages_in_use.others has of it */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct retention retention; /* how many free pages are worth keeping */
+    struct settled {
+        size_t kept, in_use, wanted;
+    } settled;         /* when page_heap_keep_bound found last that all may stay */
     size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, */
     size_t cells_idle; /* and all that are free there, */
     /* and those in use there that may stay untouched; all three as of what the cells said last */
@@ -110,7 +113,7 @@ static inline struct runs *runs_of(struct page_heap *page_heap, const struct spa
 }
 
 /* Free pages that occupy memory. */
-static inline size_t page_heap_kept_pages(const struct page_heap *page_heap)
+static ALWAYS_INLINE size_t page_heap_kept_pages(const struct page_heap *page_heap)
 {
     return page_heap->dirty.pages + page_heap->recent.pages + page_heap->cache.dirty_pages;
 }

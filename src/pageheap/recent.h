@@ -43,8 +43,7 @@ static inline struct span *recent_get(struct page_heap *page_heap, size_t pages,
     struct recent *recent = &page_heap->recent;
     for (unsigned i = recent->count; i-- > 0;) {
         struct span *span = recent->spans[i];
-        bool aligned = alignment <= PAGE_BYTES || ((uintptr_t)span->start & (alignment - 1)) == 0;
-        if (span->pages != pages || !aligned)
+        if (span->pages != pages || ((uintptr_t)span->start & (alignment - 1)) != 0)
             continue;
         recent_take_out(page_heap, i);
         pages_in_use_compare();
