@@ -461,8 +461,6 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units, 
     if (room < units)
         return false;
     units = size_max(units, size_min(wish, room));
-    if (units <= old_units && old_units - units < cells->split_least)
-        return true; /* nothing useful would be freed */
     uint8_t prev_free = cell->prev_free;
     bool next_top = next_free && next == cells->top;
     size_t gone = next_free ? cell_unlist(cells, next) : 0;
@@ -478,9 +476,14 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units, 
 bool cell_resize(uintptr_t block, size_t bytes, size_t wish)
 {
     struct cells *cells = cells_of(span_of(block));
-    size_t units = units_of_block(bytes);
+    struct cell *cell = cell_of(block);
+    size_t units = units_of_block(bytes), old_units = cell->units;
+    /* Mostly no room is behind it, or nothing useful would be freed. That takes no lock: nobody
+     * else changes the units of a cell in use, and whether there is room is a hint. */
+    if (units > old_units ? !cell_is_free(next_cell(cell)) : old_units - units < cells->split_least)
+        return units <= old_units;
     lock_acquire(&cells->lock);
-    bool done = resize_locked(cells, cell_of(block), units, cell_units(wish));
+    bool done = resize_locked(cells, cell, units, cell_units(wish));
     lock_release(&cells->lock);
     return done;
 }

@@ -326,15 +326,10 @@ static ALWAYS_INLINE void *alloc_any(size_t bytes, struct heap *heap)
     return bytes > CELL_MOST ? alloc_recent(bytes, heap) : alloc_joined(bytes, heap);
 }
 
-static NOINLINE void *alloc_after_poll(size_t bytes, struct heap *heap)
-{
-    heap_polled(heap);
-    return alloc_any(bytes, heap);
-}
-
 static ALWAYS_INLINE void *alloc_plain(size_t bytes, struct heap *heap)
 {
-    return UNLIKELY(events_wait()) ? alloc_after_poll(bytes, heap) : alloc_any(bytes, heap);
+    struct polled polled = heap_poll_with(bytes, heap);
+    return alloc_any(polled.bytes, polled.heap);
 }
 
 void *heap_alloc_slow(size_t bytes, struct heap *heap)
@@ -400,7 +395,8 @@ static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, s
 {
     if (UNLIKELY(heap->hardened != NULL))
         return heap_alloc_hardened(heap, alignment, bytes);
-    heap_poll(heap);
+    if (alignment < PAGE_BYTES) /* whole pages have polled */
+        heap_poll(heap);
     size_t dirty;
     bool watched = watch_is_on();
     void *block = UNLIKELY(watched) ? pop_counted(heap, alignment, bytes) : NULL;
@@ -418,13 +414,15 @@ static NOINLINE void *alloc_aligned_less(struct heap *heap, size_t alignment, si
     return LIKELY(cell != NULL) ? cell : alloc_aligned_other(heap, alignment, bytes);
 }
 
-/* Whole pages: mostly a block that was freed last. In a hardened heap no such block waits. */
+/* Whole pages: mostly a block that was freed last. */
 static NOINLINE void *alloc_aligned_pages(struct heap *heap, size_t alignment, size_t bytes)
 {
-    heap_poll(heap);
     void *block = NULL;
-    if (LIKELY(!watch_is_on()))
-        block = large_alloc_recent(&heap->page_heap, bytes, alignment);
+    if (LIKELY(heap->hardened == NULL)) {
+        heap_poll(heap);
+        if (LIKELY(!watch_is_on()))
+            block = large_alloc_recent(&heap->page_heap, bytes, alignment);
+    }
     return LIKELY(block != NULL) ? look_at_limit(heap, block)
                                  : alloc_aligned_other(heap, alignment, bytes);
 }

@@ -23,10 +23,11 @@ void heap_tick(struct heap *heap)
     }
 }
 
-void heap_polled(struct heap *heap)
+struct polled heap_polled(size_t bytes, struct heap *heap)
 {
     if (UNLIKELY(!heap_is_made()))
         heap_init();
     if (events_requested() || ++thread_self.polls % POLLS_PER_LOOK == 0)
         heap_tick(heap);
+    return (struct polled){bytes, heap};
 }

@@ -22,13 +22,24 @@ enum { POLLS_PER_LOOK = 16 };
 /* Does what is asked for, and what is due. No lock may be held, here and below. */
 void heap_tick(struct heap *heap);
 
-/* The same, but looks only now and then what is due. */
-NOINLINE void heap_polled(struct heap *heap);
+/* What a call goes on with when it has polled. */
+struct polled {
+    size_t bytes;
+    struct heap *heap;
+};
+
+/* The same as heap_tick, but looks only now and then what is due. Returns what it was given, in
+ * registers: so a caller need not keep it on the stack, not even where it does not poll. */
+NOINLINE struct polled heap_polled(size_t bytes, struct heap *heap);
+
+static ALWAYS_INLINE struct polled heap_poll_with(size_t bytes, struct heap *heap)
+{
+    return LIKELY(!events_wait()) ? (struct polled){bytes, heap} : heap_polled(bytes, heap);
+}
 
 static inline void heap_poll(struct heap *heap)
 {
-    if (events_wait())
-        heap_polled(heap);
+    heap_poll_with(0, heap);
 }
 
 #endif

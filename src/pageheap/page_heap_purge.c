@@ -393,13 +393,9 @@ size_t page_heap_bound(const struct page_heap *page_heap)
 
 void page_heap_keep_bound(struct page_heap *page_heap)
 {
-    struct settled *settled = &page_heap->settled;
-    size_t kept = page_heap_kept_pages(page_heap), in_use = page_heap_in_use_pages(page_heap);
-    size_t wanted = page_heap->retention.wanted;
-    if (kept == settled->kept && in_use == settled->in_use && wanted == settled->wanted)
-        return;
     page_heap_see(page_heap);
     size_t base = base_pages(page_heap), bound = page_heap_bound(page_heap);
+    size_t kept = page_heap_kept_pages(page_heap);
     if (kept > bound) {
         page_heap_join_recent(page_heap);
         size_t purged =
@@ -412,10 +408,20 @@ void page_heap_keep_bound(struct page_heap *page_heap)
             retention_released(&page_heap->retention, purged, page_heap->now());
         page_heap_see(page_heap);
     } else {
-        *settled = (struct settled){kept, in_use, wanted};
+        page_heap->settled =
+            (struct settled){kept, page_heap_in_use_pages(page_heap), page_heap->retention.wanted};
     }
     if (kept > base || page_heap->cache.count != 0 || page_heap->tick_due != UINT64_MAX)
         set_tick_due(page_heap, next_tick(page_heap));
+}
+
+void page_heap_keep_bound_if_new(struct page_heap *page_heap)
+{
+    const struct settled *settled = &page_heap->settled;
+    if (page_heap_kept_pages(page_heap) != settled->kept ||
+        page_heap_in_use_pages(page_heap) != settled->in_use ||
+        page_heap->retention.wanted != settled->wanted)
+        page_heap_keep_bound(page_heap);
 }
 
 /* Parts of huge pages that stayed free through an epoch, in which at least `least` pages were kept,
@@ -457,7 +463,6 @@ bool page_heap_tick(struct page_heap *page_heap)
         page_heap_shrink_cache(page_heap);
         if (over)
             purge_idle_parts(page_heap, base + idle);
-        page_heap->settled.kept = SIZE_MAX; /* the bound is another one now */
         page_heap_keep_bound(page_heap);
         set_tick_due(page_heap, next_tick(page_heap));
     }

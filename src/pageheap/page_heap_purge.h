@@ -87,6 +87,9 @@ static inline void page_heap_see(struct page_heap *page_heap)
                   page_heap_in_use_pages(page_heap));
 }
 
+/* The same, but does nothing if as much is kept and in use as when all that was kept could stay. */
+void page_heap_keep_bound_if_new(struct page_heap *page_heap);
+
 /* Call when a block was put with those that were freed last. */
 static inline void page_heap_note_put(struct page_heap *page_heap)
 {
@@ -95,7 +98,7 @@ static inline void page_heap_note_put(struct page_heap *page_heap)
     /* relaxed: as in page_heap_base */
     base -= size_min(base / 2, __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED));
     if (UNLIKELY(page_heap_kept_pages(page_heap) > base || options.purge_delay == 0))
-        page_heap_keep_bound(page_heap);
+        page_heap_keep_bound_if_new(page_heap);
     /* Otherwise there is nothing to see: no more is in use, and no less is kept. */
 }
 
