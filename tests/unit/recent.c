@@ -200,6 +200,56 @@ TEST(what_waits_is_part_of_what_may_be_kept)
     assert_page_heap_empty();
 }
 
+/* Three blocks wait, one more than is kept in any case, since as much was missed. One of them is
+ * taken and freed again, and nothing is looked at anew. */
+static void wait_beyond_the_base(char *blocks[6])
+{
+    options.dirty = 2 * BLOCK;
+    for (size_t i = 0; i < 6; i++)
+        blocks[i] = take(BLOCK);
+    page_heap.retention.wanted = (size_t)6 * BLOCK_PAGES;
+    for (size_t i = 0; i < 3; i++)
+        give(blocks[i]);
+    page_heap.tick_due = 1; /* who looks at the bound says when again */
+    give(take(BLOCK));
+    assert_int_equal(page_heap.tick_due, 1);
+    assert_int_equal(page_heap_kept_pages(&page_heap), 3 * BLOCK_PAGES);
+    assert_int_equal(fake.purges, 0);
+}
+
+static void end_all(char *blocks[6])
+{
+    for (size_t i = 3; i < 6; i++)
+        give(blocks[i]);
+    assert_page_heap_empty();
+}
+
+TEST(what_waits_goes_when_it_is_not_wanted_any_more)
+{
+    NEED_SMALL_PAGES;
+    char *blocks[6];
+    wait_beyond_the_base(blocks);
+    page_heap.retention.wanted = 0;
+    give(take(BLOCK));
+    assert_int_equal(fake.purges, 1);
+    assert_true(page_heap_kept_pages(&page_heap) <= 2 * BLOCK_PAGES);
+    end_all(blocks);
+}
+
+TEST(what_waits_goes_when_more_is_in_use)
+{
+    NEED_SMALL_PAGES;
+    char *blocks[6];
+    wait_beyond_the_base(blocks);
+    page_heap.large_most = 4 * MIB;
+    char *huge = take(8 * MIB); /* it has a mapping of its own */
+    give(take(BLOCK));
+    assert_int_equal(fake.purges, 1);
+    assert_true(page_heap_kept_pages(&page_heap) < 3 * BLOCK_PAGES);
+    give(huge);
+    end_all(blocks);
+}
+
 TEST(without_a_delay_nothing_waits)
 {
     NEED_SMALL_PAGES;
@@ -295,6 +345,8 @@ int main(void)
         ROW_WITH(a_block_grows_into_one_that_waits, page_heap_begin, page_heap_end),
         ROW_WITH(no_more_than_a_few_wait, page_heap_begin, page_heap_end),
         ROW_WITH(what_waits_is_part_of_what_may_be_kept, page_heap_begin, page_heap_end),
+        ROW_WITH(what_waits_goes_when_it_is_not_wanted_any_more, page_heap_begin, page_heap_end),
+        ROW_WITH(what_waits_goes_when_more_is_in_use, page_heap_begin, page_heap_end),
         ROW_WITH(without_a_delay_nothing_waits, page_heap_begin, page_heap_end),
         ROW_WITH(a_tick_joins_what_waits, page_heap_begin, page_heap_end),
         ROW_WITH(a_segment_whose_last_block_waits_goes_when_it_is_joined, page_heap_begin,
