@@ -241,8 +241,8 @@ TEST(what_waits_goes_when_more_is_in_use)
     NEED_SMALL_PAGES;
     char *blocks[6];
     wait_beyond_the_base(blocks);
-    page_heap.large_most = 4 * MIB;
-    char *huge = take(8 * MIB); /* it has a mapping of its own */
+    page_heap.large_most = MIB;
+    char *huge = take(2 * MIB); /* it has a mapping of its own */
     give(take(BLOCK));
     assert_int_equal(fake.purges, 1);
     assert_true(page_heap_kept_pages(&page_heap) < 3 * BLOCK_PAGES);
