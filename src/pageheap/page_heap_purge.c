@@ -391,12 +391,25 @@ size_t page_heap_bound(const struct page_heap *page_heap)
                            page_heap_in_use_pages(page_heap));
 }
 
+/* All that the bound depends on, but for the peak, which only grows between ticks. */
+static ALWAYS_INLINE struct settled settled_now(const struct page_heap *page_heap)
+{
+    return (struct settled){
+        .kept = page_heap_kept_pages(page_heap),
+        .in_use = page_heap_in_use_pages(page_heap),
+        .cells_kept = __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED),
+        .wanted = page_heap->retention.wanted,
+    };
+}
+
 void page_heap_keep_bound(struct page_heap *page_heap)
 {
     page_heap_see(page_heap);
     size_t base = base_pages(page_heap), bound = page_heap_bound(page_heap);
     size_t kept = page_heap_kept_pages(page_heap);
+    page_heap->settled = settled_now(page_heap);
     if (kept > bound) {
+        page_heap->settled.kept = SIZE_MAX;
         page_heap_join_recent(page_heap);
         size_t purged =
             purge_down_to(page_heap, bound - size_min(bound, base / PURGE_STEP_SHARE), false);
@@ -407,9 +420,6 @@ void page_heap_keep_bound(struct page_heap *page_heap)
         if (purged != 0)
             retention_released(&page_heap->retention, purged, page_heap->now());
         page_heap_see(page_heap);
-    } else {
-        page_heap->settled =
-            (struct settled){kept, page_heap_in_use_pages(page_heap), page_heap->retention.wanted};
     }
     if (kept > base || page_heap->cache.count != 0 || page_heap->tick_due != UINT64_MAX)
         set_tick_due(page_heap, next_tick(page_heap));
@@ -417,10 +427,9 @@ void page_heap_keep_bound(struct page_heap *page_heap)
 
 void page_heap_keep_bound_if_new(struct page_heap *page_heap)
 {
-    const struct settled *settled = &page_heap->settled;
-    if (page_heap_kept_pages(page_heap) != settled->kept ||
-        page_heap_in_use_pages(page_heap) != settled->in_use ||
-        page_heap->retention.wanted != settled->wanted)
+    struct settled now = settled_now(page_heap), *settled = &page_heap->settled;
+    if (now.kept != settled->kept || now.in_use != settled->in_use ||
+        now.cells_kept != settled->cells_kept || now.wanted != settled->wanted)
         page_heap_keep_bound(page_heap);
 }
 

@@ -87,7 +87,8 @@ static inline void page_heap_see(struct page_heap *page_heap)
                   page_heap_in_use_pages(page_heap));
 }
 
-/* The same, but does nothing if as much is kept and in use as when all that was kept could stay. */
+/* page_heap_keep_bound, but does nothing if all that is kept could stay when the bound was looked
+ * at last, and nothing that the bound depends on is other than it was then. */
 void page_heap_keep_bound_if_new(struct page_heap *page_heap);
 
 /* Call when a block was put with those that were freed last. */

@@ -87,9 +87,11 @@ struct page_heap {
     size_t noted_pages;         /* of another heap: what pages_in_use.others has of it */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct retention retention; /* how many free pages are worth keeping */
+    /* When page_heap_keep_bound found last that all may stay; no state is like it if something had
+     * to go since. */
     struct settled {
-        size_t kept, in_use, wanted;
-    } settled;         /* when page_heap_keep_bound found last that all may stay */
+        size_t kept, in_use, cells_kept, wanted;
+    } settled;
     size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, */
     size_t cells_idle; /* and all that are free there, */
     /* and those in use there that may stay untouched; all three as of what the cells said last */

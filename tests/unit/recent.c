@@ -6,7 +6,9 @@
 
 #include <string.h>
 
+#include "options/options.h"
 #include "pageheap/large.h"
+#include "pageheap/page_heap_purge.h"
 
 enum { BLOCK = 200 * KIB, BLOCK_PAGES = BLOCK / PAGE_BYTES };
 
@@ -250,6 +252,38 @@ TEST(what_waits_goes_when_more_is_in_use)
     end_all(blocks);
 }
 
+TEST(what_waits_goes_when_cells_keep_more)
+{
+    NEED_SMALL_PAGES;
+    char *blocks[6];
+    wait_beyond_the_base(blocks);
+    page_heap.retention.wanted = 0;
+    options.dirty = 3 * BLOCK;
+    give(take(BLOCK)); /* all of it is the base */
+    page_heap.cells_kept = (size_t)2 * BLOCK_PAGES;
+    give(take(BLOCK));
+    assert_int_equal(fake.purges, 1);
+    page_heap.cells_kept = 0;
+    end_all(blocks);
+}
+
+/* The same is kept and in use as before, but the bound is another one by now. */
+TEST(what_could_stay_once_is_looked_at_again_when_something_went)
+{
+    NEED_SMALL_PAGES;
+    char *blocks[6];
+    wait_beyond_the_base(blocks);
+    struct settled stayed = page_heap.settled;
+    page_heap.retention.high = 0; /* as an epoch ends in which hardly anything was in use */
+    page_heap.retention.epoch_high = 0;
+    lock_acquire(&page_heap.lock);
+    page_heap_keep_bound(&page_heap);
+    lock_release(&page_heap.lock);
+    assert_int_equal(fake.purges, 1);
+    assert_true(page_heap.settled.kept != stayed.kept);
+    end_all(blocks);
+}
+
 TEST(without_a_delay_nothing_waits)
 {
     NEED_SMALL_PAGES;
@@ -347,6 +381,9 @@ int main(void)
         ROW_WITH(what_waits_is_part_of_what_may_be_kept, page_heap_begin, page_heap_end),
         ROW_WITH(what_waits_goes_when_it_is_not_wanted_any_more, page_heap_begin, page_heap_end),
         ROW_WITH(what_waits_goes_when_more_is_in_use, page_heap_begin, page_heap_end),
+        ROW_WITH(what_waits_goes_when_cells_keep_more, page_heap_begin, page_heap_end),
+        ROW_WITH(what_could_stay_once_is_looked_at_again_when_something_went, page_heap_begin,
+                 page_heap_end),
         ROW_WITH(without_a_delay_nothing_waits, page_heap_begin, page_heap_end),
         ROW_WITH(a_tick_joins_what_waits, page_heap_begin, page_heap_end),
         ROW_WITH(a_segment_whose_last_block_waits_goes_when_it_is_joined, page_heap_begin,
