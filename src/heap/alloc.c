@@ -284,19 +284,18 @@ static NOINLINE void *pop_counted(const struct heap *heap, size_t alignment, siz
 /* ---- The way in ---- */
 
 /* Takes a block of a heap that is not hardened, after a poll. */
-static ALWAYS_INLINE void *take(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty,
-                                bool watched)
+static ALWAYS_INLINE void *take(struct heap *heap, size_t bytes, size_t *dirty, bool watched)
 {
     struct cache *cache = heap_cache(heap);
-    return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, dirty)
-                             : alloc_block(heap, cache, alignment, bytes, dirty);
+    return UNLIKELY(watched) ? take_watched(heap, cache, MIN_ALIGN, bytes, dirty)
+                             : alloc_block(heap, cache, MIN_ALIGN, bytes, dirty);
 }
 
 /* These are functions of their own: the short ways need fewer registers. */
 static NOINLINE void *alloc_polled(size_t bytes, struct heap *heap)
 {
     size_t dirty;
-    return take(heap, MIN_ALIGN, bytes, &dirty, watch_is_on());
+    return take(heap, bytes, &dirty, watch_is_on());
 }
 
 /* A large block: mostly one that was freed last. */
@@ -304,7 +303,7 @@ static NOINLINE void *alloc_recent(size_t bytes, struct heap *heap)
 {
     void *block = NULL;
     if (LIKELY(!watch_is_on()))
-        block = large_alloc_recent(&heap->page_heap, bytes, 1);
+        block = large_alloc_recent(&heap->page_heap, bytes, 1); /* anywhere */
     return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
 }
 
@@ -321,20 +320,16 @@ static NOINLINE void *alloc_joined(size_t bytes, struct heap *heap)
 
 static ALWAYS_INLINE void *alloc_any(size_t bytes, struct heap *heap)
 {
-    if (bytes <= SMALL_MOST)
-        return alloc_polled(bytes, heap);
-    return bytes > CELL_MOST ? alloc_recent(bytes, heap) : alloc_joined(bytes, heap);
-}
-
-static ALWAYS_INLINE void *alloc_plain(size_t bytes, struct heap *heap)
-{
     struct polled polled = heap_poll_with(bytes, heap);
-    return alloc_any(polled.bytes, polled.heap);
+    if (polled.bytes <= SMALL_MOST)
+        return alloc_polled(polled.bytes, polled.heap);
+    return polled.bytes > CELL_MOST ? alloc_recent(polled.bytes, polled.heap)
+                                    : alloc_joined(polled.bytes, polled.heap);
 }
 
 void *heap_alloc_slow(size_t bytes, struct heap *heap)
 {
-    return LIKELY(heap->hardened == NULL) ? alloc_plain(bytes, heap)
+    return LIKELY(heap->hardened == NULL) ? alloc_any(bytes, heap)
                                           : heap_malloc_hardened(bytes, heap);
 }
 
@@ -357,7 +352,7 @@ void *heap_alloc_counted(size_t bytes, struct heap *heap, struct cache *cache)
     if (UNLIKELY(heap->hardened != NULL))
         return heap_malloc_hardened(bytes, heap);
     if (UNLIKELY(!cache_may_count(bytes)))
-        return alloc_plain(bytes, heap);
+        return alloc_any(bytes, heap);
     if (UNLIKELY(bytes > SMALL_MOST))
         return alloc_counted_cell(bytes, heap, cache);
     void *object = cache_pop_counted(cache, class_of_size(bytes), bytes);
@@ -387,10 +382,11 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
     if (UNLIKELY(object != NULL))
         return bytes_clear(object, align_up(bytes, MIN_ALIGN));
-    void *block = take(heap, MIN_ALIGN, bytes, &dirty, watched);
+    void *block = take(heap, bytes, &dirty, watched);
     return zero(heap, block, bytes, dirty);
 }
 
+/* As take, but by block_alloc: mostly a quick list has served, and take has a copy of its code. */
 static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, size_t bytes)
 {
     if (UNLIKELY(heap->hardened != NULL))

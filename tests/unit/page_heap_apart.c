@@ -162,10 +162,8 @@ TEST(a_segment_that_becomes_empty_meanwhile_goes_to_the_cache)
     to_free = wall;
     other = first; /* takes none */
     fake.meanwhile = look;
-    lock_acquire(&page_heap.lock);
     options.dirty = 0;
-    page_heap_keep_bound(&page_heap);
-    lock_release(&page_heap.lock);
+    bound_keep();
     fake.meanwhile = NULL;
     assert_null(to_free);
     assert_true(page_heap.cache.count > cached || page_heap.empty_segments <= 1);
@@ -210,9 +208,7 @@ static void take_long(void)
 static void *purge(void *argument)
 {
     options.dirty = 0;
-    lock_acquire(&page_heap.lock);
-    page_heap_keep_bound(&page_heap);
-    lock_release(&page_heap.lock);
+    bound_keep();
     return argument;
 }
 

@@ -48,6 +48,14 @@ static inline void span_put(struct span *span)
     span_free(&page_heap, span, 0);
 }
 
+/* Purges what is kept above the bound. */
+static inline void bound_keep(void)
+{
+    lock_acquire(&page_heap.lock);
+    page_heap_keep_bound(&page_heap);
+    lock_release(&page_heap.lock);
+}
+
 /* How many runs stand in the bins. */
 size_t runs_count(const struct runs *runs);
 

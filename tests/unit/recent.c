@@ -8,7 +8,6 @@
 
 #include "options/options.h"
 #include "pageheap/large.h"
-#include "pageheap/page_heap_purge.h"
 
 enum { BLOCK = 200 * KIB, BLOCK_PAGES = BLOCK / PAGE_BYTES };
 
@@ -238,13 +237,6 @@ TEST(what_waits_goes_when_it_is_not_wanted_any_more)
     end_all(blocks);
 }
 
-static void look_at_bound(void)
-{
-    lock_acquire(&page_heap.lock);
-    page_heap_keep_bound(&page_heap);
-    lock_release(&page_heap.lock);
-}
-
 /* A block is taken and freed again, without a look at whether the heap is sound. */
 static void turn(void)
 {
@@ -273,7 +265,7 @@ TEST(what_waits_goes_when_cells_keep_more)
     wait_beyond_the_base(blocks);
     page_heap.retention.wanted = 0;
     options.dirty = 3 * BLOCK; /* all of it is the base */
-    look_at_bound();
+    bound_keep();
     turn();
     assert_int_equal(fake.purges, 0);
     page_heap.cells_kept = (size_t)2 * BLOCK_PAGES;
@@ -292,7 +284,7 @@ TEST(what_could_stay_once_is_looked_at_again_when_something_went)
     struct settled stayed = page_heap.settled;
     page_heap.retention.high = 0; /* as an epoch ends in which hardly anything was in use */
     page_heap.retention.epoch_high = 0;
-    look_at_bound();
+    bound_keep();
     assert_int_equal(fake.purges, 1);
     assert_true(page_heap.settled.kept != stayed.kept);
     end_all(blocks);
