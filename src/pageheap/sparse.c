@@ -4,7 +4,6 @@
 #include "pageheap/sparse.h"
 
 #include "options/options.h"
-#include "platform/memory.h"
 
 /* Pages (machine): of the middle of a block, so many are looked at, or all. */
 enum { SPARSE_WINDOW = 64 };

@@ -10,6 +10,8 @@
  * there (mincore). Little, but not nothing, is what others left. If that is seen twice, with no
  * full block in between, blocks begin at multiples of half the power of two that they are as long
  * as, or longer: mostly where others began. The gaps cost addresses alone. A full block ends it.
+ * Every 2 MiB is seldom enough: a beginning and its page table are a 256th of that, and at
+ * multiples of more a long block does not fit into what one of its like left.
  *
  * Cost: a system call for a page table's walk over 64 pages: while blocks are sparse at each eighth
  * block that is joined, otherwise in the end at each 1,024th. The page heap's lock must be held.
@@ -19,6 +21,7 @@
 
 #include "base/bits.h"
 #include "pageheap/page_heap_state.h"
+#include "platform/memory.h"
 
 /* Looks: so many in a row must find what others left; after so many more what was missed is to be
  * forgotten when a full block comes. */
@@ -33,7 +36,8 @@ static inline size_t sparse_alignment(const struct page_heap *page_heap, size_t 
 {
     /* relaxed: see above */
     bool sparse = __atomic_load_n(&page_heap->sparse_seen, __ATOMIC_RELAXED) >= SPARSE_SEEN;
-    return LIKELY(!sparse) ? PAGE_BYTES : (PAGE_BYTES << bit_highest(pages)) / 2;
+    return LIKELY(!sparse) ? PAGE_BYTES
+                           : size_min((PAGE_BYTES << bit_highest(pages)) / 2, OS_HUGE_PAGE);
 }
 
 #endif

@@ -170,6 +170,28 @@ TEST(blocks_that_stay_empty_begin_where_others_began)
     give_blocks();
 }
 
+TEST(long_ones_begin_no_farther_apart_than_2_MiB)
+{
+    page_heap.sparse_seen = SPARSE_SEEN;
+    assert_int_equal(sparse_alignment(&page_heap, 64), 128 * KIB);
+    assert_int_equal(sparse_alignment(&page_heap, 15000), 2 * MIB);
+    /* So one of its like fits where this was, wherever its segment begins. */
+    size_t bytes = 15000 * PAGE_BYTES, dirty;
+    char *block = large_alloc(&page_heap, bytes, MIN_ALIGN, &dirty);
+    assert_int_equal((uintptr_t)block % (2 * MIB), 0);
+    size_t pages = page_heap.segment_pages;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(large_free(&page_heap, (uintptr_t)block).kind, MISUSE_NONE);
+        page_heap.sparse_seen = SPARSE_SEEN;
+        block = large_alloc(&page_heap, bytes - (size_t)i * PAGE_BYTES, MIN_ALIGN, &dirty);
+        assert_int_equal((uintptr_t)block % (2 * MIB), 0);
+    }
+    assert_int_equal(page_heap.segment_pages, pages);
+    assert_int_equal(large_free(&page_heap, (uintptr_t)block).kind, MISUSE_NONE);
+    page_heap_join_recent(&page_heap);
+    assert_page_heap_empty();
+}
+
 TEST(a_full_block_ends_that)
 {
     NEED_SMALL_PAGES;
@@ -246,6 +268,7 @@ int main(void)
         ROW_WITH(what_the_system_limits_is_not_taken_ahead, begin, page_heap_end),
         ROW_WITH(of_what_is_refused_half_is_tried, begin, page_heap_end),
         ROW_WITH(blocks_that_stay_empty_begin_where_others_began, begin, page_heap_end),
+        ROW_WITH(long_ones_begin_no_farther_apart_than_2_MiB, begin, page_heap_end),
         ROW_WITH(a_full_block_ends_that, begin, page_heap_end),
         ROW_WITH(what_was_missed_is_kept_where_full_blocks_are_among_them, begin, page_heap_end),
         ROW_WITH(full_blocks_lie_close, begin, page_heap_end),
