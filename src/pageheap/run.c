@@ -148,17 +148,23 @@ bool run_can_widen(const struct span *run, size_t pages)
     return run->pages < pages && found >= pages;
 }
 
-struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pages)
+struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pages,
+                       size_t alignment)
 {
-    size_t fresh = 0;
+    size_t fresh = 0, bytes = pages << PAGE_SHIFT;
     const char *dirty_end = span_end(run);
     runs_remove(&page_heap->dirty, run);
-    while (run->pages < pages) {
+    for (;;) {
+        char *first = (char *)align_up((uintptr_t)run->start, alignment);
+        char *last = (char *)align_down((uintptr_t)span_end(run) - bytes, alignment);
+        if (first + bytes <= span_end(run))
+            break;
         struct span *next = run_beside(run, true);
         bool right = next != NULL;
         if (!right)
             next = run_beside(run, false);
-        size_t more = size_min(next->pages, pages - run->pages);
+        size_t lacking = (size_t)(right ? first + bytes - span_end(run) : run->start - last);
+        size_t more = size_min(next->pages, lacking >> PAGE_SHIFT);
         char *start = right ? next->start : run->start - (more << PAGE_SHIFT);
         if (next->kind == SPAN_CLEAN)
             fresh += more;
@@ -169,5 +175,5 @@ struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pag
         run->pages += (uint32_t)more;
     }
     runs_add(&page_heap->dirty, run);
-    return (struct found){run, fresh, dirty_end};
+    return (struct found){run, size_min(fresh, pages), dirty_end};
 }

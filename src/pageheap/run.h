@@ -49,8 +49,11 @@ struct span *run_beside(const struct span *span, bool right);
 /* Whether a run is part of `pages` free pages in a row, dirty or clean. */
 bool run_can_widen(const struct span *run, size_t pages);
 
-/* Makes a dirty run `pages` long by what is free beside it. The pages that were clean count as
- * dirty until the caller takes all, at once. */
-struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pages);
+/* Makes a dirty run long enough for `pages` at a multiple of `alignment`, by what is free beside
+ * it: first on its right, as that may leave all of its left in use. It must be part of as many free
+ * pages in a row as have room for that wherever they begin. The pages that were clean count as
+ * dirty from then on; the caller takes them at once, or all but less than `alignment` of them. */
+struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pages,
+                       size_t alignment);
 
 #endif

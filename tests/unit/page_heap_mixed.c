@@ -2,6 +2,8 @@
  * Tests of requests that are made of kept and of clean pages (span.c), and of purging where there
  * are huge pages (page_heap_purge.h).
  */
+#include "pageheap/sparse.h" /* before names of ours that its parameters have too */
+
 #include "page_heap_support.h"
 
 #include <string.h>
@@ -81,17 +83,111 @@ TEST(of_a_chain_no_more_is_taken_than_is_asked_for)
     chain_end(span);
 }
 
-TEST(aligned_and_short_requests_are_not_made_of_parts)
+/* How a request that no run has room for is served while there is the chain: by it, or not. */
+static void assert_served(size_t pages, size_t alignment, bool by_chain)
 {
-    NEED_SMALL_PAGES;
-    chain_make();
-    struct span *aligned = span_new(SPAN_LARGE, 64, 64 * PAGE_BYTES);
-    assert_non_null(aligned);
-    assert_true(aligned->zero);
-    assert_int_equal(page_heap.dirty.pages, 80);
-    span_put(aligned);
+    char *start = chain_make();
+    struct span *span = span_new(SPAN_LARGE, pages, alignment);
+    assert_non_null(span);
+    assert_int_equal((uintptr_t)span->start % alignment, 0);
+    assert_int_equal(span->start >= start && span_end(span) <= start + (120 << PAGE_SHIFT),
+                     by_chain);
+    assert_int_equal(span->zero, !by_chain);
+    assert_true(by_chain ? page_heap.dirty.pages < 80 : page_heap.dirty.pages == 80);
+    assert_page_heap_sound();
+    span_put(span);
     page_heap_purge(&page_heap, 80);
     chain_end(NULL);
+}
+
+TEST(an_aligned_request_is_made_of_parts_that_have_room_wherever_they_begin)
+{
+    NEED_SMALL_PAGES;
+    assert_served(64, 16 * PAGE_BYTES, true);
+    assert_served(89, 32 * PAGE_BYTES, true);
+    assert_served(90, 32 * PAGE_BYTES, false);
+    assert_served(64, 64 * PAGE_BYTES, false);
+}
+
+/* The dirty run has all that is free on its left, and less on its right than the next multiple
+ * takes.
+ */
+TEST(an_aligned_request_takes_what_is_on_the_left_as_well)
+{
+    NEED_SMALL_PAGES;
+    enum { STEP = 16 };
+    struct span *front[STEP + 1], *span;
+    size_t count = 0;
+    do {
+        assert_true(count <= STEP);
+        front[count] = span_get(1);
+    } while ((uintptr_t)front[count++]->start % (STEP * PAGE_BYTES) != 0);
+    struct span *clean = span_get(3 * STEP), *dirty = span_get(2), *back = span_get(3 * STEP - 4),
+                *wall = span_get(1);
+    char *start = front[count - 1]->start;
+    assert_ptr_equal(wall->start, start + (6 * STEP - 1) * PAGE_BYTES);
+    span_put(clean);
+    span_put(back);
+    page_heap_purge(&page_heap, 0);
+    span_put(dirty);
+    assert_int_equal(page_heap.dirty.pages, 2);
+    retention_released(&page_heap.retention, 8 * STEP, page_heap.now());
+    page_heap.retention.wanted = 0;
+    /* The first of these pages is one behind a multiple, the last two before one, so there is one
+     * place. */
+    assert_non_null(span = span_new(SPAN_LARGE, 4 * STEP, STEP * PAGE_BYTES));
+    assert_ptr_equal(span->start, start + STEP * PAGE_BYTES);
+    /* No more was missed than was taken. */
+    assert_in_range(page_heap.retention.wanted, 1, 4 * STEP + 4 * STEP / SLACK_SHARE);
+    assert_page_heap_sound();
+    span_put(span);
+    span_put(wall);
+    while (count != 0)
+        span_put(front[--count]);
+    assert_page_heap_empty();
+}
+
+/* Where blocks stay empty, short ones leave what others left in between to the next purge. */
+TEST(of_blocks_that_stay_empty_only_long_ones_are_made_of_parts)
+{
+    NEED_SMALL_PAGES;
+    page_heap.sparse_seen = SPARSE_SEEN;
+    assert_served(64, 16 * PAGE_BYTES, false);
+    page_heap.sparse_seen = SPARSE_SEEN;
+    assert_served(100, PAGE_BYTES, true);
+    struct span *wall = span_get(1), *all = span_get(2100);
+    char *start = all->start;
+    span_put(all);
+    page_heap_purge(&page_heap, 1); /* leaves the segment */
+    struct span *dirty = span_get(1000), *clean = span_get(1000);
+    assert_ptr_equal(dirty->start, start);
+    span_put(clean);
+    page_heap_purge(&page_heap, 1);
+    span_put(dirty);
+    page_heap.sparse_seen = SPARSE_SEEN;
+    struct span *span = span_new(SPAN_LARGE, 1200, OS_HUGE_PAGE);
+    assert_true(span->start < start + 1000 * PAGE_BYTES);
+    assert_false(span->zero);
+    span_put(span);
+    span_put(wall);
+    assert_page_heap_empty();
+}
+
+TEST(short_requests_are_not_made_of_parts)
+{
+    NEED_SMALL_PAGES;
+    struct span *wall = span_get(1), *dirty = span_get(20), *clean = span_get(20),
+                *other = span_get(1);
+    span_put(clean);
+    page_heap_purge(&page_heap, 0);
+    span_put(dirty);
+    struct span *span = span_get(31);
+    assert_true(span->zero);
+    assert_int_equal(page_heap.dirty.pages, 20);
+    span_put(span);
+    span_put(wall);
+    span_put(other);
+    assert_page_heap_empty();
 }
 
 TEST(what_only_what_is_kept_may_serve_is_refused_without)
@@ -220,7 +316,13 @@ int main(void)
                  page_heap_end),
         ROW_WITH(a_chain_of_free_runs_serves_as_one, page_heap_begin, page_heap_end),
         ROW_WITH(of_a_chain_no_more_is_taken_than_is_asked_for, page_heap_begin, page_heap_end),
-        ROW_WITH(aligned_and_short_requests_are_not_made_of_parts, page_heap_begin, page_heap_end),
+        ROW_WITH(an_aligned_request_is_made_of_parts_that_have_room_wherever_they_begin,
+                 page_heap_begin, page_heap_end),
+        ROW_WITH(an_aligned_request_takes_what_is_on_the_left_as_well, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(of_blocks_that_stay_empty_only_long_ones_are_made_of_parts, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(short_requests_are_not_made_of_parts, page_heap_begin, page_heap_end),
         ROW_WITH(what_only_what_is_kept_may_serve_is_refused_without, page_heap_begin,
                  page_heap_end),
         ROW_WITH(what_grows_has_its_own_mapping_unless_it_fits_into_what_is_kept, page_heap_begin,
