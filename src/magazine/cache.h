@@ -159,6 +159,12 @@ static inline bool cache_cells_wait(const struct cache *cache)
     return quick_bytes(cache->quick) > QUICK_LIMIT_LEAST;
 }
 
+/* Whether any does. */
+static inline bool cache_has_cells(const struct cache *cache)
+{
+    return quick_bytes(cache->quick) != 0;
+}
+
 /* Joins all of them with their neighbours. */
 static inline void cache_join_cells(struct cache *cache)
 {

@@ -73,6 +73,28 @@ TEST(what_free_cells_serve_lets_more_wait)
     free_all(walls);
 }
 
+/* Small cells may wait though they are between large free ones, but not when a span is needed. */
+TEST(a_few_cells_that_wait_keep_no_memory_apart)
+{
+    enum { BLOCK = 50 * KIB, LEFT = 1100, COUNT = 40, WHOLE = 100 * KIB };
+    options.dirty = MIB;
+    for (size_t i = 0; i < COUNT; i++)
+        blocks[i] = block_get(BLOCK);
+    /* What they leave behind them is free. */
+    for (size_t i = 0; i < COUNT; i++)
+        assert_ptr_equal(heap_resize(blocks[i], LEFT), blocks[i]);
+    for (size_t i = 0; i < COUNT; i++)
+        heap_free(blocks[i]);
+    size_t waits = quick_bytes(thread_self.cache->quick), cells, count = 0;
+    ASSERT_THAT(waits >= COUNT * LEFT && waits < QUICK_LIMIT_LEAST, "%zu", waits);
+    /* Two of these places in a row serve; only some at the ends of spans do not. */
+    for (cells = heap_totals().cells; heap_totals().cells <= cells; count++)
+        blocks[count] = block_get(WHOLE);
+    assert_in_range(count, COUNT / 2 - 3, BLOCKS);
+    while (count != 0)
+        heap_free(blocks[--count]);
+}
+
 TEST(a_large_cell_that_waits_alone_is_joined_for_the_next_request)
 {
     options.dirty = MIB;
@@ -136,6 +158,7 @@ int main(void)
         ROW_WITH(a_large_cell_that_waits_alone_is_joined_for_the_next_request, begin, end),
         ROW_WITH(what_free_cells_serve_is_counted, begin, end),
         ROW_WITH(zeroed_blocks_come_back_clear, begin, end),
+        ROW_WITH(a_few_cells_that_wait_keep_no_memory_apart, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
