@@ -88,7 +88,9 @@ static void *resize(struct place place, void *block, size_t old_bytes, size_t by
     if (place.class == PAGE_MAP_CELL) {
         if (bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE)
             return block;
-        if (bytes > BYTES_SHORT && bytes <= CELL_MOST &&
+        /* One that loses most of itself moves, as an object does: where it was it would keep what
+         * it leaves apart, a third of the memory of blocks that are resized at random. */
+        if (bytes > BYTES_SHORT && bytes <= CELL_MOST && bytes > old_bytes / MOST_SHARE &&
             cell_resize((uintptr_t)block, bytes, bytes_to_grow(old_bytes, bytes)))
             return block;
     } else if (place.class != 0) {

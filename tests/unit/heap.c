@@ -253,10 +253,21 @@ TEST(medium_blocks_grow_in_place_where_there_is_room)
     heap_free(next);
     heap_trim(0);
     assert_ptr_equal(heap_resize(block, 35000), block);
-    assert_ptr_equal(heap_resize(block, 2000), block);
+    assert_ptr_equal(heap_resize(block, 18000), block);
+    assert_in_range(heap_usable(block, "test"), 18000, 18000 + 256); /* the rest is free */
     heap_free(block);
     heap_free(wall);
     heap_free(behind);
+}
+
+TEST(medium_blocks_move_only_if_they_lose_most_of_themselves)
+{
+    assert_true(stays(4000, 2100));
+    assert_false(stays(4000, 1900));
+    assert_true(stays(100000, 51000));
+    assert_false(stays(100000, 49000));
+    assert_true(stays(900, 500));
+    assert_false(stays(900, 400));
 }
 
 TEST(blocks_that_creep_are_given_more)
@@ -491,6 +502,7 @@ int main(void)
         ROW(resizing_at_random_keeps_the_contents),
         ROW(small_blocks_move_only_if_it_is_worth_it),
         ROW(medium_blocks_grow_in_place_where_there_is_room),
+        ROW(medium_blocks_move_only_if_they_lose_most_of_themselves),
         ROW(blocks_that_creep_are_given_more),
         ROW(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed),
         ROW(what_waits_is_joined_before_a_heap_grows),
