@@ -14,28 +14,32 @@
 
 /* A block that was made longer once will be again. A cell can grow where it is, and the place that
  * it leaves is joined. With slabs of one class after the other, each half empty as the blocks moved
- * on, programs took three times the memory. Up to BYTES_SHORT a block is not worth a header. */
-static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes)
+ * on, programs took three times the memory. Up to BYTES_SHORT a block is not worth a header. It
+ * gets `wish` bytes, or `bytes` if there is no large block of so many. */
+static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes, size_t wish)
 {
     void *block = NULL;
     size_t dirty;
-    if (bytes > BYTES_SHORT && bytes <= SMALL_MOST && medium_most(heap) == CELL_MOST)
-        block = cell_alloc(heap, cache, bytes, &dirty);
-    else if (bytes > CELL_MOST)
-        block = large_alloc_grown(&heap->page_heap, bytes, &dirty);
-    return block != NULL ? block : block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
+    if (wish > BYTES_SHORT && wish <= SMALL_MOST && medium_most(heap) == CELL_MOST) {
+        block = cell_alloc(heap, cache, wish, &dirty);
+    } else if (wish > CELL_MOST) {
+        block = large_alloc_grown(&heap->page_heap, wish, &dirty);
+        wish = bytes;
+    }
+    return block != NULL ? block : block_alloc(heap, cache, MIN_ALIGN, wish, &dirty);
 }
 
 /* One part in: a block that grows by no more of itself grows often. */
 enum { CREEP_SHARE = 4 };
 
 /* The bytes that a block of `old_bytes` gets when it becomes one of `bytes`. A block that grows by
- * little gets more, so that nothing need be done the next times. */
+ * little gets more, so that nothing need be done the next times; not from where on it moves without
+ * a copy. */
 static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
 {
     bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / CREEP_SHARE;
     size_t wish = bytes + bytes / SLACK_SHARE;
-    return creeps && bytes > BYTES_SHORT && wish <= CELL_MOST ? wish : bytes;
+    return creeps && bytes > BYTES_SHORT && wish <= GROWN_MOST ? wish : bytes;
 }
 
 /* Ends a move of `bytes`: `moved` has what was in a block of this place, or is NULL. */
@@ -69,7 +73,7 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
     size_t dirty;
     struct cache *cache = heap_cache(place.heap);
     void *moved = bytes > old_bytes
-                      ? alloc_to_grow(place.heap, cache, bytes_to_grow(old_bytes, bytes))
+                      ? alloc_to_grow(place.heap, cache, bytes, bytes_to_grow(old_bytes, bytes))
                       : block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
     if (UNLIKELY(moved == NULL))
         return stay(place, block, old_bytes, bytes);
@@ -83,20 +87,29 @@ static bool shrinks_in_place(size_t old_bytes, size_t bytes)
     return bytes < old_bytes && bytes >= SLACK_SHARE * PAGE_BYTES;
 }
 
+/* Whether all of a block but little is still wanted, or what it got in order to grow is. */
+static bool is_nearly_all(size_t old_bytes, size_t bytes)
+{
+    return bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE;
+}
+
 static void *resize(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     if (place.class == PAGE_MAP_CELL) {
-        if (bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE)
+        if (is_nearly_all(old_bytes, bytes))
             return block;
         /* One that loses most of itself moves, as an object does: where it was it would keep what
          * it leaves apart, a third of the memory of blocks that are resized at random. */
         if (bytes > BYTES_SHORT && bytes <= CELL_MOST && bytes > old_bytes / MOST_SHARE &&
-            cell_resize((uintptr_t)block, bytes, bytes_to_grow(old_bytes, bytes)))
+            cell_resize((uintptr_t)block, bytes,
+                        size_min(bytes_to_grow(old_bytes, bytes), CELL_MOST)))
             return block;
     } else if (place.class != 0) {
         if (object_stays(old_bytes, bytes))
             return block;
     } else if (bytes > medium_most(place.heap) || shrinks_in_place(old_bytes, bytes)) {
+        if (old_bytes <= GROWN_MOST && is_nearly_all(old_bytes, bytes))
+            return block;
         void *resized = large_resize(&place.heap->page_heap, (uintptr_t)block, bytes);
         if (resized != NULL)
             return resized;

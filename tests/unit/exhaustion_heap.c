@@ -69,6 +69,43 @@ TEST(the_heap_runs_out_of_memory_and_recovers)
         assert_succeeds(exhaust, (void *)&sizes[i]);
 }
 
+/* Whether one block of so many bytes lies right behind another. */
+static bool is_behind(const char *block, const char *other, size_t bytes)
+{
+    return block == other + align_up(bytes, PAGE_BYTES);
+}
+
+/* A block that creeps is to get more than it asks for. Where there is room for what it asks for
+ * alone, between two others, it gets that. */
+static void creep(void *argument)
+{
+    enum { ALL = 16, BYTES = 510000 };
+    char *all[ALL], *block;
+    size_t hole = ALL, count;
+    (void)argument;
+    limit_memory(LIMIT);
+    CHILD_CHECK((block = heap_alloc(BYTES - 10000)) != NULL);
+    for (size_t i = 0; i < ALL; i++)
+        CHILD_CHECK((all[i] = heap_alloc(BYTES)) != NULL);
+    for (size_t i = 2; i < ALL; i++)
+        if ((is_behind(all[i - 2], all[i - 1], BYTES) && is_behind(all[i - 1], all[i], BYTES)) ||
+            (is_behind(all[i], all[i - 1], BYTES) && is_behind(all[i - 1], all[i - 2], BYTES)))
+            hole = i - 1;
+    CHILD_CHECK(hole < ALL);
+    struct link *rest = take_all(200000, &count);
+    heap_free(all[hole]);
+    CHILD_CHECK(heap_resize(block, BYTES - 5000) == all[hole]);
+    for (size_t i = 0; i < ALL; i++)
+        heap_free(all[i]); /* the block is in the hole */
+    give_all(rest);
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(a_block_that_creeps_needs_no_more_than_it_asks_for)
+{
+    assert_succeeds(creep, NULL);
+}
+
 static void exhaust_at_random(void *argument)
 {
     enum { BLOCKS = 2000 };
@@ -169,6 +206,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW(the_heap_runs_out_of_memory_and_recovers),
+        ROW(a_block_that_creeps_needs_no_more_than_it_asks_for),
         ROW(random_use_at_the_limit_breaks_nothing),
         ROW(short_requests_fail_last),
         ROW(a_block_can_become_shorter_without_memory),

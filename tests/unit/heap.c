@@ -287,6 +287,47 @@ TEST(blocks_that_creep_are_given_more)
     heap_free(block);
 }
 
+/* The bytes of a block of so many that grew, and could not where it was. */
+static size_t usable_when_moved(size_t from, size_t to)
+{
+    enum { ALL = 16 };
+    char *all[ALL];
+    size_t first = 0;
+    for (size_t i = 0; i < ALL; i++)
+        all[i] = block_get(from);
+    for (size_t i = 0; i < ALL * ALL; i++) /* one that another is behind of */
+        if (all[i % ALL] == all[i / ALL] + align_up(from, PAGE_BYTES))
+            first = i / ALL;
+    char *moved = heap_resize(all[first], to);
+    assert_ptr_not_equal(moved, all[first]);
+    size_t usable = heap_usable(moved, "test");
+    all[first] = moved;
+    for (size_t i = 0; i < ALL; i++)
+        heap_free(all[i]);
+    return usable;
+}
+
+/* From 1 MiB on growing copies nothing, mostly. */
+TEST(so_are_large_blocks_up_to_1_MiB)
+{
+    assert_int_equal(usable_when_moved(300000, 310000), 310000 + 310000 / 8);
+    assert_int_equal(usable_when_moved(300000, 400000), 400000); /* at a leap */
+    assert_int_equal(usable_when_moved(1200000, 1250000), 1250000);
+}
+
+TEST(a_large_block_keeps_what_it_got_in_order_to_grow)
+{
+    char *block = block_get(900000);
+    assert_ptr_equal(heap_resize(block, 800000), block);
+    assert_int_equal(heap_usable(block, "test"), 900000); /* it is nearly all */
+    assert_ptr_equal(heap_resize(block, 700000), block);
+    assert_int_equal(heap_usable(block, "test"), 700000);
+    block = heap_resize(block, 1100000);
+    block = heap_resize(block, 1090000);
+    assert_int_equal(heap_usable(block, "test"), 1090000);
+    heap_free(block);
+}
+
 /* What was freed of a size that no slab serves yet, or of a block that has grown, is what such a
  * request gets next. */
 TEST(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed)
@@ -504,6 +545,8 @@ int main(void)
         ROW(medium_blocks_grow_in_place_where_there_is_room),
         ROW(medium_blocks_move_only_if_they_lose_most_of_themselves),
         ROW(blocks_that_creep_are_given_more),
+        ROW(so_are_large_blocks_up_to_1_MiB),
+        ROW(a_large_block_keeps_what_it_got_in_order_to_grow),
         ROW(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed),
         ROW(what_waits_is_joined_before_a_heap_grows),
         ROW(large_blocks_are_resized_without_a_copy),
