@@ -18,10 +18,10 @@ static void span_request(struct page_heap *page_heap, struct span *span, size_t 
     span->requested = requested;
 }
 
-/* The most bytes of a block that has no mapping of its own. */
+/* The most bytes of a block that has no mapping of its own, its alignment included. */
 static size_t large_most(const struct page_heap *page_heap)
 {
-    return page_heap->compact ? MAX_REQUEST : page_heap->large_most;
+    return page_heap->compact ? (size_t)UINT32_MAX << PAGE_SHIFT : page_heap->large_most;
 }
 
 /* ---- Huge: mappings of their own ---- */
@@ -168,7 +168,7 @@ void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignm
         return NULL;
     bytes = size_max(bytes, 1);
     if (bytes + alignment - PAGE_BYTES > large_most(page_heap))
-        return huge_alloc(page_heap, bytes, alignment, dirty);
+        return page_heap->compact ? NULL : huge_alloc(page_heap, bytes, alignment, dirty);
     return span_as_large(page_heap, bytes, alignment, false, dirty);
 }
 

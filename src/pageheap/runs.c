@@ -11,6 +11,7 @@ enum { BITMAP_WORDS = (RUN_BINS + 63) / 64 };
 
 static size_t bin_of(size_t pages)
 {
+    CHECK(pages <= UINT32_MAX);
     if (pages <= RUN_EXACT)
         return pages - 1;
     unsigned log = bit_highest(pages);

@@ -311,6 +311,35 @@ static void check_forks(void)
     }
 }
 
+/* What no buffer can have, however much it is, and at whatever alignment, while some of it is free.
+ */
+static void check_too_much(void)
+{
+    static char buffer[8 << 20];
+    enum { BLOCKS = 20 };
+    void *blocks[BLOCKS];
+    snug_heap *heap =
+        make((struct snug_heap_config){.buffer = buffer, .buffer_bytes = sizeof(buffer)});
+    CHECK_MSG(heap != NULL, "no heap in a buffer");
+    for (size_t i = 0; i < BLOCKS; i++)
+        CHECK_MSG((blocks[i] = snug_heap_malloc(heap, 100000 + i * 20000)) != NULL, "no block");
+    for (size_t i = 0; i < BLOCKS; i += 2)
+        snug_free(blocks[i]);
+    for (int bits = 23; bits < 63; bits++) {
+        size_t much = (size_t)1 << bits;
+        CHECK_MSG(snug_heap_malloc(heap, much) == NULL, "2^%d bytes in 8 MiB", bits);
+        void *aligned = snug_heap_aligned_alloc(heap, much, 100000);
+        CHECK_MSG(((uintptr_t)aligned & (much - 1)) == 0, "%p is no multiple of 2^%d", aligned,
+                  bits);
+        snug_free(aligned);
+        CHECK_MSG(snug_realloc(blocks[1], much) == NULL, "2^%d bytes in 8 MiB", bits);
+        CHECK_MSG(snug_heap_calloc(heap, 1, much - 1) == NULL, "2^%d bytes in 8 MiB", bits);
+    }
+    void *block = snug_heap_malloc(heap, 100000);
+    CHECK_MSG(block != NULL, "nothing is left of the buffer");
+    snug_heap_destroy(heap);
+}
+
 int main(void)
 {
     test_begin(120);
@@ -320,6 +349,7 @@ int main(void)
     check_statistics();
     check_threads();
     check_buffers_in_blocks();
+    check_too_much();
     check_forks();
     return test_end();
 }
