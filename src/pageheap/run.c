@@ -154,11 +154,9 @@ struct found run_widen(struct page_heap *page_heap, struct span *run, size_t pag
     size_t fresh = 0, bytes = pages << PAGE_SHIFT;
     const char *dirty_end = span_end(run);
     runs_remove(&page_heap->dirty, run);
-    for (;;) {
+    while (!run_fits(run, pages, alignment)) {
         char *first = (char *)align_up((uintptr_t)run->start, alignment);
         char *last = (char *)align_down((uintptr_t)span_end(run) - bytes, alignment);
-        if (first + bytes <= span_end(run))
-            break;
         struct span *next = run_beside(run, true);
         bool right = next != NULL;
         if (!right)

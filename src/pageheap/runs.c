@@ -50,12 +50,6 @@ void runs_remove(struct runs *runs, struct span *run)
     GAUGE_ADD(runs->count, (size_t)-1);
 }
 
-static bool run_fits(const struct span *run, size_t pages, size_t alignment)
-{
-    uintptr_t start = align_up((uintptr_t)run->start, alignment);
-    return start + (pages << PAGE_SHIFT) <= (uintptr_t)span_end(run);
-}
-
 /* Whether more of a's segment is in use than of b's. */
 static bool is_in_fuller_segment(const struct span *a, const struct span *b)
 {

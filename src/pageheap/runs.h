@@ -30,6 +30,13 @@ struct runs {
     uint16_t frees; /* times that a run became free, modulo 2^16: their clock */
 };
 
+/* Whether so many pages fit in a run at a multiple of `alignment` bytes. */
+static inline bool run_fits(const struct span *run, size_t pages, size_t alignment)
+{
+    uintptr_t start = align_up((uintptr_t)run->start, alignment);
+    return start + (pages << PAGE_SHIFT) <= (uintptr_t)span_end(run);
+}
+
 void runs_init(struct runs *runs);
 void runs_add(struct runs *runs, struct span *run);
 void runs_remove(struct runs *runs, struct span *run);

@@ -69,12 +69,6 @@ TEST(the_heap_runs_out_of_memory_and_recovers)
         assert_succeeds(exhaust, (void *)&sizes[i]);
 }
 
-/* Whether one block of so many bytes lies right behind another. */
-static bool is_behind(const char *block, const char *other, size_t bytes)
-{
-    return block == other + align_up(bytes, PAGE_BYTES);
-}
-
 /* A block that creeps is to get more than it asks for. Where there is room for what it asks for
  * alone, between two others, it gets that. */
 static void creep(void *argument)

@@ -296,7 +296,7 @@ static size_t usable_when_moved(size_t from, size_t to)
     for (size_t i = 0; i < ALL; i++)
         all[i] = block_get(from);
     for (size_t i = 0; i < ALL * ALL; i++) /* one that another is behind of */
-        if (all[i % ALL] == all[i / ALL] + align_up(from, PAGE_BYTES))
+        if (is_behind(all[i % ALL], all[i / ALL], from))
             first = i / ALL;
     char *moved = heap_resize(all[first], to);
     assert_ptr_not_equal(moved, all[first]);

@@ -20,6 +20,12 @@ static inline struct class_totals class_totals(size_t class)
 /* A block that must be had. */
 char *block_get(size_t bytes);
 
+/* Whether one large block lies right behind another, of so many bytes. */
+static inline bool is_behind(const char *block, const char *other, size_t bytes)
+{
+    return block == other + align_up(bytes, PAGE_BYTES);
+}
+
 /* Stops the exact clock of malloc's heap, by which it sees whether what it maps is memory at once:
  * the processor's own runs on while another process has the processor, and segments are shorter. */
 void heap_clock_stop(void);
