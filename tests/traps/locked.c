@@ -98,22 +98,28 @@ static void future(void)
     check_heap();
 }
 
-/* A heap takes addresses ahead, as many as it has, but not where they are memory at once. */
+/*
+ * A heap takes addresses ahead, as many as it has, but not where they are memory at once. What was
+ * taken before the lock is not locked, and can be more than the blocks that come: then more come.
+ */
 static void ahead(size_t blocks_before, int flags)
 {
-    enum { BYTES = 100000, TIMES = 400, MORE = 9 * 1024 };
-    CHECK(blocks_before + TIMES <= sizeof blocks / sizeof *blocks);
+    enum { BYTES = 100000, TIMES = 400, MOST = sizeof blocks / sizeof *blocks, MORE = 9 * 1024 };
+    CHECK(blocks_before + TIMES <= MOST);
     for (size_t i = 0; i < blocks_before; i++)
         CHECK((blocks[i] = opaque(malloc(BYTES))) != NULL);
     if (mlockall(flags) != 0)
         test_skip("this user may not lock so much");
-    for (size_t i = 0; i < TIMES; i++)
-        if ((blocks[blocks_before + i] = opaque(malloc(BYTES))) == NULL)
+    size_t count = 0, locked = 0;
+    while (count < TIMES || (locked == 0 && blocks_before + count < MOST)) {
+        if ((blocks[blocks_before + count++] = opaque(malloc(BYTES))) == NULL)
             test_skip("this user may not lock so much");
-    size_t locked = status_kib("VmLck:");
-    printf("locked: %zu KiB\n", locked);
+        if (count >= TIMES)
+            locked = status_kib("VmLck:");
+    }
+    printf("locked: %zu KiB with %zu blocks\n", locked, count);
     CHECK(locked > 0);
-    CHECK_MSG(locked < (size_t)TIMES * BYTES / 1024 + MORE, "%zu KiB locked", locked);
+    CHECK_MSG(locked < count * BYTES / 1024 + MORE, "%zu KiB locked", locked);
 }
 
 static void user(void)
@@ -128,10 +134,14 @@ static void user(void)
     allocate();
 }
 
-/* Measured: the system's malloc 2,444 KiB, snug 4,764. */
+/*
+ * Measured: the system's malloc 2,508 KiB, snug 5,120, in the preset debug, whose code is longer,
+ * 5,456. Where the first segment lies in two chunks of the page map, which the kernel's choice
+ * of addresses makes so in 2 runs of 100, snug has another 128.
+ */
 static void bound(void)
 {
-    enum { MOST = 3 * 1024 };
+    enum { MOST = 3 * 1024 + 512 };
     allocate_small();
     if (mlockall(MCL_CURRENT) != 0)
         test_skip("this user may not lock so much");
