@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use common::{assert_refused, browser, stderr, stdout, text, Place, SNUG};
 use serde_json::Value;
 
-/// Holds so many MiB, then ends as it is told.
+/// Holds so many MiB, then ends as it is told; with a further word all of that is done by another thread, so many
+/// microseconds after the first began to end.
 const HOLD: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -21,6 +22,8 @@ const HOLD: &str = r#"
 #include <string.h>
 #include <unistd.h>
 static const char *how;
+static size_t size;
+static int pause_for;
 static void end(void)
 {
     if (strcmp(how, "_exit") == 0) _exit(5);
@@ -29,17 +32,24 @@ static void end(void)
     if (strcmp(how, "wait") == 0) { puts("ready"); fflush(stdout); pause(); }
     exit(0);
 }
-static void *thread(void *unused) { usleep(20000); end(); return unused; }
+static void *thread(void *unused)
+{
+    usleep(pause_for);
+    memset(malloc(size), 1, size);
+    end();
+    return unused;
+}
 int main(int count, char **words)
 {
-    size_t size = (size_t)atoi(words[1]) << 20;
+    size = (size_t)atoi(words[1]) << 20;
     how = words[2];
-    memset(malloc(size), 1, size);
-    if (count > 3) { /* another thread ends it, after the first is gone */
+    if (count > 3) {
+        pause_for = atoi(words[3]);
         pthread_t id;
         pthread_create(&id, NULL, thread, NULL);
         pthread_exit(NULL);
     }
+    memset(malloc(size), 1, size);
     end();
 }
 "#;
@@ -136,12 +146,17 @@ fn whatever_ends_a_program_it_leaves_its_statistics() {
     let place = place_with_hold();
     let ends = [("_exit", Some(5), None, "exit"), ("kill", None, Some(libc::SIGKILL), "SIGKILL")];
     for (how, code, signal, reason) in ends {
-        for more in [&[][..], &["thread"]] {
-            let hold = [&["run", "--stats=s.json", "./hold", "20", how], more].concat();
+        for more in [&[][..], &["0"], &["500"], &["20000"]] {
+            let hold = [&["run", "--stats=%p.json", "./hold", "20", how], more].concat();
             let output = place.output(&hold);
             assert_eq!((output.status.code(), output.status.signal()), (code, signal), "{how} {more:?}");
             assert_eq!(stderr(&output), "");
-            let found = json(&place, "s.json");
+            let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+            let mut names = fs::read_dir(place.dir.path()).unwrap().map(|entry| name(entry.unwrap()));
+            let file = names.find(|name| name.ends_with(".json")).unwrap();
+            let found = json(&place, &file);
+            fs::remove_file(place.path(&file)).unwrap();
+            assert_eq!(file, format!("{}.json", found["pid"]));
             assert_eq!(found["reason"], reason, "{how} {more:?}");
             assert!(found["requested"]["requested_large"].as_u64().unwrap() == 20 << 20, "{how} {more:?}: {found}");
             assert!(found["process"]["resident_snug"].as_u64().unwrap() > 20 << 20, "{how} {more:?}: {found}");

@@ -135,6 +135,7 @@ extern "C" {
         values: *mut c_void,
     ) -> bool;
     pub fn outside_because(values: *mut c_void, reason: *const c_char);
+    pub fn outside_of(values: *mut c_void, process: c_int);
     pub fn outside_write(values: *const c_void, format: *const c_char, detail: bool, descriptor: c_int) -> bool;
     pub fn outside_value(values: *const c_void, name: *const c_char, value: *mut u64) -> bool;
     pub fn outside_class(values: *const c_void, class: usize, size: *mut u64, live: *mut u64, idle: *mut u64) -> bool;

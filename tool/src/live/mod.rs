@@ -372,6 +372,12 @@ impl Values {
         unsafe { ffi::outside_because(self.buffer.start_mut(), reason.as_ptr()) }
     }
 
+    /// The same, as those of this process: they were read through a thread of it.
+    pub fn of(&mut self, process: i32) {
+        // SAFETY: the values were filled in.
+        unsafe { ffi::outside_of(self.buffer.start_mut(), process) }
+    }
+
     /// For people: as the library itself would write them, with a verdict after its first line, and explained.
     pub fn told(&self, process: Option<i32>, detail: bool) -> Result<Vec<u8>> {
         let written = self.written(Format::Text, detail)?;

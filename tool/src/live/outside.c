@@ -100,6 +100,12 @@ void outside_because(struct values *values, const char *reason)
     values->reason = reason;
 }
 
+/* The process that they are of, if they were read through another thread of it than its first. */
+void outside_of(struct values *values, int process)
+{
+    values->process = process;
+}
+
 /* The format as SNUG_STATS_FORMAT has it. */
 bool outside_write(const struct values *values, const char *format, bool detail, int descriptor)
 {

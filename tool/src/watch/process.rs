@@ -138,8 +138,8 @@ impl Process {
 
     /// Looks at it while it runs.
     pub fn look(&mut self, start: Instant, points: bool) {
-        self.note_peak();
-        let values = self.values_now(Depth::Quick);
+        self.note_peak(self.pid);
+        let values = self.values_now(self.pid, Depth::Quick);
         let now = start.elapsed();
         if points {
             self.add_point(now, values.as_ref());
@@ -149,11 +149,15 @@ impl Process {
         }
     }
 
-    /// Looks at it for the last time, while it stands still. What cannot be read any more is what was seen last.
-    pub fn look_last(&mut self, start: Instant, depth: Depth, points: bool) {
+    /// Looks at it for the last time, while a thread of it stands still. What cannot be read any more is what was seen
+    /// last. Through that thread: a first thread that has ended has no memory, though the others go on with it.
+    pub fn look_last(&mut self, tid: i32, start: Instant, depth: Depth, points: bool) {
         self.search = Search::default();
-        let values = self.values_now(depth);
-        self.profile = self.program.as_ref().and_then(Program::profile).or(self.profile.take());
+        self.program = self.program.take().filter(|program| program.pid() == tid);
+        let mut values = self.values_now(tid, depth);
+        values.iter_mut().for_each(|values| values.of(self.pid));
+        let profile = self.program.as_ref().and_then(Program::profile);
+        self.profile = profile.map(|profile| Raw { process: self.pid, ..profile }).or(self.profile.take());
         let now = start.elapsed();
         if points {
             self.every = 1;
@@ -164,9 +168,9 @@ impl Process {
         }
     }
 
-    /// The kernel's own mark of the most that was resident.
-    pub fn note_peak(&mut self) {
-        self.peak = self.peak.max(status_bytes(self.pid, "VmHWM:").unwrap_or(0));
+    /// The kernel's own mark of the most that was resident, as one of the threads has it.
+    pub fn note_peak(&mut self, tid: i32) {
+        self.peak = self.peak.max(status_bytes(tid, "VmHWM:").unwrap_or(0));
     }
 
     /// Whether the last look was its very last moment.
@@ -174,13 +178,13 @@ impl Process {
         self.seen_last
     }
 
-    fn values_now(&mut self, depth: Depth) -> Option<Values> {
+    fn values_now(&mut self, tid: i32, depth: Depth) -> Option<Values> {
         if self.program.is_none() {
             if self.search.left > 0 {
                 self.search.left -= 1;
                 return None;
             }
-            self.program = Program::find(self.pid).ok();
+            self.program = Program::find(tid).ok();
         }
         let values = self.program.as_ref().and_then(|program| program.values(depth).ok());
         self.was_seen |= values.is_some();
