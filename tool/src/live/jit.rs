@@ -154,10 +154,10 @@ fn contents(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The process's numbers, the one that it has for itself first.
+/// The process's numbers, the one that it has for itself first; also if it is looked at through a thread of it.
 fn names_in_namespaces(process: i32) -> Vec<String> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("NStgid:")).unwrap_or_default();
     line.split_ascii_whitespace().rev().map(str::to_string).chain([process.to_string()]).collect()
 }
 
@@ -177,6 +177,14 @@ fn dumps_of(process: i32) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_has_the_numbers_of_its_process() {
+        // SAFETY: this only asks for a number.
+        let look = || names_in_namespaces(unsafe { libc::gettid() });
+        let names = std::thread::spawn(look).join().unwrap();
+        assert_eq!(names[0], std::process::id().to_string());
+    }
 
     #[test]
     fn a_map_has_names() {
