@@ -88,10 +88,20 @@ run_tool_tests() {
         broken "tool" "its tests do not build"
         return
     }
-    if ! tool_cargo_timed test --release --locked --no-fail-fast 2>&1 | tee "$results/tool.log"; then
+    shown_from "$results/tool.log" tool_cargo_timed test --release --locked --no-fail-fast ||
         touch "$results/tool.failed"
-    fi
 }
+
+# Usage: shown_from FILE COMMAND...: what the command says goes into a file, which `tail` shows until
+# `shown` is gone. A pipe would stay open for as long as what a test has left behind goes on.
+shown_from() (
+    : >"$1"
+    sleep infinity &
+    shown=$!
+    trap 'kill "$shown"; wait' EXIT
+    tail -f --lines=+1 --pid="$shown" "$1" &
+    "${@:2}" >>"$1" 2>&1
+)
 
 # cargo as tool_cargo runs it, but not for ever.
 tool_cargo_timed() {

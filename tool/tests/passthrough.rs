@@ -28,6 +28,15 @@ fn death_by_signal() {
     }
 }
 
+/// As a test leaves it that fails halfway.
+#[test]
+fn what_is_left_in_a_place_ends_with_it() {
+    let place = Place::new();
+    let mut child = place.snug(&["run", "sh", "-c", "while :; do sleep 0.02; done"]).spawn().unwrap();
+    drop(place);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+}
+
 #[test]
 fn the_command_takes_the_place_of_snug() {
     let place = Place::new();

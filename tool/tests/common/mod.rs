@@ -16,9 +16,23 @@ use tempfile::TempDir;
 
 pub const SNUG: &str = env!("CARGO_BIN_EXE_snug");
 
-/// A folder for one test, with a cache in it.
+/// A folder for one test, with a cache in it. What still works there when it goes is ended: a test that fails before it
+/// ends what it started leaves nothing that goes on, and keeps the output of the tests open, for ever.
 pub struct Place {
     pub dir: TempDir,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+            let works_here = fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(self.dir.path()));
+            if works_here && pid != std::process::id() as i32 {
+                // SAFETY: it works in a folder that only this test knows, so the test started it.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+            }
+        }
+    }
 }
 
 impl Place {
