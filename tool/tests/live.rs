@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::running::{holder, json_of, Running, Terminal, HOLDER};
@@ -17,6 +19,7 @@ fn main() {
     let tests: Vec<(&str, Test)> = vec![
         ("statistics_from_outside", statistics_from_outside),
         ("all_ways_to_be_linked", all_ways_to_be_linked),
+        ("a_first_thread_that_has_ended", a_first_thread_that_has_ended),
         ("large_blocks_by_size", large_blocks_by_size),
         ("heaps_of_the_programs_own", heaps_of_the_programs_own),
         ("what_was_live_at_the_peak", what_was_live_at_the_peak),
@@ -57,6 +60,27 @@ fn statistics_from_outside(place: &Place) -> Result<Completion, Failed> {
     };
     // A screen of the library's, and the tool's own words on what is free.
     assert!(lines(&[]) <= 40 && lines(&["--detail"]) > 60);
+    Ok(Completion::Completed)
+}
+
+/// Then the first thread has no memory, though the others go on with it: it is looked at, and borrowed, through them.
+fn a_first_thread_that_has_ended(place: &Place) -> Result<Completion, Failed> {
+    let source = HOLDER.replace("int main(void)", "#include <pthread.h>\nstatic int hold(void)")
+        + "static void *holds(void *unused) { exit(hold()); return unused; }
+           int main(void) { pthread_t id; pthread_create(&id, NULL, holds, NULL); pthread_exit(NULL); }";
+    let program = place.compile("holder", &source, &["-O1", "-w", "-fno-builtin", "-pthread"]);
+    let program = Running::start(place.snug(&["run", text(&program)]));
+    let pid = program.pid();
+    while !fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
+        sleep(Duration::from_millis(10));
+    }
+    let found = json_of(place, &pid);
+    assert_eq!((found["pid"].to_string(), &found["requested"]["requested_large"]), (pid.clone(), &5000000.into()));
+    assert!(found["process"]["resident_snug"].as_u64().unwrap() > 5000000, "{found}");
+    let trimmed = stdout(&place.output(&["trim", &pid]));
+    assert!(trimmed.starts_with(&format!("process {pid} gave back ")), "{trimmed}");
+    assert_eq!(json_of(place, &pid)["memory"]["purge_pending"], 0);
+    assert_clean(&place.output(&["check", &pid]));
     Ok(Completion::Completed)
 }
 
@@ -262,7 +286,7 @@ fn heaps_of_the_programs_own(place: &Place) -> Result<Completion, Failed> {
     let end = verdict(&said);
     assert!(end.contains(" At the end 58.") && !end.contains("(0 %)"), "{said}");
     assert!(end.contains(" were in use, ") && end.matches("in heaps of the program's own").count() == 2, "{said}");
-    let svg = std::fs::read_to_string(place.path("heaps.svg")).unwrap();
+    let svg = fs::read_to_string(place.path("heaps.svg")).unwrap();
     let live = svg.split("<title>").filter(|part| part.starts_with("granted"));
     let most =
         live.filter_map(|part| part.split(": ").nth(1)?.split(" MiB").next()?.parse::<f64>().ok()).fold(0.0, f64::max);
@@ -306,8 +330,7 @@ fn what_was_live_at_the_peak(place: &Place) -> Result<Completion, Failed> {
     assert!(lines.iter().all(|line| line.len() <= 80), "{said}");
 
     assert_eq!(place.output(&["run", "--stats=peak.json", "./peak"]).status.code(), Some(0));
-    let found: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(place.path("peak.json")).unwrap()).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&fs::read_to_string(place.path("peak.json")).unwrap()).unwrap();
     let (peaks, number) = (&found["peaks"], |value: &serde_json::Value| value.as_u64().unwrap());
     assert_eq!(number(&peaks["peak_large"]), 3 << 20, "{peaks}");
     assert!((1000000..1030000).contains(&number(&peaks["peak_medium"])), "{peaks}");
@@ -323,7 +346,7 @@ fn what_was_live_at_the_peak(place: &Place) -> Result<Completion, Failed> {
     // Nothing was ever worth a copy.
     assert_eq!(place.output(&["run", "--stats=small.json", "/bin/true"]).status.code(), Some(0));
     let found: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(place.path("small.json")).unwrap()).unwrap();
+        serde_json::from_str(&fs::read_to_string(place.path("small.json")).unwrap()).unwrap();
     assert!(found["peaks"]["peak_live"].is_null() && found["large_at_peak"].is_null(), "{found}");
     Ok(Completion::Completed)
 }
@@ -400,7 +423,7 @@ fn what_a_trim_gives_back_is_known_before(place: &Place) -> Result<Completion, F
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     let foretold = json_of(place, &program.pid())["other"]["trimmable"].as_u64().unwrap();
     let resident = || {
-        let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", program.pid())).unwrap();
+        let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", program.pid())).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap().to_string();
         line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
     };
@@ -434,7 +457,7 @@ fn what_cannot_be_looked_at(place: &Place) -> Result<Completion, Failed> {
     let program = holder(place);
     assert_refused(&place.output(&["top", &program.pid()]), 1, &["needs a terminal"]);
     let mut closed = place.snug(&["stats", &program.pid()]);
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     assert_refused(
         &closed.stdout(full).stderr(Stdio::piped()).output().unwrap(),
         1,
@@ -502,7 +525,7 @@ fn a_plot_is_drawn(place: &Place) -> Result<Completion, Failed> {
     let program = place.compile("holder", HOLDER, &["-O1", "-w", "-fno-builtin"]);
     let output = place.output(&["run", "--plot=memory.svg", text(&program)]);
     assert_eq!((output.status.code(), stderr(&output).as_str(), stdout(&output).as_str()), (Some(0), "", "ready\n"));
-    let svg = std::fs::read_to_string(place.path("memory.svg")).unwrap();
+    let svg = fs::read_to_string(place.path("memory.svg")).unwrap();
     let document = roxmltree::Document::parse(&svg).unwrap();
     let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
     for wanted in
@@ -523,6 +546,6 @@ fn a_plot_is_drawn(place: &Place) -> Result<Completion, Failed> {
         assert_refused(&output, 127, &["no-such-program"]);
     }
     assert!(!place.path("new.svg").exists());
-    assert_eq!(std::fs::read_to_string(before).unwrap(), "before");
+    assert_eq!(fs::read_to_string(before).unwrap(), "before");
     Ok(Completion::Completed)
 }

@@ -82,13 +82,14 @@ impl Caller {
         if self.places.entry == 0 {
             return Ok(Outcome::Never(NONE_LENT.to_string()));
         }
-        if let Err(error) = ptrace::seize(self.process) {
+        let first = self.memory.thread();
+        if let Err(error) = ptrace::seize(first) {
             return Ok(Outcome::Never(self.not_traced(&error)));
         }
         if self.is_in_use()? {
             return Ok(Outcome::NotNow("a thread of it is on its way back from being asked before"));
         }
-        let still = self.stop_sleepers()?;
+        let still = self.stop_sleepers(first)?;
         let outcome = match still.first() {
             None => Ok(Outcome::NotNow("none of its threads sleeps")),
             Some(worker) => self.work(worker, &still, what),
@@ -100,23 +101,22 @@ impl Caller {
     }
 
     fn not_traced(&self, error: &io::Error) -> String {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process)).unwrap_or_default();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.memory.thread())).unwrap_or_default();
         let line = |name| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
-        match (line("TracerPid:"), line("State:")) {
-            ("" | "0", state) if state.starts_with('Z') => "its first thread has ended".to_string(),
-            ("" | "0", _) => format!("it cannot be traced: {error}"),
-            (tracer, _) => format!("process {tracer} traces it"),
+        match line("TracerPid:") {
+            "" | "0" => format!("it cannot be traced: {error}"),
+            tracer => format!("process {tracer} traces it"),
         }
     }
 
-    /// The first thread, which is traced already, comes first, if it sleeps.
-    fn stop_sleepers(&self) -> Result<Vec<Still>> {
+    /// The one which is traced already comes first, if it sleeps.
+    fn stop_sleepers(&self, first: i32) -> Result<Vec<Still>> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process))
             .with_context(|| format!("process {} has ended", self.process))?;
         let mut tids: Vec<i32> = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect();
-        tids.sort_by_key(|&tid| (tid != self.process, tid));
+        tids.sort_by_key(|&tid| (tid != first, tid));
         tids.retain(|&tid| is_asleep(self.process, tid));
-        tids.retain(|&tid| tid == self.process || ptrace::seize(tid).is_ok());
+        tids.retain(|&tid| tid == first || ptrace::seize(tid).is_ok());
         tids.retain(|&tid| ptrace::interrupt(tid).is_ok());
         Ok(tids.into_iter().filter_map(stand_still).collect())
     }
@@ -236,7 +236,9 @@ impl Caller {
     /// The caches of those threads that are sure not to use them now.
     fn caches_of(&self, still: &[Still]) -> Vec<u64> {
         let known = self.caches_known();
-        let Some(mut mappings) = Mappings::of(self.process, self.places.work as usize) else { return Vec::new() };
+        let Some(mut mappings) = Mappings::of(self.memory.thread(), self.places.work as usize) else {
+            return Vec::new();
+        };
         let Ok(own) = self.memory.read_now(self.places.own as usize) else { return Vec::new() };
         let of = |thread: &Still| {
             let place = thread.registers.fs_base.wrapping_add(own).wrapping_add(self.places.cache);

@@ -23,7 +23,7 @@ const HEADERS: usize = 4096;
 /// Where the anchors of a process may be: one for each mapped file with the note.
 pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
     // Paths are whatever bytes there are.
-    let maps = match fs::read(format!("/proc/{process}/maps")) {
+    let maps = match fs::read(format!("/proc/{}/maps", memory.thread())) {
         Ok(maps) => String::from_utf8_lossy(&maps).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no process {process}"),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(why_not(process)),

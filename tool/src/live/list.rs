@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::Program;
+use super::{thread_with_memory, Program};
 use crate::output::shown;
 
 /// With the numbers of their processes, in their order. What must not be looked into, or is of another build of snug, is
@@ -22,7 +22,7 @@ pub fn programs() -> Vec<(i32, Program)> {
 pub fn name_of(process: i32) -> Option<String> {
     let short = fs::read(format!("/proc/{process}/comm")).ok()?;
     let short = String::from_utf8_lossy(&short).trim_end_matches('\n').to_string();
-    let file = fs::read_link(format!("/proc/{process}/exe")).ok();
+    let file = fs::read_link(format!("/proc/{}/exe", thread_with_memory(process))).ok();
     let whole = file.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     Some(shown(&whole.filter(|whole| short.len() == 15 && whole.starts_with(&short)).unwrap_or(short)))
 }

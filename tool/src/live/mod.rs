@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure, Context, Result};
 
 use crate::output::shown;
+pub use memory::thread_with_memory;
 use memory::Memory;
 
 /// A program that runs on snug.
@@ -156,7 +157,7 @@ impl Program {
 
     /// Whether it can be read which pages are resident: some systems have no page map, or not for everybody.
     fn has_page_map(&self) -> bool {
-        let map = File::open(format!("/proc/{}/pagemap", self.process));
+        let map = File::open(format!("/proc/{}/pagemap", self.memory.thread()));
         map.and_then(|mut map| map.read_exact(&mut [0; 8])).is_ok()
     }
 
@@ -168,8 +169,17 @@ impl Program {
         let context = (&raw const self.memory).cast_mut().cast();
         // SAFETY: both buffers have the sizes that were asked for; `memory` outlives the call.
         let done = unsafe {
-            ffi::outside_read(read, context, self.anchor.start(), self.process, depth as u32, values.start_mut())
+            ffi::outside_read(
+                read,
+                context,
+                self.anchor.start(),
+                self.memory.thread(),
+                depth as u32,
+                values.start_mut(),
+            )
         };
+        // SAFETY: the values were filled in.
+        unsafe { ffi::outside_of(values.start_mut(), self.process) };
         ensure!(!self.memory.is_endless(), "what process {} has in place of a heap has no end", self.process);
         ensure!(done, "process {} has ended, or cannot be read any more", self.process);
         let values = Values { buffer: values };
@@ -370,12 +380,6 @@ impl Values {
     pub fn because(&mut self, reason: &'static CStr) {
         // SAFETY: the values were filled in; the reason lives as long as they.
         unsafe { ffi::outside_because(self.buffer.start_mut(), reason.as_ptr()) }
-    }
-
-    /// The same, as those of this process: they were read through a thread of it.
-    pub fn of(&mut self, process: i32) {
-        // SAFETY: the values were filled in.
-        unsafe { ffi::outside_of(self.buffer.start_mut(), process) }
     }
 
     /// For people: as the library itself would write them, with a verdict after its first line, and explained.

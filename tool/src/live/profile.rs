@@ -83,12 +83,12 @@ impl Program {
         // Of a running program: whatever these sites refer to is there by now.
         let (profile, totals) = self.profile_tables()?;
         let calls = calls_of(&sites, &profile);
-        let objects = objects_of(&calls, &profile, self.process);
+        let objects = objects_of(&calls, &profile, self.memory.thread());
         let is_exact = totals.mean <= 1.0 && totals.lost == 0;
         let blocks = is_exact.then(|| blocks_of(&profile));
         let in_no_file = |call: &Call| call.object == 0 && call.code > 1;
         let made = match calls.values().any(in_no_file) {
-            true => MadeCode::of(self.process),
+            true => MadeCode::of(self.memory.thread()),
             false => MadeCode::default(),
         };
         let (mean, lost, process) = (totals.mean, totals.lost, self.process);

@@ -11,7 +11,7 @@ use clap::Args;
 use indicatif::HumanBytes;
 
 use crate::live::lent::{Done, Outcome, What};
-use crate::live::{Depth, Program};
+use crate::live::{thread_with_memory, Depth, Program};
 use crate::output::{self, counted};
 use crate::period::period;
 use crate::process_id::process_id;
@@ -188,8 +188,9 @@ fn walked(args: &AskedArgs) -> Result<Done> {
 
 /// Bytes of the whole process, as the system counts them in smaps: exactly, unlike the sum that it keeps for all.
 fn resident(process: i32) -> Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))
-        .or_else(|_| fs::read_to_string(format!("/proc/{process}/smaps")))?;
+    let thread = thread_with_memory(process);
+    let text = fs::read_to_string(format!("/proc/{thread}/smaps_rollup"))
+        .or_else(|_| fs::read_to_string(format!("/proc/{thread}/smaps")))?;
     let kib =
         text.lines().filter_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     Ok(kib.sum::<u64>() * 1024)

@@ -248,12 +248,12 @@ impl Follower<'_> {
             Children::All | Children::None => true,
         };
         let Some(&place) = self.places.get(&pid) else { return };
-        self.processes[place].note_peak(tid);
+        self.processes[place].note_peak();
         let depth = if may_be_shown(&self.processes[place]) { Depth::Whole } else { Depth::Quick };
         let process = &mut self.processes[place];
         process.threads = process.threads.saturating_sub(1);
         if tid == pid || process.threads == 0 {
-            process.look_last(tid, start, depth, points);
+            process.look_last(start, depth, points);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::group::Group;
 use crate::live::list::name_of;
 use crate::live::profile::{Raw, Site};
-use crate::live::{Depth, Program, Values};
+use crate::live::{thread_with_memory, Depth, Program, Values};
 
 /// What it held at a moment; bytes. What the library knows is missing where it does not run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -138,8 +138,8 @@ impl Process {
 
     /// Looks at it while it runs.
     pub fn look(&mut self, start: Instant, points: bool) {
-        self.note_peak(self.pid);
-        let values = self.values_now(self.pid, Depth::Quick);
+        self.note_peak();
+        let values = self.values_now(Depth::Quick);
         let now = start.elapsed();
         if points {
             self.add_point(now, values.as_ref());
@@ -150,14 +150,11 @@ impl Process {
     }
 
     /// Looks at it for the last time, while a thread of it stands still. What cannot be read any more is what was seen
-    /// last. Through that thread: a first thread that has ended has no memory, though the others go on with it.
-    pub fn look_last(&mut self, tid: i32, start: Instant, depth: Depth, points: bool) {
+    /// last.
+    pub fn look_last(&mut self, start: Instant, depth: Depth, points: bool) {
         self.search = Search::default();
-        self.program = self.program.take().filter(|program| program.pid() == tid);
-        let mut values = self.values_now(tid, depth);
-        values.iter_mut().for_each(|values| values.of(self.pid));
-        let profile = self.program.as_ref().and_then(Program::profile);
-        self.profile = profile.map(|profile| Raw { process: self.pid, ..profile }).or(self.profile.take());
+        let values = self.values_now(depth);
+        self.profile = self.program.as_ref().and_then(Program::profile).or(self.profile.take());
         let now = start.elapsed();
         if points {
             self.every = 1;
@@ -168,9 +165,9 @@ impl Process {
         }
     }
 
-    /// The kernel's own mark of the most that was resident, as one of the threads has it.
-    pub fn note_peak(&mut self, tid: i32) {
-        self.peak = self.peak.max(status_bytes(tid, "VmHWM:").unwrap_or(0));
+    /// The kernel's own mark of the most that was resident.
+    pub fn note_peak(&mut self) {
+        self.peak = self.peak.max(status_bytes(self.pid, "VmHWM:").unwrap_or(0));
     }
 
     /// Whether the last look was its very last moment.
@@ -178,13 +175,13 @@ impl Process {
         self.seen_last
     }
 
-    fn values_now(&mut self, tid: i32, depth: Depth) -> Option<Values> {
+    fn values_now(&mut self, depth: Depth) -> Option<Values> {
         if self.program.is_none() {
             if self.search.left > 0 {
                 self.search.left -= 1;
                 return None;
             }
-            self.program = Program::find(tid).ok();
+            self.program = Program::find(self.pid).ok();
         }
         let values = self.program.as_ref().and_then(|program| program.values(depth).ok());
         self.was_seen |= values.is_some();
@@ -248,9 +245,9 @@ fn halve<T>(list: &mut Vec<T>) {
     });
 }
 
-/// A number of /proc/PID/status that is in kB, in bytes.
+/// A number of /proc/PID/status about memory, which is in kB, in bytes.
 fn status_bytes(pid: i32, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let text = fs::read_to_string(format!("/proc/{}/status", thread_with_memory(pid))).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }

@@ -4,9 +4,11 @@ use std::fs;
 
 use indicatif::HumanBytes;
 
+use crate::live::thread_with_memory;
+
 /// The words that it was started with, in one line.
 pub fn command_line(process: i32) -> String {
-    in_one_line(&fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default())
+    in_one_line(&fs::read(format!("/proc/{}/cmdline", thread_with_memory(process))).unwrap_or_default())
 }
 
 /// The ends of words and of lines, a script's for instance, become spaces.
@@ -61,7 +63,7 @@ fn thread_of(stat: &str) -> Option<Thread> {
 
 /// What the process may have: its option SNUG_LIMIT, and its control group's bytes and their limit.
 pub fn limits(process: i32) -> Vec<String> {
-    let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let environment = fs::read(format!("/proc/{}/environ", thread_with_memory(process))).unwrap_or_default();
     let option = environment.split(|&byte| byte == 0).find_map(|word| word.strip_prefix(b"SNUG_LIMIT="));
     let option = option.map(|value| format!("limit      SNUG_LIMIT={}", String::from_utf8_lossy(value)));
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
