@@ -15,15 +15,15 @@ enum { EVICT_SHARE = 4 };
  * bytes take a quarter more time, with an eighth small programs take 2 to 4 % more memory. */
 enum { WAIT_SHARE = 12 };
 
-/* One part in: of all cells, free ones too, so much may wait though it is more than that, up to a
- * share of what is kept in any case. */
-enum { TOTAL_SHARE = 4 };
+/* One part in: of what a heap keeps in any case, so much may wait in the lists of all its threads
+ * though it is more than that, if it is missed. */
+enum { MISSED_SHARE = 4 };
 
 /* One part in: of what goes back at a time, so little is missed that it hardly was of use. */
 enum { CALM_SHARE = 4 };
 
-/* Times: cells go back so often before less may wait, so that one quiet moment does not count; a
- * large cell goes back so often before it may wait. */
+/* Times: so often cells were hardly of use before less may wait, so that one quiet moment does not
+ * count; a large cell goes back so often before it may wait. */
 enum { CALM_MOST = 4 };
 
 static bool quick_exists(const struct quick *quick)
@@ -63,10 +63,10 @@ static size_t limit_least(const struct cache *cache)
     return size_min(size_max(QUICK_LIMIT_LEAST, part), options.thread_cache / 2);
 }
 
-/* The most that may wait if it is missed; twice that part at least. */
+/* The most that may wait if it is missed. */
 static size_t limit_learned_most(const struct cache *cache, const struct cells_use *use)
 {
-    size_t small = size_min(use->total / TOTAL_SHARE, 2 * (options.dirty / ONE_OF_MANY));
+    size_t small = size_min(use->total, options.dirty / MISSED_SHARE);
     return size_min(limit_most(), size_max(use->used / WAIT_SHARE, part_of_thread(cache, small)));
 }
 
@@ -90,13 +90,13 @@ static struct quick *cache_quick(struct cache *cache)
     return quick;
 }
 
-/* Sets how much may wait from now on; see quick.h. Larger and smaller parts were tried; see
- * docs/measurements/0003-cells.md. */
-static void limit_adapt(struct cache *cache, struct quick *quick, const struct cells_use *use)
+/* What the limit is to be by what was asked for in vain, as soon as that is as much as goes back at
+ * a time; see quick.h. Larger and smaller parts were tried; see docs/measurements/0003-cells.md. */
+static size_t limit_judged(struct quick *quick)
 {
-    size_t most = limit_learned_most(cache, use);
-    size_t limit = quick->limit;
-    size_t part = limit / EVICT_SHARE / CELL_UNIT;
+    size_t limit = quick->limit, part = limit / EVICT_SHARE / CELL_UNIT;
+    if (quick->wanted < part)
+        return limit;
     if (quick->regret >= part) {
         limit *= 2;
         quick->calm = 0;
@@ -104,8 +104,15 @@ static void limit_adapt(struct cache *cache, struct quick *quick, const struct c
         limit /= 2;
         quick->calm = 0;
     }
-    limit = size_max(size_min(limit, most), limit_least(cache));
-    quick->regret = 0;
+    quick->wanted = quick->regret = 0;
+    return limit;
+}
+
+/* Sets how much may wait from now on. */
+static void limit_adapt(struct cache *cache, struct quick *quick, const struct cells_use *use)
+{
+    size_t limit = size_min(limit_judged(quick), limit_learned_most(cache, use));
+    limit = size_max(limit, limit_least(cache));
     if (limit < quick->limit || limit - quick->limit <= cache_may_hold(cache))
         limit_set(cache, quick, limit);
 }

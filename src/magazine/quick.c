@@ -116,6 +116,7 @@ void quick_note_miss(struct quick *quick, size_t units)
     uint32_t *ghosts = ghosts_of(quick, list);
     uint32_t missed = (uint32_t)size_min(units, *ghosts);
     *ghosts -= missed;
+    quick->wanted += (uint32_t)units;
     quick->regret += missed;
 }
 

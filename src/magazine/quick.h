@@ -20,9 +20,10 @@
  * How much may wait is `limit`: a part of what the heap keeps in any case, and from then on it is
  * learned. What goes back is remembered as ghosts, by size; a request that finds nothing where
  * there are ghosts of its size is a regret. Where the regrets are as many bytes as go back at a
- * time, the limit doubles. Where cells went back some times and hardly any were missed, it is
- * halved: a program that grows, or first takes and then frees, gains nothing by cells that wait,
- * they would only not be joined.
+ * time, the limit doubles. Where requests for as many found nothing, some times, and hardly any was
+ * a regret, it is halved: a program that grows gains nothing by cells that wait, they would only
+ * not be joined. Where cells go back and nothing is asked for, as on the way down from a peak, that
+ * says nothing of what will be asked for on the way up.
  * One cell that is larger than all that may wait does so alone, once it was taken and freed in turn
  * a few times: as soon as any other request finds nothing it is joined, so nobody misses its
  * memory.
@@ -67,7 +68,8 @@ struct quick {
     /* Cells in each list, modulo 256: a list of a multiple of 256 is found by its own sizes only.
      * The statistics read eight at once, which some processors do at multiples of eight alone. */
     _Alignas(uint64_t) uint8_t waits[QUICK_LISTS + QUICK_WINDOW - 1];
-    uint32_t regret; /* in units: what was missed since cells last went back */
+    uint32_t wanted; /* in units: what requests did not find since the limit was last judged, */
+    uint32_t regret; /* and what of that was missed */
     /* In units: what went back lately of so many neighbouring lists, and was not missed. */
     uint32_t ghosts[QUICK_LISTS / QUICK_WINDOW + 1];
 };
