@@ -31,14 +31,17 @@ static bool quick_exists(const struct quick *quick)
     return quick != &quick_none;
 }
 
-/* Sets what may wait in the lists of a cache. Mostly it stays, and then nothing is counted: cells
- * have just been written to that are in no cache, for which an atomic instruction would wait. */
+/* Sets what may wait in the lists of a cache, which counts as kept: so much less of what is free
+ * elsewhere is. Mostly it stays, and then nothing is counted: cells have just been written to that
+ * are in no cache, for which an atomic instruction would wait. */
 static void limit_set(struct cache *cache, struct quick *quick, size_t limit)
 {
     quick->lent = false;
     if (limit == quick->limit)
         return;
-    cache_hold(cache, limit - quick->limit); /* modulo 2^64, if it is less */
+    cache_hold(cache, limit - quick->limit); /* modulo 2^64, here and below, if it is less */
+    page_heap_note_cells(cache->arenas->page_heap,
+                         (limit >> PAGE_SHIFT) - (quick->limit >> PAGE_SHIFT), 0, 0);
     quick_set_limit(quick, limit);
 }
 
@@ -137,7 +140,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
 }
 
 /* It waits until a request finds nothing: joined with its neighbours it may serve that. */
-static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
+static void limit_take_back(struct cache *cache, struct quick *quick)
 {
     quick_evict(quick, 0);
     limit_set(cache, quick, limit_least(cache));

@@ -92,7 +92,8 @@ struct page_heap {
     struct settled {
         size_t kept, in_use, cells_kept, wanted;
     } settled;
-    size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, */
+    size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, and
+                        * those of cells that may wait, */
     size_t cells_idle; /* and all that are free there, */
     /* and those in use there that may stay untouched; all three as of what the cells said last */
     size_t cells_loose;
