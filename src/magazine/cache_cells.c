@@ -31,18 +31,20 @@ static bool quick_exists(const struct quick *quick)
     return quick != &quick_none;
 }
 
-/* Sets what may wait in the lists of a cache, which counts as kept: so much less of what is free
- * elsewhere is. Mostly it stays, and then nothing is counted: cells have just been written to that
- * are in no cache, for which an atomic instruction would wait. */
-static void limit_set(struct cache *cache, struct quick *quick, size_t limit)
+/* Sets what may wait in the lists of a cache. What of that was learned counts as kept: so much less
+ * of what is free elsewhere is. Mostly it stays, and then nothing is counted: cells have just been
+ * written to that are in no cache, for which an atomic instruction would wait. */
+static NOINLINE void limit_set(struct cache *cache, struct quick *quick, size_t limit,
+                               size_t learned)
 {
     quick->lent = false;
     if (limit == quick->limit)
         return;
-    cache_hold(cache, limit - quick->limit); /* modulo 2^64, here and below, if it is less */
-    page_heap_note_cells(cache->arenas->page_heap,
-                         (limit >> PAGE_SHIFT) - (quick->limit >> PAGE_SHIFT), 0, 0);
+    size_t kept = learned >> PAGE_SHIFT, more = kept - quick->kept;
+    quick->kept = (uint32_t)kept;
+    cache_hold(cache, limit - quick->limit); /* modulo 2^64, as `more`, where it is less */
     quick_set_limit(quick, limit);
+    page_heap_note_cells(cache->arenas->page_heap, more, 0, 0);
 }
 
 static size_t limit_most(void)
@@ -89,7 +91,7 @@ static struct quick *cache_quick(struct cache *cache)
         __atomic_store_n(&cache->quick, quick, __ATOMIC_RELEASE);
     }
     if (quick->limit == 0)
-        limit_set(cache, quick, limit_least(cache));
+        limit_set(cache, quick, limit_least(cache), 0);
     return quick;
 }
 
@@ -115,9 +117,10 @@ static size_t limit_judged(struct quick *quick)
 static void limit_adapt(struct cache *cache, struct quick *quick, const struct cells_use *use)
 {
     size_t limit = size_min(limit_judged(quick), limit_learned_most(cache, use));
-    limit = size_max(limit, limit_least(cache));
+    size_t least = limit_least(cache);
+    limit = size_max(limit, least);
     if (limit < quick->limit || limit - quick->limit <= cache_may_hold(cache))
-        limit_set(cache, quick, limit);
+        limit_set(cache, quick, limit, limit - least);
 }
 
 /* A cell larger than all that may wait waits alone, if the program takes and frees one of its size
@@ -134,7 +137,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
     if (bytes - quick->limit > cache_may_hold(cache))
         return false;
     quick_evict(quick, 0);
-    limit_set(cache, quick, bytes);
+    limit_set(cache, quick, bytes, 0);
     quick->lent = true;
     return true;
 }
@@ -143,7 +146,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
 static void limit_take_back(struct cache *cache, struct quick *quick)
 {
     quick_evict(quick, 0);
-    limit_set(cache, quick, limit_least(cache));
+    limit_set(cache, quick, limit_least(cache), 0);
 }
 
 /* Takes note of a request for so many units that found nothing. */
@@ -215,7 +218,7 @@ void cache_flush_cells(struct cache *cache)
     if (!quick_exists(quick))
         return;
     quick_evict(quick, 0);
-    limit_set(cache, quick, 0);
+    limit_set(cache, quick, 0, 0);
 }
 
 void cache_clear_cells(struct cache *cache)
@@ -223,6 +226,6 @@ void cache_clear_cells(struct cache *cache)
     struct quick *quick = cache->quick;
     if (!quick_exists(quick))
         return;
-    limit_set(cache, quick, 0);
+    limit_set(cache, quick, 0, 0);
     *quick = quick_none;
 }

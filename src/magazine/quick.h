@@ -68,6 +68,7 @@ struct quick {
     /* Cells in each list, modulo 256: a list of a multiple of 256 is found by its own sizes only.
      * The statistics read eight at once, which some processors do at multiples of eight alone. */
     _Alignas(uint64_t) uint8_t waits[QUICK_LISTS + QUICK_WINDOW - 1];
+    uint32_t kept;   /* pages of the limit that the page heap counts as kept */
     uint32_t wanted; /* in units: what requests did not find since the limit was last judged, */
     uint32_t regret; /* and what of that was missed */
     /* In units: what went back lately of so many neighbouring lists, and was not missed. */

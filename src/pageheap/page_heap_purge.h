@@ -70,7 +70,7 @@ size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept);
 
 /* Some arena has so many pages more, or by negative numbers fewer, than it said before: in free
  * cells in memory, in free cells in all, and in cells in use, where the program may never touch
- * them. What may wait in a thread's quick lists is the first of these, too. Needs no lock. */
+ * them. What may wait in quick lists beyond the least is of the first, too. Needs no lock. */
 void page_heap_note_cells(struct page_heap *page_heap, size_t kept, size_t idle, size_t loose);
 
 static inline bool page_heap_tick_is_due(const struct page_heap *page_heap)

@@ -93,7 +93,7 @@ struct page_heap {
         size_t kept, in_use, cells_kept, wanted;
     } settled;
     size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, and
-                        * those of cells that may wait, */
+                        * those of cells that may wait beyond the least, */
     size_t cells_idle; /* and all that are free there, */
     /* and those in use there that may stay untouched; all three as of what the cells said last */
     size_t cells_loose;
