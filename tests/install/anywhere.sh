@@ -114,6 +114,7 @@ use_tree() {
     # shellcheck disable=SC2086
     said=$(in_root "$1" env LD_PRELOAD=/opt/lib/libsnug.so.0 SNUG_STATS=stderr $2 2>&1)
     [[ $said == *"snug: statistics"* ]] || wrong "the library cannot be preloaded there: $said"
+    # shellcheck disable=SC2086
     said=$(in_root "$1" /opt/bin/snug record -q -o /tmp/a.trace -- $2 2>&1 && in_root "$1" /opt/bin/snug replay /tmp/a.trace 2>&1) ||
         wrong "recording or replaying failed there: $said"
     if ldd "$1/opt/bin/snug" >/dev/null 2>&1; then wrong "the tool is not static"; fi

@@ -14,6 +14,7 @@ one() {
     local status start=$SECONDS said=/said/$1
     setsid timeout -k 10 "$2" bash -c "$3" >"$said" 2>&1 </dev/null
     status=$?
+    # shellcheck disable=SC2016 # the inner shell's
     flock /list bash -c 'echo; echo "@@ $1 $2 $3"; tail -c 4000 "$4" | tr -cd "\11\12\40-\176" | sed "s/^/@> /"; echo "@."' \
         bash "$1" "$status" $((SECONDS - start)) "$said"
     rm -f "$said"
