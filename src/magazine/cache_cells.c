@@ -11,8 +11,9 @@ enum { MAGAZINES_SHARE = 4 };
 /* One part in: of what may wait, so much goes back at a time, so that the next cells need not. */
 enum { EVICT_SHARE = 4 };
 
-/* One part in: of the cells in use, so much may wait. With a sixteenth random sizes of up to 30,000
- * bytes take a quarter more time, with an eighth small programs take 2 to 4 % more memory. */
+/* One part in: of the cells in use, so much may wait in the lists of all threads. With a sixteenth
+ * random sizes of up to 30,000 bytes take a quarter more time, with an eighth small programs take 2
+ * to 4 % more memory. */
 enum { WAIT_SHARE = 12 };
 
 /* One part in: of what a heap keeps in any case, so much may wait in the lists of all its threads
@@ -72,7 +73,7 @@ static size_t limit_least(const struct cache *cache)
 static size_t limit_learned_most(const struct cache *cache, const struct cells_use *use)
 {
     size_t small = size_min(use->total, options.dirty / MISSED_SHARE);
-    return size_min(limit_most(), size_max(use->used / WAIT_SHARE, part_of_thread(cache, small)));
+    return size_min(limit_most(), part_of_thread(cache, size_max(use->used / WAIT_SHARE, small)));
 }
 
 /* The lists of a cache, made at the first use; NULL if there can be none. */

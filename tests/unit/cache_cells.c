@@ -311,6 +311,19 @@ TEST(a_quarter_of_what_a_heap_keeps_anyway_may_wait_where_it_is_missed)
     assert_lists_sound();
 }
 
+TEST(threads_share_what_may_wait)
+{
+    uint32_t before = arenas.threads;
+    arenas.threads = 4;
+    options.dirty = 8 * MIB;
+    options.thread_cache = GIB;
+    size_t most = 0;
+    for (unsigned round = 0; round < 10; round++)
+        most = size_max(most, limit_most_of(3000, 1000));
+    arenas.threads = before;
+    assert_int_equal(most, 2 * MIB / 4);
+}
+
 TEST(what_may_wait_beyond_the_least_counts_as_kept)
 {
     options.thread_cache = GIB;
@@ -697,6 +710,7 @@ int main(void)
         ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
         ROW_WITH(few_threads_may_have_more_of_what_a_heap_keeps_anyway, begin, end),
         ROW_WITH(a_quarter_of_what_a_heap_keeps_anyway_may_wait_where_it_is_missed, begin, end),
+        ROW_WITH(threads_share_what_may_wait, begin, end),
         ROW_WITH(what_may_wait_beyond_the_least_counts_as_kept, begin, end),
         ROW_WITH(more_may_wait_for_aligned_requests_that_find_nothing, begin, end),
         ROW_WITH(a_cell_that_waits_serves_only_what_it_is_aligned_for, begin, end),
