@@ -74,10 +74,10 @@ tool_cargo() {
     )
 }
 
-# Needs the published library, and Rust.
+# Usage: build_tool [CARGO-OPTION...]: needs the published library, and Rust.
 build_tool() {
     say "building the tool"
-    tool_cargo build --release --locked &&
+    tool_cargo build --release --locked "$@" &&
         publish "$build/cargo/release/snug" "$build/bin/snug"
 }
 
