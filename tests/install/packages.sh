@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# packages.sh SOURCE deb|full [planted FAULT]: makes Debian's packages, has lintian look at them, and
+# packages.sh SOURCE deb|full [planted FAULT]: makes Debian's packages (with `deb` without optimisation), has lintian look at them, and
 # installs, uses and removes them: in this system with a layer over it that takes what is written, or,
 # with `full`, in bare systems too; `full` also builds all twice in two places, and compares.
 set -euo pipefail
@@ -17,6 +17,8 @@ inside() {
     local name said
     export LC_ALL=C DEBIAN_FRONTEND=noninteractive
     cd /packages
+    # To list all manuals of the system anew takes longer than all of this.
+    rm -f /var/lib/man-db/auto-update
     find /etc /usr -xdev | sort >/packages/before
     dpkg -i ./libsnug0_*.deb ./libsnug-dev_*.deb ./snug_*.deb >/packages/log 2>&1 || { cat /packages/log && exit 1; }
     for name in libsnug0 libsnug-dev snug; do
@@ -26,6 +28,18 @@ inside() {
     # shellcheck disable=SC2016 # sh's
     said=$(snug run sh -c 'cat /proc/$$/maps' 2>/packages/log) || wrong "$(cat /packages/log)"
     [[ $said == *libsnug* ]] || wrong "sh did not run on snug"
+    if [[ ${PLANTED-} != left ]]; then use_packages; fi
+    dpkg --purge snug libsnug-dev libsnug0 >/packages/log 2>&1 || { cat /packages/log && exit 1; }
+    if [[ ${PLANTED-} == left ]]; then touch /usr/lib/libsnug.left; fi
+    find /etc /usr -xdev | sort >/packages/after
+    said=$(diff /packages/before /packages/after | grep -v -e '__pycache__' -e '^[0-9]' || true)
+    [[ ! $said ]] || wrong "left behind or gone: $said"
+    echo "installed, used and removed"
+}
+
+# As far as that system has what they are used by.
+use_packages() {
+    local name said
     said=$(LD_PRELOAD=libsnug.so.0 SNUG_STATS=stderr ls / 2>&1)
     [[ $said == *"snug: statistics"* ]] || wrong "the library cannot be preloaded by its name"
     if command -v cc >/dev/null && command -v pkg-config >/dev/null; then
@@ -47,12 +61,6 @@ inside() {
         [[ $said == *"snug-block ADDRESS: the block"* ]] || wrong "gdb does not find the script: $said"
         echo "gdb finds its script"
     fi
-    dpkg --purge snug libsnug-dev libsnug0 >/packages/log 2>&1 || { cat /packages/log && exit 1; }
-    if [[ ${PLANTED-} == left ]]; then touch /usr/lib/libsnug.left; fi
-    find /etc /usr -xdev | sort >/packages/after
-    said=$(diff /packages/before /packages/after | grep -v -e '__pycache__' -e '^[0-9]' || true)
-    [[ ! $said ]] || wrong "left behind or gone: $said"
-    echo "installed, used and removed"
 }
 
 if [[ $form == inside ]]; then
@@ -84,6 +92,8 @@ if [[ $fault ]]; then
     cp -r "$source/build/test-packages" "$packages"
 else
     cp "$tool" "$scratch/built-tool" # whatever it is called
+    # In a short run without optimisation, which the tests of the tree have, and which is half of the build.
+    if [[ $form != full ]]; then export DEB_BUILD_OPTIONS=noopt; fi
     "$source/dev" package deb --tool="$scratch/built-tool" --to="$packages" 2>"$scratch/log" || { cat "$scratch/log" && exit 1; }
     rm -rf "$source/build/test-packages" && cp -r "$packages" "$source/build/test-packages"
 fi
