@@ -1,7 +1,7 @@
 /*
  * What must work on every port: threads that take, resize and free blocks of all sizes through
  * malloc's own names, with their contents checked; a fork; and the invariants at the end.
- * Prints "ok" and exits 0, or says what failed.
+ * Prints "ok" and exits 0, or says what failed. An argument says how many steps each thread takes.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -15,6 +15,8 @@
 #include "snug/snug.h"
 
 enum { THREADS = 4, SLOTS = 500, STEPS = 20000 };
+
+static int steps = STEPS;
 
 struct slot {
     unsigned char *block;
@@ -49,7 +51,7 @@ static void *work(void *argument)
     uint64_t state = (uintptr_t)argument * 77 + 1;
     unsigned char mark = (unsigned char)(uintptr_t)argument;
     struct slot slots[SLOTS] = {{NULL, 0}};
-    for (int step = 0; step < STEPS; step++) {
+    for (int step = 0; step < steps; step++) {
         struct slot *slot = &slots[(size_t)step * 7919 % SLOTS];
         if (slot->block != NULL)
             check_and_free(slot, mark);
@@ -69,8 +71,10 @@ static void *work(void *argument)
     return NULL;
 }
 
-int main(void)
+int main(int count, char **words)
 {
+    if (count > 1)
+        steps = atoi(words[1]);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, work, (void *)(i + 1)) != 0)
