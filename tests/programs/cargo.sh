@@ -8,6 +8,10 @@ need cargo rustc cc
 
 unset CARGO_TARGET_DIR RUSTC_WRAPPER RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 export CARGO_INCREMENTAL=0 CARGO_TERM_COLOR=never CARGO_BUILD_JOBS=2
+PARTS=$(scaled 20 120)
+# rustc has a malloc of its own: what it does longer tests nothing.
+CARGO_PROFILE_RELEASE_OPT_LEVEL=$(scaled 0 3)
+export PARTS CARGO_PROFILE_RELEASE_OPT_LEVEL
 
 scenario() {
     cp -r "$here_scripts/crate" crate

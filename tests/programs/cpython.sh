@@ -15,9 +15,9 @@ find_python() {
 command -v python3 >/dev/null || skip "python3 is not installed"
 find_python || skip "no python3 with its test suite is installed (package libpython3-testsuite)"
 
-quick="test_list test_dict test_sort test_struct test_copy test_generators test_functools test_re test_csv
-    test_memoryview test_thread test_threadedtempfile test_descr"
-long="test_tuple test_array test_deque test_heapq test_ordered_dict test_zlib test_set test_bytes test_json test_itertools test_gc test_weakref test_compile test_ast
+quick="test_list test_dict test_sort test_struct test_copy test_generators test_re test_csv
+    test_thread test_threadedtempfile"
+long="test_descr test_functools test_memoryview test_tuple test_array test_deque test_heapq test_ordered_dict test_zlib test_set test_bytes test_json test_itertools test_gc test_weakref test_compile test_ast
     test_buffer test_pickle test_threading test_decimal test_datetime test_tokenize test_enum test_typing test_ctypes
     test_fork1 test_subprocess test_queue test_lzma test_bz2 test_unicode test_mmap test_dataclasses
     test_statistics test_random"
@@ -28,7 +28,7 @@ scenario() {
     local objects modules
     modules=$(scaled "$quick" "$quick $long")
     for objects in malloc default; do
-        PYTHONMALLOC=$objects on "$python" "$input/rewrite_json.py" "$(scaled 8000 100000)" \
+        PYTHONMALLOC=$objects on "$python" "$input/rewrite_json.py" "$(scaled 2500 100000)" \
             >"json-$objects.txt"
     done
     mkdir scratch

@@ -5,7 +5,7 @@
 need gcc ld awk
 
 scenario() {
-    awk -f "$input/make_c.awk" -v functions="$(scaled 80 1500)" >large.c
+    awk -f "$input/make_c.awk" -v functions="$(scaled 30 1500)" >large.c
     on gcc -std=c17 -O2 -g -frandom-seed=1 -c large.c -o large.o 2>messages.txt
     on gcc large.o -o large 2>>messages.txt
     on ./large >printed.txt

@@ -12,7 +12,7 @@ unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 
 import_and_pack() {
     on git init -q -b main first
-    awk -f "$input/make_history.awk" -v commits="$(scaled 400 6000)" -v files=120 |
+    awk -f "$input/make_history.awk" -v commits="$(scaled 150 6000)" -v files=120 |
         on git -C first fast-import --quiet --done
     # One thread, as several share the search for deltas by who is first; gc below uses all.
     on git -C first -c pack.threads=1 repack -q -a -d -f --depth=30 --window=20

@@ -65,8 +65,8 @@ read_back() { # FILE
 
 scenario() {
     start_server
-    load "$(scaled 15000 300000)"
-    benchmark "$(scaled 20000 1000000)"
+    load "$(scaled 5000 300000)"
+    benchmark "$(scaled 6000 1000000)"
     read_back values.txt
     ask save >saved.txt
     ask shutdown nosave || true

@@ -5,8 +5,8 @@
 need awk xz tar
 
 scenario() {
-    on bash "$input/shell_work.sh" "$(scaled 4000 40000)" >printed.txt 2>messages.txt
-    on awk -v lines="$(scaled 100000 2000000)" 'BEGIN {
+    on bash "$input/shell_work.sh" "$(scaled 1500 40000)" >printed.txt 2>messages.txt
+    on awk -v lines="$(scaled 40000 2000000)" 'BEGIN {
         for (seed = 5; lines > 0; lines--) {
             seed = (seed * 16807) % 2147483647
             key[seed % 5000] = key[seed % 5000] substr(seed, 1, 3)

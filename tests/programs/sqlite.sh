@@ -5,7 +5,7 @@
 need sqlite3 awk
 
 scenario() {
-    awk -f "$input/make_sql.awk" -v rows="$(scaled 20000 400000)" >script.sql
+    awk -f "$input/make_sql.awk" -v rows="$(scaled 6000 400000)" >script.sql
     on sqlite3 -batch file.db <script.sql >answers.txt 2>&1
     on sqlite3 -batch file.db .dump >dump.sql
     on sqlite3 -batch :memory: <script.sql >answers-in-memory.txt 2>&1
