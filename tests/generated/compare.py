@@ -23,6 +23,7 @@ import re
 import statistics
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 MIB = 1024
@@ -39,6 +40,7 @@ FLOORS = {
 UNITS = {"peak": "KiB", "between": "KiB", "end": "KiB", "faults": "", "elapsed": "ms", "cpu": "ms"}
 BY_DEFAULT = [name for name in FLOORS if name != "between"]
 LEAST_OF_ROUNDS = {"elapsed", "cpu"}
+AT_ONCE = 3  # seeds, if no times are measured: at the end of each a program only waits, for seconds
 CERTAIN = 4  # a ratio that need not be confirmed
 CONFIRMING = 2  # times as many rounds for what is over the bound
 RUN_SECONDS = 60
@@ -161,18 +163,28 @@ def print_worst(seeds, measures):
             print(f"  {measure}: {middle:.2f} in geometric mean of all")
 
 
+def measure_one(arguments, number):
+    """The seed that was measured, or what went wrong with it."""
+    seed = Seed(number)
+    try:
+        seed.measure(arguments, arguments.rounds)
+        if any(seed.ratio(name) < CERTAIN for name in seed.over(arguments)):
+            seed.measure(arguments, CONFIRMING * arguments.rounds)
+    except Broken as why:
+        return why
+    return seed
+
+
 def measure_all(arguments):
-    """The seeds that were measured, and what went wrong with others; says at once what is over."""
+    """The seeds that were measured, and the numbers of others, with which something went wrong; says at once
+    what is over."""
     seeds, broken = [], []
-    for number in seeds_of(arguments.seeds):
-        seed = Seed(number)
-        try:
-            seed.measure(arguments, arguments.rounds)
-            if any(seed.ratio(name) < CERTAIN for name in seed.over(arguments)):
-                seed.measure(arguments, CONFIRMING * arguments.rounds)
-        except Broken as why:
+    numbers = list(seeds_of(arguments.seeds))
+    pool = ThreadPoolExecutor(1 if LEAST_OF_ROUNDS & set(arguments.measures) else AT_ONCE)
+    for number, seed in zip(numbers, pool.map(lambda each: measure_one(arguments, each), numbers)):
+        if isinstance(seed, Broken):
             broken.append(number)
-            print(f"BROKEN: seed {number}: {why}\n" + plan_of(arguments, number), flush=True)
+            print(f"BROKEN: seed {number}: {seed}\n" + plan_of(arguments, number), flush=True)
             continue
         seeds.append(seed)
         over = [f"OVER {arguments.bound:g}: {seed.line(name)}\n" for name in seed.over(arguments)]
