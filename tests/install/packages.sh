@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# packages.sh SOURCE deb|full [planted FAULT]: makes Debian's packages (with `deb` without optimisation), has lintian look at them, and
+# packages.sh SOURCE deb|full [planted FAULT]: makes Debian's packages, has lintian look at them, and
 # installs, uses and removes them: in this system with a layer over it that takes what is written, or,
-# with `full`, in bare systems too; `full` also builds all twice in two places, and compares.
+# with `full`, in bare systems too; `full` also builds all twice in two places, and compares. With `deb`
+# nothing is optimised.
 set -euo pipefail
 source=$1 form=$2 fault=${4-}
 scratch=$(mktemp -d)
@@ -92,8 +93,9 @@ if [[ $fault ]]; then
     cp -r "$source/build/test-packages" "$packages"
 else
     cp "$tool" "$scratch/built-tool" # whatever it is called
-    # In a short run without optimisation, which the tests of the tree have, and which is half of the build.
-    if [[ $form != full ]]; then export DEB_BUILD_OPTIONS=noopt; fi
+    # In a short run without optimisation, which the tests of the tree have, and which is half of the build; nor are files made
+    # as small as can be.
+    if [[ $form != full ]]; then export DEB_BUILD_OPTIONS=noopt DPKG_DEB_COMPRESSOR_LEVEL=1; fi
     "$source/dev" package deb --tool="$scratch/built-tool" --to="$packages" 2>"$scratch/log" || { cat "$scratch/log" && exit 1; }
     rm -rf "$source/build/test-packages" && cp -r "$packages" "$source/build/test-packages"
 fi
