@@ -1,11 +1,9 @@
 //! `snug profile PID`, over and over, of a program under load: it is not harmed, does not grow, and what is said is right.
 //! 30 times, 1,000 in a full run.
 
-mod common;
-
 use std::fs;
 
-use common::{assert_clean, stderr, text, Place};
+use crate::common::{assert_clean, stderr, text, Place};
 use serde_json::Value;
 
 /// KiB: what a program of this kind moves up and down by.

@@ -1,12 +1,10 @@
 //! `snug bench`, on a stand-in for a workload that prints times by the allocator that is preloaded.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{assert_refused, stderr, stdout, text, Place};
+use crate::common::{assert_refused, stderr, stdout, text, Place};
 
 const WORKLOAD: &str = r#"#!/bin/sh
 case "$1" in reverse-100) if [ -e "$HANG" ]; then echo $$ > "$HANG"; exec sleep 1000; fi; esac

@@ -1,14 +1,12 @@
 //! The carried library becomes a file: once, whole, changed by nobody, and never another one than the one carried.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
-use common::{assert_clean, assert_refused, stderr, stdout, text, Place};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place};
 
 /// Shows which library is preloaded.
 const SHOW: [&str; 4] = ["run", "sh", "-c", "echo $LD_PRELOAD"];
@@ -161,7 +159,7 @@ fn copies_of_other_versions_go() {
     let kept = [left("libsnug-1123456789abcdef.so", 0), left("notes.txt", 9)];
     let used = left("libsnug-2123456789abcdef.so", 9);
     let mut command = std::process::Command::new("cat");
-    let mut user = common::without_surroundings(&mut command).env("LD_PRELOAD", &used);
+    let mut user = without_surroundings(&mut command).env("LD_PRELOAD", &used);
     user = user.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut user = user.spawn().unwrap();
     let is_mapped = |pid: u32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap().contains(text(&used));

@@ -1,15 +1,13 @@
 //! `snug compare` really runs the command on both, and says when it failed.
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::running::Terminal;
-use common::{assert_refused, stderr, stdout, text, Place, SNUG};
+use crate::common::running::Terminal;
+use crate::common::{assert_refused, stderr, stdout, text, Place, SNUG};
 
 /// Notes each run, and what is preloaded in it.
 const NOTE: &str = r#"echo "${LD_PRELOAD:-none}" >> runs; "#;
@@ -122,7 +120,7 @@ int main(void)
 {
     const char *library = getenv("LD_PRELOAD");
     int snug = library != NULL && strstr(library, "libsnug") != NULL;
-    size_t size = (snug ? 20 : 10) << 20;
+    size_t size = (snug ? 8 : 4) << 20;
     memset(malloc(size), 1, size);
     usleep(snug ? 40000 : 200000);
     return 0;

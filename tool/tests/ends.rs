@@ -1,28 +1,21 @@
 //! What `snug run --stats` says of ends that are hard to see: of a program that waits for its processor while it ends, and
 //! of one that the system kills since memory is short.
 
-mod common;
-
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{stderr, without_surroundings, Place, SNUG};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use crate::common::{stderr, without_surroundings, Place, Tests, SNUG};
+use libtest_mimic::{Completion, Failed};
 
-type Test = fn(&Place) -> Result<Completion, Failed>;
-
-fn main() {
-    let arguments = Arguments::from_args();
-    let tests: Vec<(&str, Test)> = vec![
+pub fn tests() -> Tests {
+    vec![
         ("who_ends_slowly_is_seen_to_the_end", who_ends_slowly_is_seen_to_the_end),
         ("killed_for_want_of_memory", killed_for_want_of_memory),
         ("killed_before_anything_was_seen", killed_before_anything_was_seen),
-    ];
-    let trial = |(name, test): (&str, Test)| Trial::ignorable_test(name, move || test(&Place::new()));
-    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+    ]
 }
 
 /// Ends while another process has its processor, and it gets that only when nobody else wants it.

@@ -1,13 +1,11 @@
 //! Exit statuses are those of the table in `snug --help`; flags of several commands are spelled alike; and what is no
 //! terminal, or a poor one, gets plain text.
 
-mod common;
-
 use std::fs;
 use std::process::{Command, Stdio};
 
-use common::running::{holder, Terminal};
-use common::{assert_refused, stderr, stdout, text, Place, SNUG};
+use crate::common::running::{holder, Terminal};
+use crate::common::{assert_refused, stderr, stdout, text, Place, SNUG};
 use serde_json::Value;
 
 #[test]

@@ -1,7 +1,5 @@
 //! `snug export`: metrics of all programs on snug, once, as a file, over a Unix socket, and the dashboard for them.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
@@ -13,8 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::running::{holder, Running};
-use common::{assert_clean, assert_refused, stderr, stdout, text, Place, SNUG};
+use crate::common::running::{holder, Running};
+use crate::common::{
+    assert_clean, assert_refused, nobody_lies, stderr, stdout, text, without_surroundings, Place, SNUG,
+};
 
 /// Samples by name and labels; asserts what OpenMetrics asks of the whole.
 fn samples(text: &str) -> BTreeMap<String, f64> {
@@ -42,6 +42,7 @@ fn two() -> (Place, Place, Running, Running) {
 
 #[test]
 fn programs_are_told_apart_by_labels() {
+    let _truth = nobody_lies();
     let (place, _other, one, two) = two();
     let output = place.output(&["export"]);
     assert_clean(&output);
@@ -133,6 +134,7 @@ fn assert_answers(path: &Path, pid: &str) {
 
 #[test]
 fn over_a_socket() {
+    let _truth = nobody_lies();
     let place = Place::new();
     let program = holder(&place);
     let path = place.path("socket");
@@ -149,6 +151,7 @@ fn over_a_socket() {
 /// As systemd does it: the socket is descriptor 3, and variables say so.
 #[test]
 fn over_a_socket_that_is_handed_over() {
+    let _truth = nobody_lies();
     let place = Place::new();
     let program = holder(&place);
     let path = place.path("socket");
@@ -163,7 +166,7 @@ fn over_a_socket_that_is_handed_over() {
             _ => Err(std::io::Error::last_os_error()),
         });
     }
-    let _server = Ended(common::without_surroundings(&mut command).spawn().unwrap());
+    let _server = Ended(without_surroundings(&mut command).spawn().unwrap());
     assert_answers(&path, &program.pid());
     // What was handed to another process is not for this one.
     let mut command = place.snug(&["export", &program.pid()]);

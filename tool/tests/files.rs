@@ -1,13 +1,11 @@
 //! Heaps in files, for a whole tree of processes: `snug run SNUG_PROVIDER=file SNUG_FILE_DIR=... COMMAND`.
 
-mod common;
-
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use common::{assert_clean, stderr, stdout, text, Place};
+use crate::common::{assert_clean, stderr, stdout, text, Place};
 
 /// A shell with a child of fork (the parentheses), make with two compilers at a time, and what they made. Each of the
 /// three shows where its heap is: the shell and its child by their process ids, and grep itself.

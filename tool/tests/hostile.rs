@@ -1,14 +1,12 @@
 //! Programs that lie to whoever looks into them: whatever stands where the tool looks, it ends soon, with a line that says
 //! so or with numbers, and writes nothing that a terminal would obey.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{assert_refused, text, Place};
+use crate::common::{assert_refused, nobody_looks_at_all, text, Place};
 
 /// In a process of this size a look has some millions of reads, of which those of the page map take ten seconds.
 const MOST: Duration = Duration::from_secs(50);
@@ -108,6 +106,7 @@ fn look_at(place: &Place, liar: &mut Liar, kind: &str, seed: u64) {
 
 #[test]
 fn whatever_stands_there() {
+    let _alone = nobody_looks_at_all();
     let place = Place::new();
     let mut liar = Liar::new(&place);
     let honest = place.output(&["stats", &liar.pid()]);
@@ -129,6 +128,7 @@ fn whatever_stands_there() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn work_without_end() {
+    let _alone = nobody_looks_at_all();
     for command in ["trim", "check"] {
         let place = Place::new();
         let mut liar = Liar::new(&place);

@@ -1,14 +1,12 @@
 //! The lab as it is used: the real workloads on the allocators of this machine, and its page of HTML in a browser.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::browser::{self, browse, colours_of, screenshot, DARK};
-use common::{stderr, stdout, text, Place};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use crate::common::browser::{self, browse, colours_of, screenshot, DARK};
+use crate::common::{stderr, stdout, text, Place, Tests};
+use libtest_mimic::{Completion, Failed};
 use serde_json::Value;
 
 /// One row of each family, and all that is special in one.
@@ -17,14 +15,12 @@ const ROWS: &str = "pairs/freed-at-once,pairs/producer-consumer,churn/64-one-pag
     separate-thread/500/2,larson/2,producer-consumer/2,cells/holes,many-threads/*,realloc-growth/*,aligned/*,big/*,\
     sparse/*,fragmented/*,cold/*,bursts/2,overhead/16-1024,fragment/drift,peak-idle/*,latency/1";
 
-fn main() {
-    let arguments = Arguments::from_args();
-    let tests = vec![
-        Trial::ignorable_test("workloads_run_on_every_allocator", workloads_run_on_every_allocator),
-        Trial::ignorable_test("system_calls_and_instructions", system_calls_and_instructions),
-        Trial::ignorable_test("the_page_in_a_browser", the_page_in_a_browser),
-    ];
-    libtest_mimic::run(&arguments, tests).exit();
+pub fn tests() -> Tests {
+    vec![
+        ("workloads_run_on_every_allocator", workloads_run_on_every_allocator),
+        ("system_calls_and_instructions", system_calls_and_instructions),
+        ("the_page_in_a_browser", the_page_in_a_browser),
+    ]
 }
 
 /// Where `./dev build` leaves them.
@@ -44,12 +40,11 @@ fn measure(place: &Place, workloads: &Path, rows: &str, more: &[&str]) -> Value 
 }
 
 /// Each row has figures on each allocator. A peer may fail, and some do; then it says why.
-fn workloads_run_on_every_allocator() -> Result<Completion, Failed> {
+fn workloads_run_on_every_allocator(place: &Place) -> Result<Completion, Failed> {
     let Some(workloads) = workloads() else {
         return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
     };
-    let place = Place::new();
-    let lab = measure(&place, &workloads, ROWS, &["--no-system-calls"]);
+    let lab = measure(place, &workloads, ROWS, &["--no-system-calls"]);
     let names: Vec<&str> =
         lab["allocators"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     let rows = lab["rows"].as_array().unwrap();
@@ -79,20 +74,19 @@ fn workloads_run_on_every_allocator() -> Result<Completion, Failed> {
 }
 
 /// By strace and callgrind, where they are there.
-fn system_calls_and_instructions() -> Result<Completion, Failed> {
+fn system_calls_and_instructions(place: &Place) -> Result<Completion, Failed> {
     let Some(workloads) = workloads() else {
         return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
     };
     if let Some(absent) = ["strace", "valgrind"].into_iter().find(|name| !runs(name)) {
         return Ok(Completion::ignored_with(format!("there is no {absent} (apt-get install {absent})")));
     }
-    let place = Place::new();
-    let lab = measure(&place, &workloads, "churn/64-one-page", &["--peers", "none"]);
+    let lab = measure(place, &workloads, "churn/64-one-page", &["--peers", "none"]);
     let mapped = lab["rows"][0]["series"][1]["system_calls"]["mmap"].as_u64().unwrap();
     assert!((1..1000).contains(&mapped), "{mapped} calls of mmap");
 
     let count = || {
-        let lab = measure(&place, &workloads, "churn/64-one-page", &["--peers", "none", "--count"]);
+        let lab = measure(place, &workloads, "churn/64-one-page", &["--peers", "none", "--count"]);
         lab["rows"][0]["series"][1]["instructions"].as_f64().unwrap()
     };
     let (once, again) = (count(), count());
@@ -101,25 +95,24 @@ fn system_calls_and_instructions() -> Result<Completion, Failed> {
 }
 
 /// Light, dark and as narrow as a phone: the plots are there, in the colours that the page says, and fit.
-fn the_page_in_a_browser() -> Result<Completion, Failed> {
+fn the_page_in_a_browser(place: &Place) -> Result<Completion, Failed> {
     let Some(workloads) = workloads() else {
         return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
     };
     let Some(browser) = browser::find() else {
         return Ok(Completion::ignored_with("there is no chromium (apt-get install chromium)"));
     };
-    let place = Place::new();
-    measure(&place, &workloads, "same-thread/500/*,larson/*,peak-idle", &["--no-system-calls", "--peers", "none"]);
+    measure(place, &workloads, "same-thread/500/*,larson/*,peak-idle", &["--no-system-calls", "--peers", "none"]);
 
     for (settings, page, snug) in
         [(&[][..], [255, 255, 255], [0xcf, 0x22, 0x2e]), (&[DARK][..], [13, 17, 23], [0xff, 0x6a, 0x69])]
     {
-        let colours = colours_of(&screenshot(&place, browser, &place.path("lab.html"), "1200,1600", settings));
+        let colours = colours_of(&screenshot(place, browser, &place.path("lab.html"), "1200,1600", settings));
         assert_eq!(*colours.iter().max_by_key(|(_, count)| **count).unwrap().0, page, "the colour of the page");
         let of_snug = colours.get(&snug).copied().unwrap_or(0);
         assert!(of_snug > 300, "{of_snug} pixels have the colour of snug's lines");
     }
-    let said = said_on_a_phone(&place, browser);
+    let said = said_on_a_phone(place, browser);
     assert!(said.contains("plots fit: true, page fits: true") && !said.contains("0 plots"), "{said}");
     Ok(Completion::Completed)
 }

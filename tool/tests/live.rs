@@ -1,22 +1,17 @@
 //! Looking at running programs: `snug stats`, `snug trim`, `snug top`, and `snug run --plot`.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::running::{holder, json_of, Running, Terminal, HOLDER};
-use common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use crate::common::running::{holder, json_of, Running, Terminal, HOLDER};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, Tests, SNUG};
+use libtest_mimic::{Completion, Failed};
 
-type Test = fn(&Place) -> Result<Completion, Failed>;
-
-fn main() {
-    let arguments = Arguments::from_args();
-    let tests: Vec<(&str, Test)> = vec![
+pub fn tests() -> Tests {
+    vec![
         ("statistics_from_outside", statistics_from_outside),
         ("all_ways_to_be_linked", all_ways_to_be_linked),
         ("a_first_thread_that_has_ended", a_first_thread_that_has_ended),
@@ -30,9 +25,7 @@ fn main() {
         ("a_busy_program_is_looked_at", a_busy_program_is_looked_at),
         ("top_in_a_terminal", top_in_a_terminal),
         ("a_plot_is_drawn", a_plot_is_drawn),
-    ];
-    let trial = |(name, test): (&str, Test)| Trial::ignorable_test(name, move || test(&Place::new()));
-    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+    ]
 }
 
 fn statistics_from_outside(place: &Place) -> Result<Completion, Failed> {

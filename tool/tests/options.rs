@@ -1,11 +1,9 @@
 //! `snug options`: what is in force, with units, beside the presets; the page of a group; JSON.
 
-mod common;
-
 use std::process::Command;
 
-use common::running::Terminal;
-use common::{assert_clean, assert_refused, stderr, stdout, Place, SNUG};
+use crate::common::running::Terminal;
+use crate::common::{assert_clean, assert_refused, stderr, stdout, Place, SNUG};
 use serde_json::Value;
 
 #[test]

@@ -1,13 +1,11 @@
 //! Under `snug run` the program's status, signals, streams and surroundings are its own, and it and its children really
 //! are on snug.
 
-mod common;
-
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-use common::{assert_clean, stderr, stdout, without_surroundings, Place, SNUG};
+use crate::common::{assert_clean, stderr, stdout, text, without_surroundings, Place, SNUG};
 
 #[test]
 fn exit_status() {
@@ -104,7 +102,7 @@ fn children_run_on_snug() {
     let place = Place::new();
     let output = place.output(&["run", "sh", "-c", r#"sh -c "cat /proc/self/maps; true"; true"#]);
     assert_clean(&output);
-    let library = common::text(&place.cached()[0]).to_string();
+    let library = text(&place.cached()[0]).to_string();
     assert!(library.contains("/libsnug-") && stdout(&output).contains(&library), "{}", stdout(&output));
 }
 

@@ -1,8 +1,6 @@
 //! Programs that gain privileges when they start: snug must know beforehand when the loader will ignore LD_PRELOAD.
 //! And programs that give them up: they still run on snug.
 
-mod common;
-
 use std::ffi::CString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -11,8 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, Tests, SNUG};
+use libtest_mimic::{Completion, Failed};
 
 /// Prints whether the kernel started it as secure: whether the loader ignores LD_PRELOAD.
 const SECURE: &str = r#"
@@ -23,29 +21,25 @@ int main(void) { printf("%lu\n", getauxval(AT_SECURE)); return 0; }
 
 const NOBODY: u32 = 65534;
 
-fn main() {
-    let arguments = Arguments::from_args();
-    let tests = vec![
-        Trial::ignorable_test("programs_that_gain_privileges", programs_that_gain_privileges),
-        Trial::ignorable_test("a_program_that_gives_up_root_runs_on_snug", a_program_that_gives_up_root_runs_on_snug),
-        Trial::ignorable_test("rights_that_watching_takes_away_are_said", rights_that_watching_takes_away_are_said),
-    ];
-    libtest_mimic::run(&arguments, tests).exit();
+pub fn tests() -> Tests {
+    vec![
+        ("programs_that_gain_privileges", programs_that_gain_privileges),
+        ("a_program_that_gives_up_root_runs_on_snug", a_program_that_gives_up_root_runs_on_snug),
+        ("rights_that_watching_takes_away_are_said", rights_that_watching_takes_away_are_said),
+    ]
 }
 
 /// Snug must foretell what the kernel does with set-user-ID, set-group-ID and file capabilities, for root and others.
-fn programs_that_gain_privileges() -> Result<Completion, Failed> {
+fn programs_that_gain_privileges(place: &Place) -> Result<Completion, Failed> {
     // SAFETY: cannot fail.
     if unsafe { libc::getuid() } != 0 {
-        return without_being_root();
+        return without_being_root(place);
     }
-    let place = Place::new();
     fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::copy(SNUG, place.path("snug")).unwrap();
+    place.copy(SNUG, "snug");
     let plain = place.compile("plain", SECURE, &[]);
     let copy = |name: &str, owner: u32, mode: u32| -> PathBuf {
-        let path = place.path(name);
-        fs::copy(&plain, &path).unwrap();
+        let path = place.copy(&plain, name);
         chown(&path, Some(owner), Some(owner)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
@@ -64,7 +58,7 @@ fn programs_that_gain_privileges() -> Result<Completion, Failed> {
         for program in &programs {
             let name = program.file_name().unwrap().to_str().unwrap();
             let secure = stdout(&Command::new(program).uid(user).gid(user).output().unwrap());
-            let output = run_as(&place, user, program);
+            let output = run_as(place, user, program);
             if secure == "0\n" {
                 assert_eq!(stdout(&output), "0\n", "{name} for {user}: {}", stderr(&output));
             } else {
@@ -113,8 +107,7 @@ fn with_capabilities(program: PathBuf) -> PathBuf {
     program
 }
 
-fn without_being_root() -> Result<Completion, Failed> {
-    let place = Place::new();
+fn without_being_root(place: &Place) -> Result<Completion, Failed> {
     let has_mark = |path: &&&str| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o4000 != 0);
     let Some(program) = ["/usr/bin/su", "/usr/bin/passwd", "/usr/bin/mount"].iter().find(has_mark) else {
         return Ok(Completion::ignored_with("not root, and no set-user-ID program is here"));
@@ -124,12 +117,11 @@ fn without_being_root() -> Result<Completion, Failed> {
 }
 
 /// root starts a program that goes on as another user, from a home that is closed to others.
-fn a_program_that_gives_up_root_runs_on_snug() -> Result<Completion, Failed> {
+fn a_program_that_gives_up_root_runs_on_snug(place: &Place) -> Result<Completion, Failed> {
     // SAFETY: cannot fail.
     if unsafe { libc::getuid() } != 0 {
         return Ok(Completion::ignored_with("only root has it to give up"));
     }
-    let place = Place::new();
     let home = place.path("home");
     fs::create_dir(&home).unwrap();
     fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
@@ -147,13 +139,12 @@ fn a_program_that_gives_up_root_runs_on_snug() -> Result<Completion, Failed> {
 }
 
 /// A user's program that is watched starts a set-user-ID one: the kernel gives it no rights then, and snug says so.
-fn rights_that_watching_takes_away_are_said() -> Result<Completion, Failed> {
+fn rights_that_watching_takes_away_are_said(place: &Place) -> Result<Completion, Failed> {
     // SAFETY: cannot fail.
     if unsafe { libc::getuid() } != 0 {
         return Ok(Completion::ignored_with("only root can make a program set-user-ID root"));
     }
-    let place = Place::new();
-    fs::copy(SNUG, place.path("snug")).unwrap();
+    place.copy(SNUG, "snug");
     let gains = place.compile("gains", "#include <unistd.h>\nint main(void) { return geteuid() == 0 ? 8 : 9; }", &[]);
     fs::set_permissions(&gains, fs::Permissions::from_mode(0o4755)).unwrap();
     let run = |flag: &str| {

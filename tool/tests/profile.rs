@@ -1,7 +1,5 @@
 //! `snug profile`: what it says about programs of which is known what they allocate, and in which functions.
 
-mod common;
-
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,15 +7,12 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{assert_clean, assert_refused, browser, stderr, stdout, text, Place};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use crate::common::{assert_clean, assert_refused, browser, stderr, stdout, text, Place, Tests};
+use libtest_mimic::{Completion, Failed};
 use serde_json::Value;
 
-type Test = fn(&Place) -> Result<Completion, Failed>;
-
-fn main() {
-    let arguments = Arguments::from_args();
-    let tests: Vec<(&str, Test)> = vec![
+pub fn tests() -> Tests {
+    vec![
         ("every_block_is_exact", every_block_is_exact),
         ("samples_come_to_what_there_is", samples_come_to_what_there_is),
         ("gos_pprof_reads_it", gos_pprof_reads_it),
@@ -28,9 +23,7 @@ fn main() {
         ("what_survivors_pin", what_survivors_pin),
         ("a_program_that_is_killed", a_program_that_is_killed),
         ("what_cannot_be_is_refused", what_cannot_be_is_refused),
-    ];
-    let trial = |(name, test): (&str, Test)| Trial::ignorable_test(name, move || test(&Place::new()));
-    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+    ]
 }
 
 /// Three sites below one function; half of the small blocks are freed. With an argument: that how often it does it,

@@ -1,13 +1,11 @@
 //! docs/profile-cases.md: its programs are compiled as they stand there, its commands run, and the lines about their code are
 //! those that the page shows. With SNUG_DOCS_WRITE=1 the page is written instead.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{stderr, text, Place};
+use crate::common::{stderr, text, Place};
 
 const FILE: &str = "<!-- file: ";
 const PROFILED: &str = "<!-- profiled: ";

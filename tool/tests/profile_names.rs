@@ -1,13 +1,11 @@
 //! `snug profile`: whose names it finds. C, C++ and Rust with what is inlined, files without symbols, with symbols apart
 //! from them or on another machine, and code made while the program runs.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{assert_clean, assert_refused, stderr, stdout, text, Place};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, text, Place};
 use serde_json::Value;
 
 /// A function that is inlined, in one that is not; the program then ends at once, with its blocks live.

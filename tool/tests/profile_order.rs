@@ -1,11 +1,9 @@
 //! `snug profile`: a real program's largest sites, by samples as by a record of every block.
 
-mod common;
-
 use std::collections::HashMap;
 use std::fs;
 
-use common::{assert_clean, Place};
+use crate::common::{assert_clean, Place};
 use serde_json::Value;
 
 /// Does the same each time, with a seed for its hashes.

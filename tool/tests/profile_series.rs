@@ -1,15 +1,14 @@
 //! `snug profile`: looks while a program runs. Snapshots, growth, and how the time of a look ends.
 
-mod common;
-
 use std::fs;
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{assert_clean, assert_refused, stderr, stdout, text, Place};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, text, Place};
 
-/// For three seconds: keeps every session, no request, and a store that is filled at first.
+/// For three seconds, or for as many hundredths as it is told: keeps every session, no request, and a store that is filled
+/// at first.
 const SERVER: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@ APART void store(void) { last = malloc(300000); __asm__ volatile("" ::: "memory"
 int main(int count, char **words)
 {
     store();
-    for (int i = 0; i < 300; i++) { session(); request(); usleep(10000); }
+    for (int i = 0, times = count > 2 ? atoi(words[2]) : 300; i < times; i++) { session(); request(); usleep(10000); }
     _exit(count == 1 ? 0 : 7);
 }
 "#;
@@ -31,8 +30,10 @@ fn server(place: &Place) -> std::path::PathBuf {
     place.compile("server", SERVER, &["-O1", "-g"])
 }
 
-fn start(place: &Place) -> Child {
-    let child = place.snug(&["run", "SNUG_PROFILE_BYTES=1", text(&server(place))]).spawn().unwrap();
+fn start(place: &Place, hundredths: &str) -> Child {
+    let program = server(place);
+    let words = ["run", "SNUG_PROFILE_BYTES=1", text(&program), "for", hundredths];
+    let child = place.snug(&words).spawn().unwrap();
     sleep(Duration::from_millis(300));
     child
 }
@@ -63,7 +64,7 @@ fn a_command_that_leaks() {
 #[test]
 fn a_running_program_that_leaks_and_options_behind_its_number() {
     let place = Place::new();
-    let mut child = start(&place);
+    let mut child = start(&place, "12000"); // until it is killed
     let pid = child.id().to_string();
     let output = place.output(&["profile", &pid, "--for", "1.5s", "--every=0.3"]);
     assert!(child.try_wait().unwrap().is_none());
@@ -92,7 +93,7 @@ fn a_snapshot_when_a_signal_comes() {
 #[test]
 fn an_interrupted_look() {
     let place = Place::new();
-    let mut child = start(&place);
+    let mut child = start(&place, "12000"); // until it is killed
     let pid = child.id().to_string();
     let snug = place.snug(&["profile", "-o", "p.txt", "--for", "1m", &pid]).spawn().unwrap();
     sleep(Duration::from_millis(700));
@@ -112,7 +113,7 @@ fn an_interrupted_look() {
 #[test]
 fn a_program_that_ends_meanwhile() {
     let place = Place::new();
-    let mut child = start(&place);
+    let mut child = start(&place, "300");
     let output = place.output(&["profile", "--for", "1m", &child.id().to_string()]);
     child.wait().unwrap();
     assert_clean(&output);
@@ -125,7 +126,7 @@ fn a_program_that_ends_meanwhile() {
 fn children_by_name_and_nothing_at_all() {
     let place = Place::new();
     let program = server(&place);
-    fs::copy(&program, place.path("other")).unwrap();
+    place.copy(&program, "other");
     let both = "./server & ./other x & wait";
     let output =
         place.output(&["profile", "-o", "p.folded", "--children=other", "SNUG_PROFILE_BYTES=1", "sh", "-c", both]);

@@ -1,12 +1,10 @@
 //! `snug replay`: a replay asks for what the program asked for, and finds allocators out that are wrong.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{stderr, stdout, text, Place, SNUG};
+use crate::common::{stderr, stdout, text, Place, SNUG};
 
 /// Three threads, one after the other and together, that free each other's blocks; 17 blocks stay.
 const PROGRAM: &str = r#"

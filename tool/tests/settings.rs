@@ -1,10 +1,8 @@
 //! SNUG_ settings, --stats, --version, and mistakes on the command line.
 
-mod common;
-
 use std::fs;
 
-use common::{assert_clean, assert_refused, stderr, stdout, Place};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, Place};
 
 #[test]
 fn settings_reach_the_command() {

@@ -4,13 +4,11 @@
 //! for a program of common/running.rs that runs, ./holder for the same program. A line that looks like a command with its
 //! output, but has no such mark, is a fault. With SNUG_DOCS_WRITE=1 the blocks are written instead.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::running::{Running, HOLDER};
-use common::{stderr, stdout, text, Place};
+use crate::common::running::{Running, HOLDER};
+use crate::common::{nobody_lies, stderr, stdout, text, Place};
 
 const MARK: &str = "<!-- shown: ";
 const COMMAND: &str = "    $ snug ";
@@ -121,6 +119,7 @@ fn unmarked(page: &str) -> Vec<&str> {
 
 #[test]
 fn pages_show_what_the_tool_prints() {
+    let _truth = nobody_lies();
     let place = Place::new();
     place.compile("holder", HOLDER, &["-O1", "-w", "-fno-builtin"]);
     let program = Running::start(place.snug(&["run", "./holder"]));
@@ -142,7 +141,7 @@ fn pages_show_what_the_tool_prints() {
         let near = |words: &[String]| {
             words.iter().skip(place.saturating_sub(8)).take(16).cloned().collect::<Vec<_>>().join(" ")
         };
-        let advice = "SNUG_DOCS_WRITE=1 cargo test --test shown writes the page";
+        let advice = "SNUG_DOCS_WRITE=1 cargo test shown:: writes the page";
         assert!(old == new, "{}: it shows\n{}\nand now it is\n{}\n{advice}", page.display(), near(&old), near(&new));
     }
     assert!(blocks >= 8, "{blocks}");

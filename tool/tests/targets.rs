@@ -1,10 +1,8 @@
 //! Programs that cannot run on snug: each is refused with one line and its status, and none that can is.
 
-mod common;
-
 use std::fs;
 
-use common::{assert_clean, assert_refused, stderr, stdout, text, Place};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, text, Place};
 
 const NOTHING: &str = "int main(void) { return 0; }\n";
 /// Without a C library, so that it can be linked statically everywhere.

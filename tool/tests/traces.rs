@@ -1,12 +1,10 @@
 //! The traces in bench/traces: they are whole, every replay of them is right, and snug's memory for them stays within
 //! what it was. Footprints are the same each time, so a few percent more are a fact and not noise.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{stderr, stdout, text, Place};
+use crate::common::{stderr, stdout, text, Place};
 
 /// Snug's peak over the system's, by trace: what it was when this was written, and a little more. Since a program that
 /// takes no memory has no heap, the 276 KiB of its first use are in it. So are pages of the library's file, of which the

@@ -1,7 +1,5 @@
 //! `snug run --stats` and `--plot` watch from outside: the command and its children as a tree, whatever ends them.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -9,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{assert_refused, browser, stderr, stdout, text, Place, SNUG};
+use crate::common::{assert_refused, browser, stderr, stdout, text, Place, SNUG};
 use serde_json::Value;
 
 /// Holds so many MiB, then ends as it is told; with a further word all of that is done by another thread, so many
@@ -102,7 +100,7 @@ fn the_process_with_the_highest_peak_is_shown() {
 #[test]
 fn whose_details_are_shown() {
     let place = place_with_hold();
-    fs::copy(place.path("hold"), place.path("other")).unwrap();
+    place.copy(place.path("hold"), "other");
     let shown = |children: &str| {
         let script = "./hold 3 exit; ./other 9 exit; ./hold 5 exit; true";
         let output = place.output(&["run", "--stats", children, "sh", "-c", script]);

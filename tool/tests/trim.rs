@@ -1,13 +1,11 @@
 //! `snug trim` and `snug check` of running programs: at once, and so that the programs do not notice.
 
-mod common;
-
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::running::{holder, json_of, Running, HOLDER};
-use common::{assert_clean, stderr, stdout, text, without_surroundings, Place};
+use crate::common::running::{holder, json_of, Running, HOLDER};
+use crate::common::{assert_clean, stderr, stdout, text, without_surroundings, Place};
 
 const WITNESS: &str = include_str!("common/witness.c");
 

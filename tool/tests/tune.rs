@@ -1,8 +1,6 @@
 //! `snug tune`, on programs that are slow or large by the options that they see.
 
-mod common;
-
-use common::{assert_refused, stderr, stdout, text, Place};
+use crate::common::{assert_refused, stderr, stdout, text, Place};
 
 /// Quick only with one option, small only with another; the first makes it large, too.
 const PROGRAM: &str = r#"

@@ -1,7 +1,5 @@
 //! Who may look at a program, and what becomes of a look when the program forks, runs another one, or ends.
 
-mod common;
-
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -11,19 +9,16 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::running::{holder, json_of, Running, Terminal, HOLDER};
-use common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, SNUG};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use crate::common::running::{holder, json_of, Running, Terminal, HOLDER};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, Tests, SNUG};
+use libtest_mimic::{Completion, Failed};
 use serde_json::Value;
 
 const NOBODY: u32 = 65534;
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
-type Test = fn(&Place) -> Result<Completion, Failed>;
-
-fn main() {
-    let arguments = Arguments::from_args();
-    let tests: Vec<(&str, Test)> = vec![
+pub fn tests() -> Tests {
+    vec![
         ("another_user_may_not_look", another_user_may_not_look),
         ("root_may_look_at_anybody", root_may_look_at_anybody),
         ("the_same_user_may_look", the_same_user_may_look),
@@ -33,9 +28,7 @@ fn main() {
         ("a_forked_child_is_a_program_of_its_own", a_forked_child_is_a_program_of_its_own),
         ("after_exec_it_is_another_program", after_exec_it_is_another_program),
         ("a_process_that_has_ended", a_process_that_has_ended),
-    ];
-    let trial = |(name, test): (&str, Test)| Trial::ignorable_test(name, move || test(&Place::new()));
-    libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect()).exit();
+    ]
 }
 
 fn is_root() -> bool {
@@ -55,7 +48,7 @@ fn ptrace_scope() -> u32 {
 fn copies(place: &Place) -> (PathBuf, PathBuf) {
     let (tool, program) = (place.path("snug"), place.path("holder"));
     if !tool.exists() {
-        fs::copy(SNUG, &tool).unwrap();
+        place.copy(SNUG, "snug");
         place.compile("holder", HOLDER, &["-O1", "-w", "-fno-builtin"]);
         fs::set_permissions(place.dir.path(), Permissions::from_mode(0o777)).unwrap();
     }

@@ -1,18 +1,26 @@
 //! What the tests share: `snug` with a cache of its own, and programs made for a test.
-#![allow(dead_code)] // each test program uses a part
+#![allow(dead_code)] // each of the two test programs uses a part
 
 pub mod browser;
 pub mod running;
 
 use std::fs;
-use std::io::Error;
+use std::io::{Error, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use libtest_mimic::{Completion, Failed};
 use tempfile::TempDir;
+
+/// A test that may find out while it runs that it must be skipped, with a place of its own.
+pub type Test = fn(&Place) -> Result<Completion, Failed>;
+
+/// Such tests of one file, by their names.
+pub type Tests = Vec<(&'static str, Test)>;
 
 pub const SNUG: &str = env!("CARGO_BIN_EXE_snug");
 
@@ -77,10 +85,26 @@ impl Place {
         fs::read_dir(self.cache().join("snug")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
+    /// What may be executed is written by another process: as long as this one has a file open for writing, so has each
+    /// process that another test begins, until it runs its program; and what somebody may write to, nobody can run.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>, mode: u32) -> PathBuf {
         let path = self.path(name);
-        fs::write(&path, bytes).unwrap();
+        if mode & 0o111 == 0 {
+            fs::write(&path, bytes).unwrap();
+        } else {
+            let mut cat = Command::new("sh");
+            let mut cat = cat.args(["-c", "cat >\"$0\"", text(&path)]).stdin(Stdio::piped()).spawn().unwrap();
+            cat.stdin.take().unwrap().write_all(bytes.as_ref()).unwrap();
+            assert!(cat.wait().unwrap().success());
+        }
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    /// A copy of a program, made by another process for the same reason.
+    pub fn copy(&self, program: impl AsRef<Path>, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(Command::new("cp").arg(program.as_ref()).arg(&path).status().unwrap().success());
         path
     }
 
@@ -93,6 +117,19 @@ impl Place {
         assert!(done.status.success(), "{}", stderr(&done));
         program
     }
+}
+
+/// Between tests that look at all programs on snug and those whose programs lie to whoever looks.
+static LIARS: RwLock<()> = RwLock::new(());
+
+/// As long as what is returned is there, no test has a program that lies.
+pub fn nobody_lies() -> RwLockReadGuard<'static, ()> {
+    LIARS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// As long as what is returned is there, no test looks at all programs.
+pub fn nobody_looks_at_all() -> RwLockWriteGuard<'static, ()> {
+    LIARS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes away what would change how programs run on snug, the variables of the build and of the tests included.
