@@ -1,9 +1,9 @@
 //! `snug profile PID`, over and over, of a program under load: it is not harmed, does not grow, and what is said is right.
-//! 30 times, 1,000 in a full run.
+//! 10 times, 1,000 in a full run.
 
 use std::fs;
 
-use crate::common::{assert_clean, stderr, text, Place};
+use crate::common::{assert_clean, is_full, stderr, text, Place};
 use serde_json::Value;
 
 /// KiB: what a program of this kind moves up and down by.
@@ -29,7 +29,7 @@ fn bytes_of(profile: &Value, function: &str) -> (f64, f64) {
 #[test]
 fn a_program_under_load() {
     let place = Place::new();
-    let times = if std::env::var("SNUG_TEST_FULL").as_deref() == Ok("1") { 1000 } else { 30 };
+    let times = if is_full() { 1000 } else { 10 };
     let plugin = place.compile("plugin.so", include_str!("../../tests/profile/plugin.c"), &["-shared", "-fPIC"]);
     let program = place.compile("attached", include_str!("attached.c"), &["-O1", "-g", "-pthread"]);
     let mut command = place.snug(&["run", "SNUG_PROFILE_BYTES=1", text(&program), text(&plugin)]);

@@ -147,7 +147,7 @@ fn an_earlier_run_is_continued() {
     assert_eq!((rounds("pairs/reverse-100"), rounds("pairs/in-order-10000")), (vec![0, 1, 2], vec![3]));
 
     let peer = peer(&place, "mine");
-    let output = measure(&[&resume[..], &["--peer", &peer]].concat());
+    let output = measure(&[&resume[..], &["--only", "pairs/reverse-100", "--peer", &peer]].concat());
     assert_refused(&output, 1, &["the results do not have the same allocators"]);
     let output = measure(&["--resume", "/no/such", "--only", "pairs"]);
     assert_refused(&output, 1, &["/no/such cannot be read: No such file or directory\n"]);

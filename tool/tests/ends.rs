@@ -7,7 +7,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::{stderr, without_surroundings, Place, Tests, SNUG};
+use crate::common::{is_full, stderr, without_surroundings, Place, Tests, SNUG};
 use libtest_mimic::{Completion, Failed};
 
 pub fn tests() -> Tests {
@@ -55,7 +55,7 @@ int main(void)
 /// Between its last moment, of which all is known, and its end it is there for a while, and can be looked at.
 fn who_ends_slowly_is_seen_to_the_end(place: &Place) -> Result<Completion, Failed> {
     place.compile("slow", SLOW, &["-O1", "-w", "-fno-builtin"]);
-    for _ in 0..3 {
+    for _ in 0..if is_full() { 3 } else { 1 } {
         let output = place.output(&["run", "--stats", "--plot=slow.svg", "--children=none", "./slow"]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(7), "{said}");

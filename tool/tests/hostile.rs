@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{assert_refused, nobody_looks_at_all, text, Place};
+use crate::common::{assert_refused, is_full, nobody_looks_at_all, text, Place};
 
 /// In a process of this size a look has some millions of reads, of which those of the page map take ten seconds.
 const MOST: Duration = Duration::from_secs(50);
@@ -114,11 +114,10 @@ fn whatever_stands_there() {
     for kind in ["zero", "ones", "many", "layout", "names", "moving"] {
         look_at(&place, &mut liar, kind, 1);
     }
-    let is_full = std::env::var_os("SNUG_TEST_FULL").is_some();
-    if is_full {
+    if is_full() {
         look_at(&place, &mut liar, "circle", 1); // each look makes all the reads that it may: ten seconds
     }
-    let rounds = if is_full { 200 } else { 3 };
+    let rounds = if is_full() { 200 } else { 3 };
     for seed in 0..rounds {
         look_at(&place, &mut liar, "random", seed);
     }

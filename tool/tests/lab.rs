@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::browser::{self, browse, colours_of, screenshot, DARK};
-use crate::common::{stderr, stdout, text, Place, Tests};
+use crate::common::{is_full, stderr, stdout, text, Place, Tests};
 use libtest_mimic::{Completion, Failed};
 use serde_json::Value;
 
@@ -39,16 +39,38 @@ fn measure(place: &Place, workloads: &Path, rows: &str, more: &[&str]) -> Value 
     serde_json::from_slice(&fs::read(json).unwrap()).unwrap()
 }
 
-/// Each row has figures on each allocator. A peer may fail, and some do; then it says why.
+/// What is run on all allocators where there is no time for each row on each.
+const FEW_ROWS: &str = "pairs/freed-at-once,larson/2,many-threads/*";
+
+/// Each row has figures on each allocator; in a short run all rows on the system's and snug, and a few on all others.
 fn workloads_run_on_every_allocator(place: &Place) -> Result<Completion, Failed> {
     let Some(workloads) = workloads() else {
         return Ok(Completion::ignored_with("the workloads are not built; ./dev build does it"));
     };
-    let lab = measure(place, &workloads, ROWS, &["--no-system-calls"]);
+    let lab = if is_full() {
+        measure(place, &workloads, ROWS, &["--no-system-calls"])
+    } else {
+        let few = measure(place, &workloads, FEW_ROWS, &["--no-system-calls"]);
+        assert!(assert_measured(&few) >= 3);
+        measure(place, &workloads, ROWS, &["--no-system-calls", "--peers", "none"])
+    };
+    assert!(assert_measured(&lab) >= 23);
+    let rows = lab["rows"].as_array().unwrap();
+    let has = |family: &str, figure: &str| {
+        let row = rows.iter().find(|row| row["row"]["family"] == family).unwrap_or_else(|| panic!("no {family}"));
+        row["series"][1]["figures"][0]["further"][figure].as_f64().unwrap_or_else(|| panic!("no {figure} in {family}"))
+    };
+    assert!(has("latency", "malloc_p50_ns") <= has("latency", "malloc_max_ns"));
+    assert!(has("peak-idle", "idle_rss_kib") > 0.0 && has("many-threads", "waiting_kib") > 0.0);
+    Ok(Completion::Completed)
+}
+
+/// Returns how many rows have figures. A peer may fail, and some do; then it says why.
+fn assert_measured(lab: &Value) -> usize {
     let names: Vec<&str> =
         lab["allocators"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     let rows = lab["rows"].as_array().unwrap();
-    assert!(rows.len() >= 23 && names.len() >= 2, "{} rows, {names:?}", rows.len());
+    assert!(names.len() >= 2, "{names:?}");
     for row in rows {
         for (name, series) in names.iter().zip(row["series"].as_array().unwrap()) {
             let (row, figures) = (row["row"]["name"].as_str().unwrap(), series["figures"].as_array().unwrap());
@@ -64,13 +86,7 @@ fn workloads_run_on_every_allocator(place: &Place) -> Result<Completion, Failed>
             assert!(looked_at, "{row} on {name} has no curve");
         }
     }
-    let has = |family: &str, figure: &str| {
-        let row = rows.iter().find(|row| row["row"]["family"] == family).unwrap_or_else(|| panic!("no {family}"));
-        row["series"][1]["figures"][0]["further"][figure].as_f64().unwrap_or_else(|| panic!("no {figure} in {family}"))
-    };
-    assert!(has("latency", "malloc_p50_ns") <= has("latency", "malloc_max_ns"));
-    assert!(has("peak-idle", "idle_rss_kib") > 0.0 && has("many-threads", "waiting_kib") > 0.0);
-    Ok(Completion::Completed)
+    rows.len()
 }
 
 /// By strace and callgrind, where they are there.
@@ -85,8 +101,10 @@ fn system_calls_and_instructions(place: &Place) -> Result<Completion, Failed> {
     let mapped = lab["rows"][0]["series"][1]["system_calls"]["mmap"].as_u64().unwrap();
     assert!((1..1000).contains(&mapped), "{mapped} calls of mmap");
 
+    // Of a twentieth of the operations, which callgrind makes slow, in a short run.
+    let row = if is_full() { "churn/64-one-page" } else { "random-mixed/256-100k" };
     let count = || {
-        let lab = measure(place, &workloads, "churn/64-one-page", &["--peers", "none", "--count"]);
+        let lab = measure(place, &workloads, row, &["--peers", "none", "--count"]);
         lab["rows"][0]["series"][1]["instructions"].as_f64().unwrap()
     };
     let (once, again) = (count(), count());

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::{assert_clean, assert_refused, browser, stderr, stdout, text, Place, Tests};
+use crate::common::{assert_clean, assert_refused, browser, is_full, stderr, stdout, text, Place, Tests};
 use libtest_mimic::{Completion, Failed};
 use serde_json::Value;
 
@@ -134,7 +134,7 @@ fn gos_pprof_reads_it(place: &Place) -> Result<Completion, Failed> {
     if Command::new("go").arg("version").output().is_err() {
         return Ok(Completion::ignored_with("go, whose pprof would read it, is not installed"));
     }
-    if !Path::new(cache).exists() && std::env::var("SNUG_TEST_FULL").as_deref() != Ok("1") {
+    if !Path::new(cache).exists() && !is_full() {
         return Ok(Completion::ignored_with("go would have to make its pprof first; ./dev test --full does it"));
     }
     let program = program(place);

@@ -7,7 +7,7 @@ use std::process::Output;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{assert_refused, stderr, stdout, text, Place};
+use crate::common::{assert_refused, is_full, stderr, stdout, text, Place};
 
 /// Takes 1,000 blocks of 7,777 bytes, frees 300, and ends as it is told.
 const ENDING: &str = r#"
@@ -453,25 +453,35 @@ fn user_seconds(command: &mut std::process::Command) -> f64 {
     usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 / 1e6
 }
 
+/// 2.8 here, and 4 when each allocation drew a ticket.
+const MOST_SLOWER: f64 = 3.5;
+
 /// In user mode, what the tool needs to compress and write included: times of the clock are those of the machine's load.
 #[test]
 fn recording_a_loop_that_only_allocates() {
     let place = Place::new();
     let program = place.compile("loop", LOOP, &["-O2", "-fno-builtin", "-pthread"]);
     let (mut plain, mut slower) = (f64::MAX, f64::MAX);
-    for _ in 0..7 {
+    for round in 0..7 {
+        // The least of three does, if it does.
+        if round >= 3 && !is_full() && slower <= MOST_SLOWER * plain {
+            break;
+        }
         plain = plain.min(user_seconds(std::process::Command::new(&program).args(["12000000", "1"])));
         let arguments = ["record", "-q", "-o", "a.trace", "./loop", "12000000", "1"];
         slower = slower.min(user_seconds(&mut place.snug(&arguments)));
     }
-    // 2.8 here, and 4 when each allocation drew a ticket.
-    assert!(slower <= 3.5 * plain, "{slower} s instead of {plain}");
+    assert!(slower <= MOST_SLOWER * plain, "{slower} s instead of {plain}");
     // More threads than processors take turns at one counter, which costs what the machine's caches cost: all is there.
-    let done = place.output(&["record", "-q", "-o", "a.trace", "./loop", "12000000", "8"]);
+    let pairs = if is_full() { "12000000" } else { "4000000" };
+    let done = place.output(&["record", "-q", "-o", "a.trace", "./loop", pairs, "8"]);
     assert_eq!((done.status.code(), stderr(&done).as_str()), (Some(0), ""));
     let info = info(&place, &[]);
     let (bytes, operations) =
         (info["processes"][0]["bytes"].as_f64().unwrap(), info["totals"]["operations"].as_f64().unwrap());
-    assert!(operations > 24e6 - 1.0 && bytes < 8.0 * operations, "{bytes} of {operations}");
+    assert!(
+        operations > 2.0 * pairs.parse::<f64>().unwrap() - 1.0 && bytes < 8.0 * operations,
+        "{bytes} of {operations}"
+    );
     assert_eq!((&info["totals"]["missing_frees"], &info["totals"]["unknown_frees"]), (&0.into(), &0.into()));
 }

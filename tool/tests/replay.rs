@@ -234,15 +234,18 @@ fn allocators_that_are_wrong_are_found_out() {
             "an allocation failed",
         ),
     ];
-    for (name, source, expected) in faults {
-        let peer = faulty(&place, name, source);
-        let args = ["replay", "--rounds", "1", "--peers", "none", "--peer", &peer, "--one-thread", text(&trace)];
-        let output = place.output(&args);
-        assert_eq!(output.status.code(), Some(1), "{name}: {}", stdout(&output));
-        assert!(stdout(&output).contains(expected), "{name}: {}", stdout(&output));
-        assert!(!stdout(&output).contains("on system:"), "{}", stdout(&output));
-        assert!(!stdout(&output).contains("on snug:"), "{}", stdout(&output));
+    let peers = faults.map(|(name, source, _)| ["--peer".to_string(), faulty(&place, name, source)]);
+    let mut words = vec!["replay", "--rounds", "1", "--peers", "none", "--one-thread", text(&trace)];
+    words.extend(peers.iter().flatten().map(String::as_str));
+    let output = place.output(&words);
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for (name, _, expected) in faults {
+        let failure = format!(" on {name}: ");
+        let line = said.lines().find(|line| line.contains(&failure)).unwrap_or_else(|| panic!("{name}: {said}"));
+        assert!(line.contains(expected), "{name}: {said}");
     }
+    assert!(!said.contains("on system:") && !said.contains("on snug:"), "{said}");
 }
 
 #[test]

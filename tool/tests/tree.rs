@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::{assert_refused, browser, stderr, stdout, text, Place, SNUG};
+use crate::common::{assert_refused, browser, is_full, stderr, stdout, text, Place, SNUG};
 use serde_json::Value;
 
 /// Holds so many MiB, then ends as it is told; with a further word all of that is done by another thread, so many
@@ -344,18 +344,20 @@ fn the_picture_in_a_browser() {
         "<meta name=viewport content='width=device-width'><body style='margin:0'><img src=a.svg style='width:100%'>",
         0o644,
     );
-    for (size, width) in [("1000,800", 1000), ("390,800", 390)] {
-        for (settings, ground) in [(&[][..], [255, 255, 255]), (&[browser::DARK][..], [0x16, 0x18, 0x1c])] {
-            let page = place.path("page.html");
-            let colours = browser::colours_of(&browser::screenshot(&place, browser, &page, size, settings));
-            let enough = width * width / 4;
-            assert!(colours.get(&ground).copied().unwrap_or(0) > enough, "{size} {settings:?}");
-            // The line of resident memory, and the layers of the stack.
-            for colour in [[214, 39, 40], [31, 119, 180]] {
-                // On a phone lines are thinner than a pixel; the legend has the colour still.
-                let least = if width == 1000 { 125 } else { 10 };
-                assert!(colours.get(&colour).copied().unwrap_or(0) > least, "{size} {settings:?} {colour:?}");
-            }
+    let (desktop, phone) = (("1000,800", 1000), ("390,800", 390));
+    let (light, dark) = ((&[][..], [255, 255, 255]), (&[browser::DARK][..], [0x16, 0x18, 0x1c]));
+    // In a short run each once.
+    let all = [(desktop, light), (phone, dark), (desktop, dark), (phone, light)];
+    for ((size, width), (settings, ground)) in all.into_iter().take(if is_full() { 4 } else { 2 }) {
+        let page = place.path("page.html");
+        let colours = browser::colours_of(&browser::screenshot(&place, browser, &page, size, settings));
+        let enough = width * width / 4;
+        assert!(colours.get(&ground).copied().unwrap_or(0) > enough, "{size} {settings:?}");
+        // The line of resident memory, and the layers of the stack.
+        for colour in [[214, 39, 40], [31, 119, 180]] {
+            // On a phone lines are thinner than a pixel; the legend has the colour still.
+            let least = if width == 1000 { 125 } else { 10 };
+            assert!(colours.get(&colour).copied().unwrap_or(0) > least, "{size} {settings:?} {colour:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::running::{holder, json_of, Running, HOLDER};
-use crate::common::{assert_clean, stderr, stdout, text, without_surroundings, Place};
+use crate::common::{assert_clean, is_full, stderr, stdout, text, without_surroundings, Place};
 
 const WITNESS: &str = include_str!("common/witness.c");
 
@@ -28,9 +28,10 @@ fn assert_noticed_nothing(mut program: Running) {
 
 /// How many rounds, in a short run and in a full one.
 fn rounds(short: usize, full: usize) -> usize {
-    match std::env::var("SNUG_TEST_FULL").as_deref() {
-        Ok("1") => full,
-        _ => short,
+    if is_full() {
+        full
+    } else {
+        short
     }
 }
 
@@ -68,7 +69,7 @@ fn a_program_that_sleeps_gives_back_at_once() {
 fn a_program_at_work_does_not_notice() {
     let place = Place::new();
     let program = witness(&place, &[]);
-    for round in 0..rounds(300, 10_000) {
+    for round in 0..rounds(100, 10_000) {
         let command = if round % 10 == 9 { "check" } else { "trim" };
         let output = place.output(&[command, &program.pid(), "--wait", "30"]);
         assert_eq!(output.status.code(), Some(0), "{round}: {}{}", stdout(&output), stderr(&output));

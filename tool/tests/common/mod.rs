@@ -119,6 +119,11 @@ impl Place {
     }
 }
 
+/// Whether there is time for more than the same thing once: `./dev test --full`.
+pub fn is_full() -> bool {
+    std::env::var_os("SNUG_TEST_FULL").is_some()
+}
+
 /// Between tests that look at all programs on snug and those whose programs lie to whoever looks.
 static LIARS: RwLock<()> = RwLock::new(());
 
