@@ -110,11 +110,11 @@ shown_from() (
     "${@:2}" >>"$1" 2>&1
 )
 
-# cargo as tool_cargo runs it, but not for ever.
+# cargo as tool_cargo runs it, but not for ever, and with one test more at a time than there are processors, as above.
 tool_cargo_timed() {
     (
         cd "$root/tool" && unset CARGO_BUILD_TARGET &&
-            SNUG_LIBRARY=$build/lib/libsnug.so CARGO_TARGET_DIR=$build/cargo \
+            SNUG_LIBRARY=$build/lib/libsnug.so CARGO_TARGET_DIR=$build/cargo RUST_TEST_THREADS=$(($(nproc) + 1)) \
                 CARGO_TERM_COLOR=never timeout --kill-after=10 "$test_seconds" cargo "$@"
     )
 }
