@@ -16,7 +16,7 @@ int main(void)
 {
     size_t size = has("SNUG_DIRTY", "0") ? 1 << 20 : has("SNUG_DEPOT", "16M") ? 12 << 20 : 6 << 20;
     memset(malloc(size), 1, size);
-    usleep(has("SNUG_DEPOT", "16M") ? 1000 : 60000);
+    usleep(has("SNUG_DEPOT", "16M") ? 1000 : 120000);
 }
 "#;
 
