@@ -121,7 +121,7 @@ impl Place {
 
 /// Whether there is time for more than the same thing once: `./dev test --full`.
 pub fn is_full() -> bool {
-    std::env::var_os("SNUG_TEST_FULL").is_some()
+    std::env::var("SNUG_TEST_FULL").as_deref() == Ok("1")
 }
 
 /// Between tests that look at all programs on snug and those whose programs lie to whoever looks.
