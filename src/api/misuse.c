@@ -1,6 +1,7 @@
 /*
  * Misuse, told to the program itself: snug_set_misuse_handler.
  */
+#include "heap/thread.h"
 #include "meta/misuse.h"
 #include "snug/snug.h"
 
@@ -32,7 +33,9 @@ static COLD void tell(const struct misuse_report *report)
         .freed_count = report->freed.count,
         .freed = frames_or_none(&report->freed),
     };
+    bool pinned = heap_pin();
     handler(&told);
+    heap_unpin(pinned);
 }
 
 void snug_set_misuse_handler(snug_misuse_handler handler)

@@ -7,8 +7,6 @@
 #ifndef SNUG_API_SLOW_H
 #define SNUG_API_SLOW_H
 
-#include <errno.h>
-
 #include "heap/user_heaps.h"
 
 /* A block above the small sizes, or of any size while requests are looked at: a cell, mostly from
@@ -34,13 +32,6 @@ static ALWAYS_INLINE void free_above(void *block, size_t class, struct cache *ca
 static inline enum maker maker_that_counts(enum maker maker)
 {
     return heap_makers_count ? maker : MADE_BY_MALLOC;
-}
-
-static inline void *or_no_memory(void *block)
-{
-    if (UNLIKELY(block == NULL))
-        errno = ENOMEM;
-    return block;
 }
 
 #endif

@@ -142,6 +142,21 @@ static inline void gauge_change(size_t *word, size_t change)
     __atomic_fetch_add(word, change, __ATOMIC_RELAXED);
 }
 
+/* Adds to such a word, unless more than `most` would come of it; `*sum` is what came of it. What is
+ * refused was never added, and so is in nobody's way. Nothing can be added to any sum. */
+static inline bool gauge_change_within(size_t *word, size_t change, size_t most, size_t *sum)
+{
+    /* relaxed: a sum that is only compared with a bound */
+    size_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+    do {
+        if (change != 0 && (change > most || old > most - change))
+            return false;
+        *sum = old + change;
+    } while (!__atomic_compare_exchange_n(word, &old, *sum, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    return true;
+}
+
 /* Raises a peak. */
 #define GAUGE_RAISE(word, value) \
     do { \

@@ -198,8 +198,8 @@ void cells_tell(struct cells *cells);
 static inline size_t cell_list_best(const struct cells *cells, size_t units)
 {
     /* In a list of several sizes the first cell may be too small: so the next list is taken. Only a
-     * request with slack for its alignment is that large. */
-    size_t list = cell_list_of(units) + (units >= CELL_EXACT_UNITS);
+     * request with slack for its alignment is larger than what has a list of its own. */
+    size_t list = cell_list_of(units) + (units > CELL_EXACT_UNITS);
     size_t word = list / 64;
     uint64_t bits = cells->bitmap[word] & (~(uint64_t)0 << (list % 64));
     if (bits == 0) {

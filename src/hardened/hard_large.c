@@ -85,6 +85,8 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
 {
     size_t page = os_page_size(), whole = align_up(bytes + 1, page);
     size_t mapped = whole + ballast_bytes(whole) + page + size_max(alignment, page);
+    if (whole >> PAGE_SHIFT > UINT32_MAX) /* as a span counts them */
+        return NULL;
     struct hard_block *block = meta_alloc(sizeof(*block));
     if (block == NULL)
         return NULL;

@@ -57,6 +57,8 @@ bool hardened_init(struct hardened *hardened, const struct hard_settings *settin
     struct hard_zones *zones = &hardened->zones;
     *zones = (struct hard_zones){.provider = settings->provider,
                                  .owner = settings->owner,
+                                 .realms = zones->realms, /* kept when it was cleared */
+                                 .mapped = zones->mapped,
                                  .random = os_random() | 1,
                                  .whole_most = settings->dirty,
                                  .guards = settings->guards};
@@ -76,7 +78,7 @@ bool hardened_init(struct hardened *hardened, const struct hard_settings *settin
     return true;
 }
 
-void hardened_end(struct hardened *hardened)
+void hardened_end(struct hardened *hardened, bool goes_on)
 {
     for (size_t class = 1; class < HARD_CLASSES; class++)
         for (struct hard_zone *zone = hardened->bins[class].zones, *next; zone != NULL;
@@ -85,7 +87,7 @@ void hardened_end(struct hardened *hardened)
             zone_forget(zone);
         }
     hard_large_drop(&hardened->large, true);
-    zones_end(&hardened->zones);
+    zones_end(&hardened->zones, goes_on);
 }
 
 void hard_each_lock_of(struct hardened *hardened, enum lock_rank rank,

@@ -61,6 +61,13 @@ bool hard_give(const struct provider *provider, char *start, size_t bytes)
 
 /* ---- Realms ---- */
 
+/* The bits of units that a short realm does not have. */
+static uint64_t realm_beyond(const struct hard_realm *realm)
+{
+    size_t units = realm->bytes / realm->unit;
+    return units < REALM_UNITS ? ~(uint64_t)0 << units : 0;
+}
+
 /* A realm of so many bytes, or of the half, and so on, down to `least`. The lock must be held, here
  * and below. */
 static struct hard_realm *realm_new(struct hard_zones *zones, size_t bytes, size_t least)
@@ -82,11 +89,9 @@ static struct hard_realm *realm_new(struct hard_zones *zones, size_t bytes, size
         return NULL;
     }
     size_t unit = size_max(bytes / REALM_UNITS, UNIT_LEAST);
-    size_t units = bytes / unit;
     *realm =
         (struct hard_realm){.next = zones->realms, .start = start, .bytes = bytes, .unit = unit};
-    if (units < REALM_UNITS)
-        realm->taken = ~(uint64_t)0 << units;
+    realm->taken = realm_beyond(realm);
     zones->realms = realm;
     GAUGE_ADD(zones->mapped, bytes);
     return realm;
@@ -288,14 +293,34 @@ void zone_forget(struct hard_zone *zone)
     lock_release(&meta_system.lock);
 }
 
-void zones_end(struct hard_zones *zones)
+/* Makes a realm that its provider does not take back as good as new. */
+static void realm_renew(const struct hard_zones *zones, struct hard_realm *realm)
 {
-    for (struct hard_realm *realm = zones->realms; realm != NULL;) {
-        struct hard_realm *next = realm->next;
-        zones->provider->give(zones->provider, realm->start, realm->bytes);
-        meta_free(realm, sizeof(*realm));
-        realm = next;
-    }
-    zones->realms = NULL;
+    bool purged = zones->provider->purge(zones->provider, realm->start, realm->bytes);
+    for (size_t unit = 0; unit < REALM_UNITS && !purged; unit++)
+        if ((realm->taken & ~realm_beyond(realm)) >> unit & 1)
+            __builtin_memset(realm->start + unit * realm->unit, 0, realm->unit);
+    realm->taken = realm_beyond(realm);
+}
+
+void zones_end(struct hard_zones *zones, bool goes_on)
+{
+    bool guarded = zones->provider->kind == KIND_SYSTEM;
+    struct hard_realm *kept = NULL;
     zones->mapped = 0;
+    for (struct hard_realm *realm = zones->realms, *next; realm != NULL; realm = next) {
+        next = realm->next;
+        if (zones->provider->give(zones->provider, realm->start, realm->bytes)) {
+            meta_free(realm, sizeof(*realm));
+        } else if (goes_on && !guarded) {
+            realm_renew(zones, realm);
+            realm->next = kept;
+            kept = realm;
+            zones->mapped += realm->bytes;
+        } else { /* what is lost is addresses, not memory */
+            zones->provider->purge(zones->provider, realm->start, realm->bytes);
+            meta_free(realm, sizeof(*realm));
+        }
+    }
+    zones->realms = kept;
 }

@@ -49,6 +49,7 @@ static void each_of_stage(unsigned stage, void (*act)(struct lock *lock))
         provider_locks_each(act);
         act(&profile.lock);
         act(&guard.lock);
+        heaps_each_lock_of(RANK_META, act);
         act(&meta_system.lock);
         break;
     }

@@ -11,7 +11,6 @@
  */
 #include "heap/alloc.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "hardened/hardened.h"
@@ -197,9 +196,13 @@ static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t ali
         if (block == NULL)
             block = alloc_elsewhere(heap, alignment, bytes, dirty);
     } while (block == NULL && more);
-    if (block == NULL)
-        errno = ENOMEM;
     return block;
+}
+
+static COLD void *alloc_finally(struct heap *heap, struct cache *cache, size_t alignment,
+                                size_t bytes, size_t *dirty)
+{
+    return or_no_memory(alloc_again(heap, cache, alignment, bytes, dirty));
 }
 
 /* Looks whether a heap is over its limit, after a block was taken from it. */
@@ -213,7 +216,7 @@ static ALWAYS_INLINE void *alloc_block(struct heap *heap, struct cache *cache, s
 {
     void *block = alloc_once(heap, cache, alignment, bytes, dirty);
     if (UNLIKELY(block == NULL))
-        return alloc_again(heap, cache, alignment, bytes, dirty);
+        return alloc_finally(heap, cache, alignment, bytes, dirty);
     return look_at_limit(heap, block);
 }
 
@@ -221,7 +224,10 @@ static ALWAYS_INLINE void *alloc_block(struct heap *heap, struct cache *cache, s
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
                   size_t *dirty)
 {
-    return alloc_block(heap, cache, alignment, bytes, dirty);
+    void *block = alloc_once(heap, cache, alignment, bytes, dirty);
+    if (UNLIKELY(block == NULL))
+        return alloc_again(heap, cache, alignment, bytes, dirty);
+    return look_at_limit(heap, block);
 }
 
 /* ---- While requests are looked at ---- */
@@ -272,7 +278,8 @@ static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_
         *dirty = SIZE_MAX;
         block = class != 0 ? cache_pop(cache, class) : NULL;
     }
-    return block != NULL ? block : block_alloc(heap, cache, alignment, bytes, dirty);
+    return block != NULL ? block
+                         : or_no_memory(block_alloc(heap, cache, alignment, bytes, dirty));
 }
 
 /* An object from a magazine for a request that is counted, but not looked at; or NULL. */
@@ -401,7 +408,7 @@ static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, s
         return block;
     struct cache *cache = heap_cache(heap);
     return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, &dirty)
-                             : block_alloc(heap, cache, alignment, bytes, &dirty);
+                             : or_no_memory(block_alloc(heap, cache, alignment, bytes, &dirty));
 }
 
 /* A block aligned to less than a page: mostly a cell that waits in the thread's quick lists. */

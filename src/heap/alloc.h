@@ -20,7 +20,7 @@ void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, siz
 
 /* A block of any size and alignment, of a heap that is not hardened, or NULL; it is never a sample.
  * `cache`: the thread's, of that heap. Behind its first `*dirty` bytes the block is known to be
- * zero. */
+ * zero. errno stays as it is: who has no memory may go on without. */
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
                   size_t *dirty);
 

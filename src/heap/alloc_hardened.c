@@ -302,11 +302,16 @@ static COLD void *resize_long(void *block, size_t bytes)
     misuse_report("realloc", &misuse);
     if (misuse.kind != MISUSE_NONE || bytes > MAX_REQUEST)
         return NULL;
+    int error = errno;
     if (!profile_has_blocks() && hard_resize(heap->hardened, (uintptr_t)block, bytes))
         return block;
     void *moved = heap_alloc_hardened(heap, MIN_ALIGN, bytes);
-    if (moved == NULL)
-        return bytes > old_bytes ? NULL : block; /* as elsewhere; see resize.c */
+    if (moved == NULL && bytes > old_bytes)
+        return NULL;
+    if (moved == NULL) { /* as elsewhere; see resize.c */
+        errno = error;
+        return block;
+    }
     memcpy(moved, block, size_min(old_bytes, bytes));
     heap = heap == &heap_default ? NULL : heap;
     if (tags_are_on())

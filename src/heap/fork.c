@@ -13,6 +13,7 @@
  */
 #include "heap/all_locks.h"
 #include "heap/harden.h"
+#include "heap/placed.h"
 #include "heap/purge_thread.h"
 #include "heap/user_heaps.h"
 #include "magazine/shared.h"
@@ -32,6 +33,7 @@ void heap_fork_before(void)
         locks_taken = true;
     }
     provider_files_fork_before();
+    placed_fork_before();
 }
 
 static void fork_after(void (*release)(struct lock *lock))
@@ -51,6 +53,7 @@ void heap_fork_in_parent(void)
 void heap_fork_in_child(void)
 {
     provider_files_fork_in_child(); /* before anything of the heap is written to */
+    heaps_fork_in_child();
     purge_thread_forget();
     events_fork_in_child();
     heaps_fork_dice();

@@ -78,7 +78,7 @@ void block_free(struct place place, struct cache *cache, uintptr_t address)
 /* Frees at the place of an address, which is of no hardened heap. */
 static void free_placed(struct heap *only, uintptr_t address, size_t byte)
 {
-    struct place place = place_of(address, byte);
+    struct place place = place_near(only != NULL ? only : &heap_default, address, byte);
     struct profile_block sample;
     if (UNLIKELY(only != NULL && only != place.heap)) {
         struct misuse misuse = {.kind = MISUSE_OTHER_HEAP, .address = address};

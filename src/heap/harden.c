@@ -59,7 +59,7 @@ void heap_harden_clear(struct heap *heap)
 {
     if (heap->hardened == NULL)
         return;
-    hardened_end(heap->hardened);
+    hardened_end(heap->hardened, true);
     hard_caches_clear(heap->hardened, false);
     state_init(heap, heap->hardened); /* which has the memory it needs */
 }
@@ -69,7 +69,7 @@ void heap_harden_end(struct heap *heap)
     struct hardened *hardened = heap->hardened;
     if (hardened == NULL)
         return;
-    hardened_end(hardened);
+    hardened_end(hardened, false);
     heap->hardened = NULL;
     lock_acquire(&heaps_lock);
     hardened->next = spares;

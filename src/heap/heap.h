@@ -8,6 +8,8 @@
 #ifndef SNUG_HEAP_HEAP_H
 #define SNUG_HEAP_HEAP_H
 
+#include <errno.h>
+
 #include "magazine/cache.h"
 #include "pageheap/large.h"
 
@@ -25,6 +27,14 @@ extern INTERNAL struct heap heap_default;
 /* ---- Taking and freeing: what the fast path leaves, in any heap (alloc.c, free.c) ----
  *
  * Each looks once whether something is asked for (stats/event.h), on the way in. */
+
+/* What is left to do for a request that ends with `block`. */
+static inline void *or_no_memory(void *block)
+{
+    if (UNLIKELY(block == NULL))
+        errno = ENOMEM;
+    return block;
+}
 
 /* A block that neither magazines nor quick lists serve, or NULL. */
 void *heap_alloc_slow(size_t bytes, struct heap *heap);

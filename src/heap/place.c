@@ -36,19 +36,21 @@ static bool covers(struct heap *heap, void *context)
     return large_covers(&heap->page_heap, *(uintptr_t *)context);
 }
 
-/* The heap that has a large block at an address; otherwise the one in whose memory it is; if none
+/* The heap that has a large block at an address, of which `first` is asked first; otherwise the one in whose memory it is; if none
  * does, malloc's, which says so. */
-static struct heap *heap_of_large(uintptr_t address)
+static struct heap *heap_of_large(struct heap *first, uintptr_t address)
 {
-    if (!heaps_exist() || has_large(&heap_default, &address))
+    if (!heaps_exist() || has_large(first, &address))
+        return first;
+    if (first != &heap_default && has_large(&heap_default, &address))
         return &heap_default;
-    struct heap *heap = heaps_find(has_large, &address);
+    struct heap *heap = heaps_find_by(has_large, &address);
     if (heap == NULL)
-        heap = heaps_find(covers, &address);
+        heap = heaps_find_by(covers, &address);
     return heap != NULL ? heap : &heap_default;
 }
 
-NOINLINE struct place place_elsewhere(uintptr_t address)
+NOINLINE struct place place_elsewhere(struct heap *first, uintptr_t address)
 {
     uintptr_t entry = page_map_entry(address);
     struct place place = {&heap_default, 0};
@@ -63,8 +65,8 @@ NOINLINE struct place place_elsewhere(uintptr_t address)
             place.class = PAGE_MAP_HARDENED;
     } else if (guard_has(address)) {
         place.class = PLACE_GUARDED;
-    } else if (address != 0) {
-        place.heap = heap_of_large(address);
+    } else if (address != 0 && !empty_covers(address)) {
+        place.heap = heap_of_large(first, address);
     }
     return place;
 }

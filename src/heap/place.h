@@ -20,15 +20,21 @@ struct place {
     size_t class;
 };
 
-/* The place of an address that is not among malloc's small objects and cells. */
-struct place place_elsewhere(uintptr_t address);
+/* The place of an address that is not among malloc's small objects and cells. To find the heap of a
+ * large block all are asked, `first` before the others. */
+struct place place_elsewhere(struct heap *first, uintptr_t address);
 
 /* The place of any address, whose page has this class byte. */
-static inline struct place place_of(uintptr_t address, size_t byte)
+static inline struct place place_near(struct heap *first, uintptr_t address, size_t byte)
 {
     if (byte != 0 && byte <= PAGE_MAP_CELL)
         return (struct place){&heap_default, byte};
-    return place_elsewhere(address);
+    return place_elsewhere(first, address);
+}
+
+static inline struct place place_of(uintptr_t address, size_t byte)
+{
+    return place_near(&heap_default, address, byte);
 }
 
 /* The usable bytes of what is there; 0, after a report as misuse of `call`, if it is no block. */

@@ -36,11 +36,15 @@ static bool heap_call_back(struct heap *heap, size_t missing)
     struct heap_record *record = heap->record;
     /* The function may allocate and free: it is not called from within itself. relaxed: the flag
      * guards nothing else */
+    const void *nobody = NULL;
     if (record == NULL || record->call_back == NULL ||
-        __atomic_exchange_n(&record->calling, true, __ATOMIC_RELAXED))
+        !__atomic_compare_exchange_n(&record->caller, &nobody, &thread_self, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return false;
+    bool pinned = heap_pin();
     record->call_back(record->context, heap, missing);
-    __atomic_store_n(&record->calling, false, __ATOMIC_RELAXED);
+    heap_unpin(pinned);
+    __atomic_store_n(&record->caller, NULL, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -86,7 +90,7 @@ struct trim_of_others {
 static bool trim_other(struct heap *heap, void *context)
 {
     struct trim_of_others *trim = context;
-    if (heap != trim->but && !heap->record->visited) {
+    if (heap != trim->but && heap->record->visitor == NULL) {
         heap_end_orphans_locked(heap->record);
         if (heap->hardened != NULL)
             trim->given += hard_trim(heap->hardened);

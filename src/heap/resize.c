@@ -15,7 +15,7 @@
 /* A block that was made longer once will be again. A cell can grow where it is, and the place that
  * it leaves is joined. With slabs of one class after the other, each half empty as the blocks moved
  * on, programs took three times the memory. Up to BYTES_SHORT a block is not worth a header. It
- * gets `wish` bytes, or `bytes` if there is no large block of so many. */
+ * gets `wish` bytes, or `bytes` if that is too much. */
 static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes, size_t wish)
 {
     void *block = NULL;
@@ -26,7 +26,11 @@ static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes,
         block = large_alloc_grown(&heap->page_heap, wish, &dirty);
         wish = bytes;
     }
-    return block != NULL ? block : block_alloc(heap, cache, MIN_ALIGN, wish, &dirty);
+    if (block == NULL)
+        block = block_alloc(heap, cache, MIN_ALIGN, wish, &dirty);
+    if (UNLIKELY(block == NULL) && wish != bytes)
+        block = block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
+    return block;
 }
 
 /* One part in: a block that grows by no more of itself grows often. */

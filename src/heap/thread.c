@@ -22,6 +22,20 @@ _Static_assert(sizeof(struct user_cache) <= 1024, "a cache occupies 1 KiB");
 
 struct lock heaps_lock = LOCK_INIT(RANK_HEAPS);
 
+void heaps_hold(struct misuse_waits *waits)
+{
+    lock_acquire(&heaps_lock);
+    misuse_hold(waits);
+}
+
+void heaps_let_go(struct misuse_waits *waits)
+{
+    bool found = misuse_hold_ends(waits);
+    lock_release(&heaps_lock);
+    if (found)
+        misuse_report_waits(waits);
+}
+
 /* Caches not in use. They are never anything else than caches again, so that a thread's table may
  * lead to one long after its heap is gone. */
 static struct list unused = {&unused, &unused};
@@ -44,6 +58,18 @@ bool heap_thread_arm(void *word)
     tally_begin();
     arena_home_choose(heap_default.arenas.count);
     return true;
+}
+
+bool heap_pin(void)
+{
+    bool was = thread_self.pinned;
+    thread_self.pinned = true;
+    return was;
+}
+
+void heap_unpin(bool was)
+{
+    thread_self.pinned = was;
 }
 
 /* ---- Of malloc's heap ---- */
@@ -131,7 +157,8 @@ static void slot_empty(struct heap_slot *slots, struct heap_slot *slot)
 /* Bytes: of a thread's table, and of what is behind it (heap_hard_place). */
 #define SLOTS_BYTES (HEAP_SLOTS * (sizeof(struct heap_slot) + sizeof(struct hard_cache *)))
 
-/* The calling thread's slot for a heap; NULL if it has no table and gets none. */
+/* The calling thread's slot for a heap; NULL if it has no table and gets none, or if it is another
+ * heap's whose cache is in use (heap_pin). */
 static COLD struct heap_slot *slot_of(const struct heap *heap)
 {
     if (thread_self.slots == heap_slots_none) {
@@ -145,10 +172,13 @@ static COLD struct heap_slot *slot_of(const struct heap *heap)
         thread_self.slots = slots;
     }
     struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];
+    struct misuse_waits waits;
     if (slot->id != heap->id) {
-        lock_acquire(&heaps_lock);
+        if (thread_self.pinned && slot->id != 0)
+            return NULL;
+        heaps_hold(&waits);
         slot_empty(thread_self.slots, slot);
-        lock_release(&heaps_lock);
+        heaps_let_go(&waits);
         slot->id = heap->id;
     }
     return slot;
@@ -219,15 +249,16 @@ struct cache *heap_cache_new(struct heap *heap)
 static void end_other_caches(void)
 {
     struct heap_slot *slots = thread_self.slots;
+    struct misuse_waits waits;
     if (slots == heap_slots_none)
         return;
     thread_self.slots = heap_slots_none;
     thread_self.last = heap_slots_none;
-    lock_acquire(&heaps_lock);
+    heaps_hold(&waits);
     for (size_t i = 0; i < HEAP_SLOTS; i++)
         if (slots[i].id != 0)
             slot_empty(slots, &slots[i]);
-    lock_release(&heaps_lock);
+    heaps_let_go(&waits);
     meta_free(slots, SLOTS_BYTES);
 }
 
@@ -279,9 +310,10 @@ void heap_end_orphans_locked(struct heap_record *record)
 
 void heap_end_orphans(struct arenas *arenas)
 {
-    lock_acquire(&heaps_lock);
+    struct misuse_waits waits;
+    heaps_hold(&waits);
     heap_end_orphans_locked(CONTAINER_OF(arenas, struct heap, arenas)->record);
-    lock_release(&heaps_lock);
+    heaps_let_go(&waits);
 }
 
 void heap_keep_caches(void)

@@ -24,6 +24,16 @@
 /* Guards the list of heaps and the threads' caches of them. */
 extern INTERNAL struct lock heaps_lock;
 
+/* Takes it for something that may find misuse, and releases it; then the reports are made. */
+void heaps_hold(struct misuse_waits *waits);
+void heaps_let_go(struct misuse_waits *waits);
+
+/* Around a call of the program's own function: meanwhile the thread keeps the caches that it has of
+ * other heaps, as who calls goes on with one. What heap_pin returned is for heap_unpin. A function
+ * that jumps out leaves it so, which costs a thread of more than HEAP_SLOTS heaps some caches. */
+bool heap_pin(void);
+void heap_unpin(bool was);
+
 /* The calling thread's cache of a heap if it is there without looking further. */
 static ALWAYS_INLINE struct cache *heap_cache_fast(const struct heap *heap)
 {

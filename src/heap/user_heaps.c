@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "heap/harden.h"
+#include "heap/placed.h"
 #include "magazine/shared.h"
 #include "meta/meta.h"
 #include "options/options.h"
@@ -25,6 +26,8 @@ static struct {
 } heaps = {0, {&heaps.spares, &heaps.spares}};
 
 struct list heaps_all = {&heaps_all, &heaps_all};
+
+static struct heap *found_last; /* by heaps_find_by; heaps_lock */
 
 static struct heap_record *record_of(struct list *link)
 {
@@ -128,8 +131,8 @@ static void settings_apply(struct heap_record *record, const struct heap_setting
     record->soft_limit = settings->soft_limit == 0 ? SIZE_MAX : settings->soft_limit;
     record->call_back = settings->call_back;
     record->context = settings->context;
-    record->calling = false;
-    record->visited = false;
+    record->caller = NULL;
+    record->visitor = NULL;
     record->told = 0;
     record->range = NULL;
     record->entries = NULL;
@@ -207,7 +210,10 @@ struct heap *heap_create(const struct heap_settings *settings)
     lock_acquire(&heaps_lock);
     __atomic_store_n(&heaps.ids, heaps.ids + 1, __ATOMIC_RELAXED);
     record->heap.id = heaps.ids;
-    list_push(&heaps_all, &record->link);
+    if (placed)
+        placed_add(&heaps_all, record);
+    else
+        list_push(&heaps_all, &record->link);
     lock_release(&heaps_lock);
     return &record->heap;
 }
@@ -229,7 +235,12 @@ void heap_destroy(struct heap *heap)
     struct heap_record *record = heap->record;
     heap_forget_samples(heap);
     lock_acquire(&heaps_lock);
-    list_remove(&record->link);
+    if (found_last == heap)
+        found_last = NULL;
+    if (record->placed)
+        placed_remove(record);
+    else
+        list_remove(&record->link);
     heap_forget_caches(record, true);
     heap_harden_leave(heap);
     lock_release(&heaps_lock);
@@ -249,13 +260,31 @@ bool heaps_exist(void)
     return __atomic_load_n(&heaps.ids, __ATOMIC_RELAXED) != 0;
 }
 
+static struct heap *find(bool (*act)(struct heap *heap, void *context), void *context)
+{
+    LIST_EACH(node, &heaps_all)
+        if (act(&record_of(node)->heap, context))
+            return &record_of(node)->heap;
+    return NULL;
+}
+
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context)
 {
-    struct heap *found = NULL;
+    struct misuse_waits waits;
+    heaps_hold(&waits);
+    struct heap *found = find(act, context);
+    heaps_let_go(&waits);
+    return found;
+}
+
+struct heap *heaps_find_by(bool (*is)(struct heap *heap, void *context), void *context)
+{
     lock_acquire(&heaps_lock);
-    LIST_EACH(node, &heaps_all)
-        if (found == NULL && act(&record_of(node)->heap, context))
-            found = &record_of(node)->heap;
+    struct heap *found = found_last;
+    if (found == NULL || !is(found, context))
+        found = find(is, context);
+    if (found != NULL)
+        found_last = found;
     lock_release(&heaps_lock);
     return found;
 }
@@ -318,11 +347,27 @@ const char *heap_check_shared(void)
 
 /* ---- Fork ---- */
 
+void heaps_fork_in_child(void)
+{
+    placed_fork_in_child(&heaps_all);
+    found_last = NULL;
+}
+
+/* Threads that the child does not have do nothing in it. */
+static void forget_thread(const void **thread)
+{
+    if (*thread != &thread_self)
+        *thread = NULL;
+}
+
 void heaps_orphan(void)
 {
     LIST_EACH(node, &heaps_all) {
-        arenas_orphan(&record_of(node)->heap.arenas, heap_end_orphans);
-        heap_harden_forked(&record_of(node)->heap);
+        struct heap_record *record = record_of(node);
+        forget_thread(&record->caller);
+        forget_thread(&record->visitor);
+        arenas_orphan(&record->heap.arenas, heap_end_orphans);
+        heap_harden_forked(&record->heap);
     }
 }
 
@@ -334,6 +379,13 @@ void heaps_fork_dice(void)
     LIST_EACH(node, &heaps_all)
         if (record_of(node)->heap.hardened != NULL)
             hard_fork_dice(record_of(node)->heap.hardened);
+}
+
+/* What lies in a buffer has its metadata there. */
+static void record_meta_lock(struct heap_record *record, void (*act)(struct lock *lock))
+{
+    if (record->placed)
+        act(&record->meta.lock);
 }
 
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
@@ -350,6 +402,8 @@ void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
             act(&heap->page_heap.purge_lock);
         else if (rank == RANK_PAGE_HEAP)
             act(&heap->page_heap.lock);
+        else if (rank == RANK_META)
+            record_meta_lock(record_of(node), act);
         else if (rank >= RANK_HARD_WAIT && rank <= RANK_HARD_ZONE)
             heap_harden_each_lock(heap, rank, act);
         else

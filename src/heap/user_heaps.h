@@ -42,7 +42,6 @@ struct heap_record {
     struct list caches; /* the threads' caches of it */
     bool caching;       /* threads may have caches of it */
     bool placed;        /* this record lies in the heap's own memory */
-    bool visited;       /* its blocks are being visited: nobody else may change anything */
     struct arena *arena;
     struct quota quota; /* the heap's provider */
     struct meta meta;   /* for descriptors, of a heap that may take nothing from the system */
@@ -52,7 +51,8 @@ struct heap_record {
     size_t fixed_bytes; /* of the buffer, for bookkeeping */
     size_t soft_limit;  /* SIZE_MAX: none */
     size_t told;        /* bytes taken when call_back was called for it last; 0: not since */
-    bool calling;       /* some thread is in call_back */
+    const void *visitor; /* whose thread visits its blocks: nobody else may change anything */
+    const void *caller;  /* whose is in call_back; both &thread_self there, or NULL */
     void (*call_back)(void *context, struct heap *heap, size_t missing);
     void *context;
     char name[HEAP_NAME_MOST];
@@ -137,6 +137,13 @@ bool heaps_exist(void);
 /* Calls `act` for every heap but malloc's until it returns true; returns that heap, or NULL. The
  * list is locked meanwhile. */
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context);
+
+/* The one heap beside malloc's for which `is` says so. The one that was found last is asked first, so
+ * that it does not take long for a program that goes on with it. */
+struct heap *heaps_find_by(bool (*is)(struct heap *heap, void *context), void *context);
+
+/* In every child of fork: forgets the heaps that it does not have (placed.h). */
+void heaps_fork_in_child(void);
 
 /* In a child of fork: makes orphans of all caches of all heaps but malloc's. */
 void heaps_orphan(void);

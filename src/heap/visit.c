@@ -54,7 +54,7 @@ static void set_visited(struct heap *heap, bool visited)
     if (heap->record == NULL)
         return;
     lock_acquire(&heaps_lock);
-    heap->record->visited = visited;
+    heap->record->visitor = visited ? &thread_self : NULL;
     lock_release(&heaps_lock);
 }
 

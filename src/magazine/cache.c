@@ -220,13 +220,16 @@ static NOINLINE void *refill_from_loaded(struct cache *cache, size_t class)
  * there is no memory. */
 static NOINLINE void *refill_from_outside(struct cache *cache, size_t class)
 {
+    struct misuse_waits waits;
+    misuse_hold(&waits); /* a handler that allocates would fill the same magazine */
     struct magazine *empty = loaded_at_end(cache, class);
-    if (refill_from_depot(cache, class, empty))
-        return refill_from_loaded(cache, class);
-    struct magazine *magazine = grow_empty(cache, class, empty);
-    return magazine != NULL && refill_from_slabs(cache, class, magazine)
-               ? refill_from_loaded(cache, class)
-               : NULL;
+    bool filled = refill_from_depot(cache, class, empty);
+    if (!filled) {
+        struct magazine *magazine = grow_empty(cache, class, empty);
+        filled = magazine != NULL && refill_from_slabs(cache, class, magazine);
+    }
+    misuse_let_go(&waits);
+    return filled ? refill_from_loaded(cache, class) : NULL;
 }
 
 void *cache_refill(struct cache *cache, size_t class)
@@ -239,6 +242,7 @@ void *cache_refill(struct cache *cache, size_t class)
     refill_from_spare(cache, class, empty);
     return refill_from_loaded(cache, class);
 }
+
 
 /* ---- Making room ---- */
 
@@ -360,21 +364,30 @@ static NOINLINE bool room_by_first(struct cache *cache, size_t class)
     return first != NULL;
 }
 
+/* The same with what others have to do. */
+static NOINLINE bool room_outside(struct cache *cache, size_t class, struct magazine *full)
+{
+    struct misuse_waits waits;
+    misuse_hold(&waits); /* a handler that frees would make room in the same magazine */
+    if (full->link != NULL)
+        room_by_spare(cache, class, full);
+    else
+        room_without_spare(cache, class, full);
+    misuse_let_go(&waits);
+    return !cache_is_full(cache, class); /* which a handler may have made it again */
+}
+
 bool cache_make_room(struct cache *cache, size_t class)
 {
     struct magazine *full = loaded_at_full(cache, class);
     if (full == NULL)
         return room_by_first(cache, class);
     struct magazine *spare = full->link;
-    if (spare != NULL && spare->count != 0) {
-        room_by_spare(cache, class, full);
-    } else if (spare == NULL) {
-        room_without_spare(cache, class, full);
-    } else {
-        COUNT(flushes, 1);
-        full->link = NULL;
-        load_empty(cache, class, full, spare);
-    }
+    if (spare == NULL || spare->count != 0)
+        return room_outside(cache, class, full);
+    COUNT(flushes, 1);
+    full->link = NULL;
+    load_empty(cache, class, full, spare);
     return true;
 }
 

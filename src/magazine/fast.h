@@ -108,6 +108,7 @@ struct thread {
     bool ended;              /* its cache is gone and stays gone */
     bool arming;             /* libc is being told to tell of its end, and may allocate */
     uint8_t polls;           /* while some heap wanted a tick; see heap/tick.h */
+    bool pinned;             /* its caches stay; see heap_pin */
     struct heap_slot *slots; /* HEAP_SLOTS of them: its caches of heaps other than malloc's */
     struct heap_slot *last;  /* one of them: of the heap that was freed to last */
 };

@@ -50,10 +50,9 @@ static void say(const struct misuse_report *report)
     text_write(&text, 2);
 }
 
-COLD void misuse_report(const char *call, const struct misuse *misuse)
+/* `said`: the program's user knows. */
+static void report_of(const char *call, const struct misuse *misuse, bool said)
 {
-    if (misuse->kind == MISUSE_NONE)
-        return;
     bool ignored = tags_ignore(false); /* tags count again: the program's handler need not return */
     char buffer[256];
     struct text line;
@@ -67,10 +66,39 @@ COLD void misuse_report(const char *call, const struct misuse *misuse)
         known(misuse->kind == MISUSE_INSIDE || misuse->kind == MISUSE_COPY ? misuse->start
                                                                            : misuse->address,
               &report.allocated, &report.freed);
-    say(&report);
+    if (!said)
+        say(&report);
     listener *told = __atomic_load_n(&misuse_listener, __ATOMIC_ACQUIRE);
+    if (misuse_waits_here != NULL) /* one too many */
+        told = NULL;
     if (told != NULL)
         told(&report);
     misuse_follow();
     tags_ignore(ignored);
+}
+
+/* ---- Waiting ---- */
+
+__thread struct misuse_waits *misuse_waits_here;
+
+void misuse_report_waits(const struct misuse_waits *waits)
+{
+    for (unsigned i = 0; i < waits->count; i++)
+        misuse_report(waits->each[i].call, &waits->each[i].misuse);
+}
+
+COLD void misuse_report(const char *call, const struct misuse *misuse)
+{
+    struct misuse_waits *waits = misuse_waits_here;
+    if (misuse->kind == MISUSE_NONE)
+        return;
+    if (waits != NULL && waits->count < MISUSE_WAITS)
+        waits->each[waits->count++] = (struct misuse_wait){call, *misuse};
+    else
+        report_of(call, misuse, false);
+}
+
+COLD void misuse_report_said(const char *call, const struct misuse *misuse)
+{
+    report_of(call, misuse, true);
 }

@@ -9,9 +9,8 @@
  * All of it is safe in signal handlers and allocates nothing. The line is written by one system
  * call, so the lines of several threads do not mix.
  *
- * Locks: whoever reports holds none of malloc's heap, so that the program's handler, or that of
- * SIGABRT, may allocate and free there. The lock of the list of other heaps (RANK_HEAPS) may be
- * held, when a thread ends that has used some: so a handler should not use those heaps.
+ * Locks: whoever reports holds none, so that the program's handler, or that of SIGABRT, may allocate
+ * and free. What is found while a lock is held, or a cache is half filled, waits (misuse_hold).
  */
 #ifndef SNUG_META_MISUSE_H
 #define SNUG_META_MISUSE_H
@@ -70,6 +69,56 @@ struct misuse_report {
 
 /* Reports a misuse; does nothing for MISUSE_NONE. */
 void misuse_report(const char *call, const struct misuse *misuse);
+
+/* Layout: so many wait; what is found beyond them in one go is only said. */
+enum { MISUSE_WAITS = 32 };
+
+/* Reports that wait until their thread has done what it is at: a handler may allocate and free, of
+ * the same class too, and need not return. */
+struct misuse_waits {
+    unsigned count;
+    struct misuse_wait {
+        const char *call;
+        struct misuse misuse;
+    } each[MISUSE_WAITS];
+};
+
+/* Those of the calling thread, on its stack; NULL: its reports do not wait. */
+extern INTERNAL __thread struct misuse_waits *misuse_waits_here
+    __attribute__((tls_model("initial-exec")));
+
+/* From here on the calling thread's reports wait. Within another such part this does nothing, and
+ * its end neither. */
+static inline void misuse_hold(struct misuse_waits *waits)
+{
+    if (LIKELY(misuse_waits_here == NULL)) {
+        waits->count = 0;
+        misuse_waits_here = waits;
+    }
+}
+
+/* Ends that. True: there are reports to make, when the caller is ready for it. */
+static inline bool misuse_hold_ends(struct misuse_waits *waits)
+{
+    if (UNLIKELY(misuse_waits_here != waits))
+        return false;
+    misuse_waits_here = NULL;
+    return waits->count != 0;
+}
+
+/* Makes them. */
+void misuse_report_waits(const struct misuse_waits *waits);
+
+/* Both. */
+static inline void misuse_let_go(struct misuse_waits *waits)
+{
+    if (UNLIKELY(misuse_hold_ends(waits)))
+        misuse_report_waits(waits);
+}
+
+/* The same of a misuse that the caller has said in other words: what is left is the program's
+ * handler, and what follows. */
+void misuse_report_said(const char *call, const struct misuse *misuse);
 
 /* Does what follows every report, as SNUG_MISUSE says. Returns if the program is to go on. */
 void misuse_follow(void);

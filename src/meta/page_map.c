@@ -34,9 +34,6 @@ BULKY struct page_map_node *page_map_nodes[PAGE_MAP_NODES];
 
 /* ---- Ranges with maps of their own ---- */
 
-/* Layout: the table is looked through from its start, so that it is short. */
-enum { RANGES_MOST = 64 };
-
 /* A range may lie in a block of another heap, say malloc's, to which the map leads. While the range
  * is in this table the map leads nowhere there, and afterwards to the block again; all pages of the
  * range then have the same entry and class. */
@@ -46,7 +43,7 @@ BULKY static struct range {
     uintptr_t *entries;
     uintptr_t under;    /* the entry of each page, if it led to a span, and */
     size_t under_class; /* their class byte, before the range was there */
-} ranges[RANGES_MOST];
+} ranges[PAGE_MAP_RANGES];
 
 static unsigned range_limit; /* all that are in use are below it */
 
@@ -352,9 +349,9 @@ COLD bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries
 {
     lock_acquire(&meta_system.lock);
     unsigned i = 0;
-    while (i < RANGES_MOST && ranges[i].start != 0)
+    while (i < PAGE_MAP_RANGES && ranges[i].start != 0)
         i++;
-    if (i < RANGES_MOST) {
+    if (i < PAGE_MAP_RANGES) {
         __atomic_store_n(&ranges[i].pages, pages, __ATOMIC_RELAXED);
         __atomic_store_n(&ranges[i].entries, entries, __ATOMIC_RELAXED);
         range_hide(&ranges[i], (uintptr_t)start);
@@ -363,7 +360,7 @@ COLD bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries
             __atomic_store_n(&range_limit, i + 1, __ATOMIC_RELEASE);
     }
     lock_release(&meta_system.lock);
-    return i < RANGES_MOST;
+    return i < PAGE_MAP_RANGES;
 }
 
 COLD void page_map_remove_range(const void *start)

@@ -269,6 +269,9 @@ static inline uintptr_t entry_freed(size_t bytes)
     return (uintptr_t)bytes << 1 | 1;
 }
 
+/* Layout: ranges at a time. The table of them is looked through from its start, so it is short. */
+enum { PAGE_MAP_RANGES = 64 };
+
 /* Ranges that have a map of their own instead of chunks and leaves, for heaps that may take nothing
  * from the system: `entries`, one zero word per page, lies where the heap has memory. The pages of
  * a range have class byte 0. False: there are too many ranges. The heap that has a range removes it

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "platform/file.h"
 #include "platform/output.h"
 
 enum option_kind {
@@ -24,7 +25,7 @@ enum option_kind {
 /* Without pointers: those are set by the dynamic linker, in pages that each process then has for
  * itself. Names and choices stand in `words`. */
 struct option_row {
-    size_t least;
+    size_t least; /* of a path, where its copy is in struct paths */
     size_t most;
     uint16_t field; /* where it is in struct options */
     uint8_t kind;
@@ -41,6 +42,12 @@ struct option_row {
 struct options options = {
 #include "options/options.def"
 };
+
+/* Paths are copied: a program that sets its title writes over its environment. */
+#define OPTION_PATH(name, field, text) char field[OS_PATH_MOST];
+BULKY static struct paths {
+#include "options/options.def"
+} paths;
 
 /* Of each row its name, and behind that its choices, with commas between; of a limit, its word. */
 #define OPTION_CHOICE(name, field, default_, choices, text) #name "\0" choices "\0"
@@ -63,7 +70,8 @@ static const char words[] =
 #define OPTION_DELAY(name, field, ...) ROW(KIND_DELAY, field, 0, DELAY_MOST)
 #define OPTION_LIMIT(name, field, word, number, text) ROW(KIND_LIMIT, field, number, SIZE_MAX)
 #define OPTION_FACTOR(name, field, default_, least, most, text) ROW(KIND_FACTOR, field, least, most)
-#define OPTION_PATH(name, field, text) ROW(KIND_PATH, field, 0, 0)
+#define OPTION_PATH(name, field, text) \
+    ROW(KIND_PATH, field, offsetof(struct paths, field), OS_PATH_MOST - 1)
 static const struct option_row table[] = {
 #include "options/options.def"
 };
@@ -236,6 +244,10 @@ static void text_add_range(struct text *text, const struct option_row *row)
         text_print(text, "a size in bytes or %s", choices_of(row));
         return;
     }
+    if (row->kind == KIND_PATH) {
+        text_print(text, "a path of at most %zu bytes", row->most);
+        return;
+    }
     text_add(text, row->kind == KIND_SIZE    ? "a size in bytes from "
                    : row->kind == KIND_DELAY ? "a delay in milliseconds, -1 for never, from "
                                              : "a number from ");
@@ -248,6 +260,10 @@ static void text_add_value(struct text *text, const struct option_row *row)
 {
     if (row->kind == KIND_DELAY && *number_of(row) == DELAY_NEVER) {
         text_add(text, "-1");
+        return;
+    }
+    if (row->kind == KIND_PATH) {
+        text_add(text, *path_of(row) == NULL ? "none" : *path_of(row));
         return;
     }
     if (row->kind != KIND_CHOICE && row->kind != KIND_SET) {
@@ -269,13 +285,23 @@ static void text_add_value(struct text *text, const struct option_row *row)
         text_add(text, "none");
 }
 
+static bool path_set(const struct option_row *row, const char *value)
+{
+    char *copy = (char *)&paths + row->least;
+    size_t length = strlen(value);
+    if (length > row->most)
+        return false;
+    memcpy(copy, value, length + 1);
+    *path_of(row) = length == 0 ? NULL : copy;
+    return true;
+}
+
 static bool option_set(const struct option_row *row, const char *value)
 {
     size_t number = 0;
     switch ((enum option_kind)row->kind) {
     case KIND_PATH:
-        *path_of(row) = *value == 0 ? NULL : value;
-        return true;
+        return path_set(row, value);
     case KIND_CHOICE:
         return parse_choice(value, strlen(value), choices_of(row), choice_of(row));
     case KIND_SET:
@@ -454,11 +480,7 @@ const char *options_describe(unsigned index, struct text *text)
     if (index >= ROWS)
         return NULL;
     const struct option_row *row = &table[index];
-    const char *path = row->kind == KIND_PATH ? *path_of(row) : NULL;
-    if (row->kind != KIND_PATH)
-        text_add_value(text, row);
-    else
-        text_add(text, path == NULL ? "none" : path);
+    text_add_value(text, row);
     return name_of(row);
 }
 

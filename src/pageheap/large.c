@@ -120,6 +120,7 @@ static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, si
     }
     page_heap_join_recent(page_heap);
     huge_unlist(page_heap, span);
+    large_table_keep_place(&page_heap->large);
     lock_release(&page_heap->lock);
     char *moved = page_heap->provider->resize(page_heap->provider, span->start, span_bytes(span),
                                               bytes, true);
@@ -131,6 +132,7 @@ static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, si
         margin_make(page_heap, span, !shorter);
     }
     lock_acquire(&page_heap->lock);
+    large_table_use_place(&page_heap->large);
     huge_list(page_heap, span, 0);
     lock_release(&page_heap->lock);
     return moved;

@@ -60,15 +60,15 @@ static bool table_grow(struct large_table *table, struct meta *meta)
 bool large_table_reserve(struct large_table *table, struct meta *meta)
 {
     size_t slots = table->slots == NULL ? 0 : slot_mask(table) + 1;
-    if (table->count + 1 <= slots / 64 * LOAD_WANTED || table_grow(table, meta))
+    size_t count = table->count + table->out + 1;
+    if (count <= slots / 64 * LOAD_WANTED || table_grow(table, meta))
         return true;
-    /* A fuller one is slower, and blocks that move need some room. */
-    return table->count + 1 <= slots - slots / SLACK_SHARE;
+    return count <= slots - slots / SLACK_SHARE; /* a fuller one is slower */
 }
 
 void large_table_add(struct large_table *table, struct span *span)
 {
-    CHECK(table->count < slot_mask(table));
+    CHECK(table->count + table->out < slot_mask(table));
     slots_put(table, span);
     table->count++;
 }

@@ -22,13 +22,26 @@ struct meta;
 struct large_table {
     struct span **slots; /* NULL: nothing was ever in it */
     unsigned log;        /* of the number of slots */
-    size_t count;        /* of blocks; count < slots */
+    size_t count;        /* of blocks, and */
+    size_t out;          /* of those that were taken out and come back; count + out < slots */
 };
 
 /* Makes sure that one more block finds room. False: no memory for a larger table. */
 bool large_table_reserve(struct large_table *table, struct meta *meta);
 
-/* Adds a block, for which there must be room: large_table_reserve said so, or one was taken out. */
+/* Has the place of a block that was just taken out kept for it, however many others come meanwhile;
+ * and ends that, before the block is added again. */
+static inline void large_table_keep_place(struct large_table *table)
+{
+    table->out++;
+}
+
+static inline void large_table_use_place(struct large_table *table)
+{
+    table->out--;
+}
+
+/* Adds a block, for which there must be room: large_table_reserve said so, or its place was kept. */
 void large_table_add(struct large_table *table, struct span *span);
 
 /* Takes out a block, which must be there. */

@@ -46,6 +46,8 @@ static void segment_place(struct page_heap *page_heap, struct segment *segment, 
     bool stays = keep && page_heap_kept_pages(page_heap) + dirty <= bound;
     if (!stays && segments_drop(page_heap, segment))
         retention_released(&page_heap->retention, dirty, page_heap->now());
+    else if (!keep) /* the heap ends: it loses addresses, but no memory */
+        segments_purge(page_heap, segment);
     else if (page_heap->empty_segments == 0)
         segments_add(page_heap, segment);
     else

@@ -149,6 +149,20 @@ long os_file_read(const char *path, char *buffer, size_t capacity)
     return (long)length;
 }
 
+/* Source: pagemap, in the kernel's documentation: a word for each page. */
+bool os_is_shared(uintptr_t address)
+{
+    enum { FILE_OR_SHARED = 61 };
+    uint64_t word = 0;
+    long place = (long)(address / os_page_size() * sizeof(word));
+    long file = file_open("/proc/self/pagemap", O_RDONLY);
+    if (file < 0)
+        return false;
+    long got = syscall6(SYS_pread64, file, (long)&word, sizeof(word), place, 0, 0);
+    os_close((int)file);
+    return got == sizeof(word) && (word >> FILE_OR_SHARED & 1) != 0;
+}
+
 const int os_error_memory = ENOMEM;
 
 const char *os_error_text(int error)

@@ -25,6 +25,10 @@ void *os_file_map(int descriptor, void *at, size_t bytes);
 /* Writes to a place in a file. False: it could not be written. */
 bool os_file_write(int descriptor, const char *bytes, size_t count, size_t place);
 
+/* Whether the page at an address, which is in memory, is shared with other processes or a file's;
+ * no also where the system does not tell. Some system calls, of which one opens a file. */
+bool os_is_shared(uintptr_t address);
+
 /* The first `capacity` - 1 bytes of a file, as a string. Returns its length, or -errno. */
 long os_file_read(const char *path, char *buffer, size_t capacity);
 

@@ -226,20 +226,6 @@ static size_t piece_next(size_t piece, uint64_t begun)
     return os_clock_exact() - begun < PIECE_SHORT ? 2 * piece : piece;
 }
 
-bool os_unmap(void *start, size_t bytes)
-{
-    check_range(start, bytes);
-    /* From the end on: only the first piece can need a mapping more, and be refused for that. */
-    for (size_t piece = PIECE_LEAST; bytes > piece;) {
-        uint64_t begun = os_clock_exact();
-        if (!unmap((char *)start + bytes - piece, piece))
-            return false;
-        bytes -= piece;
-        piece = piece_next(piece, begun);
-    }
-    return unmap(start, bytes);
-}
-
 static bool purge(char *start, size_t bytes)
 {
     OS_COUNT(madvise, bytes);
@@ -259,6 +245,16 @@ bool os_purge(void *start, size_t bytes)
         piece = piece_next(piece, begun);
     }
     return purge(next, bytes);
+}
+
+bool os_unmap(void *start, size_t bytes)
+{
+    check_range(start, bytes);
+    /* What is there goes in pieces, the addresses at once: for a hole each may need a mapping more,
+     * and when one is refused there must be none, or the caller would use what others have there. */
+    if (bytes > PIECE_LEAST)
+        os_purge(start, bytes);
+    return unmap(start, bytes);
 }
 
 /* One call for both: a new mapping takes the place of the pages. */

@@ -58,8 +58,8 @@ void *os_reserve(size_t bytes);
 /* Moves a mapping of `bytes` to `to`, over what is there. */
 bool os_move(void *from, void *to, size_t bytes);
 
-/* Unmaps, much in pieces. Returns false if the system refuses the first (too many mappings, for
- * one): then the memory is still there, and still the caller's. */
+/* Unmaps; much is purged in pieces before. Returns false if the system refuses (too many mappings,
+ * for one): then all is still the caller's, its contents as before, or zero. */
 bool os_unmap(void *start, size_t bytes);
 
 /* Gives the pages back, many in pieces; they read as zero afterwards. Returns false if the system

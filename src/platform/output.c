@@ -270,7 +270,10 @@ void os_close(int descriptor)
 int os_duplicate(int descriptor)
 {
     /* From 700 up: below the usual limit of 1,024, above what programs take for themselves. */
-    return (int)syscall3(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 700);
+    long copy = syscall3(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 700);
+    if (copy == -EINVAL) /* the limit is lower */
+        copy = syscall3(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 3);
+    return (int)copy;
 }
 
 _Noreturn void os_abort(void)

@@ -224,6 +224,14 @@ static void give(struct guard_block *block, uint32_t stack)
     slot_give((uint32_t)(block - guard.blocks));
 }
 
+/* What was found at free, as misuse. */
+static enum misuse_kind kind_of(enum guard_fault fault)
+{
+    if (fault == GUARD_DOUBLE_FREE)
+        return MISUSE_DOUBLE_FREE;
+    return fault == GUARD_OVERFLOW ? MISUSE_OVERFLOW : MISUSE_UNDERFLOW;
+}
+
 void guard_free(uintptr_t address, const char *call)
 {
     struct os_signals signals;
@@ -247,8 +255,9 @@ void guard_free(uintptr_t address, const char *call)
         return;
     }
     guard_report(&was, &finding);
-    if (options.misuse == MISUSE_ABORT)
-        os_abort();
+    misuse = (struct misuse){
+        .kind = kind_of(finding.fault), .address = was.start, .bytes = was.bytes};
+    misuse_report_said(call, &misuse);
 }
 
 /* ---- Faults ---- */

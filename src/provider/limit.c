@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/backoff.h"
+#include "base/peek.h"
 #include "options/options.h"
 #include "platform/file.h"
 #include "platform/memory.h"
@@ -124,12 +125,8 @@ size_t limit_used(void)
 
 bool limit_take(size_t bytes)
 {
-    /* relaxed: a sum that is only compared with a bound */
-    size_t total = __atomic_add_fetch(&used, bytes, __ATOMIC_RELAXED);
-    if (LIKELY(options.limit == LIMIT_NONE) || total <= limit_bytes())
-        return true;
-    limit_give(bytes);
-    return false;
+    size_t sum;
+    return gauge_change_within(&used, bytes, limit_bytes(), &sum);
 }
 
 void limit_give(size_t bytes)

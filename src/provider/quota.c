@@ -3,6 +3,8 @@
  */
 #include "provider/quota.h"
 
+#include "base/peek.h"
+
 static struct quota *quota_of(const struct provider *provider)
 {
     return CONTAINER_OF(provider, struct quota, provider);
@@ -11,11 +13,9 @@ static struct quota *quota_of(const struct provider *provider)
 /* relaxed, here and below: a sum that is only compared with a bound */
 static bool count_more(struct quota *quota, size_t bytes)
 {
-    size_t used = __atomic_add_fetch(&quota->used, bytes, __ATOMIC_RELAXED);
-    if (used > quota->limit || used < bytes) {
-        __atomic_sub_fetch(&quota->used, bytes, __ATOMIC_RELAXED);
+    size_t used;
+    if (!gauge_change_within(&quota->used, bytes, quota->limit, &used))
         return false;
-    }
     size_t peak = __atomic_load_n(&quota->peak, __ATOMIC_RELAXED);
     while (used > peak && !__atomic_compare_exchange_n(&quota->peak, &peak, used, true,
                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))

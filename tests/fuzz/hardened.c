@@ -385,7 +385,7 @@ void hardened_end_all(void)
     struct hard_totals totals = hard_totals_of(NULL, &hardened);
     EXPECT(totals.waiting == 0 && totals.cached == 0, "%zu bytes wait after all was given back",
            totals.waiting + totals.cached);
-    hardened_end(&hardened);
+    hardened_end(&hardened, false);
     hard_caches_clear(&hardened, true);
 }
 

@@ -216,12 +216,27 @@ TEST(what_is_no_choice_is_refused)
 
 TEST(paths_are_kept_as_they_are)
 {
-    static const char variable[] = "SNUG_STATS=/some/where=%p else";
+    char variable[] = "SNUG_STATS=/some/where=%p else";
     assert_null(options.stats);
     assert_silent(variable);
-    assert_ptr_equal(options.stats, variable + sizeof("SNUG_STATS=") - 1);
+    /* A program that sets its title writes over its environment. */
+    memset(variable, 'x', sizeof(variable) - 1);
+    assert_string_equal(options.stats, "/some/where=%p else");
     assert_silent("SNUG_STATS=");
     assert_null(options.stats);
+}
+
+TEST(a_path_that_is_too_long_is_refused)
+{
+    static char variable[5000] = "SNUG_FILE=";
+    memset(variable + 10, '/', 4095);
+    assert_silent(variable);
+    assert_int_equal(strlen(options.file), 4095);
+    variable[10 + 4095] = '/';
+    const char *said = read_one(variable);
+    assert_non_null(strstr(said, " is not a path of at most 4095 bytes; using ////"));
+    assert_int_equal(strlen(options.file), 4095);
+    assert_silent("SNUG_FILE=");
 }
 
 /* ---- The whole table ---- */
@@ -540,6 +555,7 @@ int main(void)
         ROW(choices_are_read),
         ROW(what_is_no_choice_is_refused),
         ROW(paths_are_kept_as_they_are),
+        ROW(a_path_that_is_too_long_is_refused),
         ROW(every_option_accepts_its_range_and_no_more),
         ROW(a_preset_sets_the_defaults_of_others),
         ROW(an_option_that_is_given_has_the_last_word),
