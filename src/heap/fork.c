@@ -70,4 +70,5 @@ void heap_fork_in_child(void)
     tally_keep_own();
     arena_home_keep_own();
     fork_after(lock_reset);
+    lock_rank_forget();
 }

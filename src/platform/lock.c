@@ -174,4 +174,10 @@ void lock_rank_allow_many(bool allowed)
     many_allowed = allowed;
 }
 
+void lock_rank_forget(void)
+{
+    for (unsigned rank = 0; rank < RANK_COUNT; rank++)
+        held[rank] = 0;
+}
+
 #endif

@@ -82,7 +82,12 @@ void lock_rank_note(const struct lock *lock); /* without checking: nobody waits 
 void lock_rank_leave(const struct lock *lock);
 /* Lets the calling thread hold several locks of one rank, or ends that; for fork only. */
 void lock_rank_allow_many(bool allowed);
+/* In a child of fork that has released all locks but those of heaps that it does not have. */
+void lock_rank_forget(void);
 #else
+static inline void lock_rank_forget(void)
+{
+}
 static inline void lock_rank_allow_many(bool allowed)
 {
     (void)allowed;

@@ -340,6 +340,35 @@ static void check_too_much(void)
     snug_heap_destroy(heap);
 }
 
+/* Where a block that grows by little cannot have more than it needs, it gets that; and one that
+ * shrinks stays where nothing else is to be had, without a word. */
+static void check_resizing_when_full(void)
+{
+    static char buffer[1 << 20];
+    snug_heap *heap =
+        make((struct snug_heap_config){.buffer = buffer, .buffer_bytes = sizeof(buffer)});
+    CHECK_MSG(heap != NULL, "no heap in a buffer");
+    char *grows = snug_heap_malloc(heap, 40000), *wall = snug_heap_malloc(heap, 4096);
+    char *room = snug_heap_malloc(heap, 44000);
+    CHECK_MSG(grows != NULL && wall != NULL && room != NULL, "no blocks");
+    while (snug_heap_malloc(heap, 4096) != NULL)
+        continue;
+    snug_heap_free(heap, room);
+    errno = 0;
+    grows = snug_heap_realloc(heap, grows, 44000);
+    CHECK_MSG(grows != NULL && errno == 0, "there is room for 44,000 bytes, errno %d", errno);
+    for (size_t bytes = 4096; bytes >= 16; bytes /= 4)
+        while (snug_heap_malloc(heap, bytes) != NULL)
+            continue;
+    errno = 0;
+    char *stays = snug_heap_realloc(heap, grows, 600);
+    CHECK_MSG(stays == grows && errno == 0, "a block that shrinks: %p, errno %d", (void *)stays,
+              errno);
+    CHECK_MSG(snug_heap_realloc(heap, wall, 100000) == NULL && errno == ENOMEM, "errno is %d",
+              errno);
+    snug_heap_destroy(heap);
+}
+
 int main(void)
 {
     test_begin(120);
@@ -350,6 +379,7 @@ int main(void)
     check_threads();
     check_buffers_in_blocks();
     check_too_much();
+    check_resizing_when_full();
     check_forks();
     return test_end();
 }

@@ -118,6 +118,16 @@ TEST(the_best_fit_is_found)
     assert_cells_empty();
 }
 
+TEST(the_largest_cells_are_used_again)
+{
+    uintptr_t block = cell_get_units(CELL_EXACT_UNITS), wall = cell_get(1);
+    cell_put(block);
+    assert_int_equal(take(CELL_MOST, MIN_ALIGN, false), block);
+    cell_put(block);
+    cell_put(wall);
+    assert_cells_empty();
+}
+
 TEST(no_span_is_made_unless_it_may)
 {
     assert_int_equal(take(5000, MIN_ALIGN, false), 0);
@@ -418,6 +428,7 @@ int main(void)
         ROW_WITH(a_span_can_be_used_up, cells_begin, page_heap_end),
         ROW_WITH(a_remainder_of_no_use_is_not_split_off, cells_begin, page_heap_end),
         ROW_WITH(the_best_fit_is_found, cells_begin, page_heap_end),
+        ROW_WITH(the_largest_cells_are_used_again, cells_begin, page_heap_end),
         ROW_WITH(no_span_is_made_unless_it_may, cells_begin, page_heap_end),
         ROW_WITH(memory_that_no_block_had_is_not_touched_unless_it_may_be, cells_begin,
                  page_heap_end),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "heap/empty.h"
+#include "heap/thread.h"
 #include "options/options.h"
 #include "snug/snug.h"
 
@@ -54,6 +55,17 @@ TEST(nobody_can_use_them)
     for (size_t i = 0; i < 6; i++)
         snug_free(few[i]);
     assert_int_equal(snug_check(), 0);
+}
+
+/* Nor a look at all heaps that there are, for which their list is locked. */
+TEST(their_free_waits_for_nobody)
+{
+    snug_heap *heap = snug_heap_create(NULL);
+    void *block = snug_malloc(0);
+    lock_acquire(&heaps_lock);
+    snug_free(block);
+    lock_release(&heaps_lock);
+    snug_heap_destroy(heap);
 }
 
 TEST(they_can_be_resized)
@@ -142,6 +154,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW(nobody_can_use_them),
+        ROW(their_free_waits_for_nobody),
         ROW(they_can_be_resized),
         ROW(where_there_are_too_many_they_are_ordinary),
         ROW(an_address_is_not_given_again_soon),

@@ -356,6 +356,100 @@ TEST(a_thread_may_use_many_heaps)
     assert_heap_sound();
 }
 
+/* A large block's heap is looked for: the one that was found last is asked first. */
+TEST(large_blocks_find_their_heap_whichever_was_before)
+{
+    struct heap *other = heap_create(&(struct heap_settings){0});
+    void *first = heap_alloc_in(heap, 300000), *second = heap_alloc_in(other, 300000);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(heap_of(first) == heap);
+        assert_true(heap_of(second) == other);
+    }
+    lock_acquire(&heaps_lock); /* of a heap that is named no other is asked */
+    heap_free_of(heap, first, page_map_class((uintptr_t)first));
+    lock_release(&heaps_lock);
+    assert_true(heap_of(second) == other);
+    heap_destroy(other);
+    assert_true(heap_of(second) == &heap_default);
+    second = heap_alloc_in(heap, 300000);
+    assert_true(heap_of(second) == heap);
+    heap_free(second);
+}
+
+/* Uses a heap whose place in the thread's table is that of the one that has no memory. */
+static struct heap *near_heap;
+
+static void use_near(void *context, struct heap *lacking, size_t missing)
+{
+    (void)lacking, (void)missing;
+    ++*(unsigned *)context;
+    for (unsigned i = 0; i < 100; i++)
+        heap_free(heap_alloc_in(near_heap, 48));
+}
+
+TEST(a_cache_stays_while_the_programs_function_runs)
+{
+    struct heap *first = heap, *between[HEAP_SLOTS];
+    unsigned calls = 0;
+    heap = heap_create(
+        &(struct heap_settings){.quota = 4 * MIB, .call_back = use_near, .context = &calls});
+    for (size_t i = 0; i < HEAP_SLOTS; i++)
+        between[i] = heap_create(&(struct heap_settings){0});
+    near_heap = between[HEAP_SLOTS - 1];
+    assert_int_equal(near_heap->id % HEAP_SLOTS, heap->id % HEAP_SLOTS);
+    struct cache *cache = make_cache();
+    while (heap_alloc_in(heap, 100000) != NULL)
+        continue;
+    assert_true(calls != 0);
+    assert_ptr_equal(heap_cache_if_any(heap), cache);
+    heap_free(heap_alloc_in(near_heap, 48)); /* now it may go */
+    assert_false(cache_exists(heap_cache_if_any(heap)));
+    for (size_t i = 0; i < HEAP_SLOTS; i++)
+        heap_destroy(between[i]);
+    heap_destroy(heap);
+    heap = first;
+}
+
+/* The heap has ended, but its addresses are still there: not so what was in them. */
+TEST(what_is_not_taken_back_from_a_heap_that_ends_is_purged)
+{
+    fill();
+    size_t purged = fake.purged_bytes;
+    fake.refuse_give = true;
+    heap_destroy(heap);
+    assert_true(fake.bytes != 0 && fake.purged_bytes >= purged + MIB);
+    fake.refuse_give = false;
+    fake_provider_end(&fake);
+    fake_provider_init(&fake);
+    heap = NULL;
+}
+
+/* All zero, and no more of it each time. */
+TEST(a_hardened_heap_uses_again_what_is_not_taken_back)
+{
+    struct heap *hardened =
+        heap_create(&(struct heap_settings){.provider = &fake.provider, .hardened = true});
+    size_t bytes = 0;
+    fake.refuse_give = true;
+    for (unsigned round = 0; round < 20; round++) {
+        fake.refuse_purge = round % 2 == 0;
+        for (unsigned i = 0; i < 500; i++) {
+            unsigned char *block = heap_alloc_in(hardened, 1000);
+            assert_non_null(block);
+            for (size_t at = 0; at < 1000; at++)
+                ASSERT_THAT(block[at] == 0, "round %u: byte %zu is %#x", round, at, block[at]);
+            memset(block, 0x5a, 1000);
+        }
+        if (round == 0)
+            bytes = fake.bytes;
+        assert_int_equal(fake.bytes, bytes);
+        heap_clear(hardened);
+    }
+    fake.refuse_give = fake.refuse_purge = false;
+    heap_destroy(hardened);
+    assert_int_equal(fake.bytes, 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -372,6 +466,10 @@ int main(void)
         ROW_WITH(a_cache_does_not_outlive_its_heap, begin, end),
         ROW_WITH(frees_keep_errno_whatever_a_provider_does_to_it, begin, end),
         ROW_WITH(a_thread_may_use_many_heaps, begin, end),
+        ROW_WITH(large_blocks_find_their_heap_whichever_was_before, begin, end),
+        ROW_WITH(a_cache_stays_while_the_programs_function_runs, begin, end),
+        ROW_WITH(what_is_not_taken_back_from_a_heap_that_ends_is_purged, begin, end),
+        ROW_WITH(a_hardened_heap_uses_again_what_is_not_taken_back, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -305,6 +305,30 @@ TEST(without_memory_to_grow_it_is_filled_to_seven_eighths)
     assert_as_shadow(2 * MOST);
 }
 
+/* However many move at a time: as many others came while none of them was in the table. */
+TEST(blocks_that_move_keep_their_places)
+{
+    enum { MOVING = 30 };
+    for (size_t i = 0; i < MOVING; i++)
+        add(i);
+    for (size_t i = 0; i < MOVING; i++) {
+        take_out(i);
+        large_table_keep_place(&table);
+    }
+    for (size_t i = MOVING; i < 3 * MOVING; i++)
+        add(i);
+    size_t slots = (size_t)1 << table.log;
+    for (size_t i = 0; i < MOVING; i++) {
+        large_table_use_place(&table);
+        large_table_add(&table, &all[i]);
+        is_in[i] = true;
+        in_count++;
+    }
+    assert_int_equal((size_t)1 << table.log, slots);
+    ASSERT_THAT(table.count <= slots / 2, "%zu in %zu", table.count, slots);
+    assert_as_shadow(3 * MOVING);
+}
+
 TEST(it_grows_later_if_there_is_memory_again)
 {
     meta_of(LEAST_SLOTS * sizeof(struct span *));
@@ -345,6 +369,7 @@ int main(void)
         ROW_WITH(random_use_with_growth, begin, options_reset),
         ROW_WITH(without_memory_for_a_first_table_nothing_fits, begin, options_reset),
         ROW_WITH(without_memory_to_grow_it_is_filled_to_seven_eighths, begin, options_reset),
+        ROW_WITH(blocks_that_move_keep_their_places, begin, options_reset),
         ROW_WITH(it_grows_later_if_there_is_memory_again, begin, options_reset),
         ROW_WITH(an_area_of_fixed_size_never_maps_a_table, begin, options_reset),
     };

@@ -94,6 +94,18 @@ TEST(unmapped_memory_is_gone)
     assert_int_equal(mapped_pages(), before);
 }
 
+/* All of it or nothing: a part that is gone while the rest is refused would be used by two. */
+TEST(much_is_unmapped_by_one_call)
+{
+    char *start = os_map(64 * MIB, OS_PAGES_SMALL);
+    uint64_t calls = os_calls.munmap_calls;
+    for (size_t i = 0; i < 64 * MIB; i += os_page_size())
+        start[i] = 1;
+    assert_true(os_unmap(start, 64 * MIB));
+    assert_int_equal(os_calls.munmap_calls, calls + 1);
+    assert_false(os_is_readable((uintptr_t)start));
+}
+
 TEST(aligned_memory_leaves_no_slack)
 {
     NEED_OWN_PAGES();
@@ -337,6 +349,7 @@ int main(void)
         ROW(the_page_size_is_the_systems),
         ROW(fresh_memory_is_zero_and_writable),
         ROW(unmapped_memory_is_gone),
+        ROW(much_is_unmapped_by_one_call),
         ROW(aligned_memory_leaves_no_slack),
         ROW(what_the_system_refuses_is_told),
         ROW(purged_memory_is_zero),

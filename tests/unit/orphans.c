@@ -117,6 +117,19 @@ TEST(a_cell_on_its_way_out_stays)
     cache_free_cell(cache, cells[3]);
 }
 
+TEST(what_was_learned_is_forgotten)
+{
+    size_t kept = page_heap.cells_kept, dirty;
+    struct misuse misuse;
+    uintptr_t cell = (uintptr_t)arenas_alloc_cell(&arenas, 2000, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
+    cache_free_cell(cache, cell);
+    assert_true(cache->quick != &quick_none);
+    cache->quick->kept = 100;
+    page_heap_note_cells(&page_heap, 100, 0, 0);
+    cache_becomes_orphan();
+    assert_int_equal(page_heap.cells_kept, kept);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -125,6 +138,7 @@ int main(void)
         ROW_WITH(the_newest_of_another_class_stays, cache_begin, cache_end),
         ROW_WITH(an_object_without_its_key_stays, cache_begin, cache_end),
         ROW_WITH(a_cell_on_its_way_out_stays, cache_begin, cache_end),
+        ROW_WITH(what_was_learned_is_forgotten, cache_begin, cache_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -407,6 +408,48 @@ TEST(the_limit_counts_all_that_the_system_gives)
     assert_true(os->give(os, first, 4 * MIB));
 }
 
+/* The limit of a group may be lowered while more is in use. */
+TEST(over_the_limit_memory_can_still_be_given)
+{
+    size_t before = COUNTED(map_bytes) - COUNTED(unmap_bytes);
+    const struct provider *os = &provider_os;
+    options.limit = before + 8 * MIB;
+    char *block = os->take(os, 8 * MIB, os_page_size());
+    assert_non_null(block);
+    options.limit = before + MIB;
+    assert_null(os->take(os, os_page_size(), os_page_size()));
+    assert_null(os->resize(os, block, 8 * MIB, 9 * MIB, true));
+    block = os->resize(os, block, 8 * MIB, 4 * MIB, true);
+    assert_non_null(block);
+    assert_true(os->give(os, block, 4 * MIB));
+}
+
+/* While another thread asks for what it cannot have. */
+static bool asking;
+
+static void *ask_in_vain(void *much)
+{
+    while (__atomic_load_n(&asking, __ATOMIC_RELAXED))
+        assert_false(limit_take(*(size_t *)much));
+    return NULL;
+}
+
+TEST(what_is_refused_is_in_nobodys_way)
+{
+    size_t before = limit_used(), much = (size_t)1 << 40;
+    pthread_t thread;
+    options.limit = before + 2 * MIB;
+    asking = true;
+    assert_int_equal(pthread_create(&thread, NULL, ask_in_vain, &much), 0);
+    for (unsigned i = 0; i < 1000000; i++) {
+        assert_true(limit_take(MIB));
+        limit_give(MIB);
+    }
+    __atomic_store_n(&asking, false, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    assert_int_equal(limit_used(), before);
+}
+
 TEST(what_the_system_refuses_does_not_count)
 {
     size_t too_much = (size_t)1 << 50, before = COUNTED(map_bytes) - COUNTED(unmap_bytes);
@@ -489,6 +532,8 @@ int main(void)
         ROW_WITH(a_fork_copies_to_memory_where_no_file_can_be_made, scratch_begin, scratch_end),
         ROW(a_quota_counts_and_refuses),
         ROW(the_limit_counts_all_that_the_system_gives),
+        ROW(over_the_limit_memory_can_still_be_given),
+        ROW(what_is_refused_is_in_nobodys_way),
         ROW(what_the_system_refuses_does_not_count),
         ROW_WITH(the_limit_of_a_control_group, scratch_begin, scratch_end),
     };
