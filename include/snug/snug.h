@@ -235,8 +235,9 @@ SNUG_PUBLIC const char *snug_version(void) SNUG_NOTHROW;
  * Any thread may allocate from any heap, and free any block. snug_free, snug_realloc and
  * snug_malloc_usable_size, and so free and realloc, take the blocks of every heap; a block that is
  * resized stays in its heap. Only clearing, destroying and visiting need that nobody else uses that
- * heap at the moment. Heaps are safe across fork: the child has its own copy of each, unless it
- * lies in memory that the program itself shares between processes.
+ * heap at the moment. Heaps are safe across fork: the child has its own copy of each. It has none
+ * of a heap in a buffer that is shared between processes (MAP_SHARED), or that fork does not hand
+ * on (MADV_DONTFORK, MADV_WIPEONFORK): it must leave such a heap and its blocks alone.
  */
 typedef struct snug_heap snug_heap;
 

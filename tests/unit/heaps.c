@@ -359,7 +359,9 @@ TEST(a_thread_may_use_many_heaps)
 /* A large block's heap is looked for: the one that was found last is asked first. */
 TEST(large_blocks_find_their_heap_whichever_was_before)
 {
-    struct heap *other = heap_create(&(struct heap_settings){0});
+    char *buffer = os_map(2 * MIB, OS_PAGES_SMALL);
+    struct heap *other =
+        heap_create(&(struct heap_settings){.buffer = buffer, .buffer_bytes = 2 * MIB});
     void *first = heap_alloc_in(heap, 300000), *second = heap_alloc_in(other, 300000);
     for (unsigned i = 0; i < 4; i++) {
         assert_true(heap_of(first) == heap);
@@ -370,6 +372,7 @@ TEST(large_blocks_find_their_heap_whichever_was_before)
     lock_release(&heaps_lock);
     assert_true(heap_of(second) == other);
     heap_destroy(other);
+    assert_true(os_unmap(buffer, 2 * MIB)); /* with what was known of the heap */
     assert_true(heap_of(second) == &heap_default);
     second = heap_alloc_in(heap, 300000);
     assert_true(heap_of(second) == heap);
