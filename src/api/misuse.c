@@ -1,8 +1,8 @@
 /*
  * Misuse, told to the program itself: snug_set_misuse_handler.
  */
-#include "heap/thread.h"
 #include "meta/misuse.h"
+#include "heap/thread.h"
 #include "snug/snug.h"
 
 static snug_misuse_handler program_handler; /* release and acquire: as any function pointer */

@@ -152,8 +152,8 @@ static inline bool gauge_change_within(size_t *word, size_t change, size_t most,
         if (change != 0 && (change > most || old > most - change))
             return false;
         *sum = old + change;
-    } while (!__atomic_compare_exchange_n(word, &old, *sum, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    } while (
+        !__atomic_compare_exchange_n(word, &old, *sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return true;
 }
 

@@ -42,8 +42,8 @@ struct hard_settings {
  * memory. */
 bool hardened_init(struct hardened *hardened, const struct hard_settings *settings);
 
-/* Gives everything back: the heap ends, or `goes_on`, for which hardened_init is called again. Nobody
- * else may use the heap. */
+/* Gives everything back: the heap ends, or `goes_on`, for which hardened_init is called again.
+ * Nobody else may use the heap. */
 void hardened_end(struct hardened *hardened, bool goes_on);
 
 /* A block of `bytes` at a multiple of `alignment` (a power of two), all zero; NULL: no memory.

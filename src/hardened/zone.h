@@ -132,8 +132,8 @@ struct hard_slab *zone_open_slab(struct hard_zones *zones, struct hard_zone *zon
 /* Forgets a zone's descriptor; its memory goes with the realms. */
 void zone_forget(struct hard_zone *zone);
 
-/* Gives all realms back: the heap ends, or `goes_on` without a block. What its provider does not take
- * it uses again then, but for memory of the system's, in which there are guards. */
+/* Gives all realms back: the heap ends, or `goes_on` without a block. What its provider does not
+ * take it uses again then, but for memory of the system's, in which there are guards. */
 void zones_end(struct hard_zones *zones, bool goes_on);
 
 /* Where an address of a zone with a class is: in which slab and object, and how far in it. */

@@ -278,8 +278,7 @@ static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_
         *dirty = SIZE_MAX;
         block = class != 0 ? cache_pop(cache, class) : NULL;
     }
-    return block != NULL ? block
-                         : or_no_memory(block_alloc(heap, cache, alignment, bytes, dirty));
+    return block != NULL ? block : or_no_memory(block_alloc(heap, cache, alignment, bytes, dirty));
 }
 
 /* An object from a magazine for a request that is counted, but not looked at; or NULL. */

@@ -17,6 +17,7 @@
 #include "heap/purge_thread.h"
 #include "heap/user_heaps.h"
 #include "magazine/shared.h"
+#include "profile/guard.h"
 #include "provider/provider_file.h"
 #include "stats/event.h"
 #include "stats/stats.h"
@@ -56,6 +57,7 @@ void heap_fork_in_child(void)
     heaps_fork_in_child();
     purge_thread_forget();
     events_fork_in_child();
+    guard_fork_in_child();
     heaps_fork_dice();
     if (!locks_taken)
         return;

@@ -36,8 +36,8 @@ static bool covers(struct heap *heap, void *context)
     return large_covers(&heap->page_heap, *(uintptr_t *)context);
 }
 
-/* The heap that has a large block at an address, of which `first` is asked first; otherwise the one in whose memory it is; if none
- * does, malloc's, which says so. */
+/* The heap that has a large block at an address, of which `first` is asked first; otherwise the one
+ * in whose memory it is; if none does, malloc's, which says so. */
 static struct heap *heap_of_large(struct heap *first, uintptr_t address)
 {
     if (!heaps_exist() || has_large(first, &address))

@@ -12,8 +12,11 @@ void heap_tick(struct heap *heap)
 {
     if (events_requested()) {
         int error = errno; /* the program's; see event.h */
+        struct misuse_waits waits;
+        misuse_hold(&waits); /* a handler that jumps out would leave requests under way */
         sampled_obey();
         events_run();
+        misuse_let_go(&waits);
         errno = error;
     }
     /* Several threads may come at the same time: page_heap_tick lets one of them go on. */

@@ -43,14 +43,14 @@ struct heap_record {
     bool caching;       /* threads may have caches of it */
     bool placed;        /* this record lies in the heap's own memory */
     struct arena *arena;
-    struct quota quota; /* the heap's provider */
-    struct meta meta;   /* for descriptors, of a heap that may take nothing from the system */
-    const char *range;  /* the start of the buffer's pages, as the page map knows it; or NULL */
-    uintptr_t *entries; /* of that range, where they do not lie in the buffer; or NULL */
-    size_t range_bytes; /* of them */
-    size_t fixed_bytes; /* of the buffer, for bookkeeping */
-    size_t soft_limit;  /* SIZE_MAX: none */
-    size_t told;        /* bytes taken when call_back was called for it last; 0: not since */
+    struct quota quota;  /* the heap's provider */
+    struct meta meta;    /* for descriptors, of a heap that may take nothing from the system */
+    const char *range;   /* the start of the buffer's pages, as the page map knows it; or NULL */
+    uintptr_t *entries;  /* of that range, where they do not lie in the buffer; or NULL */
+    size_t range_bytes;  /* of them */
+    size_t fixed_bytes;  /* of the buffer, for bookkeeping */
+    size_t soft_limit;   /* SIZE_MAX: none */
+    size_t told;         /* bytes taken when call_back was called for it last; 0: not since */
     const void *visitor; /* whose thread visits its blocks: nobody else may change anything */
     const void *caller;  /* whose is in call_back; both &thread_self there, or NULL */
     void (*call_back)(void *context, struct heap *heap, size_t missing);
@@ -138,8 +138,8 @@ bool heaps_exist(void);
  * list is locked meanwhile. */
 struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *context);
 
-/* The one heap beside malloc's for which `is` says so. The one that was found last is asked first, so
- * that it does not take long for a program that goes on with it. */
+/* The one heap beside malloc's for which `is` says so. The one that was found last is asked first,
+ * so that it does not take long for a program that goes on with it. */
 struct heap *heaps_find_by(bool (*is)(struct heap *heap, void *context), void *context);
 
 /* In every child of fork: forgets the heaps that it does not have (placed.h). */

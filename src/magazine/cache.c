@@ -243,7 +243,6 @@ void *cache_refill(struct cache *cache, size_t class)
     return refill_from_loaded(cache, class);
 }
 
-
 /* ---- Making room ---- */
 
 /* Moves all objects of a full magazine into a larger one, if the class and the limits allow it. */

@@ -67,11 +67,15 @@ static struct cache *shared_here(struct arenas *arenas, struct shared **here)
 void *shared_alloc(struct arenas *arenas, size_t class)
 {
     struct shared *shared;
+    struct misuse_waits waits;
     struct cache *cache = shared_here(arenas, &shared);
     void *object = NULL;
     if (cache != NULL) {
+        misuse_hold(
+            &waits); /* a handler that jumps out would keep the cache taken; here and below */
         object = cache_refill(cache, class);
         shared_return(shared);
+        misuse_let_go(&waits);
     }
     return object != NULL ? object : object_alloc(arenas, class);
 }
@@ -79,9 +83,11 @@ void *shared_alloc(struct arenas *arenas, size_t class)
 enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t class)
 {
     struct shared *shared;
+    struct misuse_waits waits;
     struct cache *cache = shared_here(arenas, &shared);
     if (cache == NULL)
         return SHARED_NO_ROOM;
+    misuse_hold(&waits);
     /* Its key is looked at as well, as this is no fast path: a second free is seen at once. */
     enum shared_put put = SHARED_REFUSED;
     if (object_is_live(address, class)) {
@@ -89,6 +95,7 @@ enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t clas
         put = room && cache_push_of(cache, address, class) ? SHARED_PUT : SHARED_NO_ROOM;
     }
     shared_return(shared);
+    misuse_let_go(&waits);
     return put;
 }
 
@@ -111,6 +118,8 @@ static COLD const char *shared_do(struct shared *shared, enum shared_call call)
 COLD const char *shared_do_all(struct arenas *arenas, enum shared_call call)
 {
     const char *wrong = NULL;
+    struct misuse_waits waits;
+    misuse_hold(&waits);
     /* Where none are shared, the arena of a small buffer has no room for one. */
     for (unsigned i = 0; wrong == NULL && arenas->shares && i < arenas->count; i++) {
         struct arena *arena = arena_at(arenas, i);
@@ -120,6 +129,7 @@ COLD const char *shared_do_all(struct arenas *arenas, enum shared_call call)
         wrong = shared_do(&arena->shared, call);
         shared_return(&arena->shared);
     }
+    misuse_let_go(&waits);
     return wrong;
 }
 

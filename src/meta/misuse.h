@@ -9,8 +9,9 @@
  * All of it is safe in signal handlers and allocates nothing. The line is written by one system
  * call, so the lines of several threads do not mix.
  *
- * Locks: whoever reports holds none, so that the program's handler, or that of SIGABRT, may allocate
- * and free. What is found while a lock is held, or a cache is half filled, waits (misuse_hold).
+ * Locks: whoever reports holds none, so that the program's handler, or that of SIGABRT, may
+ * allocate and free. What is found while a lock is held, or a cache is half filled, waits
+ * (misuse_hold).
  */
 #ifndef SNUG_META_MISUSE_H
 #define SNUG_META_MISUSE_H

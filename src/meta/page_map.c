@@ -57,7 +57,10 @@ static struct range *range_around(uintptr_t address)
     for (unsigned i = 0; i < limit; i++) {
         /* acquire: pairs with the release in page_map_add_range */
         uintptr_t start = __atomic_load_n(&ranges[i].start, __ATOMIC_ACQUIRE);
-        size_t pages = __atomic_load_n(&ranges[i].pages, __ATOMIC_RELAXED);
+        /* acquire: the start is read again behind it, and is another if this is another range's */
+        size_t pages = __atomic_load_n(&ranges[i].pages, __ATOMIC_ACQUIRE);
+        if (start != __atomic_load_n(&ranges[i].start, __ATOMIC_RELAXED))
+            continue; /* one that ends, or begins: the address is not in it */
         if (start != 0 && (address - start) >> PAGE_SHIFT < pages && pages < least) {
             found = &ranges[i];
             least = pages;

@@ -41,7 +41,8 @@ static inline void large_table_use_place(struct large_table *table)
     table->out--;
 }
 
-/* Adds a block, for which there must be room: large_table_reserve said so, or its place was kept. */
+/* Adds a block, for which there must be room: large_table_reserve said so, or its place was kept.
+ */
 void large_table_add(struct large_table *table, struct span *span);
 
 /* Takes out a block, which must be there. */

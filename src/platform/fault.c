@@ -126,9 +126,15 @@ static void put_before(struct sigaction theirs)
     }
 }
 
+static bool busy; /* acquire and release: one thread at a time changes the above */
+
+void os_fault_fork_in_child(void)
+{
+    __atomic_store_n(&busy, false, __ATOMIC_RELAXED);
+}
+
 void os_fault_watch(void (*act)(uintptr_t address, const void *context))
 {
-    static bool busy; /* acquire and release: one thread at a time changes the above */
     struct sigaction theirs;
     if (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
         return;

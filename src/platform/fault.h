@@ -29,4 +29,7 @@ enum { FAULT_HANDLERS = 16 };
  * signal handlers. */
 void os_fault_watch(void (*act)(uintptr_t address, const void *context));
 
+/* In a child of fork: the thread that was in there may not be in it. */
+void os_fault_fork_in_child(void);
+
 #endif

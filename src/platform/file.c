@@ -96,7 +96,10 @@ int os_file_new(const char *directory, const char *path, size_t bytes)
     }
     if (file < 0)
         return (int)file;
-    long error = syscall6(SYS_fallocate, file, 0, 0, (long)bytes, 0, 0);
+    long error;
+    do
+        error = syscall6(SYS_fallocate, file, 0, 0, (long)bytes, 0, 0);
+    while (error == -EINTR); /* as it is for any signal, on some file systems */
     if (error == -EOPNOTSUPP || error == -ENOSYS)
         error = file_fill((int)file, bytes);
     if (error < 0) {

@@ -85,9 +85,7 @@ void lock_rank_allow_many(bool allowed);
 /* In a child of fork that has released all locks but those of heaps that it does not have. */
 void lock_rank_forget(void);
 #else
-static inline void lock_rank_forget(void)
-{
-}
+static inline void lock_rank_forget(void) {}
 static inline void lock_rank_allow_many(bool allowed)
 {
     (void)allowed;

@@ -251,7 +251,8 @@ bool os_unmap(void *start, size_t bytes)
 {
     check_range(start, bytes);
     /* What is there goes in pieces, the addresses at once: for a hole each may need a mapping more,
-     * and when one is refused there must be none, or the caller would use what others have there. */
+     * and when one is refused there must be none, or the caller would use what others have there.
+     */
     if (bytes > PIECE_LEAST)
         os_purge(start, bytes);
     return unmap(start, bytes);

@@ -255,8 +255,8 @@ void guard_free(uintptr_t address, const char *call)
         return;
     }
     guard_report(&was, &finding);
-    misuse = (struct misuse){
-        .kind = kind_of(finding.fault), .address = was.start, .bytes = was.bytes};
+    misuse =
+        (struct misuse){.kind = kind_of(finding.fault), .address = was.start, .bytes = was.bytes};
     misuse_report_said(call, &misuse);
 }
 

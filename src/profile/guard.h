@@ -93,6 +93,9 @@ void guard_free(uintptr_t address, const char *call);
 /* NULL, or what is wrong. */
 const char *guard_check(void);
 
+/* In a child of fork: other threads that were about to report are not in it. */
+void guard_fork_in_child(void);
+
 /* ---- What guard_report.c tells of a block ---- */
 
 enum guard_fault {

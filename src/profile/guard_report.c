@@ -9,6 +9,7 @@
 #include "profile/guard.h"
 
 #include "base/peek.h"
+#include "platform/fault.h"
 #include "platform/output.h"
 #include "platform/thread.h"
 #include "profile/profile.h"
@@ -145,4 +146,10 @@ COLD void guard_report(const struct guard_block *block, const struct guard_findi
     text_add_report(&text, block, finding);
     text_write(&text, 2);
     __atomic_store_n(&busy, false, __ATOMIC_RELEASE);
+}
+
+void guard_fork_in_child(void)
+{
+    os_fault_fork_in_child();
+    __atomic_store_n(&busy, false, __ATOMIC_RELAXED);
 }

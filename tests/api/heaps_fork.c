@@ -3,8 +3,8 @@
  *
  * usage: heaps_fork      0 if all is as it should be
  *
- * The parent's threads go on with its heap while children are made and end; a child uses the heap if
- * it has one of its own. Whoever waits for ever is ended by an alarm.
+ * The parent's threads go on with its heap while children are made and end; a child uses the heap
+ * if it has one of its own. Whoever waits for ever is ended by an alarm.
  */
 #include <pthread.h>
 #include <stdlib.h>

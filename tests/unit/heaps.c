@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake_provider.h"
 #include "heap/user_heaps.h"
@@ -368,7 +369,9 @@ TEST(large_blocks_find_their_heap_whichever_was_before)
         assert_true(heap_of(second) == other);
     }
     lock_acquire(&heaps_lock); /* of a heap that is named no other is asked */
+    alarm(20);
     heap_free_of(heap, first, page_map_class((uintptr_t)first));
+    alarm(0);
     lock_release(&heaps_lock);
     assert_true(heap_of(second) == other);
     heap_destroy(other);

@@ -121,7 +121,8 @@ TEST(what_was_learned_is_forgotten)
 {
     size_t kept = page_heap.cells_kept, dirty;
     struct misuse misuse;
-    uintptr_t cell = (uintptr_t)arenas_alloc_cell(&arenas, 2000, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
+    uintptr_t cell =
+        (uintptr_t)arenas_alloc_cell(&arenas, 2000, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
     cache_free_cell(cache, cell);
     assert_true(cache->quick != &quick_none);
     cache->quick->kept = 100;

@@ -7,6 +7,7 @@
 #include "magazine/shared.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -153,6 +154,34 @@ TEST(a_second_free_that_comes_to_the_slabs_is_said)
     object_free(object);
 }
 
+/* The program's own handler need not return, and may allocate. */
+static jmp_buf before_report;
+static uintptr_t taken_in_report;
+
+static void jump(const struct misuse_report *report)
+{
+    assert_int_equal(report->misuse->kind, MISUSE_DOUBLE_FREE);
+    assert_int_equal(shared_of(0)->holder, 0);
+    taken_in_report = get();
+    longjmp(before_report, 1);
+}
+
+TEST(a_handler_that_jumps_out_leaves_it_for_others)
+{
+    uintptr_t object = get();
+    assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_PUT);
+    shared_do_all(&arenas, SHARED_FLUSH);
+    *object_key_word(object) = 0; /* so that only the slab tells */
+    assert_int_equal(shared_put(&arenas, object, CLASS), SHARED_PUT);
+    misuse_set_listener(jump);
+    taken_in_report = 0;
+    if (setjmp(before_report) == 0)
+        shared_do_all(&arenas, SHARED_FLUSH);
+    misuse_set_listener(NULL);
+    assert_true(taken_in_report != 0);
+    assert_int_equal(shared_put(&arenas, taken_in_report, CLASS), SHARED_PUT);
+}
+
 TEST(a_tick_takes_what_nobody_used)
 {
     object_free(get());
@@ -279,6 +308,7 @@ int main(void)
         ROW_WITH(nothing_is_shared_where_it_is_not_asked_for, shared_begin, shared_end),
         ROW_WITH(what_is_wrong_is_refused_and_not_written, shared_begin, shared_end),
         ROW_WITH(a_second_free_that_comes_to_the_slabs_is_said, shared_begin, shared_end),
+        ROW_WITH(a_handler_that_jumps_out_leaves_it_for_others, shared_begin, shared_end),
         ROW_WITH(a_tick_takes_what_nobody_used, shared_begin, shared_end),
         ROW_WITH(a_write_to_what_waits_is_found, shared_begin, shared_end),
         ROW_WITH(a_child_keeps_what_its_thread_has_and_no_other, shared_begin, shared_end),
