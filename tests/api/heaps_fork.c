@@ -60,6 +60,14 @@ static void *use(void *argument)
     return NULL;
 }
 
+/* Hardly anything else, so that a fork mostly finds it in the middle. */
+static void *take_and_free(void *argument)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        snug_heap_free(heap, snug_heap_malloc(heap, MEDIUM));
+    return argument;
+}
+
 static void run_child(int has_one)
 {
     alarm(20);
@@ -93,7 +101,8 @@ static void check_threads(int flags, int has_one, const char *what)
     stop = 0;
     for (unsigned i = 0; i < THREADS; i++) {
         seeds[i] = i + 1;
-        CHECK_MSG(pthread_create(&threads[i], NULL, use, &seeds[i]) == 0, "no thread");
+        CHECK_MSG(pthread_create(&threads[i], NULL, i == 0 ? take_and_free : use, &seeds[i]) == 0,
+                  "no thread");
     }
     for (unsigned i = 0; i < FORKS; i++)
         fork_and_wait(has_one, what);

@@ -374,6 +374,7 @@ TEST(large_blocks_find_their_heap_whichever_was_before)
     alarm(0);
     lock_release(&heaps_lock);
     assert_true(heap_of(second) == other);
+    assert_true(heap_of(buffer + 2 * MIB - 1) == other); /* no block, but in it */
     heap_destroy(other);
     assert_true(os_unmap(buffer, 2 * MIB)); /* with what was known of the heap */
     assert_true(heap_of(second) == &heap_default);
