@@ -91,8 +91,15 @@ void written_when_free(void);
 void written_when_free_then_asked_for(void);
 void written_past_the_end(void);
 void written_before_when_free(void);
+
+/* ---- told.c ---- */
+
 void told_and_returned(void);
 void told_and_left(void);
+void told_and_taking(void);
+void told_and_freeing(void);
+void told_of_many(void);
+void told_and_left_a_heap(void);
 
 /* ---- sized.c ---- */
 

@@ -132,6 +132,10 @@ static const struct {
     {"written-before-when-free", written_before_when_free, false},
     {"told-and-returned", told_and_returned, false},
     {"told-and-left", told_and_left, false},
+    {"told-and-taking", told_and_taking, false},
+    {"told-and-freeing", told_and_freeing, false},
+    {"told-of-many", told_of_many, false},
+    {"told-and-left-a-heap", told_and_left_a_heap, false},
     {"sizes-stated-right", sizes_stated_right, false},
     {"size-stated-wrong", size_stated_wrong, false},
 };

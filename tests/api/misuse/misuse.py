@@ -3,7 +3,7 @@
 
     misuse.py LIBRARY MISUSE NO_FALSE_ALARMS [unittest arguments]
 
-MISUSE is the program built from misuse.c, twice.c and wrong_pointer.c, NO_FALSE_ALARMS that of
+MISUSE is the program built from misuse.c and the files of its cases, NO_FALSE_ALARMS that of
 no_false_alarms.c. Run on the planted malloc (support/planted.c: twice, silent_free) or on the
 system's, it must fail.
 """
@@ -477,6 +477,47 @@ class Reports(Case):
             result = self.misuse("cold", "told-and-left", size)
             self.assertEqual(result.status, 0, result)
             self.assertIn("left\nend\n", result.out)
+
+
+class Handlers(Case):
+    """The program's own handler may use the heap, and need not return, wherever the misuse is found."""
+
+    def handled(self, *arguments, **options) -> Result:
+        result = self.misuse(*arguments, **options)
+        self.assertEqual(result.status, 0, str(result)[:5000])
+        self.assertIn("end\n", result.out)
+        return result
+
+    def count(self, result: Result, what: str) -> int:
+        return int(re.search(rf"^{what} (\d+)$", result.out, re.MULTILINE).group(1))
+
+    def test_one_that_takes_blocks_of_the_same_class(self):
+        for size in (80, 160):
+            result = self.handled("cold", "told-and-taking", size, 8, **WARN)
+            self.assertEqual(len(result.messages()), 1, result)
+            self.assertRegex(result.err, rf"^snug: overflow: 0x\w+, a {size}-byte object, never handed out, ")
+
+    def test_one_that_frees_blocks_of_the_same_class(self):
+        for warmth in ("cold", "warm"):
+            for number in (0, 5):
+                with self.subTest(warmth=warmth, number=number):
+                    result = self.handled(warmth, "told-and-freeing", 64, number, **WARN)
+                    twice = self.count(result, "twice")
+                    self.assertEqual(self.count(result, "told"), twice)
+                    self.assertEqual(len(result.messages()), twice)
+
+    def test_one_that_takes_blocks_when_many_are_found_at_once(self):
+        for number in (100, 500):
+            result = self.handled("cold", "told-of-many", 96, number, **WARN)
+            twice, told = self.count(result, "twice"), self.count(result, "told")
+            self.assertEqual(len(result.messages()), twice, str(result)[:5000])
+            self.assertTrue(0 < told <= twice, f"told {told} times of {twice}")
+
+    def test_one_that_leaves_while_heaps_give_up_caches(self):
+        for number in (3, 10):
+            result = self.handled("cold", "told-and-left-a-heap", 64, number)
+            self.assert_message(result, any_message)
+            self.assertRegex(result.out, r"(?s)after\ntold .*\nleft\nend\n$")
 
 
 class NoFalseAlarms(Case):
