@@ -7,9 +7,11 @@
  *   guard handler CASE           the program's own handlers
  *   guard late OTHERS                touches a block after others were taken and freed
  *   guard fork                   a child touches what it freed
+ *   guard told KIND              the same as fault, until the program's handler of misuse is told
  */
 #include "check.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,6 +21,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "snug/snug.h"
 
 #define ALONE __attribute__((noinline, noclone, aligned(128)))
 
@@ -293,6 +297,30 @@ static void fork_and_touch(void)
     settle();
 }
 
+/* ---- The program's handler of misuse ---- */
+
+static volatile unsigned told; /* malloc is declared to call nothing of this file */
+
+static void tell(const struct snug_misuse *misuse)
+{
+    told++;
+    printf("told %s %s %p %zu\n", misuse->kind, misuse->call, misuse->address, misuse->bytes);
+    fflush(stdout);
+}
+
+static void until_told(const char *kind)
+{
+    void (*set)(snug_misuse_handler);
+    void *found = dlsym(RTLD_DEFAULT, "snug_set_misuse_handler");
+    CHECK(found != NULL);
+    memcpy(&set, &found, sizeof(set));
+    set(tell);
+    say_where(thread_number(), thread_number());
+    for (unsigned turn = 0; turn < 50 && told == 0; turn++)
+        touch(kind, taken_here, freed_here);
+    CHECK_MSG(told == 1, "told %u times", told);
+}
+
 int main(int count, char **arguments)
 {
     test_begin(60);
@@ -306,6 +334,8 @@ int main(int count, char **arguments)
         touch_late((unsigned)strtoul(kind, NULL, 10));
     else if (strcmp(what, "handler") == 0)
         handler(kind);
+    else if (strcmp(what, "told") == 0)
+        until_told(kind);
     else
         fork_and_touch();
     return test_end();

@@ -143,6 +143,40 @@ class Faults(Case):
         self.assert_stacks(result, report, "allocated=taken", "freed=freed", "touched=touched")
 
 
+class Told(Case):
+    """What is found when a block is freed is misuse as any other: the program's handler is told, and
+    SNUG_MISUSE says what follows. The report is text, whatever the form of others."""
+
+    FAULTS = (
+        ("slack", r"overflow free 0x\w+ 13", r"^snug: overflow by 1 byte: 0x\w+ is behind a 13-byte block at 0x\w+, found when",
+         ("allocated=taken", "found=freed")),
+        ("twice", r"double-free free 0x\w+ 40", r"^snug: double free: 0x\w+ is a 40-byte block$",
+         ("allocated=taken", "freed=freed")),
+    )  # fmt: skip
+
+    def assert_told(self, status: int, **options: str):
+        every = os.environ.get("GUARD_EVERY_IS", "1")
+        for kind, told, line, parts in self.FAULTS:
+            with self.subTest(kind=kind):
+                result = guarded("told", kind, SNUG_GUARD_EVERY=every, **options)
+                self.assertEqual(result.status, status, str(result))
+                (report,) = reports_of(result)
+                self.assertRegex(report.line, line)
+                self.assert_stacks(result, report, *parts)
+                self.assertEqual(len(re.findall(rf"^told {told}$", result.out, re.MULTILINE)), 1, str(result))
+                self.assertEqual(result.out.count("told "), 1, str(result))
+
+    def test_abort(self):
+        self.assert_told(-signal.SIGABRT)
+
+    def test_trap(self):
+        self.assert_told(-signal.SIGTRAP, SNUG_MISUSE="trap")
+
+    def test_warn(self):
+        self.assert_told(0, SNUG_MISUSE="warn")
+        self.assert_told(0, SNUG_MISUSE="warn", SNUG_MISUSE_FORMAT="json")
+
+
 class Rate(Case):
     """Of the touches as many are caught as chance says, within four standard errors."""
 
