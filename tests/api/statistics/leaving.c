@@ -127,6 +127,32 @@ static void use_mappings(void)
     }
 }
 
+/* ---- What programs do with what the allocator would use at the end ---- */
+
+static void close_streams(void)
+{
+    if (fclose(stdout) != 0 || fclose(stderr) != 0)
+        _exit(9);
+}
+
+extern char **environ;
+
+/* As setproctitle: copies the environment, and clears the place where it and the arguments were. */
+static void set_title(char **arguments)
+{
+    size_t count = 0;
+    char *end = arguments[0];
+    for (char **each = arguments; *each != NULL; each++)
+        end = *each + strlen(*each) + 1;
+    for (; environ[count] != NULL; count++)
+        end = environ[count] + strlen(environ[count]) + 1;
+    char **copy = calloc(count + 1, sizeof(*copy));
+    for (size_t i = 0; i < count; i++)
+        copy[i] = strdup(environ[i]);
+    environ = copy;
+    memset(arguments[0], 0, (size_t)(end - arguments[0]));
+}
+
 int main(int count, char **arguments)
 {
     const char *way = count > 1 ? arguments[1] : "return";
@@ -162,6 +188,8 @@ int main(int count, char **arguments)
         use_mappings();
     if (strcmp(way, "request") == 0)
         raise(SIGUSR2);
+    if (strcmp(way, "close") == 0)
+        atexit(close_streams);
     if (strcmp(way, "pthread_exit") == 0)
         leave_the_rest_to_a_thread();
     if (strcmp(way, "xml") == 0)
@@ -179,5 +207,7 @@ int main(int count, char **arguments)
         if (strcmp(way, "threads_fork") == 0)
             fork_children(30);
     }
+    if (strcmp(way, "title") == 0)
+        set_title(arguments); /* WAY is no more */
     return 0;
 }

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 
-from case import ARGUMENTS, Case, main
+from case import ARGUMENTS, Case, library, main
 
 
 class Leaving(Case):
@@ -59,6 +59,21 @@ class Leaving(Case):
     def test_without_exit_in_the_list(self):
         self.assertEqual(self.reason("exit", SNUG_STATS_ON="signal"), (3, []))
         self.assertEqual(self.reason("abort", SNUG_STATS_ON="signal"), (-signal.SIGABRT, []))
+
+    def test_with_a_title_written_over_its_environment(self):
+        self.assertEqual(self.reason("title"), (0, ["exit"]))
+
+    def test_with_its_streams_closed(self):
+        """The copy that is written to has a number below the limit, whatever that is."""
+        for most in (512, 2048):
+            with self.subTest(most=most):
+                environment = {**os.environ, "SNUG_STATS": "stderr"}
+                if library():
+                    environment["LD_PRELOAD"] = library()
+                limit = ["sh", "-c", f'ulimit -n {most}; exec "$0" close', ARGUMENTS[1]]
+                done = subprocess.run(limit, env=environment, capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, r"^snug: statistics of process \d+ after [^\n]* \(exit\)\n")
 
     def test_while_other_threads_print(self):
         for _ in range(10):
