@@ -1,6 +1,6 @@
 /*
- * told.c - the cases of misuse.c in which the program has a handler of its own: what it is told, and
- * that it may allocate, free and jump out, wherever the misuse is found.
+ * told.c - the cases of misuse.c in which the program has a handler of its own: what it is told,
+ * and that it may allocate, free and jump out, wherever the misuse is found.
  *
  * PLANTED=frees_kept in the environment: a handler frees the blocks that it means to keep.
  */
@@ -119,8 +119,8 @@ static void warm_for_others(void)
     }
 }
 
-/* The second of many new blocks is written to NUMBER bytes behind its end, into memory that was never
- * handed out; the handler takes a block of the same size. */
+/* The second of many new blocks is written to NUMBER bytes behind its end, into memory that was
+ * never handed out; the handler takes a block of the same size. */
 void told_and_taking(void)
 {
     enum { ALL = 4000 };
@@ -166,8 +166,8 @@ static void free_one(const struct snug_misuse *misuse)
         free(opaque(malloc(size_argument)));
 }
 
-/* Most of many blocks are freed, and of each hundred one again, while others are freed that make that
- * known; the handler frees one that is in use, and takes and frees NUMBER. */
+/* Most of many blocks are freed, and of each hundred one again, while others are freed that make
+ * that known; the handler frees one that is in use, and takes and frees NUMBER. */
 void told_and_freeing(void)
 {
     enum { STEP = 20, TWICE_EACH = 100, BETWEEN = 20 };
@@ -230,44 +230,79 @@ void told_of_many(void)
 
 /* ---- Where one heap's cache makes room for another's ---- */
 
-/* A place of one heap's where a block could be, but never was, is freed: NUMBER blocks behind the last.
- * That is noticed when its cache is given up for another heap's; the handler jumps out. Then there are
- * new heaps, and blocks in all. */
-void told_and_left_a_heap(void)
+enum { HEAPS = 65, SOME = 30 }; /* the first and the last have one place in a thread's table */
+
+static snug_heap *heaps[HEAPS];
+static snug_heap *(*heap_create)(const struct snug_heap_config *);
+static void (*heap_destroy)(snug_heap *);
+static void *(*heap_malloc)(snug_heap *, size_t);
+static void (*heap_free)(snug_heap *, void *);
+static snug_heap *(*heap_of)(const void *);
+
+static void make_heaps(void)
 {
-    enum { HEAPS = 65, SOME = 30 }; /* the first and the last have one place in a thread's table */
-    snug_heap *(*create)(const struct snug_heap_config *);
-    void *(*take)(snug_heap *, size_t);
-    void (*give)(snug_heap *, void *);
-    snug_heap *heaps[HEAPS];
-    find("snug_heap_create", &create);
-    find("snug_heap_malloc", &take);
-    find("snug_heap_free", &give);
+    find("snug_heap_create", &heap_create);
+    find("snug_heap_destroy", &heap_destroy);
+    find("snug_heap_malloc", &heap_malloc);
+    find("snug_heap_free", &heap_free);
+    find("snug_heap_of", &heap_of);
     for (size_t i = 0; i < HEAPS; i++)
-        CHECK((heaps[i] = create(NULL)) != NULL);
+        CHECK((heaps[i] = heap_create(NULL)) != NULL);
+}
+
+/* A place of the first heap's where a block could be, but never was, is freed: NUMBER blocks behind
+ * its last. That is noticed when its cache is given up for the last heap's. */
+static void free_what_never_was(void)
+{
     unsigned char *last = NULL;
     for (size_t i = 0; i < 2 * SOME; i++) {
-        CHECK((blocks[i] = take(heaps[0], size_argument)) != NULL);
+        CHECK((blocks[i] = heap_malloc(heaps[0], size_argument)) != NULL);
         last = last == NULL || (uintptr_t)blocks[i] > (uintptr_t)last ? blocks[i] : last;
     }
     for (size_t i = 0; i < SOME; i++)
-        give(heaps[0], blocks[i]);
+        heap_free(heaps[0], blocks[i]);
+    unsigned char *bad = last + number_argument * malloc_usable_size(last);
+    say("bad", bad);
+    heap_free(heaps[0], opaque(bad));
+    print("after\n");
+    for (size_t i = 0; i < 100; i++) {
+        CHECK((blocks[i] = heap_malloc(heaps[HEAPS - 1], size_argument)) != NULL);
+        CHECK_MSG(heap_of(blocks[i]) == heaps[HEAPS - 1], "block %zu is of another heap", i);
+    }
+    for (size_t i = 0; i < 100; i++)
+        heap_free(heaps[HEAPS - 1], blocks[i]);
+}
+
+/* Some blocks of each heap, so that the thread gets a cache of it, and of a new one. */
+static void use_heaps(void)
+{
+    snug_heap *new = heap_create(NULL);
+    CHECK(new != NULL);
+    for (size_t i = 0; i <= HEAPS; i++) {
+        snug_heap *heap = i < HEAPS ? heaps[i] : new;
+        void *some[SOME];
+        for (size_t k = 0; k < SOME; k++) {
+            some[k] = opaque(heap_malloc(heap, size_argument));
+            CHECK(some[k] != NULL);
+            memset(some[k], OF_HANDLER, size_argument);
+            CHECK_MSG(heap_of(some[k]) == heap, "a block of another heap than number %zu", i);
+        }
+        check_filled(some, SOME, size_argument, OF_HANDLER);
+        for (size_t k = 0; k < SOME; k++)
+            heap_free(heap, some[k]);
+    }
+    heap_destroy(new);
+}
+
+void told_and_left_a_heap(void)
+{
+    make_heaps();
     set_handler(tell_and_jump);
     if (setjmp(way_out) == 0) {
-        unsigned char *bad = last + number_argument * malloc_usable_size(last);
-        say("bad", bad);
-        give(heaps[0], opaque(bad));
-        print("after\n");
-        for (size_t i = 0; i < 100; i++)
-            take(heaps[HEAPS - 1], size_argument);
+        free_what_never_was();
         CHECK_MSG(false, "nothing was told");
     }
     print("left\n");
-    alarm(5); /* for what waits for ever */
-    snug_heap *heap = create(NULL);
-    CHECK(heap != NULL);
-    void *block = take(heap, size_argument);
-    CHECK(block != NULL);
-    give(heap, block);
-    CHECK(take(heaps[0], size_argument) != NULL && take(heaps[HEAPS - 1], size_argument) != NULL);
+    alarm(5);
+    use_heaps();
 }
