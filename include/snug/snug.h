@@ -88,7 +88,8 @@ SNUG_PUBLIC void snug_free_aligned_sized(void *block, size_t alignment, size_t s
 struct snug_misuse {
     const char *kind;    /* as in JSON: "double-free", "use-after-free", ... (docs/options.md) */
     const char *call;    /* what the program called, "free", where it was noticed */
-    const char *line;    /* what was said about it on stderr, without its end */
+    const char *line;    /* what was said about it on stderr, without its end; of a guarded block
+                            that was said in other words (docs/guard.md) */
     const void *address; /* the pointer, or the block */
     const void *start;   /* of the block that the pointer leads into, or NULL */
     size_t bytes;        /* of the block; 0: not known */
@@ -105,8 +106,10 @@ struct snug_misuse {
  * after the line on stderr; NULL: for none. If it returns, what SNUG_MISUSE says follows: by
  * default abort(). It need not return: it may end the process or jump out, and blocks that were on
  * their way back at that moment are then lost. It is called wherever malloc and free are, signal
- * handlers included, and several threads may call it at once; it may allocate and free, but not use
- * heaps of snug_heap_create. */
+ * handlers included, and several threads may call it at once; with no lock held, and when the call
+ * that found the misuse has done its work. So it may allocate and free, of the same size too, but
+ * not use heaps of snug_heap_create. Of what one call finds the first 32 are told, the others only
+ * said. */
 typedef void (*snug_misuse_handler)(const struct snug_misuse *misuse);
 SNUG_PUBLIC void snug_set_misuse_handler(snug_misuse_handler handler) SNUG_NOTHROW;
 
