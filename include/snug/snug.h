@@ -107,9 +107,9 @@ struct snug_misuse {
  * default abort(). It need not return: it may end the process or jump out, and blocks that were on
  * their way back at that moment are then lost. It is called wherever malloc and free are, signal
  * handlers included, and several threads may call it at once; with no lock held, and when the call
- * that found the misuse has done its work. So it may allocate and free, of the same size too, but
- * not use heaps of snug_heap_create. Of what one call finds the first 32 are told, the others only
- * said. */
+ * that found the misuse has done its work. So it may allocate and free, of the same size too, and
+ * use heaps of snug_heap_create, but neither clear nor destroy one that the call may be about. Of
+ * what one call finds the first 32 are told, the others only said. */
 typedef void (*snug_misuse_handler)(const struct snug_misuse *misuse);
 SNUG_PUBLIC void snug_set_misuse_handler(snug_misuse_handler handler) SNUG_NOTHROW;
 

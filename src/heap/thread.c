@@ -178,8 +178,8 @@ static COLD struct heap_slot *slot_of(const struct heap *heap)
             return NULL;
         heaps_hold(&waits);
         slot_empty(thread_self.slots, slot);
+        slot->id = heap->id; /* before the reports: a handler's heaps leave it alone */
         heaps_let_go(&waits);
-        slot->id = heap->id;
     }
     return slot;
 }

@@ -69,11 +69,11 @@ static void report_of(const char *call, const struct misuse *misuse, bool said)
     if (!said)
         say(&report);
     listener *told = __atomic_load_n(&misuse_listener, __ATOMIC_ACQUIRE);
-    if (misuse_waits_here != NULL) /* one too many */
-        told = NULL;
-    if (told != NULL)
-        told(&report);
-    misuse_follow();
+    if (misuse_waits_here == NULL) { /* or it is one too many, and others follow */
+        if (told != NULL)
+            told(&report);
+        misuse_follow();
+    }
     tags_ignore(ignored);
 }
 

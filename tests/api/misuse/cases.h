@@ -99,7 +99,9 @@ void told_and_left(void);
 void told_and_taking(void);
 void told_and_freeing(void);
 void told_of_many(void);
+void told_and_using_heaps(void);
 void told_and_left_a_heap(void);
+void told_and_left_a_heap_of_many(void);
 
 /* ---- sized.c ---- */
 

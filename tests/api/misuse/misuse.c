@@ -135,6 +135,8 @@ static const struct {
     {"told-and-taking", told_and_taking, false},
     {"told-and-freeing", told_and_freeing, false},
     {"told-of-many", told_of_many, false},
+    {"told-and-using-heaps", told_and_using_heaps, false},
+    {"told-and-left-a-heap-of-many", told_and_left_a_heap_of_many, false},
     {"told-and-left-a-heap", told_and_left_a_heap, false},
     {"sizes-stated-right", sizes_stated_right, false},
     {"size-stated-wrong", size_stated_wrong, false},

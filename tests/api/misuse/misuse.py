@@ -513,11 +513,23 @@ class Handlers(Case):
             self.assertEqual(len(result.messages()), twice, str(result)[:5000])
             self.assertTrue(0 < told <= twice, f"told {told} times of {twice}")
 
+    def test_one_that_uses_heaps_while_they_give_up_caches(self):
+        for number in (3, 10):
+            result = self.handled("cold", "told-and-using-heaps", 64, number, **WARN)
+            self.assert_message(result, any_message)
+            self.assertRegex(result.out, r"(?s)after\ntold .*\nused\nend\n$")
+
     def test_one_that_leaves_while_heaps_give_up_caches(self):
         for number in (3, 10):
             result = self.handled("cold", "told-and-left-a-heap", 64, number)
             self.assert_message(result, any_message)
             self.assertRegex(result.out, r"(?s)after\ntold .*\nleft\nend\n$")
+
+    def test_one_that_leaves_when_many_are_found_at_once(self):
+        """What there is no room for is only said, and does not end the program."""
+        result = self.handled("cold", "told-and-left-a-heap-of-many", 64, 10)
+        self.assertGreater(len(result.messages()), 1, result)
+        self.assertRegex(result.out, r"(?s)after\ntold .*\nleft\nend\n$")
 
 
 class NoFalseAlarms(Case):

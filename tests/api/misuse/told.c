@@ -250,9 +250,9 @@ static void make_heaps(void)
         CHECK((heaps[i] = heap_create(NULL)) != NULL);
 }
 
-/* A place of the first heap's where a block could be, but never was, is freed: NUMBER blocks behind
- * its last. That is noticed when its cache is given up for the last heap's. */
-static void free_what_never_was(void)
+/* Places of the first heap's where blocks could be, but never were, are freed: from NUMBER blocks
+ * behind its last on. That is noticed when its cache is given up for the last heap's. */
+static void free_what_never_was(size_t count)
 {
     unsigned char *last = NULL;
     for (size_t i = 0; i < 2 * SOME; i++) {
@@ -263,7 +263,8 @@ static void free_what_never_was(void)
         heap_free(heaps[0], blocks[i]);
     unsigned char *bad = last + number_argument * malloc_usable_size(last);
     say("bad", bad);
-    heap_free(heaps[0], opaque(bad));
+    for (size_t i = 0; i < count; i++)
+        heap_free(heaps[0], opaque(bad + i * malloc_usable_size(last)));
     print("after\n");
     for (size_t i = 0; i < 100; i++) {
         CHECK((blocks[i] = heap_malloc(heaps[HEAPS - 1], size_argument)) != NULL);
@@ -294,15 +295,41 @@ static void use_heaps(void)
     heap_destroy(new);
 }
 
-void told_and_left_a_heap(void)
+static void tell_and_use_heaps(const struct snug_misuse *misuse)
+{
+    tell(misuse);
+    alarm(5); /* for what waits for ever */
+    use_heaps();
+    print("used\n");
+}
+
+void told_and_using_heaps(void)
+{
+    make_heaps();
+    set_handler(tell_and_use_heaps);
+    free_what_never_was(1);
+    use_heaps();
+}
+
+static void leave_a_heap(size_t count)
 {
     make_heaps();
     set_handler(tell_and_jump);
     if (setjmp(way_out) == 0) {
-        free_what_never_was();
+        free_what_never_was(count);
         CHECK_MSG(false, "nothing was told");
     }
     print("left\n");
     alarm(5);
     use_heaps();
+}
+
+void told_and_left_a_heap(void)
+{
+    leave_a_heap(1);
+}
+
+void told_and_left_a_heap_of_many(void)
+{
+    leave_a_heap(60);
 }
