@@ -58,8 +58,11 @@ static void each_of_stage(unsigned stage, void (*act)(struct lock *lock))
 void all_locks_take(void)
 {
     lock_rank_allow_many(true);
-    for (unsigned stage = 0; stage < STAGES; stage++)
+    for (unsigned stage = 0; stage < STAGES; stage++) {
         each_of_stage(stage, lock_acquire);
+        if (stage == 0) /* which locks there are to take */
+            heaps_fork_begin();
+    }
     lock_fork_begin();
 }
 

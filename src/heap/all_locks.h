@@ -13,7 +13,7 @@
 
 #include "platform/lock.h"
 
-/* Waits for each. */
+/* Waits for each; for a fork. */
 void all_locks_take(void);
 
 /* Waits for none. False: one was not free, and none is held. One thread at a time may try. */

@@ -275,9 +275,12 @@ static void *resize_fast(void *block, size_t bytes)
     enum hard_resized resized = hard_resize_fast(zone, (uintptr_t)block, bytes, &old);
     if (resized != HARD_MOVES)
         return resized == HARD_RESIZED ? block : NULL;
+    int error = errno;
     void *moved = heap_malloc_hardened(bytes, &heap_default);
-    if (moved == NULL)
+    if (moved == NULL) {
+        errno = error; /* the long way may do without */
         return NULL;
+    }
     memcpy(moved, block, size_min(old, bytes));
     if (tags_are_on())
         free_any(NULL, block, said_unsized(MADE_BY_MALLOC));

@@ -13,7 +13,6 @@
  */
 #include "heap/all_locks.h"
 #include "heap/harden.h"
-#include "heap/placed.h"
 #include "heap/purge_thread.h"
 #include "heap/user_heaps.h"
 #include "magazine/shared.h"
@@ -32,17 +31,18 @@ void heap_fork_before(void)
     if (!lock_is_alone()) {
         all_locks_take();
         locks_taken = true;
+    } else {
+        heaps_fork_begin();
     }
     provider_files_fork_before();
-    placed_fork_before();
 }
 
 static void fork_after(void (*release)(struct lock *lock))
 {
-    if (!locks_taken)
-        return;
+    if (locks_taken)
+        all_locks_release(release);
     locks_taken = false;
-    all_locks_release(release);
+    heaps_fork_end();
 }
 
 void heap_fork_in_parent(void)
@@ -59,8 +59,10 @@ void heap_fork_in_child(void)
     events_fork_in_child();
     guard_fork_in_child();
     heaps_fork_dice();
-    if (!locks_taken)
+    if (!locks_taken) {
+        heaps_fork_end();
         return;
+    }
     /* The caches of other threads are nobody's now. This comes before the locks are released: no
      * other thread is there yet. */
     caches_orphan();

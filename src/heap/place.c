@@ -46,7 +46,7 @@ static struct heap *heap_of_large(struct heap *first, uintptr_t address)
         return &heap_default;
     struct heap *heap = heaps_find_by(has_large, &address);
     if (heap == NULL)
-        heap = heaps_find_by(covers, &address);
+        heap = heaps_find(covers, &address);
     return heap != NULL ? heap : &heap_default;
 }
 

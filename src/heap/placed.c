@@ -6,13 +6,15 @@
 #include "platform/check.h"
 #include "platform/file.h"
 #include "platform/look.h"
+#include "provider/provider_file.h"
 
 /* Each has a range of the page map, so there are never more. */
 BULKY static struct placed {
     struct heap_record *record; /* NULL: not in use */
     const char *range;          /* as there */
     uint64_t id;                /* of the heap */
-    bool shared;                /* with other processes, when the program forked last */
+    bool shared;                /* with other processes, while the program forks */
+    bool listed;                /* false: it is the parent's, whose list it stands in */
 } all[PAGE_MAP_RANGES];
 
 static struct placed *placed_find(const struct heap_record *record)
@@ -27,30 +29,49 @@ void placed_add(struct list *heaps, struct heap_record *record)
 {
     struct placed *placed = placed_find(NULL);
     CHECK(placed != NULL);
-    *placed = (struct placed){record, record->range, record->heap.id, false};
+    *placed = (struct placed){record, record->range, record->heap.id, false, true};
     list_push(heaps->prev, &record->link); /* behind the last */
 }
 
-void placed_remove(struct heap_record *record)
+bool placed_remove(struct heap_record *record)
 {
     struct placed *placed = placed_find(record);
+    if (placed == NULL || !placed->listed)
+        return false;
     list_remove(&record->link);
-    if (placed != NULL)
-        placed->record = NULL;
+    placed->record = NULL;
+    return true;
 }
 
-void placed_fork_before(void)
+/* Files of snug's own are shared mappings as well, but a child gets copies of them. */
+static bool is_shared(const volatile struct heap_record *record)
+{
+    (void)record->placed; /* of a page that is not in memory the system tells nothing */
+    return os_is_shared((uintptr_t)record) && !provider_files_have((uintptr_t)record);
+}
+
+void placed_fork_begin(void)
 {
     for (struct placed *placed = all; placed < all + PAGE_MAP_RANGES; placed++)
-        if (placed->record != NULL)
-            placed->shared = os_is_shared((uintptr_t)placed->record);
+        placed->shared = placed->record != NULL && is_shared(placed->record);
 }
 
-/* Whether this process has what the heap was in the parent. */
+void placed_fork_end(void)
+{
+    for (struct placed *placed = all; placed < all + PAGE_MAP_RANGES; placed++)
+        placed->shared = false;
+}
+
+bool placed_is_shared(const struct heap_record *record)
+{
+    const struct placed *placed = placed_find(record);
+    return placed != NULL && placed->shared;
+}
+
+/* Whether this process has the heap. */
 static bool is_here(const struct placed *placed)
 {
-    return !placed->shared && os_is_readable((uintptr_t)placed->record) &&
-           placed->record->heap.id == placed->id;
+    return os_is_readable((uintptr_t)placed->record) && placed->record->heap.id == placed->id;
 }
 
 /* Takes all that are placed out of a list, which are its last. */
@@ -70,8 +91,11 @@ void placed_fork_in_child(struct list *heaps)
     for (struct placed *placed = all; placed < all + PAGE_MAP_RANGES; placed++) {
         if (placed->record == NULL)
             continue;
-        if (is_here(placed)) {
-            list_push(heaps->prev, &placed->record->link);
+        if (placed->shared) {
+            placed->listed = false;
+        } else if (is_here(placed)) {
+            if (placed->listed)
+                list_push(heaps->prev, &placed->record->link);
         } else {
             page_map_remove_range(placed->range);
             placed->record = NULL;

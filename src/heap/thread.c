@@ -173,15 +173,15 @@ static COLD struct heap_slot *slot_of(const struct heap *heap)
     }
     struct heap_slot *slot = &thread_self.slots[heap->id % HEAP_SLOTS];
     struct misuse_waits waits;
-    if (slot->id != heap->id) {
-        if (thread_self.pinned && slot->id != 0)
-            return NULL;
-        heaps_hold(&waits);
+    if (slot->id == heap->id)
+        return slot;
+    heaps_hold(&waits);
+    if (!thread_self.pinned || slot_cache(slot) == NULL) {
         slot_empty(thread_self.slots, slot);
-        slot->id = heap->id; /* before the reports: a handler's heaps leave it alone */
-        heaps_let_go(&waits);
+        slot->id = heap->id;
     }
-    return slot;
+    heaps_let_go(&waits);
+    return slot->id == heap->id ? slot : NULL; /* a handler may have taken it for another */
 }
 
 static COLD struct cache *other_cache_new(struct heap *heap, struct heap_slot *slot)

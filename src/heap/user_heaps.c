@@ -230,6 +230,15 @@ void heap_clear(struct heap *heap)
     lock_release(&heaps_lock);
 }
 
+/* Takes a heap out of the list. False: it is the parent's, which shares it. */
+static bool record_leave(struct heap_record *record)
+{
+    if (record->placed)
+        return placed_remove(record);
+    list_remove(&record->link);
+    return true;
+}
+
 void heap_destroy(struct heap *heap)
 {
     struct heap_record *record = heap->record;
@@ -237,13 +246,14 @@ void heap_destroy(struct heap *heap)
     lock_acquire(&heaps_lock);
     if (found_last == heap)
         found_last = NULL;
-    if (record->placed)
-        placed_remove(record);
-    else
-        list_remove(&record->link);
-    heap_forget_caches(record, true);
-    heap_harden_leave(heap);
+    bool ours = record_leave(record);
+    if (ours) {
+        heap_forget_caches(record, true);
+        heap_harden_leave(heap);
+    }
     lock_release(&heaps_lock);
+    if (!ours)
+        return;
     heap_harden_end(heap);
     arenas_clear(&heap->arenas);
     page_heap_clear(&heap->page_heap, false);
@@ -347,10 +357,26 @@ const char *heap_check_shared(void)
 
 /* ---- Fork ---- */
 
+void heaps_fork_begin(void)
+{
+    placed_fork_begin();
+}
+
+void heaps_fork_end(void)
+{
+    placed_fork_end();
+}
+
 void heaps_fork_in_child(void)
 {
     placed_fork_in_child(&heaps_all);
     found_last = NULL;
+}
+
+/* While the process forks: a heap that is the child's as well as the parent's, as it is. */
+static bool is_left_alone(const struct heap_record *record)
+{
+    return record->placed && placed_is_shared(record);
 }
 
 /* Threads that the child does not have do nothing in it. */
@@ -364,6 +390,8 @@ void heaps_orphan(void)
 {
     LIST_EACH(node, &heaps_all) {
         struct heap_record *record = record_of(node);
+        if (is_left_alone(record))
+            continue;
         forget_thread(&record->caller);
         forget_thread(&record->visitor);
         arenas_orphan(&record->heap.arenas, heap_end_orphans);
@@ -396,6 +424,8 @@ void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock))
     }
     LIST_EACH(node, &heaps_all) {
         struct heap *heap = &record_of(node)->heap;
+        if (is_left_alone(record_of(node)))
+            continue;
         if (rank == RANK_ARENAS)
             act(&heap->arenas.lock);
         else if (rank == RANK_PURGE)

@@ -129,7 +129,9 @@ static void cells_end_orphan(struct cache *cache, bool give)
         return;
     for (size_t list = 0; give && list < QUICK_LISTS; list++)
         list_give(quick->list[list]);
-    page_heap_note_cells(cache->arenas->page_heap, -(size_t)quick->kept, 0, 0);
+    /* The thread may have been about to tell what it keeps now. */
+    struct page_heap *page_heap = cache->arenas->page_heap;
+    page_heap_note_cells(page_heap, -size_min(quick->kept, page_heap->cells_kept), 0, 0);
     *quick = quick_none;
 }
 

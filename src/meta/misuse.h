@@ -84,38 +84,18 @@ struct misuse_waits {
     } each[MISUSE_WAITS];
 };
 
-/* Those of the calling thread, on its stack; NULL: its reports do not wait. */
-extern INTERNAL __thread struct misuse_waits *misuse_waits_here
-    __attribute__((tls_model("initial-exec")));
-
 /* From here on the calling thread's reports wait. Within another such part this does nothing, and
  * its end neither. */
-static inline void misuse_hold(struct misuse_waits *waits)
-{
-    if (LIKELY(misuse_waits_here == NULL)) {
-        waits->count = 0;
-        misuse_waits_here = waits;
-    }
-}
+void misuse_hold(struct misuse_waits *waits);
 
 /* Ends that. True: there are reports to make, when the caller is ready for it. */
-static inline bool misuse_hold_ends(struct misuse_waits *waits)
-{
-    if (UNLIKELY(misuse_waits_here != waits))
-        return false;
-    misuse_waits_here = NULL;
-    return waits->count != 0;
-}
+bool misuse_hold_ends(struct misuse_waits *waits);
 
 /* Makes them. */
 void misuse_report_waits(const struct misuse_waits *waits);
 
 /* Both. */
-static inline void misuse_let_go(struct misuse_waits *waits)
-{
-    if (UNLIKELY(misuse_hold_ends(waits)))
-        misuse_report_waits(waits);
-}
+void misuse_let_go(struct misuse_waits *waits);
 
 /* The same of a misuse that the caller has said in other words: what is left is the program's
  * handler, and what follows. */

@@ -44,14 +44,16 @@ static void segment_place(struct page_heap *page_heap, struct segment *segment, 
 {
     size_t dirty = segment->dirty_pages;
     bool stays = keep && page_heap_kept_pages(page_heap) + dirty <= bound;
-    if (!stays && segments_drop(page_heap, segment))
+    if (!stays && segments_drop(page_heap, segment)) {
         retention_released(&page_heap->retention, dirty, page_heap->now());
-    else if (!keep) /* the heap ends: it loses addresses, but no memory */
-        segments_purge(page_heap, segment);
-    else if (page_heap->empty_segments == 0)
+    } else if (!keep) { /* the heap ends: it loses addresses, but no memory */
+        if (dirty != 0)
+            segments_purge(page_heap, segment);
+    } else if (page_heap->empty_segments == 0) {
         segments_add(page_heap, segment);
-    else
+    } else {
         segments_cache(page_heap, segment);
+    }
 }
 
 /* Moves all segments of the cache to the list, their runs into no bin. */

@@ -102,6 +102,26 @@ void provider_file_end(struct file_provider *file)
     pool_end(&file->pool);
 }
 
+bool provider_files_have(uintptr_t address)
+{
+    /* The only thread of a process, in a signal handler, may have the locks itself. */
+    bool found = false, alone = lock_is_alone();
+    if (!alone)
+        lock_acquire(provider_locks_lock());
+    LIST_EACH(node, &files) {
+        struct pool *pool = &CONTAINER_OF(node, struct file_provider, link)->pool;
+        if (!alone)
+            lock_acquire(&pool->lock.lock);
+        for (const struct extent *extent = pool->extents; extent != NULL; extent = extent->next)
+            found |= address - (uintptr_t)extent->start < extent->pages << PAGE_SHIFT;
+        if (!alone)
+            lock_release(&pool->lock.lock);
+    }
+    if (!alone)
+        lock_release(provider_locks_lock());
+    return found;
+}
+
 /* ---- Fork ---- */
 
 /* Calls `act` for each extent of each provider. */

@@ -42,6 +42,9 @@ int provider_file_init(struct file_provider *file, const struct file_settings *s
 /* Unmaps all of it; the files vanish. */
 void provider_file_end(struct file_provider *file);
 
+/* Whether an address is in one of the files. Takes their locks. */
+bool provider_files_have(uintptr_t address);
+
 /* Around fork. The locks of the list and of all providers (provider_lock.h) are taken before and
  * released after. */
 void provider_files_fork_before(void);

@@ -1,7 +1,7 @@
 /*
  * heaps_fork.c - heaps in buffers that a child of fork has, shares with its parent, or has not.
  *
- * usage: heaps_fork      0 if all is as it should be
+ * usage: heaps_fork [SHARE]      0 if all is as it should be; of FORKS one in SHARE is made
  *
  * The parent's threads go on with its heap while children are made and end; a child uses the heap
  * if it has one of its own. Whoever waits for ever is ended by an alarm.
@@ -20,6 +20,7 @@ enum { BUFFER = 8 << 20, THREADS = 3, SLOTS = 64, FORKS = 200, MEDIUM = 5000 };
 
 static snug_heap *heap;
 static int stop;
+static unsigned share = 1;
 
 static snug_heap *heap_in(char *buffer)
 {
@@ -32,6 +33,8 @@ static snug_heap *heap_in(char *buffer)
 
 static char *buffer_of(int flags)
 {
+    if (flags == 0)
+        return malloc(BUFFER);
     char *buffer = mmap(NULL, BUFFER, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
     CHECK_MSG(buffer != MAP_FAILED, "there is no buffer");
     return buffer;
@@ -104,7 +107,7 @@ static void check_threads(int flags, int has_one, const char *what)
         CHECK_MSG(pthread_create(&threads[i], NULL, i == 0 ? take_and_free : use, &seeds[i]) == 0,
                   "no thread");
     }
-    for (unsigned i = 0; i < FORKS; i++)
+    for (unsigned i = 0; i < FORKS / share; i++)
         fork_and_wait(has_one, what);
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < THREADS; i++)
@@ -177,12 +180,15 @@ static void check_limit(void)
     snug_heap_destroy(limited);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     test_begin(120);
+    if (argc > 1)
+        share = (unsigned)atoi(argv[1]);
     check_not_handed_on(MADV_DONTFORK, "MADV_DONTFORK"); /* without threads, */
     check_not_handed_on(MADV_WIPEONFORK, "MADV_WIPEONFORK");
     check_threads(MAP_PRIVATE, 1, "private");
+    check_threads(0, 1, "malloc's"); /* which may be in a file */
     check_threads(MAP_SHARED, 0, "shared");
     check_not_handed_on(MADV_DONTFORK, "MADV_DONTFORK"); /* and after there were some */
     check_limit();
