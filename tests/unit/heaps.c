@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fake_provider.h"
@@ -417,6 +418,46 @@ TEST(a_cache_stays_while_the_programs_function_runs)
     heap = first;
 }
 
+static const struct lock *looked_for;
+static unsigned times_found;
+
+static void look(struct lock *lock)
+{
+    times_found += lock == looked_for;
+}
+
+static unsigned times_among_locks(const struct heap *of)
+{
+    looked_for = &of->page_heap.lock;
+    times_found = 0;
+    heaps_each_lock_of(RANK_PAGE_HEAP, look);
+    return times_found;
+}
+
+/* What is shared is not copied: its locks are the other process's as well. */
+TEST(a_fork_leaves_the_locks_of_shared_memory_alone)
+{
+    enum { BYTES = 2 * MIB };
+    char *shared = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char *own = os_map(BYTES, OS_PAGES_SMALL);
+    assert_true(shared != MAP_FAILED && own != NULL);
+    struct heap *in_shared =
+        heap_create(&(struct heap_settings){.buffer = shared, .buffer_bytes = BYTES});
+    struct heap *in_own =
+        heap_create(&(struct heap_settings){.buffer = own, .buffer_bytes = BYTES});
+    assert_int_equal(times_among_locks(in_shared), 1);
+    /* As memory that was paged out: the system tells of what is there only. */
+    assert_int_equal(madvise(shared, BYTES, MADV_DONTNEED), 0);
+    heaps_fork_begin();
+    assert_int_equal(times_among_locks(in_shared), 0);
+    assert_int_equal(times_among_locks(in_own), 1);
+    heaps_fork_end();
+    assert_int_equal(times_among_locks(in_shared), 1);
+    heap_destroy(in_shared);
+    heap_destroy(in_own);
+    assert_true(os_unmap(shared, BYTES) && os_unmap(own, BYTES));
+}
+
 /* The heap has ended, but its addresses are still there: not so what was in them. */
 TEST(what_is_not_taken_back_from_a_heap_that_ends_is_purged)
 {
@@ -475,6 +516,7 @@ int main(void)
         ROW_WITH(a_thread_may_use_many_heaps, begin, end),
         ROW_WITH(large_blocks_find_their_heap_whichever_was_before, begin, end),
         ROW_WITH(a_cache_stays_while_the_programs_function_runs, begin, end),
+        ROW_WITH(a_fork_leaves_the_locks_of_shared_memory_alone, begin, end),
         ROW_WITH(what_is_not_taken_back_from_a_heap_that_ends_is_purged, begin, end),
         ROW_WITH(a_hardened_heap_uses_again_what_is_not_taken_back, begin, end),
     };
