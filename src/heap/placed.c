@@ -44,9 +44,9 @@ bool placed_remove(struct heap_record *record)
 }
 
 /* Files of snug's own are shared mappings as well, but a child gets copies of them. */
-static bool is_shared(const volatile struct heap_record *record)
+static bool is_shared(const struct heap_record *record)
 {
-    (void)record->placed; /* of a page that is not in memory the system tells nothing */
+    (void)*(const volatile char *)record; /* of a page that is not there the system tells nothing */
     return os_is_shared((uintptr_t)record) && !provider_files_have((uintptr_t)record);
 }
 
