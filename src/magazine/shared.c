@@ -71,8 +71,8 @@ void *shared_alloc(struct arenas *arenas, size_t class)
     struct cache *cache = shared_here(arenas, &shared);
     void *object = NULL;
     if (cache != NULL) {
-        misuse_hold(
-            &waits); /* a handler that jumps out would keep the cache taken; here and below */
+        /* A handler that jumps out would keep the cache taken; here and below. */
+        misuse_hold(&waits);
         object = cache_refill(cache, class);
         shared_return(shared);
         misuse_let_go(&waits);

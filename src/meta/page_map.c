@@ -355,7 +355,8 @@ COLD bool page_map_add_range(const void *start, size_t pages, uintptr_t *entries
     while (i < PAGE_MAP_RANGES && ranges[i].start != 0)
         i++;
     if (i < PAGE_MAP_RANGES) {
-        __atomic_store_n(&ranges[i].pages, pages, __ATOMIC_RELAXED);
+        /* release: whoever finds these pages finds that the range before is gone */
+        __atomic_store_n(&ranges[i].pages, pages, __ATOMIC_RELEASE);
         __atomic_store_n(&ranges[i].entries, entries, __ATOMIC_RELAXED);
         range_hide(&ranges[i], (uintptr_t)start);
         __atomic_store_n(&ranges[i].start, (uintptr_t)start, __ATOMIC_RELEASE);

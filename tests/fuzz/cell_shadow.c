@@ -28,13 +28,13 @@ size_t shadow_rank(size_t units)
     return rank + (units - doubling) / (doubling / 32);
 }
 
-/* Whether a free cell may serve a request. Where sizes share a rank, one of the same rank is not
- * looked at, since it may be too small. */
+/* Whether a free cell may serve a request. Where larger sizes share a rank, one of the same rank is
+ * not looked at, since it may be too small. */
 static bool serves(const struct shadow_cell *cell, size_t units)
 {
     if (cell->units < units)
         return false;
-    return shadow_is_top(cell) || units < 8192 || shadow_rank(cell->units) > shadow_rank(units);
+    return shadow_is_top(cell) || units <= 8192 || shadow_rank(cell->units) > shadow_rank(units);
 }
 
 struct shadow_cell *shadow_best(unsigned owner, size_t units)
