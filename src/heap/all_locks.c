@@ -69,8 +69,11 @@ void all_locks_take(void)
 void all_locks_release(void (*release)(struct lock *lock))
 {
     lock_fork_end();
-    for (unsigned stage = STAGES; stage-- > 0;)
+    for (unsigned stage = STAGES; stage-- > 0;) {
+        if (stage == 0) /* before another thread forks */
+            heaps_fork_end();
         each_of_stage(stage, release);
+    }
     lock_rank_allow_many(false);
 }
 

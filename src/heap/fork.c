@@ -39,10 +39,12 @@ void heap_fork_before(void)
 
 static void fork_after(void (*release)(struct lock *lock))
 {
-    if (locks_taken)
-        all_locks_release(release);
+    bool taken = locks_taken;
     locks_taken = false;
-    heaps_fork_end();
+    if (taken)
+        all_locks_release(release);
+    else
+        heaps_fork_end();
 }
 
 void heap_fork_in_parent(void)
