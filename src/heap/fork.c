@@ -32,7 +32,7 @@ void heap_fork_before(void)
         all_locks_take();
         locks_taken = true;
     } else {
-        heaps_fork_begin();
+        heaps_set_forking(true);
     }
     provider_files_fork_before();
 }
@@ -44,7 +44,7 @@ static void fork_after(void (*release)(struct lock *lock))
     if (taken)
         all_locks_release(release);
     else
-        heaps_fork_end();
+        heaps_set_forking(false);
 }
 
 void heap_fork_in_parent(void)
@@ -62,7 +62,7 @@ void heap_fork_in_child(void)
     guard_fork_in_child();
     heaps_fork_dice();
     if (!locks_taken) {
-        heaps_fork_end();
+        heaps_set_forking(false);
         return;
     }
     /* The caches of other threads are nobody's now. This comes before the locks are released: no

@@ -50,16 +50,10 @@ static bool is_shared(const struct heap_record *record)
     return os_is_shared((uintptr_t)record) && !provider_files_have((uintptr_t)record);
 }
 
-void placed_fork_begin(void)
+void placed_set_forking(bool forking)
 {
     for (struct placed *placed = all; placed < all + PAGE_MAP_RANGES; placed++)
-        placed->shared = placed->record != NULL && is_shared(placed->record);
-}
-
-void placed_fork_end(void)
-{
-    for (struct placed *placed = all; placed < all + PAGE_MAP_RANGES; placed++)
-        placed->shared = false;
+        placed->shared = forking && placed->record != NULL && is_shared(placed->record);
 }
 
 bool placed_is_shared(const struct heap_record *record)

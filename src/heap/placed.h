@@ -23,9 +23,8 @@ void placed_add(struct list *heaps, struct heap_record *record);
 /* The opposite. False: it is the parent's, and nothing was done. */
 bool placed_remove(struct heap_record *record);
 
-/* Looks which are shared, for a fork, and ends that; otherwise none counts as shared. */
-void placed_fork_begin(void);
-void placed_fork_end(void);
+/* Looks which are shared, for a fork, or ends that: otherwise none counts as shared. */
+void placed_set_forking(bool forking);
 bool placed_is_shared(const struct heap_record *record);
 
 /* In every child of a fork, before any heap is looked at. */

@@ -357,14 +357,9 @@ const char *heap_check_shared(void)
 
 /* ---- Fork ---- */
 
-void heaps_fork_begin(void)
+void heaps_set_forking(bool forking)
 {
-    placed_fork_begin();
-}
-
-void heaps_fork_end(void)
-{
-    placed_fork_end();
+    placed_set_forking(forking);
 }
 
 void heaps_fork_in_child(void)

@@ -144,8 +144,7 @@ struct heap *heaps_find_by(bool (*is)(struct heap *heap, void *context), void *c
 
 /* Around a fork, under the lock of the list if there are threads: which heaps are shared with the
  * child, whose locks heaps_each_lock_of leaves out meanwhile. */
-void heaps_fork_begin(void);
-void heaps_fork_end(void);
+void heaps_set_forking(bool forking);
 
 /* In every child of fork: forgets the heaps that it does not have (placed.h). */
 void heaps_fork_in_child(void);
