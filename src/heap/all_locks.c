@@ -4,7 +4,7 @@
 #include "heap/all_locks.h"
 
 #include "heap/harden.h"
-#include "heap/user_heaps.h"
+#include "heap/placed.h"
 #include "meta/meta.h"
 #include "profile/watch.h"
 #include "provider/provider_lock.h"
@@ -61,7 +61,7 @@ void all_locks_take(void)
     for (unsigned stage = 0; stage < STAGES; stage++) {
         each_of_stage(stage, lock_acquire);
         if (stage == 0) /* which locks there are to take */
-            heaps_set_forking(true);
+            placed_set_forking(true);
     }
     lock_fork_begin();
 }
@@ -71,7 +71,7 @@ void all_locks_release(void (*release)(struct lock *lock))
     lock_fork_end();
     for (unsigned stage = STAGES; stage-- > 0;) {
         if (stage == 0) /* before another thread forks */
-            heaps_set_forking(false);
+            placed_set_forking(false);
         each_of_stage(stage, release);
     }
     lock_rank_allow_many(false);

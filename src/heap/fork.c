@@ -13,6 +13,7 @@
  */
 #include "heap/all_locks.h"
 #include "heap/harden.h"
+#include "heap/placed.h"
 #include "heap/purge_thread.h"
 #include "heap/user_heaps.h"
 #include "magazine/shared.h"
@@ -32,7 +33,7 @@ void heap_fork_before(void)
         all_locks_take();
         locks_taken = true;
     } else {
-        heaps_set_forking(true);
+        placed_set_forking(true);
     }
     provider_files_fork_before();
 }
@@ -44,7 +45,7 @@ static void fork_after(void (*release)(struct lock *lock))
     if (taken)
         all_locks_release(release);
     else
-        heaps_set_forking(false);
+        placed_set_forking(false);
 }
 
 void heap_fork_in_parent(void)
@@ -62,7 +63,7 @@ void heap_fork_in_child(void)
     guard_fork_in_child();
     heaps_fork_dice();
     if (!locks_taken) {
-        heaps_set_forking(false);
+        fork_after(lock_reset);
         return;
     }
     /* The caches of other threads are nobody's now. This comes before the locks are released: no

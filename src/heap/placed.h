@@ -2,15 +2,17 @@
  * Heaps whose records lie in the program's own buffers, and which of them a child of fork has.
  *
  * The idea: a fork copies a buffer like all else, unless the program has said otherwise.
- * - Memory that is shared has one heap, with one set of locks, for both processes. Fork neither
- * takes them, as nothing there is copied, nor may the child release what the parent's threads hold,
- * or change the links to other heaps. So it is in no list of the child's.
- * - Memory that is not handed on (MADV_DONTFORK), or comes empty (MADV_WIPEONFORK), has no heap in
- *   it. The child forgets such a one without a look at it: so what it needs to know stands here,
- * and in the list of heaps they come last, where they can be cut off.
  *
- * Cost: a fork asks the system three times for each such heap, a child
- * once. The list of heaps must be locked; in a child there is no other thread.
+ * Memory that is shared has one heap, with one set of locks, for both processes. Fork does not take
+ * them, as nothing there is copied. Nor may the child release what the parent's threads hold, or
+ * change the links to other heaps, so the heap is in no list of the child's.
+ *
+ * Memory that is not handed on (MADV_DONTFORK), or comes empty (MADV_WIPEONFORK), has no heap in
+ * it. The child forgets such a one without a look at it. So what it needs to know stands here, and
+ * in the list of heaps they come last, where they can be cut off.
+ *
+ * Cost: a fork asks the system three times for each such heap, a child once. The list of heaps must
+ * be locked; in a child there is no other thread.
  */
 #ifndef SNUG_HEAP_PLACED_H
 #define SNUG_HEAP_PLACED_H
@@ -23,7 +25,8 @@ void placed_add(struct list *heaps, struct heap_record *record);
 /* The opposite. False: it is the parent's, and nothing was done. */
 bool placed_remove(struct heap_record *record);
 
-/* Looks which are shared, for a fork, or ends that: otherwise none counts as shared. */
+/* Around a fork: looks which are shared with the child, and ends that. Otherwise none counts as
+ * shared. */
 void placed_set_forking(bool forking);
 bool placed_is_shared(const struct heap_record *record);
 

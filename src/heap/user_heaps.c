@@ -246,14 +246,13 @@ void heap_destroy(struct heap *heap)
     lock_acquire(&heaps_lock);
     if (found_last == heap)
         found_last = NULL;
-    bool ours = record_leave(record);
-    if (ours) {
-        heap_forget_caches(record, true);
-        heap_harden_leave(heap);
-    }
-    lock_release(&heaps_lock);
-    if (!ours)
+    if (!record_leave(record)) {
+        lock_release(&heaps_lock);
         return;
+    }
+    heap_forget_caches(record, true);
+    heap_harden_leave(heap);
+    lock_release(&heaps_lock);
     heap_harden_end(heap);
     arenas_clear(&heap->arenas);
     page_heap_clear(&heap->page_heap, false);
@@ -356,11 +355,6 @@ const char *heap_check_shared(void)
 }
 
 /* ---- Fork ---- */
-
-void heaps_set_forking(bool forking)
-{
-    placed_set_forking(forking);
-}
 
 void heaps_fork_in_child(void)
 {

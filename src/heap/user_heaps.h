@@ -142,10 +142,6 @@ struct heap *heaps_find(bool (*act)(struct heap *heap, void *context), void *con
  * so that it does not take long for a program that goes on with it. */
 struct heap *heaps_find_by(bool (*is)(struct heap *heap, void *context), void *context);
 
-/* Around a fork, under the lock of the list if there are threads: which heaps are shared with the
- * child, whose locks heaps_each_lock_of leaves out meanwhile. */
-void heaps_set_forking(bool forking);
-
 /* In every child of fork: forgets the heaps that it does not have (placed.h). */
 void heaps_fork_in_child(void);
 
@@ -155,7 +151,8 @@ void heaps_orphan(void);
 /* In every child of fork: all heaps draw other random numbers than the parent's. */
 void heaps_fork_dice(void);
 
-/* Every heap's locks of one rank, and the list's; for fork. */
+/* Every heap's locks of one rank, and the list's; for fork, which leaves out those that are shared
+ * with the child (placed.h). */
 void heaps_each_lock_of(enum lock_rank rank, void (*act)(struct lock *lock));
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "fake_provider.h"
-#include "heap/user_heaps.h"
+#include "heap/placed.h"
 #include "heap_support.h"
 #include "options/options.h"
 
@@ -448,10 +448,10 @@ TEST(a_fork_leaves_the_locks_of_shared_memory_alone)
     assert_int_equal(times_among_locks(in_shared), 1);
     /* As memory that was paged out: the system tells of what is there only. */
     assert_int_equal(madvise(shared, BYTES, MADV_DONTNEED), 0);
-    heaps_set_forking(true);
+    placed_set_forking(true);
     assert_int_equal(times_among_locks(in_shared), 0);
     assert_int_equal(times_among_locks(in_own), 1);
-    heaps_set_forking(false);
+    placed_set_forking(false);
     assert_int_equal(times_among_locks(in_shared), 1);
     heap_destroy(in_shared);
     heap_destroy(in_own);
