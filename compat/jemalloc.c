@@ -38,11 +38,14 @@ BOTH_NAMES(size_t, nallocx, (size_t size, int flags))
 void *mallocx(size_t size, int flags)
 {
     size_t alignment = flags_alignment(flags);
-    if (alignment <= ALIGN_LEAST)
-        return flags & FLAGS_ZERO ? snug_calloc(1, size) : snug_malloc(size);
-    void *block = snug_aligned_alloc(alignment, size);
-    if (block != NULL && (flags & FLAGS_ZERO))
-        memset(block, 0, snug_malloc_usable_size(block));
+    bool zero = flags & FLAGS_ZERO, aligned = alignment > ALIGN_LEAST;
+    void *block = aligned ? snug_aligned_alloc(alignment, size)
+                  : zero  ? snug_calloc(1, size)
+                          : snug_malloc(size);
+    /* "Zero" is meant of the usable size: rallocx goes on from there. */
+    size_t cleared = aligned ? 0 : size;
+    if (block != NULL && zero)
+        memset((char *)block + cleared, 0, snug_malloc_usable_size(block) - cleared);
     return block;
 }
 

@@ -321,9 +321,9 @@ SNUG_PUBLIC snug_heap *snug_heap_of(const void *block) SNUG_NOTHROW;
 SNUG_PUBLIC const char *snug_heap_name(const snug_heap *heap) SNUG_NOTHROW;
 
 /* Calls `visit` with every live block of the heap and its usable size, until it returns 0. Returns
- * 1 if it never did. `visit` must not allocate from this heap, nor free to it. A block that waits
- * in the cache of another thread is free, and is not visited, unless it is one of more than 1 KiB
- * that its thread freed just now. */
+ * 1 if it never did. `visit` must not allocate from this heap, nor free to it, and must return: by
+ * no longjmp, and no exception. A block that waits in the cache of another thread is free, and is
+ * not visited, unless it is one of more than 1 KiB that its thread freed just now. */
 SNUG_PUBLIC int snug_heap_visit(snug_heap *heap,
                                 int (*visit)(void *context, void *block, size_t bytes),
                                 void *context);

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <memory_resource>
 #include <new>
@@ -174,16 +175,31 @@ class heap
         return filled;
     }
 
-    /* Calls visit(block, bytes) for every live block, until it returns false. */
+    /* Calls visit(block, bytes) for every live block, until it returns false. What it throws ends
+     * the visit and comes out of here. */
     template <typename Visit>
     bool visit(Visit visit) const
     {
-        return snug_heap_visit(
-                   handle,
-                   [](void *context, void *block, std::size_t bytes) -> int {
-                       return (*static_cast<Visit *>(context))(block, bytes);
-                   },
-                   &visit) != 0;
+        struct {
+            Visit &visit;
+            std::exception_ptr thrown;
+        } call{visit, nullptr};
+        using context_type = decltype(call);
+        bool all = snug_heap_visit(
+                       handle,
+                       [](void *context, void *block, std::size_t bytes) -> int {
+                           auto &of = *static_cast<context_type *>(context);
+                           try {
+                               return of.visit(block, bytes);
+                           } catch (...) {
+                               of.thrown = std::current_exception();
+                               return 0;
+                           }
+                       },
+                       &call) != 0;
+        if (call.thrown)
+            std::rethrow_exception(call.thrown);
+        return all;
     }
 
     bool owns(const void *block) const noexcept { return snug_heap_of(block) == handle; }

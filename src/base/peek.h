@@ -57,6 +57,12 @@ static inline struct peek *peek_apart(struct peek *apart, const struct peek *pee
     return apart;
 }
 
+/* The difference of two numbers that were read at different moments, at least 0. */
+static inline size_t rest_of(size_t whole, size_t parts)
+{
+    return whole > parts ? whole - parts : 0;
+}
+
 /* Of 8 bytes, as most are: calls are shorter without that number. */
 static inline uint64_t peek_long(struct peek *peek, const void *address)
 {

@@ -5,11 +5,6 @@
 #include "base/peek.h"
 #include "hardened/hardened.h"
 
-static size_t rest_of(size_t whole, size_t parts)
-{
-    return whole > parts ? whole - parts : 0;
-}
-
 /* What the caches of threads have of each class. */
 static void add_caches(struct peek *peek, const struct hardened *hardened,
                        struct hard_totals *totals, size_t *cached, size_t *waiting)

@@ -7,12 +7,6 @@
 
 #include "heap/user_heaps.h"
 
-/* The difference of two numbers that were read at different moments, at least 0. */
-static size_t rest_of(size_t whole, size_t parts)
-{
-    return whole > parts ? whole - parts : 0;
-}
-
 /* The first of the chain of threads' caches. Of heaps other than malloc's, only the calling
  * thread's is known: theirs come and go with the heap. What is in those of other threads counts as
  * live. */
@@ -78,29 +72,28 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
 }
 
 /* The rows of large and huge blocks, without those that wait to be taken again. */
-static struct large_sizes large_sizes_of(struct peek *peek, const struct page_heap *page_heap)
+static void large_sizes_read(struct peek *peek, const struct page_heap *page_heap,
+                             struct large_sizes *sizes)
 {
-    struct large_sizes sizes;
     for (size_t row = 0; row < LARGE_ROWS; row++) {
-        sizes.blocks[row] = PEEK(peek, page_heap->sizes.blocks[row]);
-        sizes.bytes[row] = PEEK(peek, page_heap->sizes.bytes[row]);
+        sizes->blocks[row] = PEEK(peek, page_heap->sizes.blocks[row]);
+        sizes->bytes[row] = PEEK(peek, page_heap->sizes.bytes[row]);
     }
     const struct recent *recent = &page_heap->recent;
     size_t count = size_min(PEEK(peek, recent->count), RECENT_MOST);
     for (size_t i = 0; i < count; i++) {
         size_t bytes = PEEK(peek, recent->requested[i]);
         size_t row = large_row_of(bytes);
-        sizes.blocks[row] = rest_of(sizes.blocks[row], 1);
-        sizes.bytes[row] = rest_of(sizes.bytes[row], bytes);
+        sizes->blocks[row] = rest_of(sizes->blocks[row], 1);
+        sizes->bytes[row] = rest_of(sizes->bytes[row], bytes);
     }
-    return sizes;
 }
 
 static void add_large(struct peek *peek, const struct page_heap *page_heap,
                       struct heap_totals *totals)
 {
     size_t count = 0, requested = 0;
-    totals->sizes = large_sizes_of(peek, page_heap);
+    large_sizes_read(peek, page_heap, &totals->sizes);
     for (size_t row = 0; row < LARGE_ROWS; row++) {
         count += totals->sizes.blocks[row];
         requested += totals->sizes.bytes[row];
@@ -127,31 +120,30 @@ static void add_spans(struct peek *peek, const struct page_heap *page_heap,
                         PEEK(peek, page_heap->recent.count);
     totals->mapped_peak = PEEK(peek, page_heap->mapped_peak) << PAGE_SHIFT;
     totals->used_peak = PEEK(peek, page_heap->used_peak) << PAGE_SHIFT;
-    size_t used = PEEK(peek, page_heap->used_pages) - PEEK(peek, page_heap->recent.pages);
+    size_t used = rest_of(PEEK(peek, page_heap->used_pages), PEEK(peek, page_heap->recent.pages));
     totals->large = rest_of(used << PAGE_SHIFT, totals->slabs + totals->cells);
 }
 
-struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
-                                  struct class_totals *classes)
+void heap_totals_read(struct peek *peek, const struct heap *heap, struct class_totals *classes,
+                      struct heap_totals *totals)
 {
-    struct heap_totals totals = {0};
+    *totals = (struct heap_totals){0};
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         struct class_totals objects = heap_class_totals_of(peek, heap, class);
-        add_class(peek, heap, &totals, &objects, class);
+        add_class(peek, heap, totals, &objects, class);
         if (classes != NULL)
             classes[class] = objects;
     }
-    add_cells(peek, heap, &totals);
-    add_large(peek, &heap->page_heap, &totals);
-    add_spans(peek, &heap->page_heap, &totals);
+    add_cells(peek, heap, totals);
+    add_large(peek, &heap->page_heap, totals);
+    add_spans(peek, &heap->page_heap, totals);
     const struct hardened *hardened = PEEK(peek, heap->hardened);
     if (hardened != NULL)
-        totals.hardened = hard_totals_of(peek, hardened);
+        totals->hardened = hard_totals_of(peek, hardened);
     const struct meta *meta = PEEK(peek, heap->page_heap.meta);
     if (meta == NULL)
-        return totals; /* it was never used */
-    totals.meta_mapped = PEEK(peek, meta->mapped);
-    totals.meta_used =
-        PEEK(peek, meta->used) + (totals.segments >> PAGE_SHIFT) * PAGE_MAP_BYTES_PER_PAGE;
-    return totals;
+        return; /* it was never used */
+    totals->meta_mapped = PEEK(peek, meta->mapped);
+    totals->meta_used =
+        PEEK(peek, meta->used) + (totals->segments >> PAGE_SHIFT) * PAGE_MAP_BYTES_PER_PAGE;
 }

@@ -68,8 +68,16 @@ struct class_totals {
 struct class_totals heap_class_totals_of(struct peek *peek, const struct heap *heap, size_t class);
 
 /* `classes`, if it is not NULL, has CLASS_COUNT entries; the first stays as it is. */
-struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
-                                  struct class_totals *classes);
+void heap_totals_read(struct peek *peek, const struct heap *heap, struct class_totals *classes,
+                      struct heap_totals *totals);
+
+static inline struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
+                                                struct class_totals *classes)
+{
+    struct heap_totals totals;
+    heap_totals_read(peek, heap, classes, &totals);
+    return totals;
+}
 
 /* The same of this process's heap. */
 static inline struct heap_totals heap_totals(void)

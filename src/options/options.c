@@ -325,7 +325,7 @@ static bool option_set(const struct option_row *row, const char *value)
             *number_of(row) = row->least;
             return true;
         }
-        if (!parse_size(value, &number))
+        if (!parse_size(value, &number) || number == row->least) /* which stands for the word */
             return false;
         *number_of(row) = number;
         return true;

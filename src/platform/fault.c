@@ -86,10 +86,14 @@ static bool is_entry(const struct sigaction *action)
     return false;
 }
 
+/* Bytes: so much of a mask is the kernel's; what libc has behind that is whatever was on a stack.
+ */
+enum { MASK_BYTES = 8 };
+
 static bool is_same(const struct sigaction *a, const struct sigaction *b)
 {
     return a->sa_flags == b->sa_flags && a->sa_sigaction == b->sa_sigaction &&
-           memcmp(&a->sa_mask, &b->sa_mask, sizeof(a->sa_mask)) == 0;
+           memcmp(&a->sa_mask, &b->sa_mask, MASK_BYTES) == 0;
 }
 
 /* The number of the entry for what the program has in place; FAULT_HANDLERS: there are no more. */
@@ -136,11 +140,14 @@ void os_fault_fork_in_child(void)
 void os_fault_watch(void (*act)(uintptr_t address, const void *context))
 {
     struct sigaction theirs;
-    if (__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE))
-        return;
-    if (known_count == 0)
-        act_fault = act;
-    if (sigaction(SIGSEGV, NULL, &theirs) == 0 && !is_entry(&theirs))
-        put_before(theirs);
-    __atomic_store_n(&busy, false, __ATOMIC_RELEASE);
+    struct os_signals signals;
+    os_signals_block(&signals); /* a handler of the program's may jump out of here */
+    if (!__atomic_exchange_n(&busy, true, __ATOMIC_ACQUIRE)) {
+        if (known_count == 0)
+            act_fault = act;
+        if (sigaction(SIGSEGV, NULL, &theirs) == 0 && !is_entry(&theirs))
+            put_before(theirs);
+        __atomic_store_n(&busy, false, __ATOMIC_RELEASE);
+    }
+    os_signals_unblock(&signals);
 }

@@ -3,6 +3,7 @@
  */
 #include "platform/imports.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -33,6 +34,7 @@ enum {
 
 /* What is needed of an object. */
 struct object {
+    const struct dl_phdr_info *info;
     uintptr_t base;
     const ElfW(Dyn) * dynamic;
     const ElfW(Sym) * symbols;
@@ -44,9 +46,14 @@ struct object {
 
 struct search {
     const struct import *imports;
+    unsigned long long loaded; /* objects that had ever been loaded, and are relocated */
     bool begun;
+    bool is_behind; /* more have come since */
     bool is_static;
 };
+
+/* How often a search begins anew because others load objects meanwhile. */
+enum { SEARCHES_MOST = 64 };
 
 /* How many objects had ever been loaded when all were looked at last. */
 static unsigned long long objects_seen;
@@ -89,7 +96,7 @@ static void object_read_dynamic(struct object *object, const ElfW(Dyn) * entry)
 
 static bool object_read(struct object *object, const struct dl_phdr_info *info)
 {
-    *object = (struct object){.base = info->dlpi_addr};
+    *object = (struct object){.info = info, .base = info->dlpi_addr};
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + header->p_vaddr;
@@ -119,8 +126,20 @@ static const struct import *import_find(const struct import *imports, const char
     return NULL;
 }
 
-/* Exchanges the word that a relocation wrote. `*writable`: the object's protected pages are
- * writable already. */
+/* Whether an address is in a part of an object that has these flags, which are PF_W or 0. */
+static bool covers(const struct dl_phdr_info *info, uintptr_t address, unsigned flags)
+{
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD && (header->p_flags & flags) == flags &&
+            address - (info->dlpi_addr + header->p_vaddr) < header->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+/* Exchanges the word that a relocation wrote, unless it is in the midst of code. `*writable`: the
+ * object's protected pages are writable already. */
 static void relocation_replace(const struct object *object, const ElfW(Rela) * relocation,
                                const struct import *imports, bool *writable)
 {
@@ -133,7 +152,8 @@ static void relocation_replace(const struct object *object, const ElfW(Rela) * r
         import_find(imports, object->names + object->symbols[symbol].st_name);
     uintptr_t *word = (uintptr_t *)(object->base + relocation->r_offset);
     /* relaxed, both: a thread that calls finds the old function or the new one */
-    if (import == NULL || __atomic_load_n(word, __ATOMIC_RELAXED) == import->function)
+    if (import == NULL || __atomic_load_n(word, __ATOMIC_RELAXED) == import->function ||
+        !covers(object->info, (uintptr_t)word, PF_W))
         return;
     bool is_protected = (uintptr_t)word - object->relro < object->relro_end - object->relro;
     if (is_protected && !*writable)
@@ -152,40 +172,44 @@ static void object_replace(const struct object *object, const struct import *imp
         object_protect(object, PROT_READ);
 }
 
-/* Whether an address is in an object. */
-static bool covers(const struct dl_phdr_info *info, uintptr_t address)
-{
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type == PT_LOAD &&
-            address - (info->dlpi_addr + header->p_vaddr) < header->p_memsz)
-            return true;
-    }
-    return false;
-}
-
 /* The loader's lock is held, so one thread is here at a time. */
 static int look(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct search *search = context;
     struct object object;
     if (size >= offsetof(struct dl_phdr_info, dlpi_subs) && !search->begun) {
-        if (objects_seen == info->dlpi_adds)
+        search->is_behind = search->loaded != info->dlpi_adds;
+        if (search->is_behind || objects_seen == info->dlpi_adds)
             return 1;
         objects_seen = info->dlpi_adds;
     }
     search->begun = true;
-    if (covers(info, (uintptr_t)&objects_seen))
+    if (covers(info, (uintptr_t)&objects_seen, 0))
         search->is_static = info->dlpi_name[0] == 0; /* this library: its stand-ins call libc's */
     else if (object_read(&object, info))
         object_replace(&object, search->imports);
     return 0;
 }
 
+static int note_loaded(struct dl_phdr_info *info, size_t size, void *loaded)
+{
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs))
+        *(unsigned long long *)loaded = info->dlpi_adds;
+    return 1;
+}
+
+/* The list has objects in it that another thread is loading, and of which the loader has yet to
+ * write the words that are exchanged here. dladdr takes the lock that dlopen holds for as long as
+ * that; what is in the list before, and still all that is there afterwards, is relocated. */
 bool os_imports_replace(const struct import *imports)
 {
-    struct search search = {imports, false, false};
-    (void)dl_iterate_phdr(look, &search);
+    struct search search = {.imports = imports};
+    Dl_info unused;
+    for (unsigned i = 0; i < SEARCHES_MOST && (i == 0 || search.is_behind); i++) {
+        (void)dl_iterate_phdr(note_loaded, &search.loaded);
+        (void)dladdr(&objects_seen, &unused);
+        (void)dl_iterate_phdr(look, &search);
+    }
     return !search.is_static;
 }
 
@@ -248,7 +272,7 @@ static int look_for_parts(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct object object;
     (void)size;
-    return !covers(info, (uintptr_t)&objects_seen) && object_read(&object, info) &&
+    return !covers(info, (uintptr_t)&objects_seen, 0) && object_read(&object, info) &&
            !has_runtime(&object) && object_has(&object, context, is_operator);
 }
 

@@ -246,6 +246,18 @@ void os_cut_output(int descriptor)
     syscall3(SYS_ftruncate, descriptor, 0, 0);
 }
 
+bool os_output_is_empty(int descriptor)
+{
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
+bool os_empty_file(const char *path)
+{
+    long result = syscall3(SYS_truncate, (long)path, 0, 0);
+    return result == 0 || result == -ENOENT;
+}
+
 void os_rest(void)
 {
     const struct timespec millisecond = {.tv_nsec = 1000000};

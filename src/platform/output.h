@@ -60,6 +60,12 @@ void os_lock_output(int descriptor, unsigned milliseconds);
 void os_cut_output(int descriptor);
 void os_close(int descriptor);
 
+/* Whether a descriptor is of a regular file, with nothing in it. */
+bool os_output_is_empty(int descriptor);
+
+/* Empties a regular file. True: it is empty, or there is none. */
+bool os_empty_file(const char *path);
+
 /* Which file a descriptor leads to, the same for all that lead there. False: to none. */
 struct os_identity {
     uint64_t device, file;

@@ -10,7 +10,9 @@
 #include "platform/output.h"
 #include "platform/syscall.h"
 
-enum { FILE_MOST = 2048, ENTRIES = 256 };
+/* Bytes and entries that are read at a time: small enough for a signal handler's own stack, which
+ * may have 8 KiB in all. LINE_MOST: no line that is looked for is longer. */
+enum { PIECE = 512, ENTRIES = 128, LINE_MOST = 64 };
 
 static int proc_open(int process, const char *name)
 {
@@ -26,12 +28,12 @@ static int proc_open(int process, const char *name)
 }
 
 /* The beginning of a file, with a 0 behind it. */
-static bool proc_read(int process, const char *name, char text[FILE_MOST])
+static bool proc_read(int process, const char *name, char text[PIECE])
 {
     int descriptor = proc_open(process, name);
     if (descriptor < 0)
         return false;
-    long bytes = syscall3(SYS_read, descriptor, (long)text, FILE_MOST - 1);
+    long bytes = syscall3(SYS_read, descriptor, (long)text, PIECE - 1);
     os_close(descriptor);
     text[bytes < 0 ? 0 : bytes] = 0;
     return bytes > 0;
@@ -52,10 +54,37 @@ static uint64_t number_at(const char *at)
     return number;
 }
 
-/* The bytes in a line "Name:   123 kB". */
-static bool line_bytes(const char *text, const char *name, uint64_t *bytes)
+/* The end of a text that may be the beginning of a line that is looked for. */
+static const char *last_line(const char *text, size_t length)
 {
-    const char *line = strstr(text, name);
+    const char *line = strrchr(text, '\n');
+    return line == NULL || text + length - line > LINE_MOST ? text + length : line;
+}
+
+/* The bytes in a line "\nName:   123 kB" of a file, however long other lines are (that of a user's
+ * groups). False: there is none. */
+static bool proc_line(int process, const char *file, const char *name, uint64_t *bytes)
+{
+    char text[PIECE];
+    size_t length = 0;
+    long got;
+    const char *line = NULL;
+    int descriptor = proc_open(process, file);
+    if (descriptor < 0)
+        return false;
+    while (line == NULL && (got = syscall3(SYS_read, descriptor, (long)(text + length),
+                                           (long)(PIECE - 1 - length))) > 0) {
+        length += (size_t)got;
+        text[length] = 0;
+        line = strstr(text, name);
+        if (line != NULL && strchr(line + 1, '\n') != NULL)
+            break;
+        line = NULL;
+        const char *rest = last_line(text, length);
+        length -= (size_t)(rest - text);
+        memmove(text, rest, length);
+    }
+    os_close(descriptor);
     if (line != NULL)
         *bytes = number_at(line + strlen(name)) * KIB;
     return line != NULL;
@@ -73,17 +102,16 @@ static uint64_t stat_field(const char *text, unsigned field)
 
 bool os_process_usage(int process, bool exact, struct os_usage *usage)
 {
-    char text[FILE_MOST];
+    char text[PIECE];
     if (!proc_read(process, "stat", text))
         return false;
     usage->minor_faults = stat_field(text, 10);
     usage->major_faults = stat_field(text, 12);
     usage->resident = stat_field(text, 24) * os_kernel_page_size();
     usage->resident_peak = usage->resident;
-    if (proc_read(process, "status", text))
-        line_bytes(text, "\nVmHWM:", &usage->resident_peak);
-    if (exact && proc_read(process, "smaps_rollup", text))
-        line_bytes(text, "\nRss:", &usage->resident);
+    proc_line(process, "status", "\nVmHWM:", &usage->resident_peak);
+    if (exact)
+        proc_line(process, "smaps_rollup", "\nRss:", &usage->resident);
     return true;
 }
 

@@ -124,7 +124,8 @@ void os_catch_request(void (*act)(void))
 enum { SET_BYTES = 8 };
 
 static const uint64_t all_bits = ~(uint64_t)0;
-static const uint64_t pipe_bit = (uint64_t)1 << (SIGPIPE - 1);
+/* What a write of our own may cause: nobody reads, or the file may not grow. */
+#define OF_WRITES ((uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1))
 
 void os_signals_block(struct os_signals *signals)
 {
@@ -147,8 +148,8 @@ void os_signals_hold(struct os_signals *signals)
 void os_signals_release(const struct os_signals *signals)
 {
     const struct timespec none = {0, 0};
-    /* A SIGPIPE that was pending before is the program's. */
-    if ((signals->pending & pipe_bit) == 0)
-        syscall6(SYS_rt_sigtimedwait, (long)&pipe_bit, 0, (long)&none, SET_BYTES, 0, 0);
+    const uint64_t ours = OF_WRITES & ~signals->pending; /* others are the program's */
+    while (syscall6(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&none, SET_BYTES, 0, 0) > 0)
+        continue;
     os_signals_unblock(signals);
 }

@@ -23,7 +23,8 @@ void os_signal_default(int number);
 void os_signal_send(int number);
 
 /* Between os_signals_hold and os_signals_release the calling thread gets no signals, and a write
- * that fails leaves no SIGPIPE behind. The second takes what the first has filled in. */
+ * that fails leaves no SIGPIPE and no SIGXFSZ behind. The second takes what the first has filled
+ * in. */
 struct os_signals {
     uint64_t held;    /* those that the program holds back */
     uint64_t pending; /* those that were pending before */
@@ -33,7 +34,7 @@ void os_signals_hold(struct os_signals *signals);
 void os_signals_release(const struct os_signals *signals);
 
 /* The same where nothing is written: all signals that come meanwhile are delivered afterwards,
- * SIGPIPE too. */
+ * these two also. */
 void os_signals_block(struct os_signals *signals);
 void os_signals_unblock(const struct os_signals *signals);
 

@@ -81,6 +81,22 @@ const uint8_t *cfi_entry(const uint8_t *header, uintptr_t pc)
     return header + cfi_take_signed(&pair, 4);
 }
 
+static bool record_is_within(const uint8_t *record, uintptr_t start, uintptr_t end)
+{
+    enum { FIELDS = 8 }; /* Layout: its length, and what the other kind of entry is found by */
+    uintptr_t at = (uintptr_t)record;
+    if (at < start || at >= end || end - at < FIELDS)
+        return false;
+    return cfi_take(&record, 4) <= end - at - 4;
+}
+
+bool cfi_is_within(const uint8_t *entry, uintptr_t start, uintptr_t end)
+{
+    const uint8_t *field = entry + 4, *at = field;
+    return record_is_within(entry, start, end) &&
+           record_is_within(field - cfi_take(&at, 4), start, end);
+}
+
 /* Reads what the letters in a shared entry announce. False: one is not known. */
 static bool common_read_letters(struct common *common, const char *letters, const uint8_t *at)
 {
@@ -108,9 +124,9 @@ static bool common_read(struct common *common, const uint8_t *at)
     uint64_t id = cfi_take(&at, 4);
     uint8_t version = *at++;
     const char *letters = (const char *)at;
-    at += __builtin_strlen(letters) + 1;
     if (id != 0 || (version != 1 && version != 3))
         return false;
+    at += __builtin_strlen(letters) + 1;
     common->code_unit = cfi_take_leb(&at);
     common->data_unit = cfi_take_leb_signed(&at);
     common->return_register = version == 1 ? *at++ : cfi_take_leb(&at);

@@ -54,6 +54,10 @@ struct cfi_row {
  * themselves the entry lies that this one shares with others (CIE). */
 const uint8_t *cfi_entry(const uint8_t *header, uintptr_t pc);
 
+/* Whether an entry, and the one that it shares, lie between two addresses: in the object that they
+ * are of. Those of a program that was packed or stripped by hand may be anything. */
+bool cfi_is_within(const uint8_t *entry, uintptr_t start, uintptr_t end);
+
 /* The row for code at `pc` by that entry. False: there is none. */
 bool cfi_row_of(const uint8_t *entry, uintptr_t pc, struct cfi_row *row);
 

@@ -5,6 +5,8 @@
 
 #include <ucontext.h>
 
+#include "platform/borrow.h"
+
 /* Bytes: a frame pointer that is further up than this is none. */
 #define FRAME_MOST ((uintptr_t)1 * MIB)
 
@@ -99,11 +101,21 @@ static bool step_by_row(struct cursor *cursor, const struct cfi_row *row)
     return true;
 }
 
-/* The same for code without tables, which is taken to keep frame pointers. */
+/* Whether a frame is in other memory than the stack below it. What a thread is known by lies at the
+ * upper end of its stack, but for the first one's, with which nothing above may be unmapped. */
+static bool is_elsewhere(uintptr_t frame, uintptr_t sp)
+{
+    uintptr_t end = borrow_thread_pointer();
+    return frame < sp || frame - sp > FRAME_MOST || (sp < end && frame >= end);
+}
+
+/* The same for code without tables, which is taken to keep frame pointers. What it has in that
+ * register instead may be an address that another thread unmaps just now, so only the thread's own
+ * stack is looked at. */
 static bool step_by_frame_pointer(struct cursor *cursor)
 {
-    uintptr_t frame = cursor->registers[CFI_RBP], sp = cursor->registers[CFI_RSP];
-    if (frame < sp || frame - sp > FRAME_MOST ||
+    uintptr_t frame = cursor->registers[CFI_RBP];
+    if (is_elsewhere(frame, cursor->registers[CFI_RSP]) ||
         !read_word(cursor, frame + sizeof(frame), &cursor->registers[CFI_RETURN]) ||
         !read_word(cursor, frame, &cursor->registers[CFI_RBP]))
         return false;
@@ -130,9 +142,10 @@ static bool step_by_kept(struct cursor *cursor, const struct kept_row *row)
 static bool step(struct cursor *cursor, struct unwind_stack *stack, uint32_t object, uintptr_t code)
 {
     struct cfi_row row;
-    const uint8_t *header = object == 0 ? NULL : stack->objects[object - 1].unwinding;
+    const struct os_object *within = object == 0 ? NULL : &stack->objects[object - 1];
+    const uint8_t *header = within == NULL ? NULL : within->unwinding;
     const uint8_t *entry = header == NULL ? NULL : cfi_entry(header, code);
-    if (entry == NULL)
+    if (entry == NULL || !cfi_is_within(entry, within->start, within->end))
         return step_by_frame_pointer(cursor);
     uint64_t key = rows_key(entry, code);
     struct kept_row *kept = rows_place(&stack->kept, key);

@@ -26,15 +26,6 @@ enum { LOOKS = 512, LOOKS_OF_SPAN = 8 };
 
 struct peak peak_kept;
 
-static size_t threads_count(void)
-{
-    size_t count = 0;
-    const struct cache *cache = PEEK(NULL, heap_default.arenas.caches);
-    for (; cache != NULL; cache = PEEK(NULL, cache->next))
-        count++;
-    return count;
-}
-
 /* Writes a word as a whole. release: a reader that finds the new word finds the odd sequence number
  * that was written before it. */
 static void set(uint64_t *word, uint64_t value)
@@ -102,10 +93,11 @@ static size_t copy_heaps(struct peak *peak)
 static size_t copy(struct peak *peak, size_t pages)
 {
     BULKY static struct class_totals classes[CLASS_COUNT];
-    struct heap_totals totals = heap_totals_of(NULL, &heap_default, classes);
+    struct heap_totals totals;
+    heap_totals_read(NULL, &heap_default, classes, &totals);
     set(&peak->pages, pages);
     set(&peak->milliseconds, (os_clock() - events.started) / 1000000);
-    set(&peak->threads, threads_count());
+    set(&peak->threads, PEEK(NULL, heap_default.arenas.threads));
     set(&peak->small, totals.small_live);
     set(&peak->medium, totals.cells_live);
     set(&peak->large, totals.large + totals.huge);
@@ -128,7 +120,7 @@ void peak_keep(void)
 {
     /* Large blocks that were freed and wait (recent.h) count as in use there, but are not live. If
      * one is taken again, that asks for another look. */
-    size_t pages = pages_in_use_now() - PEEK(NULL, heap_default.page_heap.recent.pages);
+    size_t pages = rest_of(pages_in_use_now(), PEEK(NULL, heap_default.page_heap.recent.pages));
     if (pages < __atomic_load_n(&pages_in_use.wanted, __ATOMIC_RELAXED))
         return; /* fewer pages are in use by now */
     struct peak *peak = &peak_kept;

@@ -28,7 +28,7 @@ enum { PATIENCE = 20, LAST_PATIENCE = 2000 };
 BULKY static struct {
     int printing;  /* id of the process that prints, 0: none */
     bool failed;   /* a print has failed, and that was reported */
-    int opened_by; /* id of the process that wrote to the file last, 0: none */
+    int opened_by; /* id of the process that wrote to the file last, or emptied it, 0: none */
     bool is_open;  /* the stream to print to was open at the start, and led to `stream` */
     int kept;      /* if so, a descriptor for the same file out of the program's way, or < 0 */
     struct os_identity stream;
@@ -105,12 +105,22 @@ static unsigned format_in_force(void)
 
 /* ---- Printing ---- */
 
-static bool write_values(int descriptor, bool first)
+static void read_values(const char *reason, enum values_depth depth)
+{
+    values_read(&printer.values, &printer.more, NULL, &snug_anchor, 0, depth);
+    printer.values.reason = reason;
+}
+
+static bool write_values(int descriptor, unsigned format, bool first)
 {
     struct writer writer;
     writer_begin(&writer, descriptor, printer.buffer, sizeof(printer.buffer));
-    return format_write(format_in_force(), &printer.values, options.stats_detail != 0, first,
-                        &writer);
+    return format_write(format, &printer.values, options.stats_detail != 0, first, &writer);
+}
+
+static bool is_for_each_process(void)
+{
+    return strstr(options.stats, "%p") != NULL;
 }
 
 /* The first print of a process empties its file, and later ones append; in OpenMetrics each print
@@ -120,8 +130,7 @@ static void print_to_file(unsigned patience)
 {
     expand_path(options.stats);
     int self = os_process_id();
-    bool own_file = printer.opened_by == self ||
-                    (printer.opened_by != 0 && strstr(options.stats, "%p") == NULL);
+    bool own_file = printer.opened_by == self || (printer.opened_by != 0 && !is_for_each_process());
     bool append = own_file && format_in_force() != FORMAT_OPENMETRICS;
     int descriptor = os_open_output(printer.path);
     if (descriptor < 0) {
@@ -131,7 +140,7 @@ static void print_to_file(unsigned patience)
     os_lock_output(descriptor, patience);
     if (!append)
         os_cut_output(descriptor);
-    if (!write_values(descriptor, !append))
+    if (!write_values(descriptor, format_in_force(), !append || os_output_is_empty(descriptor)))
         report_failure(printer.path, 0);
     os_close(descriptor);
     printer.opened_by = self;
@@ -143,7 +152,7 @@ static void print_to_stream(int stream)
     if (descriptor < 0)
         return; /* and there is nowhere to say so */
     bool first = printer.opened_by == 0;
-    if (!write_values(descriptor, first) && stream != 2)
+    if (!write_values(descriptor, format_in_force(), first) && stream != 2)
         report_failure(options.stats, 0);
     printer.opened_by = os_process_id();
 }
@@ -165,29 +174,39 @@ static bool take_turn(unsigned patience)
     }
 }
 
-/* Prints once. Signals are held back meanwhile, so that no handler waits for the thread that it
+/* Takes a turn, with signals held back, so that no handler waits for the thread that it
  * interrupted. */
+static bool begin(struct os_signals *signals, unsigned patience)
+{
+    os_signals_hold(signals);
+    if (take_turn(patience))
+        return true;
+    os_signals_release(signals);
+    return false;
+}
+
+static void end(const struct os_signals *signals)
+{
+    __atomic_store_n(&printer.printing, 0, __ATOMIC_RELEASE);
+    os_signals_release(signals);
+}
+
 static bool print(const char *reason, bool last)
 {
     struct os_signals signals;
     if (options.stats == NULL)
         return true;
-    os_signals_hold(&signals);
-    bool turn = take_turn(last ? LAST_PATIENCE : 0);
-    if (turn) {
-        bool quick = format_in_force() == FORMAT_CSV && !last;
-        values_read(&printer.values, &printer.more, NULL, &snug_anchor, 0,
-                    quick ? VALUES_QUICK : VALUES_WHOLE);
-        printer.values.reason = reason;
-        int stream = standard_stream(options.stats);
-        if (stream >= 0)
-            print_to_stream(stream);
-        else
-            print_to_file(last ? LAST_PATIENCE : PATIENCE);
-        __atomic_store_n(&printer.printing, 0, __ATOMIC_RELEASE);
-    }
-    os_signals_release(&signals);
-    return turn;
+    if (!begin(&signals, last ? LAST_PATIENCE : 0))
+        return false;
+    bool quick = format_in_force() == FORMAT_CSV && !last;
+    read_values(reason, quick ? VALUES_QUICK : VALUES_WHOLE);
+    int stream = standard_stream(options.stats);
+    if (stream >= 0)
+        print_to_stream(stream);
+    else
+        print_to_file(last ? LAST_PATIENCE : PATIENCE);
+    end(&signals);
+    return true;
 }
 
 bool report_print(const char *reason)
@@ -202,23 +221,39 @@ void report_print_last(const char *reason)
 
 bool report_text(int descriptor)
 {
-    struct values values;
-    struct values_more more;
-    struct writer writer;
-    char buffer[WRITER_BUFFER];
-    values_read(&values, &more, NULL, &snug_anchor, 0, VALUES_WHOLE);
-    values.reason = "asked for";
-    writer_begin(&writer, descriptor, buffer, sizeof(buffer));
-    return format_write(FORMAT_TEXT, &values, options.stats_detail != 0, true, &writer);
+    struct os_signals signals;
+    if (!begin(&signals, LAST_PATIENCE))
+        return false;
+    read_values("asked for", VALUES_WHOLE);
+    bool done = write_values(descriptor, FORMAT_TEXT, true);
+    end(&signals);
+    return done;
 }
 
 /* ---- Start and end ---- */
 
-void report_keep_stream(void)
+/* Empties the file if no print has, so that neither the parent nor a child does it later, when the
+ * other has printed. */
+static void before_fork(void)
 {
+    struct os_signals signals;
+    if (!begin(&signals, PATIENCE))
+        return;
+    expand_path(options.stats);
+    if (printer.opened_by == 0 && os_empty_file(printer.path))
+        printer.opened_by = os_process_id();
+    end(&signals);
+}
+
+AT_START void report_keep_place(void)
+{
+    if (options.stats == NULL)
+        return;
     int stream = standard_stream(options.stats);
     if (stream >= 0)
         keep_stream(stream);
+    else if (!is_for_each_process())
+        os_fork_init(before_fork, NULL, NULL);
 }
 
 bool report_damage(const char *wrong)

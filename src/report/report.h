@@ -15,13 +15,14 @@
 /* Whether the options ask for statistics or checks at any time. */
 bool report_is_wanted(void);
 
-/* Begins reporting, once the options are read: calls report_keep_stream, and sets the triggers of
+/* Begins reporting, once the options are read: calls report_keep_place, and sets the triggers of
  * later prints. (triggers.c, which stands above report.c) */
 void report_start(void);
 
-/* Keeps a descriptor for stderr or stdout if the statistics go there: programs close both before
- * they exit, to see whether all was written. */
-void report_keep_stream(void);
+/* Looks after the place that the statistics go to. A descriptor for stderr or stdout is kept:
+ * programs close both before they exit, to see whether all was written. A file that children of
+ * fork write to as well is emptied before the first fork. */
+void report_keep_place(void);
 
 /* Prints and checks at the end of the process, as the options say. */
 void report_at_exit(void);
@@ -42,7 +43,8 @@ bool report_damage(const char *wrong);
  * locks. */
 void report_check(void);
 
-/* Writes the statistics as text to a descriptor. False: it could not be written. */
+/* Writes the statistics as text to a descriptor. False: it could not be written, or another thread
+ * prints and does not end. */
 bool report_text(int descriptor);
 
 /* Writes the totals as XML, in the form of glibc's malloc_info. */

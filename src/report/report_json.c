@@ -40,7 +40,7 @@ static bool has_peak(const struct values *values)
 
 static void add_class(struct writer *writer, const struct values *values, size_t class, bool first)
 {
-    const struct class_totals *of = &values->classes[class];
+    const struct class_totals *of = &values->more->classes[class];
     add_member(writer, first ? "{" : ",{", "size", class_bytes(class));
     add_member(writer, ",", "live", of->live);
     add_member(writer, ",", "magazines", of->cached);
@@ -61,7 +61,7 @@ static void add_classes(struct writer *writer, const struct values *values)
     bool first = true;
     text_add(writer_room(writer), ",\"classes\":[");
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        if (values->classes[class].slabs != 0 || values->more->peak.classes[class] != 0) {
+        if (values->more->classes[class].slabs != 0 || values->more->peak.classes[class] != 0) {
             add_class(writer, values, class, first);
             first = false;
         }

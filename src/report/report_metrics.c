@@ -74,7 +74,7 @@ static void add_classes(struct writer *writer, const struct values *values)
     add_family(writer, "class_objects", COUNT, "gauge",
                "small objects by size and by where they are");
     for (size_t class = 1; class < CLASS_COUNT; class++) {
-        const struct class_totals *of = &values->classes[class];
+        const struct class_totals *of = &values->more->classes[class];
         if (of->slabs == 0)
             continue;
         add_class(writer, class, "live", of->live);
@@ -89,7 +89,7 @@ static void add_sparse(struct writer *writer, const struct values *values)
     add_family(writer, "class_sparse", BYTES, "gauge",
                "free in slabs of which at most a quarter is in use, by size");
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        if (values->classes[class].slabs != 0)
+        if (values->more->classes[class].slabs != 0)
             add_labelled(writer, "class_sparse_bytes", "size", class_bytes(class),
                          values->more->sparse[class].bytes);
 }

@@ -216,7 +216,7 @@ static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
                (struct row){"hardened", 0, values->blocks_hardened, values->live_hardened, UNKNOWN,
                             UNKNOWN});
     for (size_t class = 1; class < CLASS_COUNT; class++) {
-        size_t live = values->classes[class].live, bytes = class_bytes(class);
+        size_t live = values->more->classes[class].live, bytes = class_bytes(class);
         row_insert(rows, &count,
                    (struct row){NULL, bytes, live, live * bytes, peak->classes[class],
                                 peak->classes[class] * bytes});
@@ -396,7 +396,7 @@ static void add_detail(struct writer *writer, const struct values *values)
              "small objects by size\n"
              "   size       in use    magazines       depots         free        slabs\n");
     for (size_t class = 1; class < CLASS_COUNT; class++)
-        add_class(writer, class, &values->classes[class]);
+        add_class(writer, class, &values->more->classes[class]);
     text_add(writer_room(writer),
              "larger blocks in use by size\n     up to       blocks           bytes\n");
     for (size_t i = 0; i < MEDIUM_ROWS && values->more->medium_known; i++)

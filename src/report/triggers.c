@@ -143,7 +143,7 @@ static void triggers_start(uint64_t now)
 AT_START void report_start(void)
 {
     if (report_is_wanted()) {
-        report_keep_stream();
+        report_keep_place();
         triggers_start(os_clock());
     }
     /* release: a thread that calls it finds `due` filled in */

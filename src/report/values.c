@@ -19,12 +19,10 @@ static uint64_t sample_sum(struct peek *peek, const struct tallies *from, size_t
     return tallies_sum(peek, from, at + field);
 }
 
-/* Estimates, from samples, how many bytes the program asked for in the live objects of one
- * class. */
-static uint64_t estimate_class(const struct values *values, struct peek *peek,
-                               const struct tallies *from, size_t class)
+/* Estimates, from samples, how many bytes the program asked for in `live` objects of one class. */
+static uint64_t estimate_class(uint64_t live, struct peek *peek, const struct tallies *from,
+                               size_t class)
 {
-    uint64_t live = values->classes[class].live;
     uint64_t requests = sample_sum(peek, from, offsetof(struct sample, requests), class);
     if (requests == 0)
         return live * class_bytes(class);
@@ -33,11 +31,15 @@ static uint64_t estimate_class(const struct values *values, struct peek *peek,
 }
 
 /* The same for all small objects. */
-static uint64_t estimate(const struct values *values, struct peek *peek, const struct tallies *from)
+static uint64_t estimate(const struct values *values, struct peek *peek,
+                         const struct anchor *anchor)
 {
     uint64_t bytes = 0;
-    for (size_t class = 1; class < CLASS_COUNT; class++)
-        bytes += estimate_class(values, peek, from, class);
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        uint64_t live = values->more != NULL ? values->more->classes[class].live
+                                             : heap_class_totals_of(peek, anchor->heap, class).live;
+        bytes += estimate_class(live, peek, anchor->tallies, class);
+    }
     return bytes;
 }
 
@@ -92,13 +94,15 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
 {
     memset(values, 0, sizeof(*values));
     values->more = more;
-    struct heap_totals totals = heap_totals_of(peek, anchor->heap, values->classes);
+    if (more != NULL)
+        memset(more, 0, sizeof(*more));
+    struct heap_totals totals;
+    heap_totals_read(peek, anchor->heap, more == NULL ? NULL : more->classes, &totals);
     values->counters = counters_read(peek, anchor->tallies);
     values->process = process == 0 ? os_process_id() : process;
     uint64_t started = PEEK(peek, anchor->events->started); /* 0: the process has no heap yet */
     values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
     if (more != NULL) {
-        memset(more, 0, sizeof(*more));
         more->large = totals.sizes;
         if (!peak_read(peek, anchor->peak, &more->peak))
             memset(&more->peak, 0, sizeof(more->peak));

@@ -27,6 +27,7 @@ struct values_more {
     struct large_sizes large;
     struct peak peak; /* all zero: nothing was kept */
     struct heap_rows heaps;
+    struct class_totals classes[CLASS_COUNT];
     struct sparse_slabs sparse[CLASS_COUNT];
     bool medium_known; /* the spans of medium blocks were walked */
     bool heaps_known;  /* the list of heaps was at rest */
@@ -41,7 +42,6 @@ struct values {
 #include "report/gauges.def"
 #undef GAUGE
     struct counters counters;
-    struct class_totals classes[CLASS_COUNT];
     struct values_more *more; /* NULL: not wanted */
 };
 

@@ -137,6 +137,13 @@ void check_heaps()
     }));
     CHECK(blocks == 1);
     CHECK(!moved.visit([](void *, std::size_t) { return false; }));
+    int thrown = 0;
+    try {
+        moved.visit([](void *, std::size_t) -> bool { throw 7; });
+    } catch (int number) {
+        thrown = number;
+    }
+    CHECK(thrown == 7);
     CHECK(moved.statistics().used >= 10);
     moved.clear();
     CHECK(moved.statistics().used == 0);

@@ -79,6 +79,21 @@ static void check_zero_growth(void)
     }
 }
 
+/* All that a block has room for is zero, not only what was asked for: rallocx goes on from there.
+ */
+static void check_zero_usable(void)
+{
+    for (size_t size = 1; size < 5000; size += 7) {
+        char *dirty = malloc(size);
+        memset(dirty, 255, malloc_usable_size(dirty));
+        free(dirty);
+        unsigned char *block = mallocx(size - size / 16, ZERO);
+        for (size_t i = 0; i < sallocx(block, 0); i++)
+            CHECK_MSG(block[i] == 0, "byte %zu of %zu", i, size - size / 16);
+        dallocx(block, 0);
+    }
+}
+
 static size_t ask_size(const char *name)
 {
     size_t value = 0, bytes = sizeof(value);
@@ -167,6 +182,7 @@ int main(void)
     test_begin(30);
     check_blocks();
     check_zero_growth();
+    check_zero_usable();
     check_statistics();
     check_creating();
     check_refusals();

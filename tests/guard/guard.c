@@ -251,9 +251,29 @@ static void chain(bool put_back)
     fault("read");
 }
 
+/* Leaves this byte in the stack below, which libc then takes for parts of a handler's mask. */
+static __attribute__((noinline)) void write_stack(int byte)
+{
+    volatile char room[8192];
+    for (size_t i = 0; i < sizeof(room); i++)
+        room[i] = (char)byte;
+}
+
+/* The same one, more often than there are different ones to be kept. */
+static void handle_often(void)
+{
+    for (int i = 1; i <= 40; i++) {
+        handle(on_own, SA_ONSTACK);
+        write_stack(i);
+        settle();
+    }
+}
+
 static void handler(const char *name)
 {
     use_other_stack();
+    if (strcmp(name, "often") == 0)
+        handle_often();
     if (strcmp(name, "before") == 0 || strcmp(name, "own") == 0)
         handle(on_own, SA_ONSTACK);
     settle();

@@ -209,7 +209,7 @@ class Handlers(Case):
         return guarded("handler", case)
 
     def test_the_programs_own_is_called(self):
-        for case in ("before", "after"):
+        for case in ("before", "after", "often"):
             with self.subTest(case):
                 result = self.handled(case)
                 self.assertEqual(result.status, 7, str(result))

@@ -311,7 +311,8 @@ TEST(every_option_accepts_its_range_and_no_more)
     assert_int_equal(options.field, 1536); \
     assert_silent("SNUG_" #name "=" word); \
     assert_true(options.field == (number)); \
-    assert_contains(read_one("SNUG_" #name "=" word "s"), "a size in bytes or " word);
+    assert_contains(read_one("SNUG_" #name "=" word "s"), "a size in bytes or " word); \
+    assert_contains(read_one("SNUG_" #name "=18446744073709551615"), "a size in bytes or " word);
 #define OPTION_FACTOR(name, field, default_, least, most, text) \
     assert_silent("SNUG_" #name "=1.75"); \
     assert_int_equal(options.field, 1750); \

@@ -166,7 +166,7 @@ TEST(from_outside_the_numbers_are_the_same)
     assert_int_equal(values_sum(&outside), outside.mapped);
     assert_int_equal(outside.live_small, inside.live_small);
     assert_int_equal(outside.resident_snug, inside.resident_snug);
-    assert_memory_equal(outside.classes, inside.classes, sizeof(inside.classes));
+    assert_memory_equal(more_outside.classes, more_inside.classes, sizeof(more_inside.classes));
     assert_memory_equal(more_outside.medium, more_inside.medium, sizeof(more_inside.medium));
     assert_memory_equal(&more_outside.large, &more_inside.large, sizeof(more_inside.large));
     struct peek nothing = {.read = read_nothing};

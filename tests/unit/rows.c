@@ -40,6 +40,27 @@ static uint64_t key_of(const struct object *object, unsigned offset)
     return rows_key(object->tables + ENTRY, (uintptr_t)object->code + offset);
 }
 
+TEST(entries_lie_in_their_object)
+{
+    struct object object;
+    object_init(&object);
+    uint8_t *entry = object.tables + ENTRY;
+    uintptr_t start = (uintptr_t)object.tables, end = start + BYTES;
+    assert_true(cfi_is_within(entry, start, end));
+    assert_false(cfi_is_within(entry, start, end - 1));
+    assert_false(cfi_is_within(entry, start + 1, end)); /* the shared one is not */
+    assert_false(cfi_is_within(entry, end, end + BYTES));
+    assert_false(cfi_is_within((uint8_t *)end - 7, start, end));
+    entry[3] = 0x7f; /* longer than anything */
+    assert_false(cfi_is_within(entry, start, end));
+    entry[3] = 0;
+    object.tables[SHARED + 3] = 0x7f;
+    assert_false(cfi_is_within(entry, start, end));
+    object.tables[SHARED + 3] = 0;
+    entry[7] = 0x7f; /* far before */
+    assert_false(cfi_is_within(entry, start, end));
+}
+
 TEST(what_is_kept_is_the_row)
 {
     struct object object;
@@ -118,8 +139,8 @@ TEST(other_rows_are_not_kept)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {ROW(what_is_kept_is_the_row),
-                                       ROW(another_byte_is_another_key),
-                                       ROW(other_rows_are_not_kept)};
+    const struct CMUnitTest tests[] = {
+        ROW(entries_lie_in_their_object), ROW(what_is_kept_is_the_row),
+        ROW(another_byte_is_another_key), ROW(other_rows_are_not_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -282,6 +282,30 @@ TEST(code_that_keeps_something_else_there)
     munmap(room, 3 * HALF);
 }
 
+static void *run_code_in_thread(void *argument)
+{
+    run_code();
+    return argument;
+}
+
+/* What looks like a frame there is none: another thread may be unmapping it. */
+TEST(what_is_above_the_threads_stack_is_not_looked_at)
+{
+    char *room = stacks_make(), load[10] = "\x48\xbd"; /* movabs to %rbp */
+    uintptr_t frame[2] = {0, (uintptr_t)raise_it}, elsewhere = (uintptr_t)room + HALF + 64;
+    memcpy((void *)elsewhere, frame, sizeof(frame));
+    memcpy(load + 2, &elsewhere, 8);
+    code_make(load);
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, room, HALF);
+    assert_int_equal(pthread_create(&thread, &attributes, run_code_in_thread, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_true(is_in(stack.frames[stack.count - 1].code, (uintptr_t)code)); /* and no further */
+    munmap(room, 3 * HALF);
+}
+
 static void raise_with_stack_above(void)
 {
     assert_through_handler(SA_ONSTACK);
@@ -352,6 +376,7 @@ int main(void)
         ROW(in_a_thread_with_a_small_stack),
         ROW(through_code_that_keeps_frame_pointers),
         ROW(code_that_keeps_something_else_there),
+        ROW(what_is_above_the_threads_stack_is_not_looked_at),
         ROW(from_a_handler_whose_stack_is_above),
         ROW(while_the_loader_is_locked),
         ROW(memory_that_is_not_there_is_not_read),

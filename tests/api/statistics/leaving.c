@@ -4,12 +4,15 @@
  *
  *     leaving WAY       see main
  */
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -127,6 +130,71 @@ static void use_mappings(void)
     }
 }
 
+/* ---- Little room ---- */
+
+/* A request on an alternate stack of 8 KiB, as some languages' threads have, with a guard below. */
+static void request_on_small_stack(void)
+{
+    enum { PAGE = 4096, ROOM = 8192 };
+    char *memory =
+        mmap(NULL, PAGE + ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack_t other = {.ss_sp = memory + PAGE, .ss_size = ROOM};
+    if (memory == MAP_FAILED || mprotect(memory, PAGE, PROT_NONE) != 0 ||
+        sigaltstack(&other, NULL) != 0)
+        exit(9);
+    raise(SIGUSR2);
+    other.ss_flags = SS_DISABLE;
+    sigaltstack(&other, NULL);
+}
+
+static void *print_to_stderr(void *argument)
+{
+    malloc_stats();
+    return argument;
+}
+
+/* In a thread with the least stack that there is. */
+static void print_on_small_stack(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN);
+    if (pthread_create(&thread, &attributes, print_to_stderr, NULL) != 0)
+        exit(9);
+    pthread_join(thread, NULL);
+}
+
+/* ---- A peak after threads ---- */
+
+enum { ENDED_THREADS = 100, PEAK_BLOCKS = 60, PEAK_BYTES = 1 << 20 };
+
+static pthread_barrier_t all_are_there;
+
+static void *use_and_end(void *argument)
+{
+    for (size_t i = 0; i < 2000; i++)
+        free(malloc(i % 900));
+    pthread_barrier_wait(&all_are_there);
+    return argument;
+}
+
+static void reach_peak_after_threads(void)
+{
+    static void *volatile blocks[PEAK_BLOCKS];
+    pthread_t threads[ENDED_THREADS];
+    pthread_barrier_init(&all_are_there, NULL, ENDED_THREADS);
+    for (size_t i = 0; i < ENDED_THREADS; i++)
+        if (pthread_create(&threads[i], NULL, use_and_end, NULL) != 0)
+            exit(9);
+    for (size_t i = 0; i < ENDED_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < PEAK_BLOCKS; i++)
+        memset(blocks[i] = malloc(PEAK_BYTES), 1, PEAK_BYTES);
+    for (size_t i = 0; i < PEAK_BLOCKS; i++)
+        free(blocks[i]);
+}
+
 /* ---- What programs do with what the allocator would use at the end ---- */
 
 static void close_streams(void)
@@ -188,6 +256,12 @@ int main(int count, char **arguments)
         use_mappings();
     if (strcmp(way, "request") == 0)
         raise(SIGUSR2);
+    if (strcmp(way, "request_small") == 0)
+        request_on_small_stack();
+    if (strcmp(way, "print_small") == 0)
+        print_on_small_stack();
+    if (strcmp(way, "peak") == 0)
+        reach_peak_after_threads();
     if (strcmp(way, "close") == 0)
         atexit(close_streams);
     if (strcmp(way, "pthread_exit") == 0)

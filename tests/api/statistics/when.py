@@ -113,6 +113,35 @@ class When(Case):
         self.assertEqual([json.loads(line)["reason"] for line in lines], ["signal"] * 3)
         self.assertIsNone(process.poll())
 
+    def test_on_a_small_stack(self):
+        file = self.place / "s.json"
+        for options in ({}, {"SNUG_HARDENED": "1"}):
+            with self.subTest(options):
+                file.unlink(missing_ok=True)
+                result = self.leave("request_small", SNUG_STATS=str(file), SNUG_STATS_ON="signal", **options)
+                self.assertEqual(result.status, 0, str(result))
+                self.assertEqual(json.loads(file.read_text())["reason"], "signal")
+        result = self.leave("print_small")
+        self.assertEqual(result.status, 0, str(result))
+        self.assertIn("(asked for)", result.err)
+
+    def test_ended_threads_count_for_nothing_at_the_peak(self):
+        file = self.place / "s.json"
+        self.leave("peak", SNUG_STATS=str(file))
+        peaks = json.loads(file.read_text())["peaks"]
+        self.assertEqual(peaks["peak_threads"], 1)
+        self.assertGreater(peaks["peak_live"], 56 << 20)
+
+    def test_the_resident_peak_of_a_user_in_many_groups(self):
+        """The kernel's line of groups stands before the one that is looked for."""
+        if os.geteuid() != 0:
+            self.skipTest("only root may take groups")
+        file = self.place / "s.json"
+        environment = {**os.environ, "SNUG_STATS": str(file), "LD_PRELOAD": ARGUMENTS[0]}
+        groups = list(range(100000, 101000))
+        subprocess.run([ARGUMENTS[1], "peak"], env=environment, extra_groups=groups, timeout=60, check=True)
+        self.assertGreater(json.loads(file.read_text())["peaks"]["resident_peak"], 56 << 20)
+
     def test_without_being_asked_the_signal_is_the_programs(self):
         process = self.start("wait")
         process.send_signal(signal.SIGUSR2)
@@ -137,6 +166,18 @@ class When(Case):
         self.leave("fork", SNUG_STATS=str(file), SNUG_STATS_ON="exit,bytes", SNUG_STATS_BYTES="1M")
         found = [json.loads(line) for line in file.read_text().splitlines()]
         self.assertEqual(len({each["pid"] for each in found}), 4)
+
+    def test_children_that_print_first_are_followed_by_their_parent(self):
+        for ending, pids in {
+            "json": lambda text: [json.loads(line)["pid"] for line in text.splitlines()],
+            "csv": lambda text: [row["pid"] for row in csv.DictReader(text.splitlines())],
+        }.items():
+            with self.subTest(ending):
+                file = self.place / f"s.{ending}"
+                file.write_text("of another run\n")
+                self.leave("fork", SNUG_STATS=str(file))
+                found = pids(file.read_text())
+                self.assertEqual((len(found), len(set(found))), (4, 4))
 
     def test_programs_that_print_into_one_file_do_not_mix(self):
         file = self.place / "s.json"
@@ -178,6 +219,14 @@ class BadPlaces(Case):
         for format in ("text", "json", "csv", "openmetrics"):
             with self.subTest(format):
                 self.assert_said_once("/dev/full", "", SNUG_STATS_FORMAT=format)
+
+    def test_a_limit_of_the_size_of_files(self):
+        file = self.place / "s.json"
+        environment = {**os.environ, "SNUG_STATS": str(file), "LD_PRELOAD": ARGUMENTS[0]}
+        limited = ["sh", "-c", 'ulimit -f 1; exec "$0" return', ARGUMENTS[1]]
+        done = subprocess.run(limited, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        message = f"snug: the statistics could not be written to {file}\n"
+        self.assertEqual((done.returncode, done.stderr), (0, message))
 
     def test_what_cannot_be_written_is_said_once(self):
         options = {"SNUG_STATS_ON": "exit,bytes", "SNUG_STATS_BYTES": "10M"}

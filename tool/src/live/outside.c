@@ -141,7 +141,7 @@ bool outside_class(const struct values *values, size_t class, uint64_t *size, ui
 {
     if (class == 0 || class >= CLASS_COUNT)
         return false;
-    const struct class_totals *of = &values->classes[class];
+    const struct class_totals *of = &values->more->classes[class];
     *size = class_bytes(class);
     *live = of->live;
     *idle = of->free + of->depots + of->cached;
@@ -199,7 +199,7 @@ bool outside_slabs(const struct values *values, size_t class, uint64_t numbers[6
 {
     if (class == 0 || class >= CLASS_COUNT || !values->more->sparse_known)
         return false;
-    const struct class_totals *of = &values->classes[class];
+    const struct class_totals *of = &values->more->classes[class];
     numbers[0] = class_bytes(class);
     numbers[1] = of->slabs;
     numbers[2] = of->live;
