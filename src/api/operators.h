@@ -14,7 +14,8 @@
  * for another is served from the fast path (page_map.form_home, form_sizes); what such a form costs
  * in all other programs is not an instruction more.
  *
- * In the static library they are weak, so that a program's own take their place.
+ * In the static library they are weak, so that a program's own take their place. In the shared one
+ * they are not: tools that stand in for an allocator's functions (Valgrind) leave weak ones alone.
  */
 #ifndef SNUG_API_OPERATORS_H
 #define SNUG_API_OPERATORS_H
@@ -23,8 +24,13 @@
 
 #include "platform/imports.h"
 
-/* weak: a compiler believes that another may come before it, and so does a linker. */
+/* Another may come before it: a compiler believes that of a weak one, and with
+ * -fsemantic-interposition of any that others see. */
+#if defined(SNUG_STATIC)
 #define OPERATOR __attribute__((weak, visibility("default")))
+#else
+#define OPERATOR __attribute__((visibility("default")))
+#endif
 
 OPERATOR void *_Znwm(size_t size);
 OPERATOR void *_Znam(size_t size);
