@@ -11,7 +11,7 @@
 #include "meta/misuse.h"
 #include "meta/page_map.h"
 
-/* One part in: of a heap's addresses, whole slabs stay as they are up to that, for what comes next,
+/* One part in: of the slabs in use, whole slabs stay as they are up to that, for what comes next,
  * if it is more than SNUG_DIRTY says. */
 enum { WHOLE_SHARE = 4 };
 
@@ -68,6 +68,12 @@ static void slab_is_no_more_dirty(struct hard_zones *zones, const struct hard_sl
     gauge_change(&zones->whole, -(size_t)slab->zone->row->slab_bytes);
 }
 
+static void slab_is_purged(struct hard_zones *zones, struct hard_slab *slab)
+{
+    slab->purged = true;
+    gauge_change(&zones->present, -(size_t)slab->zone->row->slab_bytes);
+}
+
 /* Makes pages present that are not, and leaves what they hold: they are about to be read and then
  * written, each of which would be a page fault. */
 static NOINLINE void pages_touch(uintptr_t start, uintptr_t end)
@@ -114,6 +120,8 @@ static size_t slab_take(struct hard_bin *bin, struct hard_zones *zones, struct h
         pages_touch(start, start + row->slab_bytes);
     if (slab->purged && row->bytes > PAGE_BYTES && !has_pages(row->bytes))
         slab_find_touched(zones, slab, states);
+    if (slab->purged)
+        gauge_change(&zones->present, row->slab_bytes);
     slab->purged = false;
     count = size_min(count, slab->free);
     size_t at = number / 64;
@@ -185,7 +193,7 @@ static uintptr_t slab_purge(struct hard_bin *bin, struct hard_zones *zones, stru
             return object;
     }
     slab_is_no_more_dirty(zones, slab);
-    slab->purged = true;
+    slab_is_purged(zones, slab);
     /* A slab may be a part of a larger page of the system's: its neighbours would go with it. */
     bool whole = (start | row->slab_bytes) % os_page_size() == 0;
     if (whole && zones->provider->purge(zones->provider, (void *)start, row->slab_bytes))
@@ -205,14 +213,15 @@ static uintptr_t slab_keep(struct hard_bin *bin, struct hard_zones *zones, struc
 {
     if (hard_classes[bin->class].per_slab > 1)
         slab_put_last(bin, slab);
-    slab->purged = has_pages(slab->zone->row->bytes); /* its free did that; it is looked at later */
-    if (slab->purged)
+    if (has_pages(slab->zone->row->bytes)) { /* its free did that; it is looked at later */
+        slab_is_purged(zones, slab);
         return 0;
+    }
     gauge_change(&zones->whole, slab->zone->row->slab_bytes);
     /* relaxed, both: what is a little late is purged later */
     size_t whole = __atomic_load_n(&zones->whole, __ATOMIC_RELAXED);
-    size_t mapped = __atomic_load_n(&zones->mapped, __ATOMIC_RELAXED);
-    if (whole <= size_max(zones->whole_most, mapped / WHOLE_SHARE))
+    size_t used = rest_of(__atomic_load_n(&zones->present, __ATOMIC_RELAXED), whole);
+    if (whole <= size_max(zones->whole_most, used / WHOLE_SHARE))
         return 0;
     return slab_purge(bin, zones, slab);
 }

@@ -6,8 +6,8 @@
  * that came back last is taken first: it was cleared not long ago, so the look whether it is still
  * zero finds it in the processor's caches. Objects come back through a quarantine only (wait.h), so
  * that nobody can tell when. A slab of which all objects are back is purged if such slabs have more
- * bytes than SNUG_DIRTY says, and than a share of the heap's addresses. Before that its objects are
- * looked at for what was written to them meanwhile.
+ * bytes than SNUG_DIRTY says, and than a share of those in use. Before that its objects are looked
+ * at for what was written to them meanwhile.
  *
  * Cost: O(1) for each object, but for the search of a bit in a slab of up to 256. Thread-safe;
  * takes RANK_HARD_BIN, and those of zone.h inside.

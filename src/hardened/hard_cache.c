@@ -11,6 +11,11 @@
  * so many; if there are more they share it. */
 enum { THREAD_SHARE = 16 };
 
+/* Objects: a thread's first magazine of a class has room for so many. Whenever it is empty, or
+ * full, it gets twice as much, up to what the class has (hard_class.magazine): a thread that calls
+ * seldom holds little. */
+enum { MAGAZINE_FIRST = 2 };
+
 struct hard_cache hard_cache_none;
 
 /* ---- Emptying without a look ---- */
@@ -105,23 +110,44 @@ static size_t take_objects(struct hardened *hardened, size_t class, struct hard_
     return hard_bin_take(bin, &hardened->zones, entries, count);
 }
 
-/* A thread's magazine of a class; NULL: it has none. One that is made gets at most half of the room
- * that is left, so that the classes which a thread uses first do not take all of it. */
+/* The room that a magazine gets next. It takes at most half of what the cache has left, so that the
+ * classes which a thread uses first do not take all of it. */
+static size_t room_next(const struct hard_cache *cache, const struct hard_magazine *magazine,
+                        const struct hard_class *row)
+{
+    size_t wanted = size_min(size_max(2 * (size_t)magazine->most, MAGAZINE_FIRST), row->magazine);
+    return size_min(wanted, magazine->most + cache->room / 2 / row->bytes);
+}
+
+/* Gives a thread's magazine of a class more room, if the class and the cache let it. */
+static COLD void magazine_grow(struct hard_cache *cache, size_t class)
+{
+    struct hard_magazine *magazine = &cache->magazines[class], old = *magazine;
+    const struct hard_class *row = &hard_classes[class];
+    size_t most = room_next(cache, magazine, row);
+    if (most <= old.most)
+        return;
+    struct hard_entry *entries = meta_alloc(most * sizeof(struct hard_entry));
+    if (entries == NULL)
+        return;
+    if (old.count != 0)
+        memcpy(entries, old.entries, old.count * sizeof(struct hard_entry));
+    lock_acquire(&cache->home->wait_lock); /* a fork finds the old one whole, or the new one */
+    magazine->entries = entries;
+    magazine->most = (uint32_t)most;
+    lock_release(&cache->home->wait_lock);
+    if (old.most != 0)
+        meta_free(old.entries, old.most * sizeof(struct hard_entry));
+    cache->room -= (most - old.most) * row->bytes;
+}
+
+/* A thread's magazine of a class, which may have grown; NULL: it has none. */
 static struct hard_magazine *magazine_of(struct hard_cache *cache, size_t class)
 {
     if (cache == NULL || class >= HARD_KEPT)
         return NULL;
-    struct hard_magazine *magazine = &cache->magazines[class];
-    if (magazine->most != 0)
-        return magazine;
-    const struct hard_class *row = &hard_classes[class];
-    size_t most = size_min(row->magazine, cache->room / 2 / row->bytes);
-    magazine->entries = most != 0 ? meta_alloc(most * sizeof(struct hard_entry)) : NULL;
-    if (magazine->entries == NULL)
-        return NULL;
-    magazine->most = (uint32_t)most;
-    cache->room -= most * row->bytes;
-    return magazine;
+    magazine_grow(cache, class);
+    return cache->magazines[class].most != 0 ? &cache->magazines[class] : NULL;
 }
 
 bool hard_entry_take(struct hardened *hardened, struct hard_cache *cache, size_t class,

@@ -109,7 +109,8 @@ struct hard_zones {
     void *owner;               /* the page heap, as in struct span */
     struct hard_realm *realms; /* the newest first */
     size_t mapped;             /* == sum of their bytes */
-    size_t whole;              /* bytes of slabs that are whole and not purged, of all classes */
+    size_t present;            /* bytes of slabs that are not purged, of all classes */
+    size_t whole;              /* of them, of those that are whole */
     size_t whole_most;
     uint64_t random;
     uint32_t guards; /* one slab in so many has a guard behind it; 0: none */

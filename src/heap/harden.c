@@ -31,12 +31,14 @@ static struct hardened *state_take(void)
 
 static bool state_init(struct heap *heap, struct hardened *hardened)
 {
+    bool purges = options.purge_delay != DELAY_NEVER;
     struct hard_settings settings = {.provider = heap->page_heap.provider,
                                      .owner = &heap->page_heap,
                                      .wait_bytes = options.quarantine,
                                      .wait_count = options.quarantine_count,
-                                     .dirty = options.dirty,
-                                     .held_most = heap->arenas.held_most,
+                                     .dirty = purges ? options.dirty : SIZE_MAX,
+                                     .held_most =
+                                         size_min(options.thread_cache, heap->arenas.held_most),
                                      .guards = (uint32_t)options.guards};
     return hardened_init(hardened, &settings);
 }

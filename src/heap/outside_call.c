@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "hardened/hardened.h"
 #include "heap/all_locks.h"
 #include "heap/user_heaps.h"
 #include "magazine/shared.h"
@@ -20,6 +21,8 @@ static void trim(const struct outside_call *call)
     shared_do_all(&heap_default.arenas, SHARED_FLUSH);
     arenas_end_orphans_once(&heap_default.arenas);
     arenas_trim(&heap_default.arenas);
+    if (heap_default.hardened != NULL)
+        hard_trim(heap_default.hardened);
     page_heap_purge(&heap_default.page_heap, 0);
     __atomic_fetch_add(&events.trims, 1, __ATOMIC_RELEASE);
 }
@@ -41,11 +44,14 @@ static bool run(struct outside_call *call)
     /* A thread that forks has all locks itself, in the middle of what it does with them. */
     if (lock_all_held() || !all_locks_try())
         return false;
+    struct misuse_waits waits; /* what a trim finds is said when no lock is held */
+    misuse_hold(&waits);
     if (call->what == OUTSIDE_TRIM)
         trim(call);
     else
         call->wrong = check(call);
     all_locks_release(lock_release);
+    misuse_let_go(&waits);
     return true;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/bits.h"
 #include "cell/cell_list.h"
+#include "hardened/hardened.h"
 #include "platform/output.h"
 #include "platform/process.h"
 #include "slab/slab.h"
@@ -110,6 +111,13 @@ static bool walk_segments(struct walk *walk, const struct page_heap *page_heap, 
     return true;
 }
 
+/* Of a hardened heap: slabs with no block in use, which are memory all the same. */
+static uint64_t whole_slabs(struct peek *peek, const struct anchor *anchor)
+{
+    const struct hardened *hardened = PEEK(peek, anchor->heap->hardened);
+    return hardened == NULL ? 0 : PEEK(peek, hardened->zones.whole);
+}
+
 void outside_walk(outside_reader read, void *context, const struct anchor *anchor,
                   struct values *values)
 {
@@ -123,7 +131,8 @@ void outside_walk(outside_reader read, void *context, const struct anchor *ancho
     if (!more->sparse_known)
         return;
     if (walk.trimmable != UNKNOWN)
-        values->trimmable = walk.trimmable + values->purge_pending;
+        values->trimmable =
+            walk.trimmable + values->purge_pending + whole_slabs(&walk.peek, anchor);
     values->pinned = 0;
     for (size_t class = 1; class < CLASS_COUNT; class++)
         values->pinned += more->sparse[class].bytes;
