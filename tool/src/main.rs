@@ -30,6 +30,7 @@ mod trace;
 mod tune;
 mod version;
 mod watch;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -16,8 +16,9 @@ use clap::Args;
 use crate::carried;
 use crate::live::list::{name_of, programs};
 use crate::live::{Depth, Format, Program};
-use crate::output::{self, Whole};
+use crate::output;
 use crate::period::period;
+use crate::whole::Whole;
 use merge::Source;
 
 /// Export the metrics of all programs on snug that can be seen, in OpenMetrics, with labels pid and program

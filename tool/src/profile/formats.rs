@@ -7,8 +7,8 @@ use anyhow::{ensure, Context, Result};
 
 use super::model::Profile;
 use super::{flame, pprof, show, View};
-use crate::output::Whole;
 use crate::refusal::Refusal;
+use crate::whole::Whole;
 
 pub fn read(path: &Path) -> Result<Profile> {
     let bytes = fs::read(path).with_context(|| crate::output::cannot_read(path))?;

@@ -10,7 +10,7 @@ use anyhow::{ensure, Result};
 
 use super::{tree, Children, Process, Watched};
 use crate::live::Format;
-use crate::output::Whole;
+use crate::whole::Whole;
 
 /// Stands for the process id in the name of a file.
 const PROCESS: &str = "%p";

@@ -25,6 +25,7 @@ use serde::Serialize;
 use super::results::Lab;
 use crate::output;
 use crate::refusal::Refusal;
+use crate::whole::ensure_writable;
 
 /// Where reports go; part of the arguments of every command that measures. `-` is the standard output, which then has nothing
 /// else; so is no word at all, as in `snug stats`.
@@ -57,7 +58,7 @@ impl ReportArgs {
     pub fn ensure_writable(&self) -> Result<()> {
         let (to_output, files): (Vec<&Path>, Vec<&Path>) = self.paths().partition(|path| output::is_standard(path));
         ensure!(to_output.len() <= 1, Refusal::misuse("only one report can go to the standard output".into()));
-        files.into_iter().try_for_each(output::ensure_writable)
+        files.into_iter().try_for_each(ensure_writable)
     }
 
     /// Whether a report goes to the standard output.
