@@ -60,6 +60,17 @@ pub fn told(error: &anyhow::Error) -> String {
     told
 }
 
+/// Of what is done whatever becomes of the rest: the last error is returned, and those before it are told here.
+pub fn last_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let mut last = Ok(());
+    for error in done.into_iter().filter_map(Result::err) {
+        if let Err(before) = std::mem::replace(&mut last, Err(error)) {
+            complain(&format!("snug: {}\n", told(&before)));
+        }
+    }
+    last
+}
+
 /// A text that others have made, as it may be shown in a terminal: what would move about there is spelled out.
 pub fn shown(text: &str) -> String {
     let moves = |character: char| {

@@ -26,6 +26,7 @@ mod traces;
 mod tree;
 mod trim;
 mod tune;
+mod written;
 
 /// What no program names would be compiled by nobody, and its tests would be missed by nobody.
 #[test]
