@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::common::{assert_refused, stderr, Place};
+use crate::common::{assert_refused, stderr, stdout, Place};
 
 #[test]
 fn statistics_go_where_links_lead() {
@@ -22,6 +22,14 @@ fn statistics_go_where_links_lead() {
     let printed = fs::read_to_string(place.path("f")).unwrap();
     assert!(status.success() && printed.starts_with("ran\nsnug: 1 process\n"), "{printed}");
     assert!(place.path("out.txt").is_symlink());
+}
+
+#[test]
+fn a_file_for_each_process_is_tried_before() {
+    let place = Place::new();
+    let output = place.output(&["run", "--stats=no/x.%p.json", "sh", "-c", "echo ran"]);
+    assert_refused(&output, 125, &["cannot be written"]);
+    assert_eq!(stdout(&output), "");
 }
 
 #[test]
