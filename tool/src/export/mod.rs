@@ -68,7 +68,8 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     };
     loop {
         let begun = Instant::now();
-        Whole::new(&path)?.write(exposition(&args.pids)?.as_bytes())?;
+        let text = exposition(&args.pids)?;
+        Whole::new(&path)?.write(text.as_bytes())?;
         let Some(every) = args.every else { return Ok(ExitCode::SUCCESS) };
         sleep(every.saturating_sub(begun.elapsed()));
     }
