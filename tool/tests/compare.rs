@@ -173,6 +173,15 @@ fn several_commands_and_allocators_in_files() {
     assert_eq!(place.output(&["bench", "--compare", "c.json", "c.json"]).status.code(), Some(0));
 }
 
+/// What the library says of the environment is not about the preset.
+#[test]
+fn a_preset_is_there_whatever_the_environment_has() {
+    let place = Place::new();
+    let mut command = place.snug(&["compare", "--rounds", "1", "--warmup", "0", "--preset", "lean", "true"]);
+    let output = command.env("SNUG_FOO", "1").env("SNUG_STATS", "stderr").output().unwrap();
+    assert!(output.status.success() && stdout(&output).contains("\n snug-lean "), "{}", stdout(&output));
+}
+
 #[test]
 fn setup_and_prepare() {
     let place = Place::new();
