@@ -24,6 +24,7 @@ use crate::bench::results::{Lab, Row, Unit};
 use crate::bench::runner::{self, Measured};
 use crate::bench::{assemble, report::terminal};
 use crate::launch;
+use crate::output;
 use crate::process::Input;
 use crate::refusal::Refusal;
 use crate::settings::Setting;
@@ -82,10 +83,10 @@ pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
     args.report.ensure_writable()?;
     let contenders = contenders(args, settings)?;
     measure::warn_of_surroundings();
-    if let Some(setup) = &args.setup {
-        measure::run_by_shell(setup, "--setup")?;
-    }
     let stop = runner::stop_at_signals()?;
+    if let Some(setup) = &args.setup {
+        measure::run_by_shell(setup, "--setup", &stop)?;
+    }
     let plan = Plan { rounds: args.rounds, warmup: args.warmup, prepare: args.prepare.clone() };
     let input = Input::of_this_process();
     let results = measure::run(&subjects, &contenders, &plan, &input, &stop)?;
@@ -99,12 +100,13 @@ pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
         }
         report::write(&mut text, &lab, place, &results.said[place], args.warmup);
     }
-    if !stop.load(Ordering::Relaxed) {
-        for subject in &subjects {
-            statistics(&mut text, subject, &lab, &input, subjects.len() > 1)?;
-        }
+    let mut trouble = vec![results.ended];
+    if !stop.load(Ordering::Relaxed) && trouble[0].is_ok() {
+        let more = |subject| statistics(&mut text, subject, &lab, &input, subjects.len() > 1);
+        trouble.extend(subjects.iter().map(more));
     }
-    files::publish_with(&text, &|| markdown::render(&lab, args.warmup), &lab, &args.report)?;
+    trouble.push(files::publish_with(&text, &|| markdown::render(&lab, args.warmup), &lab, &args.report));
+    output::last_error(trouble)?; // with all reports written
     let failed = !terminal::failures(&lab).is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
