@@ -12,6 +12,7 @@ mod carried;
 mod cli;
 mod compare;
 mod export;
+mod halts;
 mod inherited;
 mod launch;
 mod live;

@@ -21,6 +21,7 @@ mod record;
 mod replay;
 mod settings;
 mod shown;
+mod stops;
 mod targets;
 mod traces;
 mod tree;

@@ -182,14 +182,20 @@ impl<'a> Runs<'a> {
 
     /// One that counts: what it cost, and what it said on stderr; nothing if it was stopped.
     fn run(&self, place: usize, turn: usize) -> Result<Option<(Sample, String)>> {
-        let mut command = command_for(&self.subjects[place], &self.allocators[turn], self.input)?;
-        if let Some(line) = self.plan.prepare.as_ref().filter(|_| !self.stop.load(Ordering::Relaxed)) {
-            run_by_shell(line, "--prepare", self.stop)?;
+        loop {
+            let mut command = command_for(&self.subjects[place], &self.allocators[turn], self.input)?;
+            if let Some(line) = self.plan.prepare.as_ref().filter(|_| !self.stop.load(Ordering::Relaxed)) {
+                run_by_shell(line, "--prepare", self.stop)?;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            match run_once(&mut command, self.stop)? {
+                // The time would be that of the stop, as at Ctrl-Z, and not of the command.
+                Some((sample, _)) if sample.halted => {}
+                done => return Ok(done),
+            }
         }
-        if self.stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        run_once(&mut command, self.stop)
     }
 
     fn keep(&mut self, place: usize, turn: usize, round: u32, sample: &Sample, said: String) {
