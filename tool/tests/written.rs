@@ -39,3 +39,18 @@ fn one_report_that_cannot_be_written_leaves_the_others() {
     assert_refused(&place.output(&words), 1, &["/dev/full cannot be written: No space"]);
     assert_eq!(fs::read_to_string(place.path("c.csv")).unwrap().lines().count(), 3);
 }
+
+/// The word behind `--json` is its FILE, also where the command was meant.
+#[test]
+fn what_is_no_report_is_not_written_over() {
+    let place = Place::new();
+    let program = "#!/bin/sh\nexit 0\n";
+    place.write("prog", program, 0o755);
+    let output = place.output(&["compare", "--rounds", "1", "--json", "./prog", "true"]);
+    assert_refused(&output, 2, &["./prog is there and is no report"]);
+    assert_eq!(fs::read_to_string(place.path("prog")).unwrap(), program);
+    for _again in 0..2 {
+        let words = ["compare", "--rounds", "1", "--warmup", "0", "--json", "c.json", "--markdown", "c.md", "true"];
+        assert_eq!(place.output(&words).status.code(), Some(0));
+    }
+}

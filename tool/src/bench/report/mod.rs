@@ -2,6 +2,7 @@
 //! as one HTML page with plots, and as a picture of all rows in one plot.
 
 mod csv_file;
+mod earlier;
 pub mod figures;
 mod frontier;
 pub mod html;
@@ -31,7 +32,8 @@ use crate::whole::{ensure_writable, Whole};
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReportArgs {
     /// Write every measured value to FILE, for snug bench --compare and --resume; compressed if its name ends in .zst.
-    /// Without FILE, here and below, and with -, to the standard output
+    /// Without FILE, here and below, and with -, to the standard output; a file that holds anything else but such a
+    /// report is not written over
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = output::STANDARD)]
     pub json: Option<PathBuf>,
 
@@ -53,11 +55,11 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// That all files can be written is known before hours are spent.
+    /// That all files can be written, and hold nothing but earlier reports, is known before hours are spent.
     pub fn ensure_writable(&self) -> Result<()> {
         let (to_output, files): (Vec<&Path>, Vec<&Path>) = self.paths().partition(|path| output::is_standard(path));
         ensure!(to_output.len() <= 1, Refusal::misuse("only one report can go to the standard output".into()));
-        files.into_iter().try_for_each(ensure_writable)
+        files.into_iter().try_for_each(|path| earlier::ensure_replaceable(path).and_then(|()| ensure_writable(path)))
     }
 
     /// Whether a report goes to the standard output.
