@@ -19,8 +19,9 @@ use crate::output::cannot_write;
 
 /// As many links as the kernel follows.
 const LINKS_MOST: u32 = 40;
-/// What a new file may be, before the mask.
+/// What a new file may be, before the mask; and one that gets the mode of another when it is whole.
 const MODE_OF_NEW: u32 = 0o666;
+const MODE_UNTIL_WHOLE: u32 = 0o600;
 
 /// That a file can be written is known before the work that fills it. Nothing is made or opened for that.
 pub fn ensure_writable(path: &Path) -> Result<()> {
@@ -187,8 +188,9 @@ fn real_path(path: &Path, known: &Metadata) -> Option<PathBuf> {
 
 /// A new file in the folder of `target`. None: none can be made there, and `target` is one that can be written over.
 fn beside(target: &Path) -> io::Result<Option<NamedTempFile>> {
+    let mode = if target.exists() { MODE_UNTIL_WHOLE } else { MODE_OF_NEW };
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".snug-").permissions(Permissions::from_mode(MODE_OF_NEW));
+    builder.prefix(".snug-").permissions(Permissions::from_mode(mode));
     match builder.tempfile_in(folder_of(target)) {
         Ok(file) => Ok(Some(file)),
         Err(error) => {
