@@ -37,9 +37,9 @@ pub enum Next {
 /// time since the start, or since this process was stopped and went on; also when a signal arrives meanwhile. The command
 /// must be made the leader of a process group; it ends with this process, even if that is killed.
 ///
-/// It must also have a pre_exec function, as those of launch::command_for do: then it is started by fork, not vfork. The
-/// kernel counts as a program's peak also what the process held before exec; after vfork that would be all of snug, after
-/// fork it is only the little that snug has written to, less than any program needs to start.
+/// It has a pre_exec function, and so it is started by fork, not vfork. The kernel counts as a program's peak also what
+/// the process held before exec; after vfork that would be all of snug, after fork it is only the little that snug has
+/// written to, less than any program needs to start.
 pub fn run_watched(command: &mut Command, look: &mut dyn FnMut(u32, Duration) -> Next) -> io::Result<Sample> {
     end_with_this_process(command);
     let (halts, start) = (halts::count(), Instant::now());

@@ -34,10 +34,11 @@ use measure::{Plan, Subject};
 /// Compare a command on the system's malloc and on snug: time, peak memory, page faults
 ///
 /// The command runs on each in turn. What it prints is thrown away, and of a file given with < each run reads all.
-/// SNUG_NAME=value words before the command set options of snug. Ctrl-C ends it and keeps what there is.
+/// SNUG_NAME=value words before the command set options of snug. Ctrl-C ends it and keeps what there is; a run during
+/// which Ctrl-Z stopped it is made again.
 ///
-/// Exit status: 0; 1 if a run of the command failed; 2 for mistakes on the command line; 126 or 127 if the command cannot
-/// be run on snug or was not found.
+/// Exit status: 0; 1 if a run of the command failed, or something else after the first round; 2 for mistakes on the
+/// command line; 126 or 127 if the command cannot be run on snug or was not found.
 #[derive(Debug, Args)]
 #[command(override_usage = "snug compare [SNUG_NAME=value]... [OPTIONS] [--] CMD [ARGS]...\n       \
                             snug compare [SNUG_NAME=value]... [OPTIONS] -c 'CMD ARGS' -c 'CMD ARGS'...")]
