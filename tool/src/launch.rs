@@ -15,13 +15,13 @@ use crate::cache;
 use crate::inherited;
 use crate::live::options::complaints;
 use crate::live::Format;
-use crate::output::Whole;
 use crate::plot;
 use crate::refusal::Refusal;
 use crate::settings::{Setting, WORKLOADS_VARIABLE};
 use crate::target;
 use crate::watch::report::{self, Place};
 use crate::watch::{self, Children};
+use crate::whole::Whole;
 
 /// Run a command on snug, and so the programs that it starts
 ///

@@ -12,6 +12,7 @@ mod carried;
 mod cli;
 mod compare;
 mod export;
+mod halts;
 mod inherited;
 mod launch;
 mod live;
@@ -30,6 +31,7 @@ mod trace;
 mod tune;
 mod version;
 mod watch;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -1,15 +1,13 @@
-//! What snug itself writes: whole or not at all, and with the reason if it could not.
+//! What snug itself says, in a terminal or a pipe, and how it says what went wrong.
 
 use std::env;
-use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal;
-use tempfile::NamedTempFile;
 
 use crate::period::seconds;
 
@@ -41,16 +39,6 @@ fn fitted(lines: &str, width: usize) -> String {
     lines.lines().map(|line| filled(line, width) + "\n").collect()
 }
 
-/// That a file can be written is known before the work that fills it; one that was not there is not left there.
-pub fn ensure_writable(path: &Path) -> Result<()> {
-    let is_new = !path.exists();
-    File::options().create(true).append(true).open(path).with_context(|| cannot_write(path))?;
-    if is_new {
-        let _ = fs::remove_file(path);
-    }
-    Ok(())
-}
-
 pub fn cannot_write(path: &Path) -> String {
     format!("{} cannot be written", path.display())
 }
@@ -70,6 +58,17 @@ pub fn told(error: &anyhow::Error) -> String {
         told.push_str(rest.strip_prefix(')').unwrap_or(rest));
     }
     told
+}
+
+/// Of what is done whatever becomes of the rest: the last error is returned, and those before it are told here.
+pub fn last_error(done: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let mut last = Ok(());
+    for error in done.into_iter().filter_map(Result::err) {
+        if let Err(before) = std::mem::replace(&mut last, Err(error)) {
+            complain(&format!("snug: {}\n", told(&before)));
+        }
+    }
+    last
 }
 
 /// A text that others have made, as it may be shown in a terminal: what would move about there is spelled out.
@@ -179,53 +178,6 @@ pub fn filled(text: &str, width: usize) -> String {
 
 /// A space at which no line ends.
 const NO_BREAK: char = '\u{a0}';
-
-/// A file that will be written later: until then what was there stays as it is.
-#[derive(Debug)]
-pub struct Whole {
-    path: PathBuf,
-    /// Beside it, if it is to be replaced; a device or a pipe is written to as it is.
-    beside: Option<NamedTempFile>,
-}
-
-impl Whole {
-    pub fn new(path: &Path) -> Result<Whole> {
-        let is_special = fs::metadata(path).is_ok_and(|found| !found.is_file());
-        ensure_writable(path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Where nothing new can be made, what is there is written over.
-        let beside = if is_special { None } else { tempfile::Builder::new().prefix(".snug-").tempfile_in(folder).ok() };
-        Ok(Whole { path: path.to_path_buf(), beside })
-    }
-
-    pub fn write(self, bytes: &[u8]) -> Result<()> {
-        let Whole { path, beside } = self;
-        let Some(mut file) = beside else {
-            return fs::write(&path, bytes).with_context(|| cannot_write(&path));
-        };
-        let place = || -> io::Result<()> {
-            file.write_all(bytes)?;
-            file.as_file().set_permissions(mode_of(&path))?;
-            file.persist(&path)?;
-            Ok(())
-        };
-        place().with_context(|| cannot_write(&path))
-    }
-}
-
-/// The mode of the file that is replaced, or that of a new one.
-fn mode_of(path: &Path) -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).map(|found| found.permissions()).unwrap_or_else(|_| {
-        // SAFETY: asks for the mask by setting it, and sets it back; no other thread makes files meanwhile.
-        let mask = unsafe {
-            let mask = libc::umask(0o077);
-            libc::umask(mask);
-            mask
-        };
-        fs::Permissions::from_mode(0o666 & !mask)
-    })
-}
 
 #[cfg(test)]
 mod tests {

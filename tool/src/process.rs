@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::halts;
 
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -19,6 +21,8 @@ pub struct Sample {
     pub minor_faults: u64,
     pub major_faults: u64,
     pub status: ExitStatus,
+    /// This process was stopped meanwhile (halts): the time may not be that of the program.
+    pub halted: bool,
 }
 
 /// What is to happen to a program that is being watched.
@@ -30,27 +34,47 @@ pub enum Next {
 }
 
 /// Runs `command` to its end. `look` is called at the start and then whenever it wants, with the process's number and the
-/// time since the start; also when a signal arrives meanwhile. The command must be made the leader of a process group.
+/// time since the start, or since this process was stopped and went on; also when a signal arrives meanwhile. The command
+/// must be made the leader of a process group; it ends with this process, even if that is killed.
 ///
-/// It must also have a pre_exec function, as those of launch::command_for do: then it is started by fork, not vfork. The
-/// kernel counts as a program's peak also what the process held before exec; after vfork that would be all of snug, after
-/// fork it is only the little that snug has written to, less than any program needs to start.
+/// It has a pre_exec function, and so it is started by fork, not vfork. The kernel counts as a program's peak also what
+/// the process held before exec; after vfork that would be all of snug, after fork it is only the little that snug has
+/// written to, less than any program needs to start.
 pub fn run_watched(command: &mut Command, look: &mut dyn FnMut(u32, Duration) -> Next) -> io::Result<Sample> {
-    let start = Instant::now();
+    end_with_this_process(command);
+    let (halts, start) = (halts::count(), Instant::now());
     let child = command.spawn()?;
+    let group = halts::with_group(child.id() as i32);
     let watched = watch(child.id(), start, look);
     if watched.is_err() {
         kill_group(child.id());
     }
     let wall = start.elapsed();
+    drop(group);
     let (status, usage) = wait(child.id() as libc::pid_t)?;
-    watched.map(|()| sample(wall, status, &usage))
+    watched.map(|()| Sample { halted: halts::count() != halts, ..sample(wall, status, &usage) })
+}
+
+/// The kernel ends it when the thread that started it ends, which waits for it.
+fn end_with_this_process(command: &mut Command) {
+    let parent = std::process::id() as libc::pid_t;
+    // SAFETY: the function only makes async-signal-safe calls.
+    unsafe {
+        command.pre_exec(move || match (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) {
+            (0, now) if now != parent => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            _ => Ok(()),
+        });
+    }
 }
 
 /// Returns when the process has ended, not yet waited for, or was killed.
-fn watch(pid: u32, start: Instant, look: &mut dyn FnMut(u32, Duration) -> Next) -> io::Result<()> {
+fn watch(pid: u32, mut start: Instant, look: &mut dyn FnMut(u32, Duration) -> Next) -> io::Result<()> {
     let ended = open_process(pid)?;
+    let mut halts = halts::count();
     loop {
+        if halts::count() != halts {
+            (halts, start) = (halts::count(), Instant::now());
+        }
         let pause = match look(pid, start.elapsed()) {
             Next::LookAgainIn(pause) => pause,
             Next::Kill => {
@@ -97,6 +121,7 @@ fn sample(wall: Duration, status: ExitStatus, usage: &libc::rusage) -> Sample {
         minor_faults: usage.ru_minflt as u64,
         major_faults: usage.ru_majflt as u64,
         status,
+        halted: false,
     }
 }
 
@@ -150,7 +175,6 @@ impl Input {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::CommandExt;
 
     fn sleeper(seconds: &str) -> Command {
         let mut command = Command::new("sleep");

@@ -173,6 +173,15 @@ fn several_commands_and_allocators_in_files() {
     assert_eq!(place.output(&["bench", "--compare", "c.json", "c.json"]).status.code(), Some(0));
 }
 
+/// What the library says of the environment is not about the preset.
+#[test]
+fn a_preset_is_there_whatever_the_environment_has() {
+    let place = Place::new();
+    let mut command = place.snug(&["compare", "--rounds", "1", "--warmup", "0", "--preset", "lean", "true"]);
+    let output = command.env("SNUG_FOO", "1").env("SNUG_STATS", "stderr").output().unwrap();
+    assert!(output.status.success() && stdout(&output).contains("\n snug-lean "), "{}", stdout(&output));
+}
+
 #[test]
 fn setup_and_prepare() {
     let place = Place::new();
@@ -183,6 +192,43 @@ fn setup_and_prepare() {
     assert_eq!(did, "setup\n".to_string() + &"prepare\nrun\n".repeat(4) + "run\n");
     let output = place.output(&["compare", "--prepare", "exit 4", "true"]);
     assert_refused(&output, 1, &["--prepare failed: exit 4: exit status: 4"]);
+}
+
+/// A `--prepare` that fails, or a command that is not there any more, ends the rounds and loses none of them.
+#[test]
+fn what_goes_wrong_later_leaves_what_was_measured() {
+    let place = Place::new();
+    place.write("gone", "#!/bin/sh\nexit 0\n", 0o755);
+    let cases = [("[ $(wc -l < n) -lt 6 ]", "--prepare failed: "), ("[ $(wc -l < n) -lt 6 ] || rm -f gone", "./gone")];
+    for (line, why) in cases {
+        fs::write(place.path("n"), "").unwrap();
+        let prepare = format!("echo >> n; {line}");
+        let output = place.output(&[
+            "compare",
+            "--rounds",
+            "4",
+            "--warmup",
+            "0",
+            "--json",
+            "c.json",
+            "--prepare",
+            &prepare,
+            "./gone",
+        ]);
+        assert_refused(&output, 1, &[why]);
+        assert!(stdout(&output).replace('\n', " ").contains("NOT COMPLETE: stopped after 2 of 4 rounds: "));
+        let lab: serde_json::Value = serde_json::from_slice(&fs::read(place.path("c.json")).unwrap()).unwrap();
+        assert!(lab["rows"][0]["series"][1]["figures"].as_array().unwrap().len() >= 2, "{lab}");
+    }
+}
+
+#[test]
+fn what_is_quoted_is_of_a_run_that_failed() {
+    let place = Place::new();
+    let command = "echo >> n; c=$(wc -l < n); echo \"this is run $c\" >&2; [ $c != 5 ]";
+    let output = place.output(&["compare", "--rounds", "3", "--warmup", "1", "sh", "-c", command]);
+    let said = stdout(&output);
+    assert!(said.contains("in 1 of 3 runs\n    this is run 5\n") && !said.contains("this is run 1"), "{said}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::running::{holder, Running};
 use crate::common::{
@@ -146,6 +146,26 @@ fn over_a_socket() {
     // It is in use, so it is not taken away.
     assert_refused(&place.output(&["export", "--socket", text(&path)]), 1, &["cannot listen at"]);
     assert_answers(&path, &program.pid());
+}
+
+/// Who sends a byte now and then holds up the next no longer than who sends none.
+#[test]
+fn a_reader_that_drips_is_left() {
+    let place = Place::new();
+    let path = place.path("socket");
+    let _server = Ended(place.snug(&["export", "--socket", text(&path), "1"]).stderr(Stdio::null()).spawn().unwrap());
+    wait_until(|| UnixStream::connect(&path).is_ok());
+    let mut drip = UnixStream::connect(&path).unwrap();
+    let begun = Instant::now();
+    let dripping = std::thread::spawn(move || {
+        while begun.elapsed() < Duration::from_secs(4) && drip.write_all(b"x").is_ok() {
+            sleep(Duration::from_millis(200));
+        }
+    });
+    sleep(Duration::from_millis(50));
+    ask(&path, "GET /x HTTP/1.0\r\n\r\n");
+    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
+    dripping.join().unwrap();
 }
 
 /// As systemd does it: the socket is descriptor 3, and variables say so.

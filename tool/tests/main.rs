@@ -21,11 +21,13 @@ mod record;
 mod replay;
 mod settings;
 mod shown;
+mod stops;
 mod targets;
 mod traces;
 mod tree;
 mod trim;
 mod tune;
+mod written;
 
 /// What no program names would be compiled by nobody, and its tests would be missed by nobody.
 #[test]

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
-use crate::common::{stderr, stdout, text, Place, SNUG};
+use crate::common::{assert_refused, stderr, stdout, text, Place, SNUG};
 
 /// Three threads, one after the other and together, that free each other's blocks; 17 blocks stay.
 const PROGRAM: &str = r#"
@@ -113,6 +115,43 @@ fn a_replay_asks_for_the_same_sizes_and_leaves_the_same_live() {
     assert!((0..40).contains(&(again.live - asked.live)), "{asked:?}\n{again:?}");
     assert!((0..20_000).contains(&(again.live_bytes - asked.live_bytes)), "{asked:?}\n{again:?}");
     assert_eq!(asked.sizes[&6400], 12_000);
+}
+
+#[test]
+fn an_export_that_fails_leaves_what_was_there() {
+    let place = Place::new();
+    let trace = trace_of(&place, "a.trace", &["ls"]);
+    let before = std::fs::read(&trace).unwrap();
+    std::fs::hard_link(&trace, place.path("same")).unwrap();
+    for to in ["a.trace", "same"] {
+        assert_refused(&place.output(&["replay", "--export", to, "a.trace"]), 2, &["is the trace itself"]);
+    }
+    assert_eq!(std::fs::read(&trace).unwrap(), before);
+    place.write("out.bin", "old", 0o644);
+    let output = place.output(&["replay", "--export", "out.bin", "--pace", "recorded", "a.trace"]);
+    assert_refused(&output, 1, &["a.trace for out.bin: it has no times"]);
+    assert_eq!(std::fs::read(place.path("out.bin")).unwrap(), b"old");
+}
+
+/// What is replayed can be large, and a replay that is killed leaves nothing of it.
+#[test]
+fn a_replay_that_is_killed_leaves_no_operations() {
+    let place = Place::new();
+    let trace = recorded(&place);
+    std::fs::create_dir(place.path("tmp")).unwrap();
+    let mut command = place.snug(&["replay", "--rounds", "10000", "--peers", "none", text(&trace)]);
+    let mut replay = command.env("TMPDIR", place.path("tmp")).stdout(Stdio::null()).spawn().unwrap();
+    let tasks = format!("/proc/{0}/task/{0}/children", replay.id());
+    while !std::fs::read_to_string(&tasks).unwrap().split(' ').any(|pid| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|words| words.starts_with(b"/") && !words.ends_with(b"true\0"))
+    }) {
+        sleep(Duration::from_millis(5));
+    }
+    replay.kill().unwrap();
+    replay.wait().unwrap();
+    let left = std::fs::read_dir(place.path("tmp")).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    assert!(left.sum::<u64>() < 100_000, "the operations of the trace take more");
 }
 
 /// The line of figures that snugreplay prints.

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::build_folder;
 use super::versions;
+use crate::live::options;
 use crate::refusal::Refusal;
 use crate::{cache, carried};
 
@@ -101,13 +102,13 @@ pub struct Found {
 pub fn find(args: &AllocatorArgs) -> Result<Found> {
     let wanted = Wanted::new(args.peers.as_deref())?;
     let snug = cache::library()?;
-    let mut allocators = vec![system(), own(&snug, None)];
+    let (mut allocators, mut missing) = (vec![system(), own(&snug, None)], Vec::new());
     for variant in VARIANTS.iter().filter(|variant| wanted.has(variant.name)) {
-        if knows(&snug, variant) {
-            allocators.push(own(&snug, Some(variant)));
+        match options::is_known(variant.option, variant.value) {
+            true => allocators.push(own(&snug, Some(variant))),
+            false => missing.push(format!("{} (snug with {}={})", variant.name, variant.option, variant.value)),
         }
     }
-    let mut missing = Vec::new();
     let files = library_files()?;
     for known in KNOWN.iter().filter(|known| wanted.has(known.name)) {
         match files.iter().find(|file| is_version_of(file, known.file)) {
@@ -160,13 +161,6 @@ fn own(library: &Path, variant: Option<&Variant>) -> Allocator {
         version: format!("{} ({})", env!("CARGO_PKG_VERSION"), carried::LIBRARY.id),
         settings: variant.iter().map(|variant| (variant.option.to_string(), variant.value.to_string())).collect(),
     }
-}
-
-/// The library says so on stderr when it does not know an option.
-fn knows(library: &Path, variant: &Variant) -> bool {
-    let mut command = Command::new("true");
-    command.env("LD_PRELOAD", library).env(variant.option, variant.value);
-    command.output().is_ok_and(|output| output.status.success() && output.stderr.is_empty())
 }
 
 fn installed(name: &str, library: &Path) -> Allocator {

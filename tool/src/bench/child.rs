@@ -83,12 +83,17 @@ pub struct Limit<'a> {
     pub most_time: Duration,
 }
 
-/// Runs the job once.
+/// Runs the job once; again, if this process was stopped meanwhile.
 pub fn run(job: &Job, allocator: &Allocator, round: u32, limit: &Limit) -> Result<Outcome, Failure> {
-    let mut meter = Meter::new()?;
-    let mut command = command_for(&job.words, job, allocator)?;
-    command.env(meter::VARIABLE, meter.path());
-    let finished = finish(&mut command, job.row.unit, limit, &mut |pid, since| meter.look(pid, since))?;
+    let (finished, meter) = loop {
+        let mut meter = Meter::new()?;
+        let mut command = command_for(&job.words, job, allocator)?;
+        command.env(meter::VARIABLE, meter.path());
+        let finished = finish(&mut command, job.row.unit, limit, &mut |pid, since| meter.look(pid, since))?;
+        if !finished.sample.halted {
+            break (finished, meter);
+        }
+    };
     let reading = meter.finish();
     let figures = figures(&finished, job.row.unit, round, &reading)?;
     Ok(Outcome { figures, reading })
@@ -236,7 +241,8 @@ mod tests {
 
     fn read(line: &str) -> Result<Figures> {
         let status = ExitStatus::from_raw(0);
-        let sample = Sample { wall: 2.0, cpu: 1.0, peak_kib: 5, minor_faults: 3, major_faults: 1, status };
+        let sample =
+            Sample { wall: 2.0, cpu: 1.0, peak_kib: 5, minor_faults: 3, major_faults: 1, status, halted: false };
         let finished = Finished { sample, stdout: line.to_string() };
         figures(&finished, Unit::NsPerOperation, 7, &Reading::default())
     }

@@ -5,7 +5,8 @@
 //!     child       one run, measured                                meter     its memory through the run
 //!     runner      the interleaving, until the end or Ctrl-C        progress  the bar
 //!     system_calls, count   runs of their own, under strace and callgrind
-//!     results     what was found, and the JSON file                machine   where
+//!     results     what was found                                   machine   where
+//!     stored      the same from a JSON file
 //!     stats       medians, ratios of pairs, bootstrap intervals    behind    where snug is not the best
 //!     report      terminal, JSON, CSV, Markdown, HTML              changes   between two JSON files
 //!
@@ -26,6 +27,7 @@ pub mod report;
 pub mod results;
 pub mod runner;
 pub mod stats;
+mod stored;
 pub mod system_calls;
 mod versions;
 mod workloads;

@@ -17,6 +17,7 @@ use super::child::{self, Failure, Job, Limit};
 use super::progress::Progress;
 use super::results::{RowResult, Series};
 use super::system_calls;
+use crate::halts;
 
 /// An allocator that needs so many times the time of the fastest has failed, and does not hold up the others; but a run
 /// may always take `LEAST_LIMIT`.
@@ -46,14 +47,21 @@ pub struct Measured {
     pub ended_early: Option<String>,
 }
 
-/// Ctrl-C and a request to end set it, once; a second one has its usual effect.
+/// Ctrl-C, a request to end, and a terminal that goes away set it; a second Ctrl-C or request has its usual effect. What
+/// runs stops with this process at Ctrl-Z.
 pub fn stop_at_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
+    let cannot = "cannot handle signals";
     for signal in [libc::SIGINT, libc::SIGTERM] {
         signal_hook::flag::register_conditional_default(signal, stop.clone())
             .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-            .context("cannot handle signals")?;
+            .context(cannot)?;
     }
+    // It may come twice, from the shell and from the kernel; and where nohup(1) has it ignored it is none.
+    if !halts::is_ignored(libc::SIGHUP) {
+        signal_hook::flag::register(libc::SIGHUP, stop.clone()).context(cannot)?;
+    }
+    halts::follow().context(cannot)?;
     Ok(stop)
 }
 

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::{ensure, Context, Result};
+use indicatif::ProgressBar;
 
 use crate::bench::allocators::Allocator;
 use crate::bench::results::{Figures, Row, RowResult, Series};
@@ -39,10 +40,12 @@ pub struct Plan {
 pub struct Results {
     /// One for each command.
     pub rows: Vec<RowResult>,
-    /// What each command said on stderr, on each allocator, in its first run.
+    /// What each command said on stderr, on each allocator, in the first run that failed.
     pub said: Vec<Vec<String>>,
     pub rounds: u32,
     pub ended_early: Option<String>,
+    /// What went wrong after some rounds, if something did.
+    pub ended: Result<()>,
 }
 
 /// What would make the comparison another one than the user thinks.
@@ -55,12 +58,22 @@ pub fn warn_of_surroundings() {
     }
 }
 
-/// A command that belongs to the measurement and is not measured.
-pub fn run_by_shell(line: &str, what: &str) -> Result<()> {
-    let status = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).status();
-    let status = status.with_context(|| format!("{what}: cannot run sh"))?;
-    ensure!(status.success(), "{what} failed: {line}: {status}");
+/// A command that belongs to the measurement and is not measured. When it is stopped, whatever it did, it has not failed. It
+/// is in this process's group, since it may ask something at the terminal: so Ctrl-C reaches it, too.
+pub fn run_by_shell(line: &str, what: &str, stop: &AtomicBool) -> Result<()> {
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null());
+    let ran = process::run_watched(&mut command, &mut |_, _| next(stop));
+    let status = ran.with_context(|| format!("{what}: cannot run sh"))?.status;
+    ensure!(status.success() || stop.load(Ordering::Relaxed), "{what} failed: {line}: {status}");
     Ok(())
+}
+
+fn next(stop: &AtomicBool) -> Next {
+    match stop.load(Ordering::Relaxed) {
+        true => Next::Kill,
+        false => Next::LookAgainIn(LOOK),
+    }
 }
 
 pub fn command_for(subject: &Subject, allocator: &Allocator, input: &Input) -> Result<Command> {
@@ -82,51 +95,119 @@ pub fn run(
     input: &Input,
     stop: &AtomicBool,
 ) -> Result<Results> {
-    let rows = subjects.iter().map(|subject| RowResult {
-        row: subject.row.clone(),
-        series: allocators.iter().map(|_| Series::default()).collect(),
-    });
-    let said = subjects.iter().map(|_| vec![String::new(); allocators.len()]).collect();
-    let mut results = Results { rows: rows.collect(), said, rounds: 0, ended_early: None };
-    let runs = subjects.len() * allocators.len() * (plan.rounds + plan.warmup) as usize;
-    let progress = output::bar(runs as u64, "run {pos} of {len}");
-    let mut failed = vec![BTreeMap::<String, u32>::new(); subjects.len() * allocators.len()];
-    'rounds: for round in 0..plan.warmup + plan.rounds {
-        for (place, subject) in subjects.iter().enumerate() {
-            for turn in 0..allocators.len() {
-                let turn = (turn + round.saturating_sub(plan.warmup) as usize) % allocators.len();
-                let mut command = command_for(subject, &allocators[turn], input)?;
-                if let Some(prepare) = plan.prepare.as_ref().filter(|_| !stop.load(Ordering::Relaxed)) {
-                    run_by_shell(prepare, "--prepare")?;
-                }
-                let (sample, said) = run_once(&mut command, stop)?;
-                let Some(sample) = sample else { break 'rounds };
-                if round == 0 {
-                    results.said[place][turn] = said;
-                }
-                if let Some(round) = round.checked_sub(plan.warmup) {
-                    results.rows[place].series[turn].figures.push(figures(&sample, round));
-                    if !sample.status.success() {
-                        *failed[place * allocators.len() + turn].entry(sample.status.to_string()).or_default() += 1;
-                    }
-                }
-                progress.inc(1);
+    let mut runs = Runs::new(subjects, allocators, plan, input, stop);
+    let (mut rounds, mut ended) = (0, Ok(()));
+    for round in 0..plan.warmup + plan.rounds {
+        match runs.round(round) {
+            Ok(true) => rounds = (round + 1).saturating_sub(plan.warmup),
+            Ok(false) => break,
+            // What was measured until then stays.
+            Err(error) if rounds > 0 => {
+                ended = Err(error);
+                break;
             }
+            Err(error) => return Err(error),
         }
-        results.rounds = (round + 1).saturating_sub(plan.warmup);
     }
-    progress.finish_and_clear();
-    if results.rounds < plan.rounds {
-        results.ended_early = Some(format!("stopped after {} of {} rounds", results.rounds, plan.rounds));
-        ensure!(results.rounds > 0, "stopped before the first round was done: there is nothing to compare");
+    runs.progress.finish_and_clear();
+    let mut results = Results { rows: runs.rows, said: runs.said, rounds, ended_early: None, ended };
+    if rounds < plan.rounds {
+        ensure!(rounds > 0, "stopped before the first round was done: there is nothing to compare");
+        let why = results.ended.as_ref().err().map_or(String::new(), |error| format!(": {}", output::told(error)));
+        results.ended_early = Some(format!("stopped after {rounds} of {} rounds{why}", plan.rounds));
     }
-    for (place, endings) in failed.into_iter().enumerate() {
+    for (place, endings) in runs.failed.into_iter().enumerate() {
         let series = &mut results.rows[place / allocators.len()].series[place % allocators.len()];
         let runs = series.figures.len();
         let each: Vec<_> = endings.iter().map(|(end, times)| format!("{end}, in {times} of {runs} runs")).collect();
         series.failure = (!each.is_empty()).then(|| each.join("; "));
     }
     Ok(results)
+}
+
+/// All runs, and what they gave.
+struct Runs<'a> {
+    subjects: &'a [Subject],
+    allocators: &'a [Allocator],
+    plan: &'a Plan,
+    input: &'a Input,
+    stop: &'a AtomicBool,
+    progress: ProgressBar,
+    rows: Vec<RowResult>,
+    said: Vec<Vec<String>>,
+    /// How runs ended that did not end well, for each command on each allocator, and how many.
+    failed: Vec<BTreeMap<String, u32>>,
+}
+
+impl<'a> Runs<'a> {
+    fn new(
+        subjects: &'a [Subject],
+        allocators: &'a [Allocator],
+        plan: &'a Plan,
+        input: &'a Input,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let rows = subjects.iter().map(|subject| RowResult {
+            row: subject.row.clone(),
+            series: allocators.iter().map(|_| Series::default()).collect(),
+        });
+        let count = subjects.len() * allocators.len() * (plan.rounds + plan.warmup) as usize;
+        Runs {
+            progress: output::bar(count as u64, "run {pos} of {len}"),
+            rows: rows.collect(),
+            said: subjects.iter().map(|_| vec![String::new(); allocators.len()]).collect(),
+            failed: vec![BTreeMap::new(); subjects.len() * allocators.len()],
+            subjects,
+            allocators,
+            plan,
+            input,
+            stop,
+        }
+    }
+
+    /// Whether it was done to its end.
+    fn round(&mut self, round: u32) -> Result<bool> {
+        for place in 0..self.subjects.len() {
+            for turn in 0..self.allocators.len() {
+                let turn = (turn + round.saturating_sub(self.plan.warmup) as usize) % self.allocators.len();
+                let Some((sample, said)) = self.run(place, turn)? else { return Ok(false) };
+                if let Some(round) = round.checked_sub(self.plan.warmup) {
+                    self.keep(place, turn, round, &sample, said);
+                }
+                self.progress.inc(1);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One that counts: what it cost, and what it said on stderr; nothing if it was stopped.
+    fn run(&self, place: usize, turn: usize) -> Result<Option<(Sample, String)>> {
+        loop {
+            let mut command = command_for(&self.subjects[place], &self.allocators[turn], self.input)?;
+            if let Some(line) = self.plan.prepare.as_ref().filter(|_| !self.stop.load(Ordering::Relaxed)) {
+                run_by_shell(line, "--prepare", self.stop)?;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            match run_once(&mut command, self.stop)? {
+                // The time would be that of the stop, as at Ctrl-Z, and not of the command.
+                Some((sample, _)) if sample.halted => {}
+                done => return Ok(done),
+            }
+        }
+    }
+
+    fn keep(&mut self, place: usize, turn: usize, round: u32, sample: &Sample, said: String) {
+        self.rows[place].series[turn].figures.push(figures(sample, round));
+        if !sample.status.success() {
+            let failed = &mut self.failed[place * self.allocators.len() + turn];
+            if failed.is_empty() {
+                self.said[place][turn] = said;
+            }
+            *failed.entry(sample.status.to_string()).or_default() += 1;
+        }
+    }
 }
 
 fn figures(sample: &Sample, round: u32) -> Figures {
@@ -142,23 +223,20 @@ fn figures(sample: &Sample, round: u32) -> Figures {
 }
 
 /// Runs the command once, and returns what it cost and what it said on stderr; nothing if it was stopped.
-fn run_once(command: &mut Command, stop: &AtomicBool) -> Result<(Option<Sample>, String)> {
+fn run_once(command: &mut Command, stop: &AtomicBool) -> Result<Option<(Sample, String)>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let mut said = tempfile::tempfile()?;
     // In a group of its own: what the terminal sends at Ctrl-C reaches snug alone, which ends the run.
     command.stderr(said.try_clone()?).process_group(0);
     let mut stopped = false;
     let sample = process::run_watched(command, &mut |_, _| {
-        stopped = stop.load(Ordering::Relaxed);
-        if stopped {
-            Next::Kill
-        } else {
-            Next::LookAgainIn(LOOK)
-        }
+        let next = next(stop);
+        stopped = matches!(next, Next::Kill);
+        next
     })
     .with_context(|| format!("cannot run {program}"))?;
     let mut bytes = Vec::new();
     said.rewind()?;
     said.read_to_end(&mut bytes)?;
-    Ok(((!stopped).then_some(sample), String::from_utf8_lossy(&bytes).into_owned()))
+    Ok((!stopped).then(|| (sample, String::from_utf8_lossy(&bytes).into_owned())))
 }

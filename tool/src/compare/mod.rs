@@ -24,6 +24,7 @@ use crate::bench::results::{Lab, Row, Unit};
 use crate::bench::runner::{self, Measured};
 use crate::bench::{assemble, report::terminal};
 use crate::launch;
+use crate::output;
 use crate::process::Input;
 use crate::refusal::Refusal;
 use crate::settings::Setting;
@@ -33,10 +34,11 @@ use measure::{Plan, Subject};
 /// Compare a command on the system's malloc and on snug: time, peak memory, page faults
 ///
 /// The command runs on each in turn. What it prints is thrown away, and of a file given with < each run reads all.
-/// SNUG_NAME=value words before the command set options of snug. Ctrl-C ends it and keeps what there is.
+/// SNUG_NAME=value words before the command set options of snug. Ctrl-C ends it and keeps what there is; a run during
+/// which Ctrl-Z stopped it is made again.
 ///
-/// Exit status: 0; 1 if a run of the command failed; 2 for mistakes on the command line; 126 or 127 if the command cannot
-/// be run on snug or was not found.
+/// Exit status: 0; 1 if a run of the command failed, or something else after the first round; 2 for mistakes on the
+/// command line; 126 or 127 if the command cannot be run on snug or was not found.
 #[derive(Debug, Args)]
 #[command(override_usage = "snug compare [SNUG_NAME=value]... [OPTIONS] [--] CMD [ARGS]...\n       \
                             snug compare [SNUG_NAME=value]... [OPTIONS] -c 'CMD ARGS' -c 'CMD ARGS'...")]
@@ -82,10 +84,10 @@ pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
     args.report.ensure_writable()?;
     let contenders = contenders(args, settings)?;
     measure::warn_of_surroundings();
-    if let Some(setup) = &args.setup {
-        measure::run_by_shell(setup, "--setup")?;
-    }
     let stop = runner::stop_at_signals()?;
+    if let Some(setup) = &args.setup {
+        measure::run_by_shell(setup, "--setup", &stop)?;
+    }
     let plan = Plan { rounds: args.rounds, warmup: args.warmup, prepare: args.prepare.clone() };
     let input = Input::of_this_process();
     let results = measure::run(&subjects, &contenders, &plan, &input, &stop)?;
@@ -99,12 +101,13 @@ pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
         }
         report::write(&mut text, &lab, place, &results.said[place], args.warmup);
     }
-    if !stop.load(Ordering::Relaxed) {
-        for subject in &subjects {
-            statistics(&mut text, subject, &lab, &input, subjects.len() > 1)?;
-        }
+    let mut trouble = vec![results.ended];
+    if !stop.load(Ordering::Relaxed) && trouble[0].is_ok() {
+        let more = |subject| statistics(&mut text, subject, &lab, &input, subjects.len() > 1);
+        trouble.extend(subjects.iter().map(more));
     }
-    files::publish_with(&text, &|| markdown::render(&lab, args.warmup), &lab, &args.report)?;
+    trouble.push(files::publish_with(&text, &|| markdown::render(&lab, args.warmup), &lab, &args.report));
+    output::last_error(trouble)?; // with all reports written
     let failed = !terminal::failures(&lab).is_empty();
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

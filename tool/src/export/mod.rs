@@ -16,8 +16,9 @@ use clap::Args;
 use crate::carried;
 use crate::live::list::{name_of, programs};
 use crate::live::{Depth, Format, Program};
-use crate::output::{self, Whole};
+use crate::output;
 use crate::period::period;
+use crate::whole::Whole;
 use merge::Source;
 
 /// Export the metrics of all programs on snug that can be seen, in OpenMetrics, with labels pid and program
@@ -67,7 +68,8 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
     };
     loop {
         let begun = Instant::now();
-        Whole::new(&path)?.write(exposition(&args.pids)?.as_bytes())?;
+        let text = exposition(&args.pids)?;
+        Whole::new(&path)?.write(text.as_bytes())?;
         let Some(every) = args.every else { return Ok(ExitCode::SUCCESS) };
         sleep(every.saturating_sub(begun.elapsed()));
     }

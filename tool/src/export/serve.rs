@@ -2,7 +2,7 @@
 //!
 //! The socket is one that systemd hands over (socket activation, sd_listen_fds(3): descriptor 3, listening or, with
 //! Accept=yes, connected), or one that is made here. One connection at a time: an exposition takes milliseconds, and who
-//! neither asks nor reads is left after a second.
+//! neither asks nor reads within a second each is left, however little it does of it now and then.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 
@@ -85,8 +85,6 @@ pub fn serve(socket: Socket, exposition: &dyn Fn() -> Result<String>) -> Result<
 }
 
 fn answer(mut stream: UnixStream, exposition: &dyn Fn() -> Result<String>) -> Result<()> {
-    stream.set_write_timeout(Some(SLOW))?;
-    stream.set_read_timeout(Some(SLOW))?;
     let request = request_of(&mut stream);
     let mut words = request.split_ascii_whitespace();
     let reply = match (words.next(), words.next()) {
@@ -95,7 +93,25 @@ fn answer(mut stream: UnixStream, exposition: &dyn Fn() -> Result<String>) -> Re
         (Some("GET"), _) => with_head("404 Not Found", "there is only /metrics\n"),
         _ => with_head("405 Method Not Allowed", "there is only GET /metrics\n"),
     };
-    stream.write_all(reply.as_bytes())?;
+    write_by(&mut stream, reply.as_bytes(), Instant::now() + SLOW)
+}
+
+/// What is left until then; nothing: it is over.
+fn left(end: Instant) -> Option<Duration> {
+    Some(end.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+}
+
+fn write_by(stream: &mut UnixStream, mut bytes: &[u8], end: Instant) -> Result<()> {
+    while !bytes.is_empty() {
+        let left = left(end).context("it reads too slowly")?;
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            // What it has not read when the time is over is told above.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(())
 }
 
@@ -107,10 +123,14 @@ fn with_head(status: &str, body: &str) -> String {
     )
 }
 
-/// What was asked: to the empty line that ends a head, or what came until the other side was silent.
+/// What was asked: to the empty line that ends a head, or what came in time.
 fn request_of(stream: &mut UnixStream) -> String {
     let (mut request, mut part) = (Vec::new(), [0; 1024]);
+    let end = Instant::now() + SLOW;
     while request.len() < REQUEST_MOST && !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        if left(end).and_then(|left| stream.set_read_timeout(Some(left)).ok()).is_none() {
+            break;
+        }
         match stream.read(&mut part) {
             Ok(count) if count > 0 => request.extend_from_slice(&part[..count]),
             _ => break,

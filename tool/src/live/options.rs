@@ -91,6 +91,11 @@ pub fn complaints(variables: impl Iterator<Item = (OsString, OsString)>) -> io::
     Ok(text)
 }
 
+/// Whether the library has an option, and this value for it: whatever else the environment says to it.
+pub fn is_known(name: &str, value: &str) -> bool {
+    complaints([(name.into(), value.into())].into_iter()).is_ok_and(|said| said.is_empty())
+}
+
 /// The options are one variable of the library's code: it begins at the defaults each time.
 fn read(variables: impl Iterator<Item = (OsString, OsString)>, descriptor: i32) -> Vec<OptionRow> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

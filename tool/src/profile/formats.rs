@@ -1,14 +1,16 @@
 //! Profiles in files: the name of a file says its format.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{ensure, Context, Result};
 
 use super::model::Profile;
 use super::{flame, pprof, show, View};
-use crate::output::Whole;
 use crate::refusal::Refusal;
+use crate::whole::Whole;
 
 pub fn read(path: &Path) -> Result<Profile> {
     let bytes = fs::read(path).with_context(|| crate::output::cannot_read(path))?;
@@ -31,19 +33,37 @@ enum Format {
     Text,
 }
 
+/// Of two that a name has, the first counts.
+const ENDINGS: [(&str, Format); 9] = [
+    (".pb.gz", Format::Pprof),
+    (".pb", Format::Pprof),
+    (".pprof", Format::Pprof),
+    (".html", Format::Html),
+    (".svg", Format::Svg),
+    (".folded", Format::Folded),
+    (".collapsed", Format::Folded),
+    (".json", Format::Json),
+    (".txt", Format::Text),
+];
+
+/// What a name says its format by, if it does.
+fn ending_of(path: &Path) -> Option<(&'static str, Format)> {
+    let name = path.file_name()?.as_bytes();
+    ENDINGS.into_iter().find(|(end, _)| name.ends_with(end.as_bytes()))
+}
+
 impl Format {
     fn of(path: &Path) -> Option<Format> {
-        let endings = [
-            (Format::Pprof, &[".pb.gz", ".pb", ".pprof"][..]),
-            (Format::Html, &[".html"]),
-            (Format::Svg, &[".svg"]),
-            (Format::Folded, &[".folded", ".collapsed"]),
-            (Format::Json, &[".json"]),
-            (Format::Text, &[".txt"]),
-        ];
-        let name = path.file_name()?.to_string_lossy();
-        endings.into_iter().find(|(_, endings)| endings.iter().any(|end| name.ends_with(end))).map(|(format, _)| format)
+        Some(ending_of(path)?.1)
     }
+}
+
+/// `memory.pb.gz` becomes `memory.3.pb.gz`.
+pub fn numbered(path: &Path, number: usize) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let ending = ending_of(path).map_or("", |(ending, _)| ending);
+    let stem = &name[..name.len() - ending.len()];
+    path.with_file_name(OsStr::from_bytes(&[stem, format!(".{number}{ending}").as_bytes()].concat()))
 }
 
 impl Output {
@@ -81,5 +101,19 @@ mod tests {
         {
             assert_eq!(Format::of(Path::new(name)), format, "{name}");
         }
+    }
+
+    #[test]
+    fn snapshots_have_numbers() {
+        for (name, wanted) in [
+            ("a.pb.gz", "a.3.pb.gz"),
+            ("my.app.pb.gz", "my.app.3.pb.gz"),
+            ("/x.y/a", "/x.y/a.3"),
+            ("b/a.pb.html", "b/a.pb.3.html"),
+        ] {
+            assert_eq!(numbered(Path::new(name), 3), Path::new(wanted));
+        }
+        let odd = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        assert_eq!(numbered(&odd(b"a\xff.txt"), 3), odd(b"a\xff.3.txt"));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::sleep;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::formats::Output;
+use super::formats::{numbered, Output};
 use super::gather::{profile_of, Before};
 use super::model::Profile;
 use super::symbols::Symbols;
@@ -78,13 +78,6 @@ impl Wanted<'_> {
     }
 }
 
-/// `memory.pb.gz` becomes `memory.3.pb.gz`.
-fn numbered(output: &Path, number: usize) -> PathBuf {
-    let name = output.file_name().unwrap_or_default().to_string_lossy();
-    let (stem, ending) = name.split_at(name.find('.').unwrap_or(name.len()));
-    output.with_file_name(format!("{stem}.{number}{ending}"))
-}
-
 /// The processes that this one has started, and those that they have, which run on snug; looked for anew each time.
 #[derive(Default)]
 pub struct Descendants {
@@ -118,16 +111,4 @@ fn below(pid: i32) -> Vec<i32> {
     let text: String = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok()).collect();
     let children = text.split_ascii_whitespace().filter_map(|word| word.parse().ok());
     children.flat_map(|child| [vec![child], below(child)].concat()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn snapshots_have_numbers() {
-        for (name, wanted) in [("a.pb.gz", "a.3.pb.gz"), ("/x.y/a", "/x.y/a.3"), ("b/a.html", "b/a.3.html")] {
-            assert_eq!(numbered(Path::new(name), 3), Path::new(wanted));
-        }
-    }
 }

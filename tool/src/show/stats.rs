@@ -9,10 +9,11 @@ use anyhow::{ensure, Result};
 use clap::Args;
 
 use crate::live::{Depth, Format, Program};
-use crate::output::{self, Whole};
+use crate::output;
 use crate::period::period;
 use crate::process_id::process_id;
 use crate::refusal::Refusal;
+use crate::whole::Whole;
 
 /// Print the statistics of a running program
 ///

@@ -82,7 +82,7 @@ pub fn run(
 
 fn measure(replayer: &Path, program: &Program, allocator: &Allocator, touch: Touch) -> Result<Footprint> {
     let mut command = Command::new(replayer);
-    command.arg(format!("--samples={SAMPLES}")).arg(touch.word()).arg(program.file.path());
+    command.arg(format!("--samples={SAMPLES}")).arg(touch.word()).arg(program.path());
     command.env_remove("LD_PRELOAD");
     if let Some(library) = &allocator.library {
         command.env("LD_PRELOAD", library);

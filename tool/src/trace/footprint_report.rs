@@ -21,17 +21,17 @@ pub fn publish(found: &Footprints, files: &ReportArgs) -> Result<()> {
     let table = table(found);
     let mut text = String::new();
     terminal::render_table(&mut text, &table);
-    if !files.to_output() {
-        output::print(text.as_bytes())?;
-    }
-    write_json(found, files.json.as_deref())?;
-    write_to(files.csv.as_deref(), |file| write_csv(found, file))?;
-    write_to(files.markdown.as_deref(), |file| {
-        let mut text = format!("# {TITLE}\n");
-        markdown::render_table(&mut text, &table);
-        Ok(file.write_all(text.as_bytes())?)
-    })?;
-    write_to(files.html.as_deref(), |file| Ok(file.write_all(page(found, &table)?.as_bytes())?))
+    output::last_error([
+        if files.to_output() { Ok(()) } else { output::print(text.as_bytes()) },
+        write_json(found, files.json.as_deref()),
+        write_to(files.csv.as_deref(), |file| write_csv(found, file)),
+        write_to(files.markdown.as_deref(), |file| {
+            let mut text = format!("# {TITLE}\n");
+            markdown::render_table(&mut text, &table);
+            Ok(file.write_all(text.as_bytes())?)
+        }),
+        write_to(files.html.as_deref(), |file| Ok(file.write_all(page(found, &table)?.as_bytes())?)),
+    ])
 }
 
 /// Three lines for each trace, a column for each allocator.

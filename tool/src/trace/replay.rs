@@ -3,14 +3,15 @@
 //! Each trace becomes a program for snugreplay (program.rs), and that a row. Time is that of the allocations and of
 //! writing to what was allocated; what the program did besides is not in the trace.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use clap::{Args, ValueEnum};
-use tempfile::NamedTempFile;
 
 use super::footprint;
 use super::program::{self, Converted, Pace};
@@ -23,7 +24,9 @@ use crate::bench::report::{self, ReportArgs};
 use crate::bench::results::{Row, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::system_calls;
-use crate::{cache, carried, output};
+use crate::refusal::Refusal;
+use crate::whole::Whole;
+use crate::{cache, carried};
 
 /// Replay recorded programs' allocations under several allocators, and compare time and memory
 ///
@@ -104,8 +107,16 @@ impl Touch {
 /// A trace as a program for snugreplay.
 pub struct Program {
     pub name: String,
-    pub file: NamedTempFile,
+    /// It has no name that could be left behind.
+    file: File,
     pub converted: Converted,
+}
+
+impl Program {
+    /// What the replayer opens, as long as this process holds it.
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+    }
 }
 
 pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
@@ -166,18 +177,23 @@ fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
     let [path] = args.traces.as_slice() else { bail!("--export takes one trace") };
     let mut trace = Trace::open(path, args.whole)?;
     let process = trace.choose(args.process)?.number;
-    let mut file = File::create(to).with_context(|| output::cannot_write(to))?;
-    program::write(&mut trace, process, args.one_thread, args.pace, &mut file)?;
+    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let is_itself = identity(to).is_some_and(|it| Some(it) == identity(path));
+    ensure!(!is_itself, Refusal::misuse(format!("--export: {} is the trace itself", to.display())));
+    Whole::new(to)?.write_with(|file| {
+        program::write(&mut trace, process, args.one_thread, args.pace, file)
+            .with_context(|| format!("{} for {}", path.display(), to.display()))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the program of one process of the trace into a temporary file.
+/// Writes the program of one process of the trace into a temporary file, which goes with this process, however it ends.
 pub fn convert(trace: &mut Trace, path: &Path, process: Option<u32>, one_thread: bool, pace: Pace) -> Result<Program> {
     let process = trace.choose(process)?.number;
-    let mut file = NamedTempFile::with_prefix("snug-replay-").context("cannot make a temporary file")?;
+    let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let progress = trace.show_progress(process, &format!("reading {name}"));
-    let converted = program::write(trace, process, one_thread, pace, file.as_file_mut());
+    let converted = program::write(trace, process, one_thread, pace, &mut file);
     progress.finish_and_clear();
     let converted = converted.with_context(|| path.display().to_string())?;
     Ok(Program { name, file, converted })
@@ -192,6 +208,6 @@ pub fn job(replayer: &Path, program: &Program, touch: Touch) -> Job {
         threads: totals.threads as u32,
         unit: Unit::NsPerOperation,
     };
-    let words = vec![replayer.into(), touch.word().into(), program.file.path().into()];
+    let words = vec![replayer.into(), touch.word().into(), program.path().into()];
     Job { row, words, folder: None, variables: Vec::new(), doubled: None }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use crate::bench::allocators::{Allocator, SNUG};
 use crate::live::options;
@@ -89,26 +88,19 @@ impl Candidate {
 }
 
 /// The default first, then what this library knows; and what it does not know, for a word about it.
-pub fn singles(library: &Path) -> (Vec<Candidate>, Vec<String>) {
+pub fn singles() -> (Vec<Candidate>, Vec<String>) {
     let (mut known, mut unknown) = (vec![Candidate::default()], Vec::new());
     for (name, value) in SINGLE {
         let candidate = Candidate::of(name, value);
         if candidate.clone().without_idle() != candidate {
             continue; // the default already
         }
-        match is_known(library, &candidate) {
+        match options::is_known(name, value) {
             true => known.push(candidate),
             false => unknown.push(candidate.words()),
         }
     }
     (known, unknown)
-}
-
-/// The library says so on stderr when it does not know an option or a value.
-fn is_known(library: &Path, candidate: &Candidate) -> bool {
-    let mut command = Command::new("true");
-    command.env("LD_PRELOAD", library).envs(&candidate.0);
-    command.output().is_ok_and(|output| output.status.success() && output.stderr.is_empty())
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     args.report.ensure_writable()?;
     let library = cache::library()?;
     let subject = subject(args)?;
-    let (singles, unknown) = candidates::singles(&library);
+    let (singles, unknown) = candidates::singles();
     let stop = runner::stop_at_signals()?;
     let mut part = measure(&subject, singles, (args.rounds / 3).max(LEAST_ROUNDS), &library, &stop)?;
     ensure_works(&part)?;

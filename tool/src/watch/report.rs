@@ -1,8 +1,9 @@
 //! What `snug run --stats` leaves: the tree, and the details of the processes that are wanted.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,8 @@ use anyhow::{ensure, Result};
 
 use super::{tree, Children, Process, Watched};
 use crate::live::Format;
-use crate::output::Whole;
+use crate::output;
+use crate::whole::{ensure_writable, Whole};
 
 /// Stands for the process id in the name of a file.
 const PROCESS: &str = "%p";
@@ -27,6 +29,8 @@ pub enum Place {
 impl Place {
     pub fn of_file(path: &Path, format: Format, children: &Children) -> Result<Place> {
         if path.to_string_lossy().contains(PROCESS) {
+            // The names are not known yet; what is tried is one of their kind, which is not there.
+            ensure_writable(&named(path, std::process::id() as i32))?;
             return Ok(Place::Files(path.to_path_buf(), format));
         }
         let one_only = format == Format::OpenMetrics && !matches!(children, Children::Highest | Children::None);
@@ -54,7 +58,7 @@ pub fn write(watched: &mut Watched, children: &Children, place: Place, detail: b
     note_reasons(watched);
     match place {
         Place::Stderr => std::io::stderr().write_all(&written(watched, children, detail)?)?,
-        Place::Stdout => crate::output::print(&written(watched, children, detail)?)?,
+        Place::Stdout => output::print(&written(watched, children, detail)?)?,
         Place::File(file, Format::Text) => file.write(&written(watched, children, detail)?)?,
         Place::File(file, format) => {
             let mut all = Vec::new();
@@ -67,13 +71,26 @@ pub fn write(watched: &mut Watched, children: &Children, place: Place, detail: b
             file.write(&all)?;
         }
         Place::Files(path, format) => {
-            for process in watched.chosen(&of_files(children)) {
-                let name = path.to_string_lossy().replace(PROCESS, &process.pid.to_string());
-                Whole::new(Path::new(&name))?.write(&details(process, format, detail)?)?;
-            }
+            let write = |process: &Process| {
+                let bytes = details(process, format, detail)?;
+                Whole::new(&named(&path, process.pid))?.write(&bytes)
+            };
+            output::last_error(watched.chosen(&of_files(children)).into_iter().map(write))?;
         }
     }
     Ok(())
+}
+
+/// The name for one process; its bytes stay as they are, also where they are no UTF-8.
+fn named(path: &Path, pid: i32) -> PathBuf {
+    let (mut rest, mut name) = (path.as_os_str().as_bytes(), Vec::new());
+    while let Some(at) = rest.windows(PROCESS.len()).position(|part| part == PROCESS.as_bytes()) {
+        name.extend_from_slice(&rest[..at]);
+        name.extend_from_slice(pid.to_string().as_bytes());
+        rest = &rest[at + PROCESS.len()..];
+    }
+    name.extend_from_slice(rest);
+    OsString::from_vec(name).into()
 }
 
 /// Files for each process are there to have all of them.
@@ -183,5 +200,17 @@ fn headline(watched: &Watched, children: &Children, chosen: &[&Process]) -> Stri
             format!("snug: {processes}; {} ({}) has the highest peak, its details follow (*)\n", one.name, one.pid)
         }
         _ => format!("snug: {processes}; the details of {} follow (*)\n", chosen.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_the_process_keep_their_bytes() {
+        let name = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
+        assert_eq!(named(&name(b"/a\xff/x.%p.%p%"), 77), name(b"/a\xff/x.77.77%"));
+        assert_eq!(named(&name(b"x"), 77), name(b"x"));
     }
 }

@@ -2,6 +2,7 @@
 //! as one HTML page with plots, and as a picture of all rows in one plot.
 
 mod csv_file;
+mod earlier;
 pub mod figures;
 mod frontier;
 pub mod html;
@@ -14,7 +15,6 @@ pub mod terminal;
 pub mod verdict;
 pub mod words;
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,13 +25,15 @@ use serde::Serialize;
 use super::results::Lab;
 use crate::output;
 use crate::refusal::Refusal;
+use crate::whole::{ensure_writable, Whole};
 
 /// Where reports go; part of the arguments of every command that measures. `-` is the standard output, which then has nothing
 /// else; so is no word at all, as in `snug stats`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ReportArgs {
     /// Write every measured value to FILE, for snug bench --compare and --resume; compressed if its name ends in .zst.
-    /// Without FILE, here and below, and with -, to the standard output
+    /// Without FILE, here and below, and with -, to the standard output; a file that holds anything else but such a
+    /// report is not written over
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = output::STANDARD)]
     pub json: Option<PathBuf>,
 
@@ -53,11 +55,11 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    /// That all files can be written is known before hours are spent.
+    /// That all files can be written, and hold nothing but earlier reports, is known before hours are spent.
     pub fn ensure_writable(&self) -> Result<()> {
         let (to_output, files): (Vec<&Path>, Vec<&Path>) = self.paths().partition(|path| output::is_standard(path));
         ensure!(to_output.len() <= 1, Refusal::misuse("only one report can go to the standard output".into()));
-        files.into_iter().try_for_each(output::ensure_writable)
+        files.into_iter().try_for_each(|path| earlier::ensure_replaceable(path).and_then(|()| ensure_writable(path)))
     }
 
     /// Whether a report goes to the standard output.
@@ -70,25 +72,25 @@ impl ReportArgs {
     }
 }
 
-/// Prints the report and writes all files that are wanted.
+/// Prints the report and writes all files that are wanted: that one cannot be written is no reason to lose the others.
 pub fn publish(text: &str, lab: &Lab, args: &ReportArgs) -> Result<()> {
     publish_with(text, &|| markdown::render(lab), lab, args)
 }
 
 /// The same with tables of its own as Markdown.
 pub fn publish_with(text: &str, markdown: &dyn Fn() -> String, lab: &Lab, args: &ReportArgs) -> Result<()> {
-    if !args.to_output() {
-        output::print(text.as_bytes())?;
-    }
-    write_json(lab, args.json.as_deref())?;
-    write_to(args.csv.as_deref(), |file| csv_file::write(lab, file))?;
-    write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown().as_bytes())?))?;
-    write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?))?;
-    write_to(args.frontier.as_deref(), |file| {
-        let plot =
-            figures::overall(lab).context("a plot of all rows needs the system's malloc and another allocator")?;
-        Ok(file.write_all(plots::image(&plot)?.as_bytes())?)
-    })
+    output::last_error([
+        if args.to_output() { Ok(()) } else { output::print(text.as_bytes()) },
+        write_json(lab, args.json.as_deref()),
+        write_to(args.csv.as_deref(), |file| csv_file::write(lab, file)),
+        write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown().as_bytes())?)),
+        write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?)),
+        write_to(args.frontier.as_deref(), |file| {
+            let plot =
+                figures::overall(lab).context("a plot of all rows needs the system's malloc and another allocator")?;
+            Ok(file.write_all(plots::image(&plot)?.as_bytes())?)
+        }),
+    ])
 }
 
 const COMPRESSED: &str = "zst";
@@ -115,8 +117,8 @@ pub fn write_to(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> Resul
         write(&mut bytes)?;
         return output::print(&bytes);
     }
-    let file = File::create(path).with_context(|| output::cannot_write(path))?;
-    let mut file = BufWriter::new(file);
-    write(&mut file)?;
-    file.flush().with_context(|| output::cannot_write(path))
+    Whole::new(path)?.write_with(|file| {
+        let mut file = BufWriter::new(file);
+        write(&mut file).and_then(|()| Ok(file.flush()?)).with_context(|| output::cannot_write(path))
+    })
 }

@@ -16,9 +16,10 @@ use serde::Serialize;
 
 use crate::launch;
 use crate::live::options::{effect, in_force, OptionRow};
-use crate::output::{self, Whole};
+use crate::output;
 use crate::refusal::Refusal;
 use crate::settings::{Setting, WORKLOADS_VARIABLE};
+use crate::whole::Whole;
 
 /// Show the library's options: a list of all, or the page of a group or of one option
 ///

@@ -1,0 +1,56 @@
+//! What snug writes: nothing is lost that was there, and what cannot be written is told with its name.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::common::{assert_refused, stderr, stdout, Place};
+
+#[test]
+fn statistics_go_where_links_lead() {
+    let place = Place::new();
+    fs::create_dir(place.path("d")).unwrap();
+    fs::write(place.path("real.json"), "old").unwrap();
+    symlink("../real.json", place.path("d/link.json")).unwrap();
+    let output = place.output(&["run", "--stats=d/link.json", "true"]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    assert!(place.path("d/link.json").is_symlink());
+    assert!(fs::read_to_string(place.path("real.json")).unwrap().starts_with("{\"schema\""));
+    // The link of /dev/stdout is not touched, nor is what the command has printed.
+    symlink("/proc/self/fd/1", place.path("out.txt")).unwrap();
+    let mut command = place.snug(&["run", "--stats=out.txt", "echo", "ran"]);
+    let status = command.stdout(fs::File::create(place.path("f")).unwrap()).status().unwrap();
+    let printed = fs::read_to_string(place.path("f")).unwrap();
+    assert!(status.success() && printed.starts_with("ran\nsnug: 1 process\n"), "{printed}");
+    assert!(place.path("out.txt").is_symlink());
+}
+
+#[test]
+fn a_file_for_each_process_is_tried_before() {
+    let place = Place::new();
+    let output = place.output(&["run", "--stats=no/x.%p.json", "sh", "-c", "echo ran"]);
+    assert_refused(&output, 125, &["cannot be written"]);
+    assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn one_report_that_cannot_be_written_leaves_the_others() {
+    let place = Place::new();
+    let words = ["compare", "--rounds", "1", "--warmup", "0", "--json", "/dev/full", "--csv", "c.csv", "true"];
+    assert_refused(&place.output(&words), 1, &["/dev/full cannot be written: No space"]);
+    assert_eq!(fs::read_to_string(place.path("c.csv")).unwrap().lines().count(), 3);
+}
+
+/// The word behind `--json` is its FILE, also where the command was meant.
+#[test]
+fn what_is_no_report_is_not_written_over() {
+    let place = Place::new();
+    let program = "#!/bin/sh\nexit 0\n";
+    place.write("prog", program, 0o755);
+    let output = place.output(&["compare", "--rounds", "1", "--json", "./prog", "true"]);
+    assert_refused(&output, 2, &["./prog is there and is no report"]);
+    assert_eq!(fs::read_to_string(place.path("prog")).unwrap(), program);
+    for _again in 0..2 {
+        let words = ["compare", "--rounds", "1", "--warmup", "0", "--json", "c.json", "--markdown", "c.md", "true"];
+        assert_eq!(place.output(&words).status.code(), Some(0));
+    }
+}
