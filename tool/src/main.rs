@@ -19,6 +19,7 @@ mod output;
 mod pages;
 mod period;
 mod plot;
+mod proc;
 mod process;
 mod process_id;
 mod profile;

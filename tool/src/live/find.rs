@@ -3,7 +3,6 @@
 //! Only the process's memory is looked at, never a file of it: so it does not matter whether the program is linked
 //! statically, stripped, deleted meanwhile, or in a container whose files are others.
 
-use std::fs;
 use std::io;
 
 use anyhow::{bail, Context, Result};
@@ -13,6 +12,7 @@ use object::LittleEndian;
 
 use super::barred::why_not;
 use super::memory::Memory;
+use crate::proc;
 
 const NAME: &[u8] = b"snug";
 const KIND: NoteType = NoteType(1);
@@ -22,9 +22,8 @@ const HEADERS: usize = 4096;
 
 /// Where the anchors of a process may be: one for each mapped file with the note.
 pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
-    // Paths are whatever bytes there are.
-    let maps = match fs::read(format!("/proc/{}/maps", memory.thread())) {
-        Ok(maps) => String::from_utf8_lossy(&maps).into_owned(),
+    let maps = match proc::text(format!("/proc/{}/maps", memory.thread())) {
+        Ok(maps) => maps,
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no process {process}"),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(why_not(process)),
         Err(error) => return Err(error).with_context(|| format!("process {process} cannot be looked into")),
@@ -42,7 +41,7 @@ pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
 
 /// When a process began, in ticks of the system's clock.
 pub fn began(process: i32) -> Result<u64> {
-    let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{process}/stat"))?).into_owned();
+    let stat = proc::text(format!("/proc/{process}/stat"))?;
     // The second field is a name that may contain anything; the time is the 22nd.
     let (_, rest) = stat.rsplit_once(')').context("no name in /proc/PID/stat")?;
     Ok(rest.split_ascii_whitespace().nth(19).context("too few fields in /proc/PID/stat")?.parse()?)

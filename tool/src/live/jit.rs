@@ -5,9 +5,11 @@
 //! Source: tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt of Linux.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use crate::proc;
 
 /// A function, and as far as is known its file and line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -156,14 +158,13 @@ fn contents(path: &Path) -> Option<Vec<u8>> {
 
 /// The process's numbers, the one that it has for itself first; also if it is looked at through a thread of it.
 fn names_in_namespaces(process: i32) -> Vec<String> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("NStgid:")).unwrap_or_default();
+    let status = proc::text(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = proc::field(&status, "NStgid:").unwrap_or_default();
     line.split_ascii_whitespace().rev().map(str::to_string).chain([process.to_string()]).collect()
 }
 
 fn dumps_of(process: i32) -> Vec<PathBuf> {
-    let maps = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
-    let maps = String::from_utf8_lossy(&maps);
+    let maps = proc::text(format!("/proc/{process}/maps")).unwrap_or_default();
     let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
     let is_dump = |path: &&str| {
         let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();

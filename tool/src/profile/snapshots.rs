@@ -19,6 +19,7 @@ use super::model::Profile;
 use super::symbols::Symbols;
 use super::View;
 use crate::live::Program;
+use crate::proc;
 
 /// How often is looked whether something is to be done.
 pub const STEP: Duration = Duration::from_millis(10);
@@ -115,7 +116,7 @@ impl Descendants {
 
 fn below(pid: i32) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let text: String = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok()).collect();
+    let text: String = tasks.filter_map(|task| proc::text(task.path().join("children")).ok()).collect();
     let children = text.split_ascii_whitespace().filter_map(|word| word.parse().ok());
     children.flat_map(|child| [vec![child], below(child)].concat()).collect()
 }
