@@ -26,6 +26,7 @@ mod profile;
 mod refusal;
 mod settings;
 mod show;
+mod signals;
 mod target;
 mod trace;
 mod tune;

@@ -7,10 +7,9 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -22,6 +21,7 @@ use crate::cache;
 use crate::carried;
 use crate::launch;
 use crate::output::{self, counted};
+use crate::signals::{self, HandedOn};
 
 /// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
 const ROUND: Duration = Duration::from_millis(50);
@@ -90,13 +90,15 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
 
     launch::set_up(&mut command, &recorder, &[]);
     command.env(region::VARIABLE, region.path());
-    signals::pass_on(&mut command);
-    let child = command.spawn().with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
+    let handed_on = HandedOn::to(&mut command);
+    let child = signals::spawn(&mut command);
+    let child = child.with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
+    handed_on.begin(child.id() as i32);
     let recording = Recording {
         region,
         journal: Journal { pace: Pace::new(), writer, processes: HashMap::new(), threads: 0, events: 0 },
     };
-    let (status, result) = recording.follow(child);
+    let (status, result) = recording.follow(child, handed_on);
     let summary = result.with_context(|| output::cannot_write(&path))?;
     if !args.quiet {
         eprintln!("snug: {}: {summary}", path.display());
@@ -163,12 +165,11 @@ struct Journal {
 
 impl Recording {
     /// Until the command has ended. If the file cannot be written, the program goes on unrecorded.
-    fn follow(mut self, mut child: Child) -> (std::io::Result<ExitStatus>, Result<String>) {
+    fn follow(mut self, mut child: Child, handed_on: HandedOn) -> (std::io::Result<ExitStatus>, Result<String>) {
         let mut written = Ok(());
         let mut checked = Instant::now();
         let status = loop {
             self.region.wait(ROUND);
-            signals::send_to(child.id());
             // Asked before the slots are emptied: what it wrote before it ended is there then.
             let ended = child.try_wait().transpose();
             if written.is_ok() {
@@ -184,6 +185,7 @@ impl Recording {
                 break status;
             }
         };
+        drop(handed_on);
         (status, written.and_then(|()| self.finish()))
     }
 
@@ -275,57 +277,6 @@ fn is_alive(pid: u32) -> bool {
 
 fn bytes(count: u64) -> String {
     indicatif::HumanBytes(count).to_string()
-}
-
-/// The command gets the signals; the tool stays to write the end of the file.
-mod signals {
-    use super::*;
-
-    /// The last signal that came for the tool alone, or 0.
-    static TO_SEND: AtomicI32 = AtomicI32::new(0);
-
-    extern "C" fn note(signal: i32) {
-        TO_SEND.store(signal, Ordering::Relaxed);
-    }
-
-    /// That there is a handler at all ends the wait for a slot.
-    extern "C" fn wake_up(_signal: i32) {}
-
-    /// Those of the terminal reach the command by themselves and are ignored here; others are passed on. That the
-    /// command has ended is noticed at once.
-    pub fn pass_on(command: &mut std::process::Command) {
-        let of_terminal = [libc::SIGINT, libc::SIGQUIT].map(|signal| (signal, libc::SIG_IGN));
-        let handler = note as extern "C" fn(i32) as libc::sighandler_t;
-        let of_others = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].map(|signal| (signal, handler));
-        let of_child = [(libc::SIGCHLD, wake_up as extern "C" fn(i32) as libc::sighandler_t)];
-        let mut before = Vec::new();
-        for (signal, action) in of_terminal.into_iter().chain(of_others).chain(of_child) {
-            // SAFETY: the handler stores to an atomic only.
-            let old = unsafe { libc::signal(signal, action) };
-            if old == libc::SIG_IGN && signal != libc::SIGCHLD {
-                // SAFETY: what is ignored, as under nohup, stays so for both.
-                unsafe { libc::signal(signal, libc::SIG_IGN) };
-            }
-            before.push((signal, old));
-        }
-        // SAFETY: signal is async-signal-safe.
-        unsafe {
-            command.pre_exec(move || {
-                for &(signal, old) in &before {
-                    libc::signal(signal, old);
-                }
-                Ok(())
-            });
-        }
-    }
-
-    pub fn send_to(child: u32) {
-        let signal = TO_SEND.swap(0, Ordering::Relaxed);
-        if signal != 0 {
-            // SAFETY: the child was not waited for yet, so its id is still its own.
-            unsafe { libc::kill(child as libc::pid_t, signal) };
-        }
-    }
 }
 
 #[cfg(test)]
