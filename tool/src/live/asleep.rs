@@ -73,6 +73,13 @@ pub fn is_asleep(process: i32, tid: i32) -> bool {
     number.is_some_and(|number: i64| [&GO_ON[..], &MADE_AGAIN, &EITHER].iter().any(|calls| calls.contains(&number)))
 }
 
+/// Whether a thread stands still as its whole process does, as after SIGSTOP or Ctrl-Z.
+pub fn is_stopped(tid: i32) -> bool {
+    let stat = proc::text(format!("/proc/{tid}/stat")).unwrap_or_default();
+    // Behind a name that may contain anything.
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+}
+
 /// Whether a stopped thread was interrupted in one of those calls, and is sure to go on with it. A result that the program
 /// would see is changed into the kernel's own: an EINTR that there would not have been.
 pub fn goes_on(registers: &mut libc::user_regs_struct) -> bool {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, bail, Context, Result};
 use humantime::format_duration;
 
-use super::asleep::{by_itself, goes_on, is_asleep, Mappings};
+use super::asleep::{by_itself, goes_on, is_asleep, is_stopped, Mappings};
 use super::lent::{Done, Outcome, What, NONE_LENT};
 use super::memory::Memory;
 use super::ptrace::{self, Waited};
@@ -84,6 +84,9 @@ impl Caller {
             return Ok(Outcome::Never(NONE_LENT.to_string()));
         }
         let first = self.memory.thread();
+        if is_stopped(first) {
+            return Ok(Outcome::NotNow("it is stopped, until it gets SIGCONT"));
+        }
         if let Err(error) = ptrace::seize(first) {
             return Ok(Outcome::Never(self.not_traced(&error)));
         }
