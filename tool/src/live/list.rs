@@ -26,3 +26,9 @@ pub fn name_of(process: i32) -> Option<String> {
     let whole = file.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     Some(shown(&whole.filter(|whole| short.len() == 15 && whole.starts_with(&short)).unwrap_or(short)))
 }
+
+/// Which process started it.
+pub fn parent_of(process: i32) -> Option<i32> {
+    let status = proc::text(format!("/proc/{process}/status")).ok()?;
+    proc::field(&status, "PPid:")?.parse().ok()
+}

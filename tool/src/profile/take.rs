@@ -14,7 +14,7 @@ use super::snapshots::{Descendants, Wanted, STEP};
 use super::symbols::Symbols;
 use crate::cache;
 use crate::launch;
-use crate::live::list::name_of;
+use crate::live::list::{name_of, parent_of};
 use crate::live::profile::Raw;
 use crate::live::Program;
 use crate::output;
@@ -62,7 +62,8 @@ fn snapshots_of(children: &Children, wanted: &Wanted, over: &AtomicBool) -> Vec<
     let mut descendants = Descendants::default();
     let is_wanted = |pid: i32| match children {
         Children::Named(pattern) => name_of(pid).is_some_and(|name| pattern.matches(&name)),
-        _ => true,
+        Children::None => parent_of(pid) == Some(std::process::id() as i32),
+        Children::All | Children::Highest => true,
     };
     wanted.follow(over, |symbols| descendants.profile(symbols, is_wanted))
 }
