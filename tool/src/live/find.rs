@@ -18,7 +18,7 @@ const NAME: &[u8] = b"snug";
 const KIND: NoteType = NoteType(1);
 
 /// Enough for the header of a file and its program headers.
-const HEADERS: usize = 4096;
+pub const HEADERS: usize = 4096;
 
 /// Where the anchors of a process may be: one for each mapped file with the note.
 pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
@@ -59,6 +59,15 @@ fn start_of_file(line: &str) -> Option<usize> {
 }
 
 fn anchor_of_file(memory: &Memory, start: usize) -> Option<usize> {
+    find_note(memory, start, |(name, kind, contents), place| {
+        let distance = u64::from_le_bytes(contents.try_into().ok().filter(|_| name == NAME && kind == KIND)?);
+        Some(place.wrapping_add(distance as usize))
+    })
+}
+
+/// Of the notes in a file that is mapped from `start` on, the first from which `wanted` makes something: of its name, its
+/// kind and its contents, and of where these are.
+pub fn find_note<T>(memory: &Memory, start: usize, wanted: impl Fn(Note, usize) -> Option<T>) -> Option<T> {
     let mut bytes = vec![0; HEADERS];
     if !memory.read(start, &mut bytes) {
         return None;
@@ -71,15 +80,18 @@ fn anchor_of_file(memory: &Memory, start: usize) -> Option<usize> {
     segments
         .iter()
         .filter(|segment| segment.p_type(endian) == PT_NOTE)
-        .find_map(|segment| anchor_of_note(memory, endian, segment, bias))
+        .find_map(|segment| find_in_segment(memory, endian, segment, bias, &wanted))
 }
 
-fn anchor_of_note(
+pub type Note<'a> = (&'a [u8], NoteType, &'a [u8]);
+
+fn find_in_segment<T>(
     memory: &Memory,
     endian: LittleEndian,
     segment: &ProgramHeader64<LittleEndian>,
     bias: usize,
-) -> Option<usize> {
+    wanted: &impl Fn(Note, usize) -> Option<T>,
+) -> Option<T> {
     let address = bias.wrapping_add(segment.p_vaddr(endian) as usize);
     let mut bytes = vec![0; usize::try_from(segment.p_memsz(endian)).ok().filter(|&size| size <= 1 << 16)?];
     if !memory.read(address, &mut bytes) {
@@ -88,10 +100,10 @@ fn anchor_of_note(
     let mut notes =
         NoteIterator::<FileHeader64<LittleEndian>>::new(endian, segment.p_align(endian), bytes.as_slice()).ok()?;
     while let Ok(Some(note)) = notes.next() {
-        if note.name() == NAME && note.n_type(endian) == KIND {
-            let place = note.desc().as_ptr() as usize - bytes.as_ptr() as usize;
-            let distance = u64::from_le_bytes(note.desc().try_into().ok()?);
-            return Some(address.wrapping_add(place).wrapping_add(distance as usize));
+        let place = note.desc().as_ptr() as usize - bytes.as_ptr() as usize;
+        let found = wanted((note.name(), note.n_type(endian), note.desc()), address.wrapping_add(place));
+        if found.is_some() {
+            return found;
         }
     }
     None

@@ -47,7 +47,7 @@ impl Wanted<'_> {
 
     /// Takes snapshots until `over`. `take` gives one, or nothing where there is nothing yet. They get their names when they
     /// are written, or in the end: to read symbols the first time takes longer than a short look.
-    pub fn follow(&self, over: &AtomicBool, mut take: impl FnMut(&mut Symbols) -> Option<Profile>) -> Vec<Profile> {
+    pub fn follow(&self, over: &AtomicBool, mut take: impl FnMut() -> Option<Profile>) -> Vec<Profile> {
         let (mut taken, mut symbols) = (Vec::new(), Symbols::new());
         let mut due = self.every.map(|every| Instant::now() + every);
         while !over.load(Ordering::Relaxed) {
@@ -57,7 +57,7 @@ impl Wanted<'_> {
                 continue;
             }
             let begun = Instant::now();
-            if let Some(snapshot) = take(&mut symbols) {
+            if let Some(snapshot) = take() {
                 taken.push(snapshot);
                 if let Err(error) = self.write(&mut taken, &mut symbols) {
                     eprintln!("snug: {}", crate::output::told(&error));
@@ -94,7 +94,7 @@ pub struct Descendants {
 
 impl Descendants {
     /// All their profiles together, without names; None: none has one. `wanted`: by their names.
-    pub fn profile(&mut self, symbols: &mut Symbols, wanted: impl Fn(i32) -> bool) -> Option<Profile> {
+    pub fn profile(&mut self, wanted: impl Fn(i32) -> bool) -> Option<Profile> {
         let pids = below(std::process::id() as i32);
         self.known.retain(|pid, program| pids.contains(pid) && !program.has_ended());
         let mut all: Option<Profile> = None;
@@ -107,7 +107,7 @@ impl Descendants {
                 },
             };
             if let Some(raw) = program.profile() {
-                all.get_or_insert_with(Profile::default).add(&profile_of(&raw, &Before::new(), symbols), 1);
+                all.get_or_insert_with(Profile::default).add(&profile_of(&raw, &Before::new()), 1);
             }
         }
         all
