@@ -38,8 +38,7 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     for note in &profile.notes {
         let _ = writeln!(out, "{}", shown(note));
     }
-    // Of a difference, in which some sites have less: the shares are those of all changes.
-    let whole: f64 = samples.iter().map(|sample| (by.of(&sample.numbers) as f64).abs()).sum();
+    let whole = profile.whole(by);
     for sample in samples.iter().take(top) {
         site(&mut out, profile, sample, by, whole);
     }
