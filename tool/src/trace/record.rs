@@ -3,9 +3,9 @@
 //! The tool and the program share memory (see region.rs); the tool empties it, compresses block by block and writes
 //! them in the order in which they come. It needs the same memory however long the program runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use crate::cache;
 use crate::carried;
 use crate::launch;
 use crate::output::{self, counted};
+use crate::proc;
 use crate::signals::{self, HandedOn};
 
 /// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
@@ -257,15 +258,22 @@ impl Journal {
         Ok(())
     }
 
-    /// Those that have ended, and those whose pid belongs to a later one, after exec.
+    /// Those that have ended, and those whose pid belongs to a later one, after exec: as far as that is sure, since what
+    /// is taken from a process that goes on is damaged.
     fn processes_that_have_gone(&self) -> Vec<u32> {
         let mut latest = HashMap::new();
         for (&number, &pid) in &self.processes {
             let known = latest.entry(pid).or_insert(number);
             *known = number.max(*known);
         }
-        let has_gone = |(number, pid): &(&u32, &u32)| latest[*pid] != **number || !is_alive(**pid);
-        self.processes.iter().filter(has_gone).map(|(number, _)| *number).collect()
+        let is_earlier = |number: &u32, pid: &u32| latest[pid] != *number;
+        let mut gone: Vec<(u32, u32)> = self.processes.iter().map(|(&number, &pid)| (number, pid)).collect();
+        gone.retain(|(number, pid)| is_earlier(number, pid) || !is_alive(*pid));
+        if !gone.is_empty() {
+            let seen = Seen::now();
+            gone.retain(|(number, pid)| !seen.own.contains(pid) || is_earlier(number, pid) && !seen.are_apart);
+        }
+        gone.into_iter().map(|(number, _)| number).collect()
     }
 }
 
@@ -273,6 +281,35 @@ fn is_alive(pid: u32) -> bool {
     // SAFETY: signal 0 only asks.
     let answer = unsafe { libc::kill(pid as libc::pid_t, 0) };
     answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+/// The processes that there are. In a namespace of its own a process has another pid for itself, which it notes, than it
+/// has here; another process may have the same.
+struct Seen {
+    /// The pids that they have for themselves.
+    own: HashSet<u32>,
+    /// Whether some are in other namespaces: then a pid may belong to several.
+    are_apart: bool,
+}
+
+impl Seen {
+    fn now() -> Seen {
+        let mut seen = Seen { own: HashSet::new(), are_apart: false };
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            // Of one that has just ended nothing is there.
+            let Ok(status) = proc::text(entry.path().join("status")) else { continue };
+            seen.add(pid, &status);
+        }
+        seen
+    }
+
+    fn add(&mut self, pid: u32, status: &str) {
+        let numbers = proc::field(status, "NSpid:").unwrap_or_default();
+        let own = numbers.split_ascii_whitespace().next_back().and_then(|number| number.parse().ok()).unwrap_or(pid);
+        self.are_apart |= numbers.split_ascii_whitespace().count() > 1;
+        self.own.insert(own);
+    }
 }
 
 fn bytes(count: u64) -> String {
@@ -286,6 +323,16 @@ mod tests {
     #[test]
     fn the_trace_is_called_after_the_program() {
         assert_eq!(default_output("/usr/bin/gcc".as_ref()), Path::new("gcc.trace"));
+    }
+
+    #[test]
+    fn pids_of_other_namespaces() {
+        let mut seen = Seen { own: HashSet::new(), are_apart: false };
+        seen.add(100, "Name:\ta\nNSpid:\t100\n");
+        assert!(!seen.are_apart);
+        seen.add(101, "NSpid:\t101\t7\n");
+        assert!(seen.are_apart && seen.own == HashSet::from([100, 7]));
+        assert!(Seen::now().own.contains(&std::process::id()));
     }
 
     #[test]
