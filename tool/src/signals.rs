@@ -121,7 +121,8 @@ extern "C" fn hand_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel gives the information, and each thread has an errno, which the interrupted code may still read.
     let (code, errno) = unsafe { ((*info).si_code, *libc::__errno_location()) };
     let is_of_terminal = matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGWINCH) && code > 0;
-    if !is_of_terminal {
+    // Before there was a command, it was not in the group.
+    if !is_of_terminal || COMMAND.load(SeqCst) == 0 {
         WAITING.fetch_or(1 << (signal - 1), SeqCst);
         send_what_waits();
     }
