@@ -90,7 +90,10 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
     }
     let mut terminal = ratatui::init();
     let ended = app.show(&mut terminal);
-    ratatui::restore();
+    // A terminal that is gone is none to complain to: who tried, as both do by themselves, would end here.
+    let _ = terminal.show_cursor();
+    let _ = ratatui::try_restore();
+    std::mem::forget(terminal);
     let signal = app.signal.load(Ordering::Relaxed);
     drop(app);
     if signal != 0 {
@@ -176,7 +179,10 @@ impl App {
                 if self.signal.load(Ordering::Relaxed) != 0 {
                     return Ok(());
                 }
-                if !event::poll(left.min(STEP))? {
+                if !wait_for_key(left.min(STEP)) {
+                    return Ok(());
+                }
+                if !event::poll(Duration::ZERO)? {
                     continue;
                 }
                 if let Event::Key(key) = event::read()? {
@@ -404,6 +410,14 @@ impl App {
         };
         format!("{paused}{keys}   {note}")
     }
+}
+
+/// False: the terminal is gone. Who reads keys there would never come back: that is asked before they are.
+fn wait_for_key(most: Duration) -> bool {
+    let mut terminal = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLIN, revents: 0 };
+    // SAFETY: poll gets one valid entry, and writes only to it.
+    unsafe { libc::poll(&mut terminal, 1, most.as_millis() as libc::c_int) };
+    terminal.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) == 0
 }
 
 fn draw_help(frame: &mut Frame) {
