@@ -21,6 +21,7 @@ mod record;
 mod replay;
 mod settings;
 mod shown;
+mod signals;
 mod stops;
 mod targets;
 mod traces;

@@ -26,6 +26,7 @@ pub fn tests() -> Tests {
         ("programs_that_gain_privileges", programs_that_gain_privileges),
         ("a_program_that_gives_up_root_runs_on_snug", a_program_that_gives_up_root_runs_on_snug),
         ("rights_that_watching_takes_away_are_said", rights_that_watching_takes_away_are_said),
+        ("pids_of_another_namespace", pids_of_another_namespace),
     ]
 }
 
@@ -162,5 +163,25 @@ fn rights_that_watching_takes_away_are_said(place: &Place) -> Result<Completion,
     let watched = run("--children=all");
     assert_eq!(watched.status.code(), Some(9));
     assert!(stderr(&watched).contains("gains is set-user-ID and ran without its rights"), "{}", stderr(&watched));
+    Ok(Completion::Completed)
+}
+
+/// The tool knows them by other numbers: a process that goes on must not be taken for one that has gone.
+fn pids_of_another_namespace(place: &Place) -> Result<Completion, Failed> {
+    if !Command::new("unshare").args(["-pf", "true"]).output().is_ok_and(|output| output.status.success()) {
+        return Ok(Completion::ignored_with("no namespace can be made here"));
+    }
+    let source = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) { static void *volatile p[256];\n\
+        for (int r = 0; r < 150; r++) { for (int i = 0; i < 256; i++) { free(p[i]); p[i] = malloc(100 + i); } usleep(9000); } }\n";
+    place.compile("works", source, &["-O1", "-w", "-fno-builtin"]);
+    // Its number there is one that nobody has here.
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let script = format!("echo {} >/proc/sys/kernel/ns_last_pid; ./works; :", ended.id() - 1);
+    let output = place.output(&["record", "--children", "-o", "ns.trace", "unshare", "-pf", "sh", "-c", &script]);
+    let said = stderr(&output);
+    assert!(output.status.success() && said.contains("of events") && !said.contains("damaged"), "{said}");
+    let info = stdout(&place.output(&["replay", "--info", "ns.trace"]));
+    assert!(info.contains("works"), "{info}");
     Ok(Completion::Completed)
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::running::Running;
 use crate::common::{assert_clean, assert_refused, stderr, stdout, text, Place};
 use serde_json::Value;
 
@@ -218,4 +219,31 @@ fn code_made_while_it_runs() {
     let frames: Vec<[&str; 2]> = stacks.iter().map(|stack| [stack[0].as_str(), stack[1].as_str()]).collect();
     assert_eq!(frames, [["leaf :0", "dumped a.js:77"], ["leaf :0", "listed app.py:0"]]);
     assert!(stacks.iter().all(|stack| stack[2].starts_with("main")), "{stacks:?}");
+}
+
+/// Its path is longer than what the library keeps of one; then there is another file under it.
+#[test]
+fn a_library_that_is_replaced() {
+    let place = Place::new();
+    let folder = format!("{0}/{0}", "long".repeat(40));
+    fs::create_dir_all(place.path(&folder)).unwrap();
+    let made = |name: &str, function: &str| {
+        let source = format!("#include <stdlib.h>\nvoid *{function}(int n) {{ void *p = malloc(n); __asm__ volatile(\"\" : \"+r\"(p)); return p; }}\n");
+        place.write("source.c", source, 0o644);
+        tool("cc", &["-O1", "-shared", "-fPIC", "-Wl,--build-id", "-o", name, "source.c"], place.dir.path());
+    };
+    let name = format!("{folder}/libx.so");
+    made(&name, "first_one");
+    made("other.so", "other_one");
+    let source = "#include <stdio.h>\n#include <unistd.h>\nvoid *first_one(int);\n\
+        int main(void) { puts(\"ready\"); fflush(stdout); for (;;) { first_one(100000); usleep(10000); } }\n";
+    let program = place.compile("program", source, &["-O1", text(&place.path(&name))]);
+    let program = Running::start(place.snug(&["run", "SNUG_PROFILE_BYTES=1", text(&program)]));
+    let look = || stdout(&place.output(&["profile", "--for", "0.2", &program.pid()]));
+    assert!(look().contains("    first_one"), "{}", look());
+    fs::rename(place.path("other.so"), place.path(&name)).unwrap();
+    let said = look();
+    assert!(!said.contains("other_one") && !said.contains("frame_dummy"), "{said}");
+    // Not everybody may open what has no name any more.
+    assert!(said.contains("    first_one") || said.contains("libx.so (deleted)+"), "{said}");
 }

@@ -199,3 +199,18 @@ fn a_picture_has_the_sites_that_hold_most() {
         place_of("other sites") < place_of("store < main") && place_of("store < main") < place_of("session < main")
     );
 }
+
+/// Of the command alone, in snapshots too.
+#[test]
+fn snapshots_without_children() {
+    let place = Place::new();
+    let program = server(&place);
+    let script = format!("{} for 60; exit 0", text(&program));
+    for (children, is_there) in [("--children=none", false), ("--children=all", true)] {
+        let words =
+            ["profile", children, "-o", "c.folded", "--every", "0.2", "SNUG_PROFILE_BYTES=1", "sh", "-c", &script];
+        assert_eq!(place.output(&words).status.code(), Some(0));
+        let snapshot = fs::read_to_string(place.path("c.1.folded")).unwrap();
+        assert_eq!(snapshot.contains(";store "), is_there, "{children}: {snapshot}");
+    }
+}

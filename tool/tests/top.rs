@@ -65,13 +65,22 @@ fn all_programs_and_one_of_them(place: &Place) -> Result<Completion, Failed> {
     terminal.tmux(&["send-keys", "Home", "Enter"]);
     terminal.screen_with(&format!("snug: process {}", smaller.pid()));
     terminal.screen_with("Esc all");
-    // One that ends leads back to the others, and so does Esc.
+    // One that ends leads back to the others, whether a key or a look finds it, and so does Esc.
+    terminal.tmux(&["send-keys", "p"]);
+    terminal.screen_with("paused");
     drop(smaller);
-    terminal.screen_with("has ended");
+    terminal.tmux(&["send-keys", "t"]);
+    let screen = terminal.screen_with("has ended");
+    assert!(screen.contains("Enter one of them"), "{screen}");
     terminal.tmux(&["send-keys", "Enter"]);
     terminal.screen_with(&format!("snug: process {}", larger.pid()));
     terminal.tmux(&["send-keys", "Escape"]);
     terminal.screen_with("Enter one of them");
+    terminal.tmux(&["send-keys", "Enter"]);
+    terminal.screen_with("Esc all");
+    drop(larger);
+    terminal.tmux(&["send-keys", "p"]);
+    terminal.screen_with("has ended");
     terminal.tmux(&["send-keys", "q"]);
     terminal.screen_with("ended 0");
     Ok(Completion::Completed)
@@ -176,6 +185,19 @@ fn the_page_of_sites(place: &Place) -> Result<Completion, Failed> {
     terminal.screen_with("4 sites");
     terminal.tmux(&["send-keys", "s"]);
     terminal.screen_with("a profile begins"); // so there was none any more
+                                              // A signal ends it as well, and leaves nothing behind either.
+    let shell = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().to_string();
+    let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+    let top: i32 = children.trim().parse().unwrap();
+    // SAFETY: the shell waits for it, so its number is still its own.
+    unsafe { libc::kill(top, libc::SIGTERM) };
+    let screen = terminal.screen_with("ended 143");
+    assert!(!screen.contains("q quit"), "the screen is as it was: {screen}");
+    start(&terminal, (100, 24), &format!("{} --every 0.2", program.pid()));
+    terminal.tmux(&["kill-session", "-t", "1"]);
+    terminal.screen_with("4 sites");
+    terminal.tmux(&["send-keys", "s"]);
+    terminal.screen_with("a profile begins");
     Ok(Completion::Completed)
 }
 

@@ -104,7 +104,7 @@ fn a_program_that_is_stopped_or_traced_is_asked() {
     signal("-STOP");
     let output = place.output(&["trim", &pid, "--wait", "0.1"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stdout(&output).contains("was asked, but none of its threads sleeps"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("was asked, but it is stopped, until it gets SIGCONT"), "{}", stdout(&output));
     signal("-CONT");
     // It was asked, and has not come by since; so this is still to be done, and is.
     let output = place.output(&["trim", &pid]);

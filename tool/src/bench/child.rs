@@ -19,6 +19,7 @@ use super::allocators::Allocator;
 use super::meter::{self, Meter, Reading};
 use super::results::{Figures, Row, Unit};
 use crate::launch;
+use crate::proc;
 use crate::process::{self, Next, Sample};
 
 /// A run that takes longer has failed, whatever else is known of it.
@@ -133,7 +134,7 @@ fn preloaded(job: &Job, allocator: &Allocator) -> Option<PathBuf> {
 
 /// The C library that this process runs on, as a file; nothing if it is inside the program.
 fn libc_path() -> Option<PathBuf> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let maps = proc::text("/proc/self/maps").ok()?;
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
     let is_libc = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libc.so"));
     paths.into_iter().find(|path| is_libc(path)).map(Path::to_path_buf)

@@ -9,7 +9,7 @@
 //! what is resident; then, from byte 64 on and 64 bytes apart, the live bytes of each thread, as signed numbers: a
 //! block may be freed by another thread than the one that took it, so that only the sum is meant.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use tempfile::NamedTempFile;
 
 use super::machine::page_bytes;
 use super::results::Point;
+use crate::proc;
 
 pub const VARIABLE: &str = "BENCH_METER";
 const FILE_BYTES: usize = 16384;
@@ -95,7 +96,7 @@ impl Meter {
 
 /// The second number of /proc/PID/statm: resident pages. Nothing if the process is gone, or not yet what it will be.
 fn resident_bytes(pid: u32, page_bytes: u64) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let text = proc::text(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     (pages > 0).then_some(pages * page_bytes)
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use super::place::{self, user_id};
 use crate::carried;
+use crate::proc;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -80,7 +81,7 @@ fn mapped_files() -> HashSet<u64> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut inodes = HashSet::new();
     for process in processes {
-        let Ok(maps) = fs::read_to_string(process.path().join("maps")) else { continue };
+        let Ok(maps) = proc::text(process.path().join("maps")) else { continue };
         let lines = maps.lines().filter(|line| line.contains("snug"));
         inodes.extend(lines.filter_map(|line| line.split_ascii_whitespace().nth(4)?.parse::<u64>().ok()));
     }

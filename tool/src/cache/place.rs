@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{ensure, Context, Result};
 
+use crate::proc;
+
 const ROOT: u32 = 0;
 
 /// Everybody may enter and read, the owner alone may change it.
@@ -111,7 +113,7 @@ fn ensure_safe(folder: &Path, reach: Reach) -> Result<()> {
 /// In a user namespace the folders of the system, and root's, seem to belong to a user of this number, whom nobody
 /// inside can be. None if there can be such a user.
 fn user_outside() -> Option<u32> {
-    let read = |path| fs::read_to_string(path).ok();
+    let read = |path| proc::text(path).ok();
     let overflow: u32 = read("/proc/sys/kernel/overflowuid")?.trim().parse().ok()?;
     (!maps(&read("/proc/self/uid_map")?, overflow)).then_some(overflow)
 }

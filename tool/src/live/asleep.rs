@@ -2,10 +2,10 @@
 //! are not on their way through snug.
 
 use std::collections::HashMap;
-use std::fs;
 use std::ops::Range;
 
 use super::memory::Memory;
+use crate::proc;
 
 /// Calls that wait, and that the kernel goes on with after a stop by a tracer: it restarts them with what is left of
 /// their time (signal(7)).
@@ -68,9 +68,16 @@ const RETURN_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
 
 /// Whether a thread waits in one of those calls now.
 pub fn is_asleep(process: i32, tid: i32) -> bool {
-    let line = fs::read_to_string(format!("/proc/{process}/task/{tid}/syscall")).unwrap_or_default();
+    let line = proc::text(format!("/proc/{process}/task/{tid}/syscall")).unwrap_or_default();
     let number = line.split(' ').next().and_then(|word| word.trim().parse().ok());
     number.is_some_and(|number: i64| [&GO_ON[..], &MADE_AGAIN, &EITHER].iter().any(|calls| calls.contains(&number)))
+}
+
+/// Whether a thread stands still as its whole process does, as after SIGSTOP or Ctrl-Z.
+pub fn is_stopped(tid: i32) -> bool {
+    let stat = proc::text(format!("/proc/{tid}/stat")).unwrap_or_default();
+    // Behind a name that may contain anything.
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
 }
 
 /// Whether a stopped thread was interrupted in one of those calls, and is sure to go on with it. A result that the program
@@ -107,7 +114,7 @@ pub struct Mappings {
 impl Mappings {
     /// `work` is an address in snug's code.
     pub fn of(process: i32, work: usize) -> Option<Mappings> {
-        let text = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+        let text = proc::text(format!("/proc/{process}/maps")).ok()?;
         let all: Vec<(Range<usize>, bool)> = text.lines().filter_map(mapping).collect();
         let snug = all.iter().find(|(range, _)| range.contains(&work))?.0.clone();
         Some(Mappings { all, snug, known: HashMap::new() })

@@ -7,6 +7,8 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use crate::proc;
+
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 const ROOT: u32 = 0;
 /// The bit of CAP_SYS_PTRACE in the sets of /proc/PID/status.
@@ -83,15 +85,15 @@ impl Facts {
             is_privileged: u64::from_str_radix(capabilities.trim(), 16).is_ok_and(|set| set & MAY_LOOK != 0),
             users: users.split_ascii_whitespace().take(3).filter_map(|word| word.parse().ok()).collect(),
             owner: fs::metadata(format!("{folder}/maps")).ok().map(|found| found.uid()),
-            yama: fs::read_to_string(YAMA).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
+            yama: proc::text(YAMA).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
             is_descendant: is_descendant(process),
         }
     }
 }
 
 fn status_line(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_string)
+    let text = proc::text(path).ok()?;
+    proc::field(&text, name).map(str::to_string)
 }
 
 fn is_descendant(mut process: i32) -> bool {
@@ -108,7 +110,7 @@ fn is_descendant(mut process: i32) -> bool {
 
 /// The name of a user as /etc/passwd has it, else the number.
 fn name_of(user: u32) -> String {
-    let table = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let table = proc::text("/etc/passwd").unwrap_or_default();
     let name = table.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;

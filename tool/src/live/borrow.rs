@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, bail, Context, Result};
 use humantime::format_duration;
 
-use super::asleep::{by_itself, goes_on, is_asleep, Mappings};
+use super::asleep::{by_itself, goes_on, is_asleep, is_stopped, Mappings};
 use super::lent::{Done, Outcome, What, NONE_LENT};
 use super::memory::Memory;
 use super::ptrace::{self, Waited};
 use super::{ffi, read, Buffer};
 use crate::output::shown;
+use crate::proc;
 
 /// How long a thread may take to stop: it only has to leave its call.
 const STOP_MOST: Duration = Duration::from_millis(100);
@@ -83,6 +84,9 @@ impl Caller {
             return Ok(Outcome::Never(NONE_LENT.to_string()));
         }
         let first = self.memory.thread();
+        if is_stopped(first) {
+            return Ok(Outcome::NotNow("it is stopped, until it gets SIGCONT"));
+        }
         if let Err(error) = ptrace::seize(first) {
             return Ok(Outcome::Never(self.not_traced(&error)));
         }
@@ -101,9 +105,8 @@ impl Caller {
     }
 
     fn not_traced(&self, error: &io::Error) -> String {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.memory.thread())).unwrap_or_default();
-        let line = |name| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
-        match line("TracerPid:") {
+        let status = proc::text(format!("/proc/{}/status", self.memory.thread())).unwrap_or_default();
+        match proc::field(&status, "TracerPid:").unwrap_or_default() {
             "" | "0" => format!("it cannot be traced: {error}"),
             tracer => format!("process {tracer} traces it"),
         }
@@ -207,7 +210,7 @@ impl Caller {
         if state == ffi::IDLE {
             return Ok(false);
         }
-        let Ok(call) = fs::read_to_string(format!("/proc/{}/task/{thread}/syscall", self.process)) else {
+        let Ok(call) = proc::text(format!("/proc/{}/task/{thread}/syscall", self.process)) else {
             return Ok(false); // it has ended
         };
         let stack = call.split_ascii_whitespace().rev().nth(1).and_then(|word| word.strip_prefix("0x"));

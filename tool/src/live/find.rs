@@ -3,7 +3,6 @@
 //! Only the process's memory is looked at, never a file of it: so it does not matter whether the program is linked
 //! statically, stripped, deleted meanwhile, or in a container whose files are others.
 
-use std::fs;
 use std::io;
 
 use anyhow::{bail, Context, Result};
@@ -13,18 +12,18 @@ use object::LittleEndian;
 
 use super::barred::why_not;
 use super::memory::Memory;
+use crate::proc;
 
 const NAME: &[u8] = b"snug";
 const KIND: NoteType = NoteType(1);
 
 /// Enough for the header of a file and its program headers.
-const HEADERS: usize = 4096;
+pub const HEADERS: usize = 4096;
 
 /// Where the anchors of a process may be: one for each mapped file with the note.
 pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
-    // Paths are whatever bytes there are.
-    let maps = match fs::read(format!("/proc/{}/maps", memory.thread())) {
-        Ok(maps) => String::from_utf8_lossy(&maps).into_owned(),
+    let maps = match proc::text(format!("/proc/{}/maps", memory.thread())) {
+        Ok(maps) => maps,
         Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no process {process}"),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bail!(why_not(process)),
         Err(error) => return Err(error).with_context(|| format!("process {process} cannot be looked into")),
@@ -42,7 +41,7 @@ pub fn anchors(process: i32, memory: &Memory) -> Result<Vec<usize>> {
 
 /// When a process began, in ticks of the system's clock.
 pub fn began(process: i32) -> Result<u64> {
-    let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{process}/stat"))?).into_owned();
+    let stat = proc::text(format!("/proc/{process}/stat"))?;
     // The second field is a name that may contain anything; the time is the 22nd.
     let (_, rest) = stat.rsplit_once(')').context("no name in /proc/PID/stat")?;
     Ok(rest.split_ascii_whitespace().nth(19).context("too few fields in /proc/PID/stat")?.parse()?)
@@ -60,6 +59,15 @@ fn start_of_file(line: &str) -> Option<usize> {
 }
 
 fn anchor_of_file(memory: &Memory, start: usize) -> Option<usize> {
+    find_note(memory, start, |(name, kind, contents), place| {
+        let distance = u64::from_le_bytes(contents.try_into().ok().filter(|_| name == NAME && kind == KIND)?);
+        Some(place.wrapping_add(distance as usize))
+    })
+}
+
+/// Of the notes in a file that is mapped from `start` on, the first from which `wanted` makes something: of its name, its
+/// kind and its contents, and of where these are.
+pub fn find_note<T>(memory: &Memory, start: usize, wanted: impl Fn(Note, usize) -> Option<T>) -> Option<T> {
     let mut bytes = vec![0; HEADERS];
     if !memory.read(start, &mut bytes) {
         return None;
@@ -72,15 +80,18 @@ fn anchor_of_file(memory: &Memory, start: usize) -> Option<usize> {
     segments
         .iter()
         .filter(|segment| segment.p_type(endian) == PT_NOTE)
-        .find_map(|segment| anchor_of_note(memory, endian, segment, bias))
+        .find_map(|segment| find_in_segment(memory, endian, segment, bias, &wanted))
 }
 
-fn anchor_of_note(
+pub type Note<'a> = (&'a [u8], NoteType, &'a [u8]);
+
+fn find_in_segment<T>(
     memory: &Memory,
     endian: LittleEndian,
     segment: &ProgramHeader64<LittleEndian>,
     bias: usize,
-) -> Option<usize> {
+    wanted: &impl Fn(Note, usize) -> Option<T>,
+) -> Option<T> {
     let address = bias.wrapping_add(segment.p_vaddr(endian) as usize);
     let mut bytes = vec![0; usize::try_from(segment.p_memsz(endian)).ok().filter(|&size| size <= 1 << 16)?];
     if !memory.read(address, &mut bytes) {
@@ -89,10 +100,10 @@ fn anchor_of_note(
     let mut notes =
         NoteIterator::<FileHeader64<LittleEndian>>::new(endian, segment.p_align(endian), bytes.as_slice()).ok()?;
     while let Ok(Some(note)) = notes.next() {
-        if note.name() == NAME && note.n_type(endian) == KIND {
-            let place = note.desc().as_ptr() as usize - bytes.as_ptr() as usize;
-            let distance = u64::from_le_bytes(note.desc().try_into().ok()?);
-            return Some(address.wrapping_add(place).wrapping_add(distance as usize));
+        let place = note.desc().as_ptr() as usize - bytes.as_ptr() as usize;
+        let found = wanted((note.name(), note.n_type(endian), note.desc()), address.wrapping_add(place));
+        if found.is_some() {
+            return found;
         }
     }
     None

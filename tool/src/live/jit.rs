@@ -5,9 +5,12 @@
 //! Source: tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt of Linux.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::proc;
 
 /// A function, and as far as is known its file and line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,15 +28,17 @@ impl MadeCode {
     /// What a process wrote down so far; nothing, if it did not.
     pub fn of(process: i32) -> MadeCode {
         let mut code = MadeCode::default();
-        for name in names_in_namespaces(process) {
-            let paths = [format!("/proc/{process}/root/tmp/perf-{name}.map"), format!("/tmp/perf-{name}.map")];
-            if let Some(bytes) = paths.iter().find_map(|path| contents(Path::new(path))) {
-                code.add_map(&String::from_utf8_lossy(&bytes));
-                break;
-            }
+        let status = proc::text(format!("/proc/{process}/status")).unwrap_or_default();
+        let believed = believed(&status);
+        let names = names_in_namespaces(process, &status);
+        let inside = names.iter().map(|name| format!("/proc/{process}/root/tmp/perf-{name}.map"));
+        // Under its number here: those that it has elsewhere are others' numbers here.
+        let here = names.iter().rev().take(2).map(|name| format!("/tmp/perf-{name}.map"));
+        if let Some(bytes) = inside.chain(here).find_map(|path| contents(Path::new(&path), &believed)) {
+            code.add_map(&String::from_utf8_lossy(&bytes));
         }
         for path in dumps_of(process) {
-            if let Some(bytes) = contents(&path) {
+            if let Some(bytes) = contents(Path::new(&format!("/proc/{process}/root{path}")), &believed) {
                 code.add_dump(&bytes);
             }
         }
@@ -146,30 +151,38 @@ fn named(name: &str) -> Made {
 /// Bytes: of a larger file only so much is read. A line is some 60, and four million functions are more than a program makes.
 const FILE_MOST: u64 = 256 << 20;
 
-/// None: it is no file. Anyone may put something else there, a pipe that never ends.
-fn contents(path: &Path) -> Option<Vec<u8>> {
+/// Whose files say what code of a process is called: root's, its own user's, and this one's. Others can put files into
+/// /tmp as well.
+fn believed(status: &str) -> Vec<u32> {
+    let users = proc::field(status, "Uid:").unwrap_or_default().split_ascii_whitespace();
+    // SAFETY: this only asks for a number.
+    users.filter_map(|user| user.parse().ok()).chain([0, unsafe { libc::geteuid() }]).collect()
+}
+
+/// None: it is no file, or of somebody else. Anyone may put something else there, a pipe that never ends.
+fn contents(path: &Path, believed: &[u32]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
+    file.metadata().ok().filter(|found| believed.contains(&found.uid()))?;
     file.take(FILE_MOST).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
 /// The process's numbers, the one that it has for itself first; also if it is looked at through a thread of it.
-fn names_in_namespaces(process: i32) -> Vec<String> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("NStgid:")).unwrap_or_default();
+fn names_in_namespaces(process: i32, status: &str) -> Vec<String> {
+    let line = proc::field(status, "NStgid:").unwrap_or_default();
     line.split_ascii_whitespace().rev().map(str::to_string).chain([process.to_string()]).collect()
 }
 
-fn dumps_of(process: i32) -> Vec<PathBuf> {
-    let maps = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
-    let maps = String::from_utf8_lossy(&maps);
+/// As the process names them.
+fn dumps_of(process: i32) -> Vec<String> {
+    let maps = proc::text(format!("/proc/{process}/maps")).unwrap_or_default();
     let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
     let is_dump = |path: &&str| {
         let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("jit-") && name.ends_with(".dump")
     };
-    let mut paths: Vec<PathBuf> = paths.filter(is_dump).map(PathBuf::from).collect();
+    let mut paths: Vec<String> = paths.filter(is_dump).map(str::to_string).collect();
     paths.dedup();
     paths
 }
@@ -181,9 +194,18 @@ mod tests {
     #[test]
     fn a_thread_has_the_numbers_of_its_process() {
         // SAFETY: this only asks for a number.
-        let look = || names_in_namespaces(unsafe { libc::gettid() });
+        let look = || names_in_namespaces(unsafe { libc::gettid() }, &proc::text("/proc/thread-self/status").unwrap());
         let names = std::thread::spawn(look).join().unwrap();
         assert_eq!(names[0], std::process::id().to_string());
+    }
+
+    #[test]
+    fn files_of_others_are_not_believed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let own = believed("Uid:\t7\t7\t7\t7\n");
+        assert!(own.contains(&7) && own.contains(&0));
+        assert_eq!(contents(file.path(), &own), Some(Vec::new()));
+        assert_eq!(contents(file.path(), &[u32::MAX]), None);
     }
 
     #[test]

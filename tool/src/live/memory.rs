@@ -9,6 +9,8 @@ use std::ffi::c_void;
 use std::fs;
 use std::io;
 
+use crate::proc;
+
 const PAGE: usize = 4096;
 
 /// So many are kept; a walk through all headers of a large heap reads each page of it once.
@@ -116,7 +118,7 @@ pub fn thread_with_memory(process: i32) -> i32 {
 }
 
 fn resident_pages(thread: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{thread}/statm")).ok()?;
+    let text = proc::text(format!("/proc/{thread}/statm")).ok()?;
     let mut sizes = text.split_ascii_whitespace().map_while(|size| size.parse::<u64>().ok());
     let mapped = sizes.next()?;
     sizes.next().filter(|_| mapped > 0)

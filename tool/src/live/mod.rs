@@ -15,6 +15,7 @@ pub mod jit;
 pub mod lent;
 pub mod list;
 mod memory;
+pub mod objects;
 pub mod options;
 pub mod profile;
 #[cfg(target_arch = "x86_64")]

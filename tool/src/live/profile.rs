@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::jit::MadeCode;
+use super::memory::Memory;
+use super::objects::{Mapped, Object};
 use super::{ffi, read, Buffer, Program};
 
 pub use super::ffi::{Block, Call, Site};
@@ -38,15 +40,6 @@ pub struct Raw {
     pub process: i32,
     /// When it was read.
     pub taken: SystemTime,
-}
-
-/// A program or library that had code on some stack.
-pub struct Object {
-    pub path: PathBuf,
-    /// Where its code was, and what was added to the addresses in its file.
-    pub start: u64,
-    pub end: u64,
-    pub bias: u64,
 }
 
 impl Program {
@@ -83,7 +76,7 @@ impl Program {
         // Of a running program: whatever these sites refer to is there by now.
         let (profile, totals) = self.profile_tables()?;
         let calls = calls_of(&sites, &profile);
-        let objects = objects_of(&calls, &profile, self.memory.thread());
+        let objects = objects_of(&calls, &profile, &self.memory);
         let is_exact = totals.mean <= 1.0 && totals.lost == 0;
         let blocks = is_exact.then(|| blocks_of(&profile));
         let in_no_file = |call: &Call| call.object == 0 && call.code > 1;
@@ -143,24 +136,24 @@ fn calls_of(sites: &[Site], profile: &Buffer) -> HashMap<u32, Call> {
     calls
 }
 
-fn objects_of(calls: &HashMap<u32, Call>, profile: &Buffer, process: i32) -> HashMap<u32, Object> {
-    let mut objects = HashMap::new();
+fn objects_of(calls: &HashMap<u32, Call>, profile: &Buffer, memory: &Memory) -> HashMap<u32, Object> {
+    let (mut objects, mapped) = (HashMap::new(), Mapped::of(memory.thread()));
     for number in calls.values().map(|call| call.object).filter(|&number| number != 0) {
-        objects.entry(number).or_insert_with(|| object_of(number, profile, process));
+        objects.entry(number).or_insert_with(|| object_of(number, profile, memory, &mapped));
     }
     objects
 }
 
-fn object_of(number: u32, profile: &Buffer, process: i32) -> Object {
+fn object_of(number: u32, profile: &Buffer, memory: &Memory, mapped: &Mapped) -> Object {
     let mut raw = ffi::Object { start: 0, end: 0, bias: 0, name: [0; 232] };
     // SAFETY: the profile was filled in; the name ends in 0.
     let name = unsafe {
         ffi::outside_profile_object(profile.start(), number, &mut raw);
         CStr::from_ptr(raw.name.as_ptr())
     };
-    let path = match name.to_bytes() {
-        b"" => fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default(),
+    let name = match name.to_bytes() {
+        b"" => fs::read_link(format!("/proc/{}/exe", memory.thread())).unwrap_or_default(),
         name => PathBuf::from(OsStr::from_bytes(name)),
     };
-    Object { path, start: raw.start, end: raw.end, bias: raw.bias }
+    mapped.object(memory, &name.to_string_lossy(), (raw.start, raw.end, raw.bias))
 }

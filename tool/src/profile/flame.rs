@@ -147,7 +147,7 @@ fn section(profile: &Profile, by: What, name: &str, top: usize) -> Result<Markup
     let svg = String::from_utf8(svg(profile, by)?)?;
     let picture = svg.find("<svg").map_or("", |start| &svg[start..]);
     let samples = profile.sorted(by);
-    let all = by.of(&profile.totals()).max(1);
+    let whole = profile.whole(by).max(1.0);
     Ok(html! {
         section id=(name) hidden {
             template { (picture) } // as text
@@ -157,7 +157,7 @@ fn section(profile: &Profile, by: What, name: &str, top: usize) -> Result<Markup
                     summary {
                         (amount(by, by.of(&sample.numbers)))
                         (show::error(by, by.error_of(&sample.numbers)))
-                        (format!(", {:.1} %: ", 100.0 * by.of(&sample.numbers) as f64 / all as f64))
+                        (format!(", {:.1} %: ", 100.0 * by.of(&sample.numbers) as f64 / whole))
                         (profile.names(&sample.stack).first().map_or("", String::as_str))
                     }
                     pre { (show::others(&sample.numbers, by)) "\n" (show::frames(profile, &sample.stack).join("\n")) }

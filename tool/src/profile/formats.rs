@@ -1,8 +1,10 @@
 //! Profiles in files: the name of a file says its format.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{ensure, Context, Result};
@@ -13,8 +15,18 @@ use crate::refusal::Refusal;
 use crate::whole::Whole;
 
 pub fn read(path: &Path) -> Result<Profile> {
-    let bytes = fs::read(path).with_context(|| crate::output::cannot_read(path))?;
+    let bytes = contents(path).with_context(|| crate::output::cannot_read(path))?;
     pprof::decode(&bytes).with_context(|| format!("{}", path.display()))
+}
+
+/// A pipe does as well, what has no end does not.
+fn contents(path: &Path) -> Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    ensure!(kind.is_file() || kind.is_fifo(), "it is not a file");
+    let mut bytes = Vec::new();
+    file.take(pprof::BYTES_MOST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A file that will be written, in a format that is known before anything is done for it.

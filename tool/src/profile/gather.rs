@@ -4,24 +4,24 @@ use std::collections::HashMap;
 
 use super::model::{Line, Module, Numbers, Place, Profile, Sample};
 use super::pages;
-use super::symbols::Symbols;
-use crate::live::profile::{Call, Object, Raw, Site, COUNT_UNIT, DEPTH_MOST};
+use crate::live::objects::Object;
+use crate::live::profile::{Call, Raw, Site, COUNT_UNIT, DEPTH_MOST};
 
 /// Sites by their stacks: what they had when a profile began.
 pub type Before = HashMap<u64, Site>;
 
 /// Without names, but for code that is in no file, whose names end with the process.
-pub fn profile_of(raw: &Raw, before: &Before, symbols: &mut Symbols) -> Profile {
-    profile_of_sites(raw, &raw.sites, before, symbols)
+pub fn profile_of(raw: &Raw, before: &Before) -> Profile {
+    profile_of_sites(raw, &raw.sites, before)
 }
 
 /// The same of some of its sites.
-pub fn profile_of_sites(raw: &Raw, sites: &[Site], before: &Before, symbols: &mut Symbols) -> Profile {
+pub fn profile_of_sites(raw: &Raw, sites: &[Site], before: &Before) -> Profile {
     let mut profile = Profile { mean: raw.mean as i64, taken: Some(raw.taken), ..Profile::default() };
     let mut numbers: Vec<u32> = raw.objects.keys().copied().collect();
     numbers.sort_unstable();
     let modules: HashMap<u32, usize> = numbers.iter().enumerate().map(|(at, &number)| (number, at)).collect();
-    profile.modules = numbers.iter().map(|number| module_of(&raw.objects[number], symbols)).collect();
+    profile.modules = numbers.iter().map(|number| module_of(&raw.objects[number])).collect();
     let held = raw.blocks.as_deref().map(pages::held).unwrap_or_default();
     let mut places = HashMap::new();
     for site in sites {
@@ -46,10 +46,10 @@ pub fn profile_of_sites(raw: &Raw, sites: &[Site], before: &Before, symbols: &mu
     profile
 }
 
-fn module_of(object: &Object, symbols: &mut Symbols) -> Module {
+fn module_of(object: &Object) -> Module {
     Module {
         path: object.path.to_string_lossy().into_owned(),
-        build_id: symbols.build_id(&object.path),
+        build_id: object.build_id.clone(),
         start: object.start.wrapping_sub(object.bias),
         end: object.end.wrapping_sub(object.bias),
     }
@@ -118,7 +118,7 @@ mod tests {
             process: 1,
             taken: std::time::UNIX_EPOCH,
         };
-        let profile = profile_of(&raw, &Before::new(), &mut Symbols::new());
+        let profile = profile_of(&raw, &Before::new());
         assert_eq!(profile.samples[0].stack.len(), DEPTH_MOST);
     }
 }

@@ -153,6 +153,11 @@ impl Profile {
         self.samples.iter().any(|sample| what.of(&sample.numbers) != 0)
     }
 
+    /// What shares are of: all that sites have of it, or in a difference, in which some have less, all changes.
+    pub fn whole(&self, what: What) -> f64 {
+        self.samples.iter().map(|sample| (what.of(&sample.numbers) as f64).abs()).sum()
+    }
+
     pub fn totals(&self) -> Numbers {
         let mut totals = Numbers::default();
         self.samples.iter().for_each(|sample| add(&mut totals, &sample.numbers, 1));

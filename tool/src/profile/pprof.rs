@@ -2,6 +2,7 @@
 //!
 //! The messages are those of perftools.profiles (profile.proto of github.com/google/pprof), as far as they are used.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,6 +11,7 @@ use anyhow::{ensure, Context, Result};
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use flate2::Compression;
+use prost::encoding::{decode_key, decode_varint, WireType};
 use prost::Message;
 
 use super::model::{Line, Module, Numbers, Place, Profile, Sample, KEPT};
@@ -203,22 +205,63 @@ fn mapping(strings: &mut Strings, at: usize, module: &Module) -> proto::Mapping 
 }
 
 /// Bytes: four million sites, more than a process keeps, with 200 each. A KiB of gzip can become a MiB.
-const UNPACKED_MOST: u64 = 1 << 30;
+pub const BYTES_MOST: u64 = 1 << 30;
+
+/// What may come of them in memory: two bytes can become a hundred, so it is counted before it is made. And of its texts,
+/// each of which may be used many times.
+const MADE_MOST: u64 = 2 << 30;
+const TEXT_MOST: u64 = 1 << 30;
+
+const TOO_LARGE: &str = "it is larger than any profile";
+
+/// About what the messages take in memory, with what becomes of them here. Each number in them ends in a byte without
+/// its highest bit.
+fn memory_for(mut raw: &[u8]) -> u64 {
+    let mut sum = 0u64;
+    while let Ok((field, kind)) = decode_key(&mut raw) {
+        let length = match kind {
+            WireType::Varint => decode_varint(&mut raw).map(|_| 0),
+            WireType::LengthDelimited => decode_varint(&mut raw),
+            WireType::SixtyFourBit => Ok(8),
+            WireType::ThirtyTwoBit => Ok(4),
+            WireType::StartGroup | WireType::EndGroup => Ok(0),
+        };
+        let length = length.ok().and_then(|length| usize::try_from(length).ok());
+        let Some((message, rest)) = length.and_then(|length| raw.split_at_checked(length)) else { break };
+        let numbers = message.iter().filter(|&&byte| byte < 0x80).count() as u64;
+        sum += match field {
+            SAMPLE => 160 + 16 * numbers,
+            LOCATION => 160 + 36 * numbers, // two of them are a line
+            STRING => 24 + message.len() as u64,
+            _ => 160 + 32 * numbers,
+        };
+        raw = rest;
+    }
+    sum
+}
+
+/// Fields of a profile.
+const SAMPLE: u32 = 2;
+const LOCATION: u32 = 4;
+const STRING: u32 = 6;
 
 /// Reads a profile that snug wrote, or another with the same numbers (those of Go programs); what is missing is 0.
 pub fn decode(bytes: &[u8]) -> Result<Profile> {
-    let mut raw = Vec::new();
-    match bytes.starts_with(&[0x1f, 0x8b]) {
-        true => {
-            let mut unpacked = GzDecoder::new(bytes).take(UNPACKED_MOST + 1);
-            unpacked.read_to_end(&mut raw).context("its gzip is damaged")?;
-            ensure!(raw.len() as u64 <= UNPACKED_MOST, "it is larger than any profile");
-        }
-        false => raw.extend_from_slice(bytes),
+    let mut unpacked = Vec::new();
+    let mut raw = bytes;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        GzDecoder::new(bytes).take(BYTES_MOST + 1).read_to_end(&mut unpacked).context("its gzip is damaged")?;
+        raw = &unpacked;
     }
-    let of = proto::Profile::decode(raw.as_slice()).ok().context("it is no profile of pprof's format")?;
-    let text = |number: i64| usize::try_from(number).ok().and_then(|at| of.string_table.get(at)).cloned();
-    let text = |number: i64| text(number).context("it refers to a string that it does not have");
+    ensure!(raw.len() as u64 <= BYTES_MOST && memory_for(raw) <= MADE_MOST, TOO_LARGE);
+    let of = proto::Profile::decode(raw).ok().context("it is no profile of pprof's format")?;
+    let text_left = Cell::new(TEXT_MOST);
+    let text = |number: i64| {
+        let text = usize::try_from(number).ok().and_then(|at| of.string_table.get(at));
+        let text = text.context("it refers to a string that it does not have")?;
+        text_left.set(text_left.get().checked_sub(text.len() as u64).context(TOO_LARGE)?);
+        Ok(text.clone())
+    };
     ensure!(!of.sample_type.is_empty(), "it is no profile: it is empty");
     let names = of.sample_type.iter().map(|kind| text(kind.kind)).collect::<Result<Vec<_>>>()?;
     let columns = KEPT.map(|(kept, _)| names.iter().position(|name| name == kept));
@@ -292,6 +335,16 @@ mod tests {
         for bytes in [&b"no profile"[..], &[], &whole[..whole.len() - 9]] {
             assert!(decode(bytes).is_err(), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_small_file_that_would_become_a_large_profile() {
+        let mut bytes = messages(&some()).encode_to_vec();
+        assert!((1000..20_000).contains(&memory_for(&bytes)));
+        bytes.extend([0x12, 0].repeat(14_000_000)); // samples of nothing
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&bytes).unwrap();
+        assert_eq!(decode(&gzip.finish().unwrap()).unwrap_err().to_string(), TOO_LARGE);
     }
 
     /// Bytes that change, go or come, by a seed: what comes of it is refused, or shown like any other.

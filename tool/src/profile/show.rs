@@ -38,8 +38,9 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     for note in &profile.notes {
         let _ = writeln!(out, "{}", shown(note));
     }
+    let whole = profile.whole(by);
     for sample in samples.iter().take(top) {
-        site(&mut out, profile, sample, by, all);
+        site(&mut out, profile, sample, by, whole);
     }
     if samples.len() > top {
         let rest: i64 = samples[top..].iter().map(|sample| by.of(&sample.numbers)).fold(0, i64::saturating_add);
@@ -76,10 +77,10 @@ pub fn others(numbers: &Numbers, by: What) -> String {
     words.join("; ")
 }
 
-fn site(out: &mut String, profile: &Profile, sample: &Sample, by: What, all: i64) {
+fn site(out: &mut String, profile: &Profile, sample: &Sample, by: What, whole: f64) {
     let numbers = &sample.numbers;
     let value = by.of(numbers);
-    let share = if all == 0 { 0.0 } else { 100.0 * value as f64 / all as f64 };
+    let share = if whole == 0.0 { 0.0 } else { 100.0 * value as f64 / whole };
     let _ = writeln!(out, "\n{}{}  {share:.1} %", amount(by, value), error(by, by.error_of(numbers)));
     let _ = writeln!(out, "    {}", others(numbers, by));
     stack(out, profile, sample);
@@ -203,6 +204,14 @@ mod tests {
         let text = table(&one, What::Live, 9);
         assert!(text.contains("no site has any of it: --by=allocated") && !text.contains("0 sites"), "{text}");
         assert!(table(&one, What::Allocated, 9).contains("1 site, largest first"), "{text}");
+    }
+
+    #[test]
+    fn shares_of_a_difference_are_of_all_changes() {
+        let sample = |live: i64| Sample { stack: Vec::new(), numbers: [0, 0, 0, live, 0, 0, 0, 0, 0, 0, 0] };
+        let profile = Profile { samples: vec![sample(10_000_500), sample(-9_999_500)], ..Profile::default() };
+        let text = table(&profile, What::Live, 9);
+        assert!(text.contains("  50.0 %") && text.contains("  -50.0 %"), "{text}");
     }
 
     #[test]

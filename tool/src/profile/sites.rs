@@ -37,7 +37,7 @@ impl Sites {
     pub fn look(&mut self, program: &Program) -> Option<Vec<Site>> {
         let raw = program.profile()?;
         let keys: Vec<u64> = raw.sites.iter().map(|site| site.stack).collect();
-        let mut profile = profile_of(&raw, &Before::new(), &mut self.0);
+        let mut profile = profile_of(&raw, &Before::new());
         let mut order: Vec<usize> = (0..profile.samples.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(What::Live.of(&profile.samples[at].numbers)));
         order.truncate(SITES_MOST);
@@ -63,7 +63,7 @@ impl Sites {
 pub fn names_of(raw: &Raw, stacks: &[u64]) -> HashMap<u64, Vec<String>> {
     let sites: Vec<profile::Site> = raw.sites.iter().filter(|site| stacks.contains(&site.stack)).copied().collect();
     let mut symbols = Symbols::new();
-    let mut profile = profile_of_sites(raw, &sites, &Before::new(), &mut symbols);
+    let mut profile = profile_of_sites(raw, &sites, &Before::new());
     symbols.resolve(&mut profile);
     sites.iter().zip(&profile.samples).map(|(site, sample)| (site.stack, profile.names(&sample.stack))).collect()
 }

@@ -19,6 +19,7 @@ use super::model::Profile;
 use super::symbols::Symbols;
 use super::View;
 use crate::live::Program;
+use crate::proc;
 
 /// How often is looked whether something is to be done.
 pub const STEP: Duration = Duration::from_millis(10);
@@ -46,7 +47,7 @@ impl Wanted<'_> {
 
     /// Takes snapshots until `over`. `take` gives one, or nothing where there is nothing yet. They get their names when they
     /// are written, or in the end: to read symbols the first time takes longer than a short look.
-    pub fn follow(&self, over: &AtomicBool, mut take: impl FnMut(&mut Symbols) -> Option<Profile>) -> Vec<Profile> {
+    pub fn follow(&self, over: &AtomicBool, mut take: impl FnMut() -> Option<Profile>) -> Vec<Profile> {
         let (mut taken, mut symbols) = (Vec::new(), Symbols::new());
         let mut due = self.every.map(|every| Instant::now() + every);
         while !over.load(Ordering::Relaxed) {
@@ -56,7 +57,7 @@ impl Wanted<'_> {
                 continue;
             }
             let begun = Instant::now();
-            if let Some(snapshot) = take(&mut symbols) {
+            if let Some(snapshot) = take() {
                 taken.push(snapshot);
                 if let Err(error) = self.write(&mut taken, &mut symbols) {
                     eprintln!("snug: {}", crate::output::told(&error));
@@ -86,7 +87,7 @@ pub struct Descendants {
 
 impl Descendants {
     /// All their profiles together, without names; None: none has one. `wanted`: by their names.
-    pub fn profile(&mut self, symbols: &mut Symbols, wanted: impl Fn(i32) -> bool) -> Option<Profile> {
+    pub fn profile(&mut self, wanted: impl Fn(i32) -> bool) -> Option<Profile> {
         let pids = below(std::process::id() as i32);
         self.known.retain(|pid, program| pids.contains(pid) && !program.has_ended());
         let mut all: Option<Profile> = None;
@@ -99,7 +100,7 @@ impl Descendants {
                 },
             };
             if let Some(raw) = program.profile() {
-                all.get_or_insert_with(Profile::default).add(&profile_of(&raw, &Before::new(), symbols), 1);
+                all.get_or_insert_with(Profile::default).add(&profile_of(&raw, &Before::new()), 1);
             }
         }
         all
@@ -108,7 +109,7 @@ impl Descendants {
 
 fn below(pid: i32) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let text: String = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok()).collect();
+    let text: String = tasks.filter_map(|task| proc::text(task.path().join("children")).ok()).collect();
     let children = text.split_ascii_whitespace().filter_map(|word| word.parse().ok());
     children.flat_map(|child| [vec![child], below(child)].concat()).collect()
 }

@@ -2,20 +2,17 @@
 //!
 //! A module's names come from the first of these that has them: a file of its build id in a folder that was given; its
 //! split debug information by build id; the file itself, if it is still that of which the profile is, with what its
-//! .gnu_debuglink leads to.
+//! .gnu_debuglink leads to; a file of its build id that a process had mapped under a name that leads elsewhere.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
-use memmap2::Mmap;
-use object::elf::FileHeader64;
-use object::read::elf::ElfFile;
-use object::{LittleEndian, Object};
 
 use super::model::{Line, Module, Place, Profile};
+use crate::live::objects::{build_id_of, kept};
 
 /// Where distributions put split debug information.
 const DEBUG_FOLDER: &str = "/usr/lib/debug";
@@ -63,7 +60,7 @@ impl Symbols {
 
     /// Of two files of one build id the one with debug information counts: it is larger.
     fn collect_file(&mut self, path: PathBuf) {
-        let Some(id) = elf_build_id(&path) else { return };
+        let Some(id) = build_id_of(&path) else { return };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
         let known = self.given.entry(if id.is_empty() { name } else { id }).or_insert_with(|| path.clone());
@@ -73,11 +70,11 @@ impl Symbols {
     }
 
     /// The file's build id, in hexadecimal; empty: it has none, or is not there.
-    pub fn build_id(&mut self, path: &Path) -> String {
+    fn build_id(&mut self, path: &Path) -> String {
         if let Some(id) = self.ids.get(path) {
             return id.clone();
         }
-        let id = elf_build_id(path).unwrap_or_default();
+        let id = build_id_of(path).unwrap_or_default();
         self.ids.insert(path.to_path_buf(), id.clone());
         id
     }
@@ -126,7 +123,8 @@ impl Symbols {
         });
         let is_the_same = path.is_file() && (id.is_empty() || self.build_id(path) == *id);
         let itself = is_the_same.then(|| path.to_path_buf());
-        given.into_iter().chain(split.filter(|path| path.is_file())).chain(itself).collect()
+        let kept = Some(kept(id)).filter(|_| itself.is_none()).flatten();
+        given.into_iter().chain(split.filter(|path| path.is_file())).chain(itself).chain(kept).collect()
     }
 }
 
@@ -150,15 +148,4 @@ fn lines_of(symbol: &Sym) -> Vec<Line> {
         symbol.inlined.iter().rev().map(|inlined| line(&inlined.name, inlined.code_info.as_ref())).collect();
     lines.push(line(&symbol.name, symbol.code_info.as_deref()));
     lines
-}
-
-/// None: it is no ELF file; empty: it has none.
-fn elf_build_id(path: &Path) -> Option<String> {
-    // A process says where its files are: to open a pipe would not end, and a device may do something.
-    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
-    // SAFETY: whoever cuts the file off meanwhile ends this tool, as with any program that maps files.
-    let bytes = unsafe { Mmap::map(&file) }.ok()?;
-    let elf = ElfFile::<FileHeader64<LittleEndian>>::parse(&*bytes).ok()?;
-    let id = elf.build_id().ok().flatten().unwrap_or_default();
-    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -14,7 +14,7 @@ use super::snapshots::{Descendants, Wanted, STEP};
 use super::symbols::Symbols;
 use crate::cache;
 use crate::launch;
-use crate::live::list::name_of;
+use crate::live::list::{name_of, parent_of};
 use crate::live::profile::Raw;
 use crate::live::Program;
 use crate::output;
@@ -62,9 +62,10 @@ fn snapshots_of(children: &Children, wanted: &Wanted, over: &AtomicBool) -> Vec<
     let mut descendants = Descendants::default();
     let is_wanted = |pid: i32| match children {
         Children::Named(pattern) => name_of(pid).is_some_and(|name| pattern.matches(&name)),
-        _ => true,
+        Children::None => parent_of(pid) == Some(std::process::id() as i32),
+        Children::All | Children::Highest => true,
     };
-    wanted.follow(over, |symbols| descendants.profile(symbols, is_wanted))
+    wanted.follow(over, || descendants.profile(is_wanted))
 }
 
 fn profile_of_all(watched: &Watched, children: &Children) -> Profile {
@@ -75,7 +76,7 @@ fn profile_of_all(watched: &Watched, children: &Children) -> Profile {
     let processes = watched.processes.iter().filter(|process| is_wanted(&process.name));
     let raws: Vec<&Raw> = processes.filter_map(|process| process.profile.as_ref()).collect();
     let (mut profile, mut symbols) = (Profile::default(), Symbols::new());
-    raws.iter().for_each(|raw| profile.add(&profile_of(raw, &Before::new(), &mut symbols), 1));
+    raws.iter().for_each(|raw| profile.add(&profile_of(raw, &Before::new()), 1));
     if raws.len() > 1 {
         profile.notes.push(format!("{} processes together; the peak is the sum of their peaks", raws.len()));
     }
@@ -109,7 +110,7 @@ pub fn of_process(pid: i32, time: Duration, wanted: &Wanted) -> Result<Taken> {
         false => format!("process {pid} has asked for too little for a sample; a longer --for sees more"),
     })?;
     let mut symbols = Symbols::new();
-    let mut profile = profile_of(&raw, &before, &mut symbols);
+    let mut profile = profile_of(&raw, &before);
     if program.has_ended() {
         profile.notes.push("the process has ended meanwhile; this is what was seen last".to_string());
     }
@@ -137,7 +138,7 @@ fn begin(program: &Program, pid: i32, time: Duration, over: &AtomicBool) -> Resu
 
 fn snapshots_of_process(pid: i32, over: &AtomicBool, before: &Before, wanted: &Wanted) -> Vec<Profile> {
     let Ok(program) = Program::find(pid) else { return Vec::new() };
-    wanted.follow(over, |symbols| Some(profile_of(&program.profile()?, before, symbols)))
+    wanted.follow(over, || Some(profile_of(&program.profile()?, before)))
 }
 
 /// The last look that there was, and the snapshots.

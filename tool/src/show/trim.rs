@@ -1,7 +1,6 @@
 //! `snug trim PID`: has a running program give back its free memory, and measures what that gave.
 //! `snug check PID`: has it walk through its heap.
 
-use std::fs;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use crate::live::lent::{Done, Outcome, What};
 use crate::live::{thread_with_memory, Depth, Program};
 use crate::output::{self, counted};
 use crate::period::period;
+use crate::proc;
 use crate::process_id::process_id;
 
 /// Where the words of a message are explained.
@@ -189,8 +189,8 @@ fn walked(args: &AskedArgs) -> Result<Done> {
 /// Bytes of the whole process, as the system counts them in smaps: exactly, unlike the sum that it keeps for all.
 fn resident(process: i32) -> Result<u64> {
     let thread = thread_with_memory(process);
-    let text = fs::read_to_string(format!("/proc/{thread}/smaps_rollup"))
-        .or_else(|_| fs::read_to_string(format!("/proc/{thread}/smaps")))?;
+    let text =
+        proc::text(format!("/proc/{thread}/smaps_rollup")).or_else(|_| proc::text(format!("/proc/{thread}/smaps")))?;
     let kib =
         text.lines().filter_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     Ok(kib.sum::<u64>() * 1024)

@@ -181,7 +181,13 @@ pub struct Merge<'a> {
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     /// The lane that the last step came from: it often has the next one, too.
     current: Option<usize>,
+    /// The bytes of the blocks that are in memory.
+    open: u64,
 }
+
+/// The largest buffer that a recording can have. In it each thread has its block at any time, so a trace in which more
+/// are open was made by nobody's recorder.
+const OPEN_MOST: u64 = 2 << 30;
 
 impl<'a> Merge<'a> {
     pub fn new(trace: &'a mut Trace, process: u32) -> Merge<'a> {
@@ -198,7 +204,7 @@ impl<'a> Merge<'a> {
         lanes.sort_by_key(|lane| lane.blocks[0].header.ticket);
         let first = |lane: &Lane| order_of(lane.blocks[0].header.ticket, true);
         let waiting = lanes.iter().enumerate().map(|(place, lane)| Reverse((first(lane), place))).collect();
-        Merge { trace, lanes, waiting, current: None }
+        Merge { trace, lanes, waiting, current: None, open: 0 }
     }
 
     /// Calls `happens` with the thread for all that happens, in order.
@@ -251,6 +257,7 @@ impl<'a> Merge<'a> {
                     Err(error) => damage = Some(error),
                 }
                 lane.decoder = None;
+                self.open -= u64::from(lane.blocks[lane.read - 1].header.length);
             }
             if let Some(error) = damage {
                 self.trace.tolerate(&lane.blocks[lane.read - 1], &error.to_string())?;
@@ -259,7 +266,12 @@ impl<'a> Merge<'a> {
                 return Ok(());
             };
             lane.read += 1;
+            let length = u64::from(block.header.length);
+            if self.open + length > OPEN_MOST {
+                return Err(self.trace.impossible("its threads would have needed a larger buffer than there is"));
+            }
             if let Some(bytes) = self.trace.read(block)? {
+                self.open += length;
                 lane.decoder = Some(Decoder::new(bytes, &block.header, self.trace.version));
             }
         }

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{anyhow, bail, ensure, Context, Error, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -107,6 +107,11 @@ impl Trace {
     /// Something is wrong with the contents of this block.
     pub fn tolerate(&mut self, block: &Block, what: &str) -> Result<()> {
         self.fault(format!("the block at byte {} is damaged: {what}", block.offset - BLOCK_HEADER as u64))
+    }
+
+    /// It is no trace, whatever its blocks say.
+    pub fn impossible(&self, why: &str) -> Error {
+        anyhow!("{} was not recorded: {why}", self.path.display())
     }
 
     fn find_blocks(&mut self) -> Result<()> {

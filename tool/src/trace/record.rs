@@ -3,14 +3,13 @@
 //! The tool and the program share memory (see region.rs); the tool empties it, compresses block by block and writes
 //! them in the order in which they come. It needs the same memory however long the program runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -22,6 +21,8 @@ use crate::cache;
 use crate::carried;
 use crate::launch;
 use crate::output::{self, counted};
+use crate::proc;
+use crate::signals::{self, HandedOn};
 
 /// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
 const ROUND: Duration = Duration::from_millis(50);
@@ -90,13 +91,15 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
 
     launch::set_up(&mut command, &recorder, &[]);
     command.env(region::VARIABLE, region.path());
-    signals::pass_on(&mut command);
-    let child = command.spawn().with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
+    let handed_on = HandedOn::to(&mut command);
+    let child = signals::spawn(&mut command);
+    let child = child.with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
+    handed_on.begin(child.id() as i32);
     let recording = Recording {
         region,
         journal: Journal { pace: Pace::new(), writer, processes: HashMap::new(), threads: 0, events: 0 },
     };
-    let (status, result) = recording.follow(child);
+    let (status, result) = recording.follow(child, handed_on);
     let summary = result.with_context(|| output::cannot_write(&path))?;
     if !args.quiet {
         eprintln!("snug: {}: {summary}", path.display());
@@ -163,12 +166,11 @@ struct Journal {
 
 impl Recording {
     /// Until the command has ended. If the file cannot be written, the program goes on unrecorded.
-    fn follow(mut self, mut child: Child) -> (std::io::Result<ExitStatus>, Result<String>) {
+    fn follow(mut self, mut child: Child, handed_on: HandedOn) -> (std::io::Result<ExitStatus>, Result<String>) {
         let mut written = Ok(());
         let mut checked = Instant::now();
         let status = loop {
             self.region.wait(ROUND);
-            signals::send_to(child.id());
             // Asked before the slots are emptied: what it wrote before it ended is there then.
             let ended = child.try_wait().transpose();
             if written.is_ok() {
@@ -184,6 +186,7 @@ impl Recording {
                 break status;
             }
         };
+        drop(handed_on);
         (status, written.and_then(|()| self.finish()))
     }
 
@@ -255,15 +258,22 @@ impl Journal {
         Ok(())
     }
 
-    /// Those that have ended, and those whose pid belongs to a later one, after exec.
+    /// Those that have ended, and those whose pid belongs to a later one, after exec: as far as that is sure, since what
+    /// is taken from a process that goes on is damaged.
     fn processes_that_have_gone(&self) -> Vec<u32> {
         let mut latest = HashMap::new();
         for (&number, &pid) in &self.processes {
             let known = latest.entry(pid).or_insert(number);
             *known = number.max(*known);
         }
-        let has_gone = |(number, pid): &(&u32, &u32)| latest[*pid] != **number || !is_alive(**pid);
-        self.processes.iter().filter(has_gone).map(|(number, _)| *number).collect()
+        let is_earlier = |number: &u32, pid: &u32| latest[pid] != *number;
+        let mut gone: Vec<(u32, u32)> = self.processes.iter().map(|(&number, &pid)| (number, pid)).collect();
+        gone.retain(|(number, pid)| is_earlier(number, pid) || !is_alive(*pid));
+        if !gone.is_empty() {
+            let seen = Seen::now();
+            gone.retain(|(number, pid)| !seen.own.contains(pid) || is_earlier(number, pid) && !seen.are_apart);
+        }
+        gone.into_iter().map(|(number, _)| number).collect()
     }
 }
 
@@ -273,59 +283,37 @@ fn is_alive(pid: u32) -> bool {
     answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-fn bytes(count: u64) -> String {
-    indicatif::HumanBytes(count).to_string()
+/// The processes that there are. In a namespace of its own a process has another pid for itself, which it notes, than it
+/// has here; another process may have the same.
+struct Seen {
+    /// The pids that they have for themselves.
+    own: HashSet<u32>,
+    /// Whether some are in other namespaces: then a pid may belong to several.
+    are_apart: bool,
 }
 
-/// The command gets the signals; the tool stays to write the end of the file.
-mod signals {
-    use super::*;
-
-    /// The last signal that came for the tool alone, or 0.
-    static TO_SEND: AtomicI32 = AtomicI32::new(0);
-
-    extern "C" fn note(signal: i32) {
-        TO_SEND.store(signal, Ordering::Relaxed);
+impl Seen {
+    fn now() -> Seen {
+        let mut seen = Seen { own: HashSet::new(), are_apart: false };
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            // Of one that has just ended nothing is there.
+            let Ok(status) = proc::text(entry.path().join("status")) else { continue };
+            seen.add(pid, &status);
+        }
+        seen
     }
 
-    /// That there is a handler at all ends the wait for a slot.
-    extern "C" fn wake_up(_signal: i32) {}
-
-    /// Those of the terminal reach the command by themselves and are ignored here; others are passed on. That the
-    /// command has ended is noticed at once.
-    pub fn pass_on(command: &mut std::process::Command) {
-        let of_terminal = [libc::SIGINT, libc::SIGQUIT].map(|signal| (signal, libc::SIG_IGN));
-        let handler = note as extern "C" fn(i32) as libc::sighandler_t;
-        let of_others = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2].map(|signal| (signal, handler));
-        let of_child = [(libc::SIGCHLD, wake_up as extern "C" fn(i32) as libc::sighandler_t)];
-        let mut before = Vec::new();
-        for (signal, action) in of_terminal.into_iter().chain(of_others).chain(of_child) {
-            // SAFETY: the handler stores to an atomic only.
-            let old = unsafe { libc::signal(signal, action) };
-            if old == libc::SIG_IGN && signal != libc::SIGCHLD {
-                // SAFETY: what is ignored, as under nohup, stays so for both.
-                unsafe { libc::signal(signal, libc::SIG_IGN) };
-            }
-            before.push((signal, old));
-        }
-        // SAFETY: signal is async-signal-safe.
-        unsafe {
-            command.pre_exec(move || {
-                for &(signal, old) in &before {
-                    libc::signal(signal, old);
-                }
-                Ok(())
-            });
-        }
+    fn add(&mut self, pid: u32, status: &str) {
+        let numbers = proc::field(status, "NSpid:").unwrap_or_default();
+        let own = numbers.split_ascii_whitespace().next_back().and_then(|number| number.parse().ok()).unwrap_or(pid);
+        self.are_apart |= numbers.split_ascii_whitespace().count() > 1;
+        self.own.insert(own);
     }
+}
 
-    pub fn send_to(child: u32) {
-        let signal = TO_SEND.swap(0, Ordering::Relaxed);
-        if signal != 0 {
-            // SAFETY: the child was not waited for yet, so its id is still its own.
-            unsafe { libc::kill(child as libc::pid_t, signal) };
-        }
-    }
+fn bytes(count: u64) -> String {
+    indicatif::HumanBytes(count).to_string()
 }
 
 #[cfg(test)]
@@ -335,6 +323,16 @@ mod tests {
     #[test]
     fn the_trace_is_called_after_the_program() {
         assert_eq!(default_output("/usr/bin/gcc".as_ref()), Path::new("gcc.trace"));
+    }
+
+    #[test]
+    fn pids_of_other_namespaces() {
+        let mut seen = Seen { own: HashSet::new(), are_apart: false };
+        seen.add(100, "Name:\ta\nNSpid:\t100\n");
+        assert!(!seen.are_apart);
+        seen.add(101, "NSpid:\t101\t7\n");
+        assert!(seen.are_apart && seen.own == HashSet::from([100, 7]));
+        assert!(Seen::now().own.contains(&std::process::id()));
     }
 
     #[test]

@@ -6,10 +6,11 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc;
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,8 @@ use super::process::{self, Process};
 use super::ptrace::{self, Event};
 use super::{Children, Watched};
 use crate::live::Depth;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, OWN_FAILURE};
+use crate::signals::{self, HandedOn};
 
 /// Between two looks, with a picture to draw and without.
 const LOOK_OFTEN: Duration = Duration::from_millis(10);
@@ -27,6 +29,9 @@ const LOOK_SELDOM: Duration = Duration::from_millis(100);
 
 /// When the command has ended, those that it started and left behind may end within this time; the rest are servers.
 const GRACE: Duration = Duration::from_millis(200);
+
+/// So often it is looked whether the command stands still before it has begun.
+const STEP: Duration = Duration::from_millis(2);
 
 /// At most one part in so many of the time goes into looks.
 const SHARE: u32 = 10;
@@ -48,11 +53,11 @@ struct Follower<'a> {
     first_ended: Option<Instant>,
 }
 
-pub fn run(command: Command, children: &Children, points: bool) -> Result<Watched> {
+pub fn run(mut command: Command, children: &Children, points: bool) -> Result<Watched> {
     let follow = !matches!(children, Children::None);
-    let (child, refused) = start(command, follow)?;
-    let first = child.id() as i32;
-    take_signals(first)?;
+    let handed_on = HandedOn::to(&mut command);
+    let (first, refused) = start(command, follow, &handed_on)?;
+    keep_events();
     let start = Instant::now();
     let mut follower = Follower {
         start,
@@ -81,54 +86,56 @@ fn untraced(error: &io::Error) -> String {
 /// Starts the command, traced from before its first instruction if the system allows that; if not, the reason.
 ///
 /// `Command::spawn` returns when exec is done, so a thread of its own calls it: the new process says who it is, and waits
-/// to be traced, before it execs.
-fn start(mut command: Command, follow: bool) -> Result<(Child, Option<io::Error>)> {
+/// to be traced, before it execs. Of this end of the pair it keeps no copy: without this tool nothing would come.
+fn start(mut command: Command, follow: bool, handed_on: &HandedOn) -> Result<(i32, Option<io::Error>)> {
     let (ours, theirs) = UnixStream::pair()?;
     let program = command.get_program().to_string_lossy().into_owned();
-    // SAFETY: read and write are async-signal-safe.
+    let copy = ours.as_raw_fd();
+    // SAFETY: close, read, write and _exit are async-signal-safe, and the new process has no other use for the descriptor.
     unsafe {
         command.pre_exec(move || {
+            libc::close(copy);
             let own = libc::getpid().to_ne_bytes();
-            (&theirs).write_all(&own)?;
-            (&theirs).read_exact(&mut [0])
+            let begun = (&theirs).write_all(&own).and_then(|()| (&theirs).read_exact(&mut [0]));
+            if begun.is_err() {
+                libc::_exit(OWN_FAILURE.into()); // this tool is gone, and nobody waits to be told why
+            }
+            Ok(())
         });
     }
     let (send, receive) = mpsc::channel();
-    thread::spawn(move || send.send(command.spawn())); // the command goes with it, and its end of the pair
+    thread::spawn(move || send.send(signals::spawn(&mut command))); // the command goes with it, and its end of the pair
     let mut own = [0; 4];
     let begun = (&ours).read_exact(&mut own);
+    let first = i32::from_ne_bytes(own);
     let refused = match begun {
-        Ok(()) => ptrace::seize(i32::from_ne_bytes(own), follow).err(),
+        Ok(()) => {
+            handed_on.begin(first);
+            ptrace::seize(first, follow).err()
+        }
         Err(_) => None, // it could not even be started, and spawn says why
     };
     let _ = (&ours).write_all(&[1]);
-    match receive.recv().context("the thread that starts the command is gone")? {
-        Ok(child) => Ok((child, refused)),
+    let started = loop {
+        match receive.recv_timeout(STEP) {
+            Err(RecvTimeoutError::Timeout) => ptrace::let_begin(first),
+            other => break other.context("the thread that starts the command is gone")?,
+        }
+    };
+    match started {
+        Ok(_) => Ok((first, refused)),
         Err(error) => bail!(Refusal::cannot_run(format!("{program} cannot be run: {error}"))),
     }
 }
 
-/// What the terminal sends, the command gets too; what is sent to snug alone is handed on. SIGCHLD is waited for.
-fn take_signals(first: i32) -> Result<()> {
-    for signal in [libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: the handler does nothing.
-        unsafe { signal_hook::low_level::register(signal, || {}) }?;
-    }
-    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
-        // SAFETY: kill is async-signal-safe.
-        unsafe {
-            signal_hook::low_level::register(signal, move || {
-                libc::kill(first, signal);
-            })
-        }?;
-    }
-    // SAFETY: both calls only change this thread's mask.
+/// SIGCHLD is waited for, not taken.
+fn keep_events() {
+    // SAFETY: all bytes zero are a set without signals, to which one is added.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigaddset(&mut set, libc::SIGCHLD);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        signals::change_mask(libc::SIG_BLOCK, &set);
     }
-    Ok(())
 }
 
 /// Sleeps until a child may have something to say, but no longer than this.

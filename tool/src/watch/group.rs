@@ -1,9 +1,10 @@
 //! The control group of a process, as far as it says that the system has killed for want of memory (cgroups(7)).
 
-use std::fs;
 use std::path::PathBuf;
 
 use indicatif::HumanBytes;
+
+use crate::proc;
 
 /// Of version 2 and of version 1: where groups are, the file that counts kills, and the one with the limit.
 const VERSIONS: [(&str, &str, &str, &str); 2] = [
@@ -24,7 +25,7 @@ pub struct Group {
 
 impl Group {
     pub fn of(process: i32) -> Option<Group> {
-        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+        let groups = proc::text(format!("/proc/{process}/cgroup")).ok()?;
         groups.lines().find_map(Group::of_line)
     }
 
@@ -40,13 +41,13 @@ impl Group {
     }
 
     fn kills_now(&self) -> Option<u64> {
-        kills_in(&fs::read_to_string(self.folder.join(self.kills_file)).ok()?)
+        kills_in(&proc::text(self.folder.join(self.kills_file)).ok()?)
     }
 
     /// That it has killed since, in words that follow the name of a process.
     pub fn has_killed(&self) -> Option<String> {
         (self.kills_now()? > self.kills).then_some(())?;
-        let limit = fs::read_to_string(self.folder.join(self.limit_file)).ok();
+        let limit = proc::text(self.folder.join(self.limit_file)).ok();
         let limit = limit.and_then(|text| text.trim().parse::<u64>().ok()).filter(|&limit| limit < LIMIT_MOST);
         let of = limit.map_or(String::new(), |limit| format!(", which may have {}", HumanBytes(limit)));
         Some(format!("was killed by the system, since memory was short in its control group{of}"))

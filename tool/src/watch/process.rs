@@ -9,6 +9,7 @@ use super::group::Group;
 use crate::live::list::name_of;
 use crate::live::profile::{Raw, Site};
 use crate::live::{thread_with_memory, Depth, Program, Values};
+use crate::proc;
 
 /// What it held at a moment; bytes. What the library knows is missing where it does not run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -247,15 +248,14 @@ fn halve<T>(list: &mut Vec<T>) {
 
 /// A number of /proc/PID/status about memory, which is in kB, in bytes.
 fn status_bytes(pid: i32, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{}/status", thread_with_memory(pid))).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    let status = proc::text(format!("/proc/{}/status", thread_with_memory(pid))).ok()?;
+    Some(proc::field(&status, name)?.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 /// To which process a thread belongs, and which process started that.
 pub fn family_of(tid: i32) -> Option<(i32, i32)> {
-    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok();
+    let status = proc::text(format!("/proc/{tid}/status")).ok()?;
+    let number = |name: &str| proc::field(&status, name)?.parse().ok();
     Some((number("Tgid:")?, number("PPid:")?))
 }
 
@@ -263,8 +263,8 @@ pub fn family_of(tid: i32) -> Option<(i32, i32)> {
 pub fn lost_rights(pid: i32) -> bool {
     use std::os::unix::fs::MetadataExt;
     let users = || -> Option<u32> {
-        let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        text.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
+        let status = proc::text(format!("/proc/{pid}/status")).ok()?;
+        proc::field(&status, "Uid:")?.split_ascii_whitespace().nth(1)?.parse().ok()
     };
     let (Ok(file), Some(user)) = (fs::metadata(format!("/proc/{pid}/exe")), users()) else { return false };
     file.mode() & libc::S_ISUID != 0 && file.uid() != user

@@ -65,6 +65,25 @@ pub fn next_event() -> io::Result<Option<(i32, Event)>> {
     }
 }
 
+/// Lets go on what a signal has stopped, or its end, before it has become the command: nobody else waits for it then.
+/// Exec is left to be found, and how it ended.
+pub fn let_begin(pid: i32) {
+    // SAFETY: waitid writes only to `info`, of which all bytes zero are a valid value, and whose status is read only if
+    // there is one.
+    let status = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let found = libc::waitid(libc::P_PID, pid as u32, &mut info, libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT);
+        if found != 0 || info.si_pid() == 0 {
+            return;
+        }
+        info.si_status() << 8 | 0x7f
+    };
+    let event = event_of(status);
+    if event != Event::Exec {
+        go_on(pid, &event);
+    }
+}
+
 fn event_of(status: i32) -> Event {
     if !libc::WIFSTOPPED(status) {
         return Event::Ended(ExitStatus::from_raw(status));

@@ -5,6 +5,8 @@ use std::fs;
 use indicatif::HumanBytes;
 
 use crate::live::thread_with_memory;
+use crate::output::shown;
+use crate::proc;
 
 /// The words that it was started with, in one line.
 pub fn command_line(process: i32) -> String {
@@ -33,7 +35,7 @@ pub struct Thread {
 
 pub fn threads(process: i32) -> Vec<Thread> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-    tasks.filter_map(|task| thread_of(&fs::read_to_string(task.path().join("stat")).ok()?)).collect()
+    tasks.filter_map(|task| thread_of(&proc::text(task.path().join("stat")).ok()?)).collect()
 }
 
 /// From a line of /proc/PID/task/TID/stat (proc(5)).
@@ -54,7 +56,7 @@ fn thread_of(stat: &str) -> Option<Thread> {
     };
     Some(Thread {
         tid: tid.parse().ok()?,
-        name: name.to_string(),
+        name: shown(name),
         state,
         seconds: (number(11)? + number(12)?) as f64 / ticks,
         faults: number(7)? + number(9)?,
@@ -66,7 +68,7 @@ pub fn limits(process: i32) -> Vec<String> {
     let environment = fs::read(format!("/proc/{}/environ", thread_with_memory(process))).unwrap_or_default();
     let option = environment.split(|&byte| byte == 0).find_map(|word| word.strip_prefix(b"SNUG_LIMIT="));
     let option = option.map(|value| format!("limit      SNUG_LIMIT={}", String::from_utf8_lossy(value)));
-    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
+    let groups = proc::text(format!("/proc/{process}/cgroup")).unwrap_or_default();
     option.into_iter().chain(groups.lines().find_map(group)).collect()
 }
 
@@ -79,7 +81,7 @@ fn group(line: &str) -> Option<String> {
         "memory" => (format!("/sys/fs/cgroup/memory{path}"), "memory.usage_in_bytes", "memory.limit_in_bytes"),
         _ => return None,
     };
-    let number = |name: &str| fs::read_to_string(format!("{folder}/{name}")).ok()?.trim().parse::<u64>().ok();
+    let number = |name: &str| proc::text(format!("{folder}/{name}")).ok()?.trim().parse::<u64>().ok();
     let used = HumanBytes(number(used)?);
     Some(match number(most).filter(|&most| most < 1 << 60) {
         Some(most) => format!("its group  {used} of {}", HumanBytes(most)),

@@ -10,10 +10,12 @@ mod table;
 
 use std::io::{stdout, IsTerminal};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Error, Result};
 use clap::Args;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -39,6 +41,12 @@ s        take a profile, of which sites are; end it
 /        only rows with this text  r        the other way around
 < >      sort by another column
 Up Down PgUp PgDn Home End         move through the rows";
+
+/// These end it as q does, and then as if it had not taken them: the terminal is as it was, and so are the programs.
+const ENDING: [i32; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+
+/// So often it is looked whether one has come.
+const STEP: Duration = Duration::from_millis(50);
 
 /// Show the programs that run on snug, or one of them, in the terminal, refreshed
 ///
@@ -77,9 +85,20 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
     let mut app = App::new(args)?;
     let is_terminal = output::can_draw(stdout().is_terminal());
     ensure!(is_terminal, "snug top needs a terminal that it can draw on; snug top --once prints once");
+    for signal in ENDING {
+        signal_hook::flag::register_usize(signal, Arc::clone(&app.signal), signal as usize)?;
+    }
     let mut terminal = ratatui::init();
     let ended = app.show(&mut terminal);
-    ratatui::restore();
+    // A terminal that is gone is none to complain to: who tried, as both do by themselves, would end here.
+    let _ = terminal.show_cursor();
+    let _ = ratatui::try_restore();
+    std::mem::forget(terminal);
+    let signal = app.signal.load(Ordering::Relaxed);
+    drop(app);
+    if signal != 0 {
+        signal_hook::low_level::emulate_default_handler(signal as i32)?;
+    }
     ended.map(|()| ExitCode::SUCCESS)
 }
 
@@ -128,6 +147,8 @@ struct App {
     offset: usize,
     height: usize,
     note: String,
+    /// The one that came, or 0.
+    signal: Arc<AtomicUsize>,
 }
 
 impl App {
@@ -146,6 +167,7 @@ impl App {
             offset: 0,
             height: 1,
             note: String::new(),
+            signal: Arc::default(),
         })
     }
 
@@ -154,8 +176,14 @@ impl App {
             terminal.draw(|frame| self.draw(frame))?;
             let due = Instant::now() + self.every;
             while let Some(left) = due.checked_duration_since(Instant::now()) {
-                if !event::poll(left)? {
-                    break;
+                if self.signal.load(Ordering::Relaxed) != 0 {
+                    return Ok(());
+                }
+                if !wait_for_key(left.min(STEP)) {
+                    return Ok(());
+                }
+                if !event::poll(Duration::ZERO)? {
+                    continue;
                 }
                 if let Event::Key(key) = event::read()? {
                     if key.kind == KeyEventKind::Press && !self.press(&key)? {
@@ -170,18 +198,31 @@ impl App {
         }
     }
 
-    /// One that was chosen among others and has ended leads back to them.
     fn look(&mut self) -> Result<()> {
-        match &mut self.view {
-            View::All(all) => all.look(),
-            View::One(screen) => {
-                if let Err(error) = screen.look() {
-                    let Some(mut all) = self.behind.take() else { return Err(error) };
-                    all.look();
-                    self.note = output::told(&error);
-                    self.view = View::All(all);
-                }
+        let looked = match &mut self.view {
+            View::All(all) => {
+                all.look();
+                Ok(())
             }
+            View::One(screen) => screen.look(),
+        };
+        looked.or_else(|error| self.leave(error))
+    }
+
+    /// One that was chosen among others and has ended leads back to them.
+    fn leave(&mut self, error: Error) -> Result<()> {
+        let Some(mut all) = self.behind.take() else { return Err(error) };
+        all.look();
+        self.note = output::told(&error);
+        self.view = View::All(all);
+        Ok(())
+    }
+
+    /// What a key asked of the program was not done.
+    fn refuse(&mut self, error: Error) -> Result<()> {
+        match &mut self.view {
+            View::One(screen) if !screen.program.has_ended() => screen.note = output::told(&error),
+            _ => return self.leave(error),
         }
         Ok(())
     }
@@ -211,7 +252,7 @@ impl App {
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('/') => self.is_filtering = true,
             KeyCode::Enter => self.open(),
-            code => self.press_in_view(code)?,
+            code => self.press_in_view(code).or_else(|error| self.refuse(error))?,
         }
         Ok(true)
     }
@@ -369,6 +410,14 @@ impl App {
         };
         format!("{paused}{keys}   {note}")
     }
+}
+
+/// False: the terminal is gone. Who reads keys there would never come back: that is asked before they are.
+fn wait_for_key(most: Duration) -> bool {
+    let mut terminal = libc::pollfd { fd: libc::STDOUT_FILENO, events: libc::POLLIN, revents: 0 };
+    // SAFETY: poll gets one valid entry, and writes only to it.
+    unsafe { libc::poll(&mut terminal, 1, most.as_millis() as libc::c_int) };
+    terminal.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) == 0
 }
 
 fn draw_help(frame: &mut Frame) {

@@ -349,14 +349,15 @@ impl Screen {
     /// All that occupies memory, in proportion.
     fn bar(&self, width: u16) -> Line<'static> {
         let parts = self.parts();
-        let whole: u64 = parts.iter().map(|part| part.3).sum::<u64>().max(1);
+        let whole = parts.iter().map(|part| part.3).fold(0, u64::saturating_add).max(1);
         let column = |bytes: u64| (bytes as f64 / whole as f64 * f64::from(width)).round() as usize;
         let mut before = 0;
         let mut spans = Vec::new();
         for (_, mark, color, bytes) in parts {
-            let count = column(before + bytes) - column(before);
+            let after = u64::saturating_add(before, bytes); // a program says what it likes
+            let count = column(after) - column(before);
             spans.push(Span::styled(mark.to_string().repeat(count), Style::new().fg(color)));
-            before += bytes;
+            before = after;
         }
         Line::from(spans)
     }
