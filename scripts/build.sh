@@ -52,8 +52,10 @@ publish_library() {
     for file in libsnug.so libsnug.a libsnug-compat.so libsnugrecord.so snugreplay; do
         publish "$(find_built "$file")" "$build/lib/$file" || return
     done
-    # By this name a program that is linked with it asks for it.
-    ln -sf libsnug.so "$build/lib/libsnug.so.0" || return
+    # By these names a program that is linked with one asks for it.
+    for file in libsnug.so libsnug-compat.so; do
+        ln -sf "$file" "$build/lib/$file.0" || return
+    done
     for workload in "$from"/bench/*; do
         if [[ -f $workload && -x $workload ]]; then
             publish "$workload" "$build/bench/${workload##*/}" || return

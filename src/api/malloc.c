@@ -153,7 +153,7 @@ HOT void *snug_aligned_alloc(size_t alignment, size_t size)
 /* An alignment that is no power of two stands for the next. */
 static NOINLINE void *memalign_slow(size_t alignment, size_t size)
 {
-    if (UNLIKELY(alignment > MAX_REQUEST)) {
+    if (UNLIKELY(alignment > SIZE_MAX / 2 + 1)) { /* there is no power of two above */
         errno = EINVAL;
         return NULL;
     }

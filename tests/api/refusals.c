@@ -127,6 +127,7 @@ static void alignments_that_cannot_be_had(void)
             CHECK_REFUSED(aligned_alloc(alignment, size), size);
             if (shift < 63)
                 CHECK_REFUSED(memalign(alignment, size), size);
+            CHECK_REFUSED(memalign(alignment - 1, size), size); /* which is rounded up */
         }
     }
     still_works();

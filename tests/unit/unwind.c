@@ -291,19 +291,22 @@ static void *run_code_in_thread(void *argument)
 /* What looks like a frame there is none: another thread may be unmapping it. */
 TEST(what_is_above_the_threads_stack_is_not_looked_at)
 {
-    char *room = stacks_make(), load[10] = "\x48\xbd"; /* movabs to %rbp */
-    uintptr_t frame[2] = {0, (uintptr_t)raise_it}, elsewhere = (uintptr_t)room + HALF + 64;
+    enum { LOWER = 2 * MIB, ALL = LOWER + 65536 }; /* a sanitizer takes a MiB of the stack */
+    char *room = mmap(NULL, ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(room != MAP_FAILED);
+    char load[10] = "\x48\xbd"; /* movabs to %rbp */
+    uintptr_t frame[2] = {0, (uintptr_t)raise_it}, elsewhere = (uintptr_t)room + LOWER + 64;
     memcpy((void *)elsewhere, frame, sizeof(frame));
     memcpy(load + 2, &elsewhere, 8);
     code_make(load);
     pthread_t thread;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, room, HALF);
+    pthread_attr_setstack(&attributes, room, LOWER);
     assert_int_equal(pthread_create(&thread, &attributes, run_code_in_thread, NULL), 0);
     pthread_join(thread, NULL);
     assert_true(is_in(stack.frames[stack.count - 1].code, (uintptr_t)code)); /* and no further */
-    munmap(room, 3 * HALF);
+    munmap(room, ALL);
 }
 
 static void raise_with_stack_above(void)
