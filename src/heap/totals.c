@@ -42,6 +42,7 @@ static void add_class(struct peek *peek, const struct heap *heap, struct heap_to
                    << PAGE_SHIFT;
     totals->slabs += slabs;
     totals->slabs_waste += rest_of(slabs, objects->total * bytes);
+    totals->live[class] = objects->live;
     totals->small_live += objects->live * bytes;
     totals->small_live_count += objects->live;
     totals->small_free += objects->free * bytes;

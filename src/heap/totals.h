@@ -51,8 +51,9 @@ struct heap_totals {
 
     size_t meta_used; /* descriptors, magazines, and the page map's entries of the segments */
     size_t meta_mapped;
-    size_t mapped_peak; /* segments and huge */
-    size_t used_peak;   /* slabs, cells, large and huge */
+    size_t mapped_peak;       /* segments and huge */
+    size_t used_peak;         /* slabs, cells, large and huge */
+    size_t live[CLASS_COUNT]; /* objects of each class, as in struct class_totals */
 };
 
 /* One class, numbers of objects: total == live + cached + depots + free. */

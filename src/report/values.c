@@ -31,15 +31,12 @@ static uint64_t estimate_class(uint64_t live, struct peek *peek, const struct ta
 }
 
 /* The same for all small objects. */
-static uint64_t estimate(const struct values *values, struct peek *peek,
-                         const struct anchor *anchor)
+static uint64_t estimate(const struct heap_totals *totals, struct peek *peek,
+                         const struct tallies *from)
 {
     uint64_t bytes = 0;
-    for (size_t class = 1; class < CLASS_COUNT; class++) {
-        uint64_t live = values->more != NULL ? values->more->classes[class].live
-                                             : heap_class_totals_of(peek, anchor->heap, class).live;
-        bytes += estimate_class(live, peek, anchor->tallies, class);
-    }
+    for (size_t class = 1; class < CLASS_COUNT; class++)
+        bytes += estimate_class(totals->live[class], peek, from, class);
     return bytes;
 }
 
@@ -60,7 +57,7 @@ static struct os_usage usage_of(int process, enum values_depth depth)
 
 /* Reads each gauge, in the order of the table: a source may use the gauges before it. */
 static void read_gauges(struct values *values, struct peek *peek, const struct anchor *anchor,
-                        struct heap_totals totals, struct os_usage usage)
+                        const struct heap_totals *totals, struct os_usage usage)
 {
     const struct values_more *more = values->more;
     const struct peak *peak = more != NULL && more->peak.sequence != 0 ? &more->peak : NULL;
@@ -107,7 +104,7 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
         if (!peak_read(peek, anchor->peak, &more->peak))
             memset(&more->peak, 0, sizeof(more->peak));
     }
-    read_gauges(values, peek, anchor, totals, usage_of(process, depth));
+    read_gauges(values, peek, anchor, &totals, usage_of(process, depth));
     if (more != NULL)
         values_read_heaps(values, peek, anchor, process, depth);
     if (depth != VALUES_QUICK)

@@ -6,6 +6,8 @@ use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
+use crate::signals::action_of;
+
 /// How often this process was told to go on.
 static CONTINUED: AtomicUsize = AtomicUsize::new(0);
 
@@ -41,11 +43,7 @@ pub fn with_group(group: i32) -> impl Drop {
 }
 
 pub fn is_ignored(signal: i32) -> bool {
-    // SAFETY: sigaction only writes to the structure, which is all numbers.
-    unsafe {
-        let mut known: libc::sigaction = zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut known) == 0 && known.sa_sigaction == libc::SIG_IGN
-    }
+    action_of(signal).sa_sigaction == libc::SIG_IGN
 }
 
 fn handle(signal: i32, handler: extern "C" fn(i32)) -> io::Result<()> {

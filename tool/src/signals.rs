@@ -161,7 +161,7 @@ fn restore(before: &[(c_int, sigaction)]) {
     }
 }
 
-fn action_of(signal: c_int) -> sigaction {
+pub fn action_of(signal: c_int) -> sigaction {
     // SAFETY: sigaction with no new action only writes to `old`, which is large enough.
     unsafe {
         let mut old: sigaction = std::mem::zeroed();
