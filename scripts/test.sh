@@ -53,9 +53,10 @@ timed() {
 }
 
 # Builds what the tests need, and leaves in `built` the presets that have a result to test. Packages
-# that tests want come in while the first preset is built, which asks for none of them.
+# that tests want come in while the first preset is built, which asks for none of them. The tool is built
+# beside the others: what compiles its own code is one process for a third of the time.
 build_for_tests() {
-    local preset installing
+    local preset installing tool=''
     built=()
     want_test_programs &
     installing=$!
@@ -65,13 +66,25 @@ build_for_tests() {
         else
             broken "$preset" "does not build, so its tests did not run"
         fi
+        [[ $preset == release ]] || continue
         wait "$installing" || true # it has said what cannot be had
+        publish_library || broken "build/lib" "the library could not be copied there"
+        if need_rust; then
+            timed "building the tool" build_tool_with_tests &
+            tool=$!
+        fi
     done
-    publish_library || broken "build/lib" "the library could not be copied there"
-    if need_rust; then
-        # With its tests, of which the compiler makes one part beside the other.
-        timed "building the tool" build_tool --bins --tests || broken "tool" "does not build"
-    fi
+    [[ ! $tool ]] || wait "$tool" || broken "tool" "does not build"
+}
+
+build_tool_with_tests() {
+    build_tool --bins --test all --test skippable && tool_units tool_cargo --no-run
+}
+
+# Usage: tool_units CARGO [ARGUMENT...]: the tests that are part of the tool's own code, which for them is compiled as it
+# stands: to make it small takes most of the time. All that the tool is built on has a level of its own, and is shared.
+tool_units() {
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 "$1" test --release --locked --bins "${@:2}"
 }
 
 # Usage: run_library_tests PRESET FILTER
@@ -91,12 +104,18 @@ run_library_tests() {
 
 run_tool_tests() {
     say "testing the tool"
-    tool_cargo test --release --locked --no-run || {
+    build_tool_with_tests || {
         broken "tool" "its tests do not build"
         return
     }
-    shown_from "$results/tool.log" tool_cargo_timed test --release --locked --no-fail-fast ||
-        touch "$results/tool.failed"
+    shown_from "$results/tool.log" both_tool_tests || touch "$results/tool.failed"
+}
+
+both_tool_tests() {
+    local status=0
+    tool_units tool_cargo_timed --no-fail-fast || status=$?
+    tool_cargo_timed test --release --locked --no-fail-fast --test all --test skippable || status=$?
+    return "$status"
 }
 
 # Usage: shown_from FILE COMMAND...: what the command says goes into a file, which `tail` shows until
