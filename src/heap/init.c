@@ -11,6 +11,7 @@
 #include "heap/source.h"
 #include "magazine/cache.h"
 #include "options/options.h"
+#include "platform/clock.h"
 #include "platform/thread.h"
 #include "provider/limit.h"
 #include "stats/event.h"
@@ -77,6 +78,7 @@ void heap_init(void)
     /* acquire: pairs with the release in make */
     if (__atomic_load_n(&init_done, __ATOMIC_ACQUIRE))
         return;
+    os_clock_begin();
     lock_acquire(&init_lock);
     bool first = !init_done;
     if (first)

@@ -7,6 +7,7 @@
 
 #include "heap/tick.h"
 #include "options/options.h"
+#include "platform/clock.h"
 #include "platform/thread.h"
 
 static uint32_t running;

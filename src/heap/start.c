@@ -13,6 +13,7 @@
 #include "heap/thread.h"
 #include "magazine/shared.h"
 #include "options/options.h"
+#include "platform/clock.h"
 #include "platform/thread.h"
 #include "stats/event.h"
 

@@ -11,7 +11,7 @@
 #include "pageheap/recent.h"
 #include "pageheap/run_find.h"
 #include "pageheap/segments.h"
-#include "platform/thread.h"
+#include "platform/clock.h"
 
 void page_heap_init(struct page_heap *page_heap, const struct provider *provider)
 {

@@ -3,7 +3,7 @@
  */
 #include "platform/borrow.h"
 
-#include "platform/thread.h"
+#include "platform/clock.h"
 
 /* Nanoseconds: so long a thread that has done its work waits for its registers to be put back.
  * Whoever borrowed it looks each millisecond, and so is gone if this time has passed. */

@@ -11,9 +11,9 @@
 #include <sys/utsname.h>
 
 #include "platform/check.h"
+#include "platform/clock.h"
 #include "platform/look.h"
 #include "platform/syscall.h"
-#include "platform/thread.h"
 
 struct os_calls os_calls;
 

@@ -13,6 +13,7 @@
 
 #include "base/bits.h"
 #include "base/siphash.h"
+#include "platform/clock.h"
 #include "platform/syscall.h"
 
 static pthread_key_t exit_key;
@@ -106,23 +107,6 @@ void os_random_fork(void)
 {
     /* Children of one parent are made at different times. */
     __atomic_fetch_add(&random_drawn, os_clock_exact() << 16, __ATOMIC_RELAXED);
-}
-
-static uint64_t clock_read(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t os_clock(void)
-{
-    return clock_read(CLOCK_MONOTONIC_COARSE);
-}
-
-uint64_t os_clock_exact(void)
-{
-    return clock_read(CLOCK_MONOTONIC);
 }
 
 /* Enough for what runs in it, and for what libc keeps of each thread besides. */

@@ -1,6 +1,6 @@
 /*
  * Threads: who and where one is, and being told when one ends. Besides, handlers around fork, the
- * environment, random bits and clocks.
+ * environment and random bits.
  */
 #ifndef SNUG_PLATFORM_THREAD_H
 #define SNUG_PLATFORM_THREAD_H
@@ -56,11 +56,5 @@ uint64_t os_random(void);
 
 /* Call in a child of fork: from now on it draws other bits than its parent and its sisters. */
 void os_random_fork(void);
-
-/* Nanoseconds of a clock that never goes back, exact to a few milliseconds; cheap. */
-uint64_t os_clock(void);
-
-/* The same, as exact as the machine can: for what takes microseconds. */
-uint64_t os_clock_exact(void);
 
 #endif

@@ -11,10 +11,10 @@
 #include "base/backoff.h"
 #include "base/peek.h"
 #include "options/options.h"
+#include "platform/clock.h"
 #include "platform/file.h"
 #include "platform/memory.h"
 #include "platform/output.h"
-#include "platform/thread.h"
 
 static size_t used;
 static size_t address_limit = SIZE_MAX;

@@ -2,8 +2,8 @@
  * The provider that takes private anonymous memory from the system and counts the calls.
  */
 #include "options/options.h"
+#include "platform/clock.h"
 #include "platform/memory.h"
-#include "platform/thread.h"
 #include "provider/limit.h"
 #include "provider/names.h"
 #include "provider/provider.h"

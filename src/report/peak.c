@@ -9,8 +9,8 @@
 #include "heap/user_heaps.h"
 #include "pageheap/pages_in_use.h"
 #include "pageheap/segments.h"
+#include "platform/clock.h"
 #include "platform/output.h"
-#include "platform/thread.h"
 
 /* One part in: of what was in use at the last copy, so much more makes the next. */
 enum { GROWTH_SHARE = 16 };

@@ -12,8 +12,8 @@
  * the process.
  */
 #include "options/options.h"
+#include "platform/clock.h"
 #include "platform/signal.h"
-#include "platform/thread.h"
 #include "report/peak.h"
 #include "report/report.h"
 

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
+#include "platform/clock.h"
 #include "platform/lock.h"
 #include "platform/output.h"
 #include "platform/process.h"
-#include "platform/thread.h"
 
 _Static_assert((int)SAMPLE_CLASSES == (int)CLASS_COUNT, "a sample for each class");
 

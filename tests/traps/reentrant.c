@@ -7,11 +7,15 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -157,4 +161,52 @@ EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *
     int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *) = NEXT(dl_iterate_phdr);
     allocate_something();
     return real(callback, data);
+}
+
+EXPORT int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static void *cached;
+    int (*real)(clockid_t, struct timespec *) = NEXT(clock_gettime);
+    allocate_something();
+    return real(clock, now);
+}
+
+EXPORT int fstat(int file, struct stat *status)
+{
+    static void *cached;
+    int (*real)(int, struct stat *) = NEXT(fstat);
+    allocate_something();
+    return real(file, status);
+}
+
+EXPORT int sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+    static void *cached;
+    int (*real)(int, const struct sigaction *, struct sigaction *) = NEXT(sigaction);
+    allocate_something();
+    return real(number, action, before);
+}
+
+EXPORT int pthread_sigmask(int how, const sigset_t *mask, sigset_t *before)
+{
+    static void *cached;
+    int (*real)(int, const sigset_t *, sigset_t *) = NEXT(pthread_sigmask);
+    allocate_something();
+    return real(how, mask, before);
+}
+
+EXPORT int pthread_setspecific(pthread_key_t key, const void *value)
+{
+    static void *cached;
+    int (*real)(pthread_key_t, const void *) = NEXT(pthread_setspecific);
+    allocate_something();
+    return real(key, value);
+}
+
+EXPORT int dladdr(const void *address, Dl_info *info)
+{
+    static void *cached;
+    int (*real)(const void *, Dl_info *) = NEXT(dladdr);
+    allocate_something();
+    return real(address, info);
 }

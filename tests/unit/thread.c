@@ -1,5 +1,5 @@
 /*
- * Tests of platform/thread.h: identity, processors, the end of a thread, fork, randomness and time.
+ * Tests of platform/thread.h: identity, processors, the end of a thread, fork, and randomness.
  */
 #include "support.h"
 
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "platform/thread.h"
@@ -180,29 +179,6 @@ TEST(random_bits_differ_between_processes)
     assert_in_range(differing, 1, 63);
 }
 
-static uint64_t exact_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-TEST(the_clock_goes_forward_with_time)
-{
-    uint64_t start = os_clock();
-    uint64_t previous = start;
-    assert_true(start <= exact_clock());
-    for (unsigned i = 0; i < 20; i++) {
-        usleep(2000);
-        uint64_t now = os_clock();
-        assert_true(now >= previous);
-        assert_true(now <= exact_clock());
-        assert_true(exact_clock() - now < 10000000000u);
-        previous = now;
-    }
-    assert_true(previous - start >= 20000000u); /* 40 ms passed; a tick is at most 10 */
-}
-
 /* ---- The environment ---- */
 
 TEST(variables_are_removed_in_place)
@@ -233,7 +209,6 @@ int main(int count, char **arguments)
         ROW(armed_threads_tell_of_their_end),
         ROW(fork_calls_its_handlers),
         ROW(random_bits_differ_between_processes),
-        ROW(the_clock_goes_forward_with_time),
         ROW(variables_are_removed_in_place),
     };
     return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
