@@ -44,6 +44,7 @@ use clap::Args;
 
 use crate::carried;
 use crate::output;
+use crate::settings::leave_out_surroundings;
 use allocators::{Allocator, AllocatorArgs};
 use child::Job;
 use programs::Workshop;
@@ -154,6 +155,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
     let known = args.resume.as_deref().map(Lab::read).transpose()?;
     known.iter().try_for_each(|known| known.ensure_comparable(&lab))?;
 
+    leave_out_surroundings();
     let stop = runner::stop_at_signals()?;
     let measured = match args.count {
         true => count_instructions(&jobs, &lab.allocators, &stop)?,
