@@ -213,7 +213,7 @@ pub fn assemble(title: &str, allocators: Vec<Allocator>, measured: Measured, qui
         version: format!("{}, library {}", env!("CARGO_PKG_VERSION"), carried::LIBRARY.id),
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         machine: machine::Machine::describe_this(),
-        settings: Settings { rounds: measured.rounds, quick },
+        settings: Settings { rounds: measured.rounds, quick, paced: false },
         allocators,
         missing: Vec::new(),
         rows: measured.rows,

@@ -158,6 +158,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     )?;
     let mut lab = assemble("snug replay", found.allocators, measured, false);
     lab.missing = found.missing;
+    lab.settings.paced = args.pace == Pace::Recorded;
     report::publish(&report::terminal::render(&lab), &lab, &args.report)?;
     Ok(if lab.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
