@@ -27,6 +27,39 @@ fn bench(place: &Place, args: &[&str]) -> Command {
     command
 }
 
+/// Says thrice what each of its threads has live, three of them by one number in turn.
+const METERED: &str = r#"
+#include <pthread.h>
+#include "meter.h"
+static void *run(void *number)
+{
+    for (int i = 0; i < 3; i++) meter_set((unsigned)(long)number, 1000 + i);
+    return NULL;
+}
+int main(int count, char **words)
+{
+    pthread_t thread[METER_THREADS];
+    for (int turn = 0; turn < 3; turn++) {
+        for (long i = 0; i < METER_THREADS; i++) pthread_create(&thread[i], NULL, run, (void *)i);
+        for (long i = 0; i < METER_THREADS; i++) pthread_join(thread[i], NULL);
+    }
+    return 0;
+}"#;
+
+#[test]
+fn more_threads_than_the_meter_has_slots_are_counted() {
+    let place = Place::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench");
+    let meter = folder.join("meter.c");
+    let flags = ["-O1", "-w", "-D_GNU_SOURCE", "-pthread", "-I", text(&folder), text(&meter)];
+    let program = place.compile("metered", METERED, &flags);
+    let file = place.write("meter", [0; 16384], 0o644);
+    assert!(Command::new(program).env("BENCH_METER", &file).status().unwrap().success());
+    let bytes = std::fs::read(file).unwrap();
+    let word = |at: usize| i64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+    assert_eq!((64..bytes.len()).step_by(64).map(word).sum::<i64>(), 1024 * 1002);
+}
+
 /// The least that is an allocator: libc's own, by another name.
 const MALLOC: &str = "void *__libc_malloc(unsigned long); void __libc_free(void *);\n\
     void *malloc(unsigned long size) { return __libc_malloc(size); }\n\
