@@ -14,14 +14,19 @@ pub struct Setting {
     pub value: OsString,
 }
 
-/// What is measured has the settings that the command line gives, and no others: those of the environment would change
-/// figures that are told of snug as it is, and of the others not. So they go, and it is said.
+/// Settings of the environment. It does not have them any more: what is measured has the settings that are known to whoever
+/// measures, and the system's malloc none.
+pub fn take_surroundings() -> Vec<Setting> {
+    let mut found: Vec<Setting> = env::vars_os().map(|(name, value)| Setting { name, value }).collect();
+    found.retain(|setting| setting.name.as_bytes().starts_with(b"SNUG_") && setting.name != WORKLOADS_VARIABLE);
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    found.iter().for_each(|setting| env::remove_var(&setting.name));
+    found
+}
+
+/// For commands that have settings of their own, beside which others would change what figures are told of.
 pub fn leave_out_surroundings() {
-    let mut names: Vec<OsString> = env::vars_os().map(|(name, _)| name).collect();
-    names.retain(|name| name.as_bytes().starts_with(b"SNUG_") && name != WORKLOADS_VARIABLE);
-    names.sort();
-    names.iter().for_each(|name| env::remove_var(name));
-    let names: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
+    let names: Vec<_> = take_surroundings().iter().map(|setting| setting.name.to_string_lossy().into_owned()).collect();
     if !names.is_empty() {
         eprintln!("snug: what is measured does not get these of the environment: {}", names.join(", "));
     }

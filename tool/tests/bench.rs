@@ -27,6 +27,19 @@ fn bench(place: &Place, args: &[&str]) -> Command {
     command
 }
 
+#[test]
+fn settings_of_the_environment_are_written_down() {
+    let place = Place::new();
+    let options = ["--rounds", "1", "--only", "pairs/reverse-100", "--peers", "snug-lean", "--json", "-"];
+    let output = bench(&place, &options).env("SNUG_PRESET", "fast").env("SNUG_DIRTY", "0").output().unwrap();
+    assert!(stderr(&output).contains("which hold for what is measured: SNUG_DIRTY=0 SNUG_PRESET=fast\n"));
+    let lab: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let settings = |place: usize| lab["allocators"][place]["settings"].to_string();
+    assert_eq!(settings(0), "[]");
+    assert_eq!(settings(1), r#"[["SNUG_DIRTY","0"],["SNUG_PRESET","fast"]]"#);
+    assert_eq!(settings(2), r#"[["SNUG_PRESET","lean"],["SNUG_DIRTY","0"]]"#);
+}
+
 /// Says thrice what each of its threads has live, three of them by one number in turn.
 const METERED: &str = r#"
 #include <pthread.h>

@@ -44,7 +44,6 @@ use clap::Args;
 
 use crate::carried;
 use crate::output;
-use crate::settings::leave_out_surroundings;
 use allocators::{Allocator, AllocatorArgs};
 use child::Job;
 use programs::Workshop;
@@ -145,7 +144,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
         words => (vec![Job::of_command(words)?], Vec::new()),
     };
     ensure!(!jobs.is_empty(), "{}", missing.join("; "));
-    let found = allocators::find(&args.allocators)?;
+    let found = allocators::find_with_surroundings(&args.allocators)?;
     for allocator in &found.allocators {
         allocators::ensure_loads(allocator, Path::new(&jobs[0].words[0]))?;
     }
@@ -155,7 +154,6 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
     let known = args.resume.as_deref().map(Lab::read).transpose()?;
     known.iter().try_for_each(|known| known.ensure_comparable(&lab))?;
 
-    leave_out_surroundings();
     let stop = runner::stop_at_signals()?;
     let measured = match args.count {
         true => count_instructions(&jobs, &lab.allocators, &stop)?,

@@ -25,7 +25,6 @@ use crate::bench::results::{Row, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::system_calls;
 use crate::refusal::Refusal;
-use crate::settings::leave_out_surroundings;
 use crate::whole::Whole;
 use crate::{cache, carried};
 
@@ -139,9 +138,8 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         eprint!("{}", Summary::new(&trace, 0, &program.converted).warnings());
         programs.push(program);
     }
-    leave_out_surroundings();
     let replayer = cache::unpack(&carried::REPLAYER)?;
-    let found = allocators::find(&args.allocators)?;
+    let found = allocators::find_with_surroundings(&args.allocators)?;
     for allocator in &found.allocators {
         allocators::ensure_loads(allocator, &replayer)?;
     }
