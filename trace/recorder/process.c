@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAME_LIMIT = 4096 };
@@ -104,18 +103,18 @@ static const char *find_variable(char **environment, const char *name)
     return NULL;
 }
 
-static bool is_namespace(const char *inode)
+static bool is_own_namespace(const char *name)
 {
-    struct stat found;
-    return stat("/proc/self/ns/pid", &found) == 0 &&
-           strtoull(inode, NULL, 10) == (unsigned long long)found.st_ino;
+    char own[64];
+    ssize_t length = readlink("/proc/self/ns/pid", own, sizeof own);
+    return length > 0 && strlen(name) == (size_t)length && memcmp(own, name, (size_t)length) == 0;
 }
 
 /* Says that this process is not recorded though it should be. Nothing is said of one that outlives
  * the recording. By hand, as stdio may allocate. */
 static void say_unrecorded(const char *namespace, int error)
 {
-    if (error == ENOENT && is_namespace(namespace))
+    if (error == ENOENT && is_own_namespace(namespace))
         return;
     char digits[16], *first = digits + sizeof digits;
     for (unsigned pid = (unsigned)getpid(); first == digits + sizeof digits || pid > 0; pid /= 10)

@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
@@ -93,8 +92,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     launch::set_up(&mut command, &recorder, &[]);
     command.env(region::VARIABLE, region.path()).env_remove(region::NAMESPACE_VARIABLE);
     if args.children == Recorded::All {
-        let inode = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
-        command.env(region::NAMESPACE_VARIABLE, inode.to_string());
+        command.env(region::NAMESPACE_VARIABLE, fs::read_link("/proc/self/ns/pid").unwrap_or_default());
     }
     let handed_on = HandedOn::to(&mut command);
     let child = signals::spawn(&mut command);
