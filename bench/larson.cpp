@@ -20,7 +20,7 @@
 namespace
 {
 
-enum { MOST_THREADS = 1024 };
+enum { MOST_THREADS = METER_THREADS };
 
 struct object {
     char *bytes;

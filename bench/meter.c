@@ -11,6 +11,7 @@
 
 static struct meter unread;
 struct meter *meter = &unread;
+int64_t meter_said[METER_THREADS];
 
 __attribute__((constructor)) static void meter_open(void)
 {

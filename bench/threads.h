@@ -10,7 +10,7 @@
 
 #include "workload.h"
 
-enum { MOST_THREADS = 1024 };
+enum { MOST_THREADS = METER_THREADS };
 
 static struct {
     pthread_barrier_t ready, done;

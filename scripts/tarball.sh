@@ -15,7 +15,7 @@ libc_path() {
 # Usage: build_packaged_library glibc|musl: in build/package/LIBC; what goes into the tool, in build/package/lib-LIBC.
 build_packaged_library() {
     local libc=$1 older=$build/package/older file
-    local -a configure=(-S "$root" -B "$build/package/$libc" -G Ninja -DBUILD_TESTING=OFF
+    local -a configure=(-S "$root" -B "$build/package/$libc" -G Ninja -DBUILD_TESTING=OFF -DSNUG_COMPAT=ON
         -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr/local -DCMAKE_INSTALL_LIBDIR=lib
         "-DCMAKE_C_FLAGS_RELEASE=-O2 -g -gz -ffile-prefix-map=$root=.")
     say "building the library for the packages ($libc)"
@@ -28,7 +28,7 @@ build_packaged_library() {
             ;;
         musl) configure+=(-DCMAKE_C_COMPILER=musl-gcc) ;;
     esac
-    { cmake "${configure[@]}" && cmake --build "$build/package/$libc" --target snug_shared snug_static snugrecord snugreplay; } \
+    { cmake "${configure[@]}" && cmake --build "$build/package/$libc" --target snug_shared snug_static snug_compat snugrecord snugreplay; } \
         >"$build/log/package-$libc.log" 2>&1 || {
         tail -n 20 "$build/log/package-$libc.log" >&2
         return 1

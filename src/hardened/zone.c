@@ -35,8 +35,8 @@ static COLD void guards_are_refused(void)
     /* relaxed: nothing hangs on it but the line */
     if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
         return;
-    static const char line[] = "snug: the system refuses more guard pages (vm.max_map_count?); "
-                               "going on without\n";
+    static const char line[] = "snug: the system refuses more guard pages (max_map_count? "
+                               "seccomp?); going on without\n";
     os_write(2, line, sizeof(line) - 1);
 }
 

@@ -171,10 +171,10 @@ static bool parse_size(const char *at, size_t *bytes)
         *bytes, unit / 1000 * thousandths + unit % 1000 * thousandths / 1000, bytes);
 }
 
-/* Parses "-1" (never), "250", "250ms", "10s", "1.5 s"; without a unit it is milliseconds. */
+/* Parses "-1" or "never", "250", "250ms", "10s", "1.5 s"; without a unit it is milliseconds. */
 static bool parse_delay(const char *at, size_t *delay)
 {
-    if (strcmp(at, "-1") == 0) {
+    if (strcmp(at, "-1") == 0 || strcmp(at, "never") == 0) {
         *delay = DELAY_NEVER;
         return true;
     }
@@ -412,6 +412,12 @@ static void report_name(int descriptor, const char *name, size_t length)
         os_print(descriptor, "snug: SNUG_%.*s is not an option; see: snug options\n", shown, name);
 }
 
+/* Where nothing is no value, an empty variable is one that is not set, as scripts mean it. */
+static bool may_be_empty(const struct option_row *row)
+{
+    return row->kind == KIND_SET || row->kind == KIND_PATH;
+}
+
 static void option_read(const char *variable, int descriptor)
 {
     const char *name = variable + sizeof(prefix) - 1;
@@ -421,7 +427,8 @@ static void option_read(const char *variable, int descriptor)
         if (strlen(known) != length || memcmp(known, name, length) != 0)
             continue;
         const char *value = name + length + (name[length] == '=');
-        if (!option_set(&table[i], value) && descriptor >= 0)
+        bool is_kept = *value == 0 && !may_be_empty(&table[i]);
+        if (!is_kept && !option_set(&table[i], value) && descriptor >= 0)
             report_value(descriptor, &table[i], value);
         return;
     }

@@ -97,7 +97,7 @@ static struct heap_row row_of(struct peek *peek, const struct heap_record *recor
     size_t limit = PEEK(peek, record->quota.limit);
     row.quota = limit == SIZE_MAX ? 0 : limit;
     if (row.provider == KIND_BUFFER) {
-        row.peak = totals.used_peak;
+        row.peak = totals.used_peak + totals.hardened.mapped;
         row.quota = totals.segments + PEEK(peek, record->fixed_bytes);
     }
     return row;

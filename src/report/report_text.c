@@ -121,7 +121,7 @@ static void add_process(struct writer *writer, const struct values *values)
         text_print(text, "  in free pages, by huge pages %s\n",
                    size_short(values->resident_excess).text);
     text_print(writer_room(writer), "peaks: segments %s, pages in use %s, resident %s\n",
-               size_short(values->mapped_peak).text, known(values->used_peak).text,
+               known(values->mapped_peak).text, known(values->used_peak).text,
                known(values->resident_peak).text);
 }
 

@@ -164,15 +164,17 @@ static void walk_all(struct values *values, struct walk *walk, const struct heap
     uint64_t excess = walk_clean(walk, page_heap);
     if (walk->failed || values->resident == UNKNOWN)
         return;
-    values->resident_snug = walk->resident;
-    values->resident_excess = excess;
-    values->untouched = values->mapped > walk->resident ? values->mapped - walk->resident : 0;
     /* The system's shared page of zeros counts as resident in the page map only, not in what the
-     * kernel says of the process: so the sum may be larger than that. */
-    uint64_t all = walk->resident;
-    if (values->resident_heaps != UNKNOWN)
-        all += values->resident_heaps;
-    values->resident_other = values->resident > all ? values->resident - all : 0;
+     * kernel says of the process. A hardened heap that looks at what it gave back has many. */
+    uint64_t rest = values->resident;
+    if (values->resident_heaps != UNKNOWN) {
+        values->resident_heaps = size_min(values->resident_heaps, rest);
+        rest -= values->resident_heaps;
+    }
+    values->resident_snug = size_min(walk->resident, rest);
+    values->resident_other = rest - values->resident_snug;
+    values->resident_excess = excess;
+    values->untouched = rest_of(values->mapped, values->resident_snug);
 }
 
 bool heap_read_resident(struct peek *peek, const struct heap *heap, int pagemap, uint64_t *bytes)

@@ -53,6 +53,7 @@ static struct os_usage usage_of(int process, enum values_depth depth)
 #define CALLS(name) PEEK(peek, anchor->os_calls->name)
 #define WAITS(rank) PEEK(peek, anchor->lock_waits[RANK_##rank])
 #define GUARDED(name) PEEK(peek, anchor->guard->name)
+#define UNLESS_HARDENED(bytes) (totals->hardened.mapped == 0 ? (bytes) : UNKNOWN)
 #define AT_PEAK(name) (peak == NULL ? UNKNOWN : peak->name)
 
 /* Reads each gauge, in the order of the table: a source may use the gauges before it. */

@@ -45,7 +45,7 @@ part_older() {
     local libc
     libc=$(ldd /bin/sh | sed -n 's/.*libc\.so\.6 => \([^ ]*\).*/\1/p')
     [[ $libc ]] || skip "this system has no glibc"
-    local -a files=("$source"/build/lib/{libsnug.so,libsnugrecord.so,snugreplay})
+    local -a files=("$source"/build/lib/{libsnug.so,libsnug-compat.so,libsnugrecord.so,snugreplay})
     if [[ $planted ]]; then
         # close_range came with 2.34.
         printf '#define _GNU_SOURCE\n#include <unistd.h>\nint f(void) { return close_range(9, 9, 0); }\n' >"$scratch/newer.c"
@@ -114,6 +114,8 @@ use_tree() {
     # shellcheck disable=SC2086
     said=$(in_root "$1" env LD_PRELOAD=/opt/lib/libsnug.so.0 SNUG_STATS=stderr $2 2>&1)
     [[ $said == *"snug: statistics"* ]] || wrong "the library cannot be preloaded there: $said"
+    said=$(in_root "$1" env LD_PRELOAD="/opt/lib/libsnug.so.0 /opt/lib/libsnug-compat.so.0" cat /proc/self/maps 2>&1)
+    [[ $said == *libsnug-compat* && $said != *"cannot be preloaded"* ]] || wrong "libsnug-compat cannot be preloaded there: $said"
     # shellcheck disable=SC2086
     said=$(in_root "$1" /opt/bin/snug record -q -o /tmp/a.trace -- $2 2>&1 && in_root "$1" /opt/bin/snug replay /tmp/a.trace 2>&1) ||
         wrong "recording or replaying failed there: $said"

@@ -21,8 +21,8 @@ inside() {
     # To list all manuals of the system anew takes longer than all of this.
     rm -f /var/lib/man-db/auto-update
     find /etc /usr -xdev | sort >/packages/before
-    dpkg -i ./libsnug0_*.deb ./libsnug-dev_*.deb ./snug_*.deb >/packages/log 2>&1 || { cat /packages/log && exit 1; }
-    for name in libsnug0 libsnug-dev snug; do
+    dpkg -i ./libsnug0_*.deb ./libsnug-compat0_*.deb ./libsnug-dev_*.deb ./snug_*.deb >/packages/log 2>&1 || { cat /packages/log && exit 1; }
+    for name in libsnug0 libsnug-compat0 libsnug-dev snug; do
         [[ $(dpkg --verify "$name") == '' ]] || wrong "$name is damaged"
     done
     snug --version | grep -q '^libsnug 0'
@@ -30,7 +30,7 @@ inside() {
     said=$(snug run sh -c 'cat /proc/$$/maps' 2>/packages/log) || wrong "$(cat /packages/log)"
     [[ $said == *libsnug* ]] || wrong "sh did not run on snug"
     if [[ ${PLANTED-} != left ]]; then use_packages; fi
-    dpkg --purge snug libsnug-dev libsnug0 >/packages/log 2>&1 || { cat /packages/log && exit 1; }
+    dpkg --purge snug libsnug-dev libsnug-compat0 libsnug0 >/packages/log 2>&1 || { cat /packages/log && exit 1; }
     if [[ ${PLANTED-} == left ]]; then touch /usr/lib/libsnug.left; fi
     find /etc /usr -xdev | sort >/packages/after
     said=$(diff /packages/before /packages/after | grep -v -e '__pycache__' -e '^[0-9]' || true)
@@ -43,6 +43,8 @@ use_packages() {
     local name said
     said=$(LD_PRELOAD=libsnug.so.0 SNUG_STATS=stderr ls / 2>&1)
     [[ $said == *"snug: statistics"* ]] || wrong "the library cannot be preloaded by its name"
+    said=$(LD_PRELOAD="libsnug.so.0 libsnug-compat.so.0" cat /proc/self/maps 2>&1)
+    [[ $said == *libsnug-compat.so.0* && $said != *"cannot be preloaded"* ]] || wrong "libsnug-compat cannot be preloaded by its name"
     if command -v cc >/dev/null && command -v pkg-config >/dev/null; then
         # shellcheck disable=SC2046 # words
         cc /packages/main.c -o /packages/main $(pkg-config --cflags --libs snug)

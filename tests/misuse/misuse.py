@@ -46,7 +46,7 @@ class Setting:
     system: bool = False
     # What is beside a block differs from run to run, and with it what a wrong read or write meets.
     places_are_random: bool = False
-    # What is caught is a matter of chance, or takes long: run once for the page, and not compared.
+    # What is caught is a matter of chance, and takes long: run for the page, and not compared.
     by_chance: bool = False
 
 
@@ -144,7 +144,7 @@ class Measured:
         self.run(self.settings, runs)
 
     def run(self, settings, runs):
-        jobs = [each for each in settings for _ in range(1 if each.by_chance else runs)]
+        jobs = [each for each in settings for _ in range(runs)]
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             done = list(pool.map(lambda job: run_all(job, *self.how, self.more), jobs))
         for setting in settings:

@@ -76,7 +76,6 @@ TEST(sizes_are_read)
 TEST(what_is_no_size_is_refused)
 {
     static const char *const values[] = {
-        "",
         " ",
         "k",
         "MiB",
@@ -123,8 +122,9 @@ TEST(what_is_no_size_is_refused)
 TEST(delays_are_read)
 {
     static const struct size_row rows[] = {
-        {"-1", DELAY_NEVER}, {"0", 0},        {"250", 250},   {"250ms", 250}, {"250 ms", 250},
-        {"10s", 10000},      {"10 s", 10000}, {"1.5s", 1500}, {"0.25s", 250},
+        {"-1", DELAY_NEVER}, {"never", DELAY_NEVER}, {"0", 0},       {"250", 250},
+        {"250ms", 250},      {"250 ms", 250},        {"10s", 10000}, {"10 s", 10000},
+        {"1.5s", 1500},      {"0.25s", 250},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char variable[64];
@@ -140,8 +140,8 @@ TEST(delays_are_read)
 
 TEST(what_is_no_delay_is_refused)
 {
-    static const char *const values[] = {"",   "-2", "-1s",         "s",  "1m",   "1 h",
-                                         "1S", "x",  "99999999999", "-0", "1e9s", "31622401s"};
+    static const char *const values[] = {"nev", "-2", "-1s",         "s",  "1m",   "1 h",
+                                         "1S",  "x",  "99999999999", "-0", "1e9s", "31622401s"};
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char variable[64], expected[160];
         snprintf(variable, sizeof(variable), "SNUG_PURGE_DELAY=%s", values[i]);
@@ -170,8 +170,8 @@ TEST(numbers_are_read)
 
 TEST(what_is_no_number_is_refused)
 {
-    static const char *const values[] = {"",   "65", "-1", "3.5", " 3",
-                                         "3 ", "3k", "x",  "0x3", "99999999999999999999"};
+    static const char *const values[] = {
+        "65", "-1", "3.5", " 3", "3 ", "3k", "x", "0x3", "99999999999999999999"};
     options.arenas = 5;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char variable[64], expected[128];
@@ -198,8 +198,7 @@ TEST(choices_are_read)
 
 TEST(what_is_no_choice_is_refused)
 {
-    static const char *const values[] = {"foo",        "",     "abor", "aborts",
-                                         "abort,warn", "WARN", " warn"};
+    static const char *const values[] = {"foo", "abor", "aborts", "abort,warn", "WARN", " warn"};
     options.misuse = MISUSE_WARN;
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char variable[64], expected[128];
@@ -209,9 +208,17 @@ TEST(what_is_no_choice_is_refused)
         assert_string_equal(read_one(variable), expected);
         assert_int_equal(options.misuse, MISUSE_WARN);
     }
-    /* A variable without a value at all. */
-    assert_string_equal(read_one("SNUG_MISUSE"),
-                        "snug: SNUG_MISUSE= is not one of abort, warn, trap; using warn\n");
+}
+
+TEST(an_empty_value_is_none)
+{
+    static const char *const variables[] = {"SNUG_MISUSE",       "SNUG_MISUSE=", "SNUG_DIRTY=",
+                                            "SNUG_PURGE_DELAY=", "SNUG_ARENAS=", "SNUG_PRESET="};
+    struct options before = options;
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+        assert_silent(variables[i]);
+        assert_memory_equal(&options, &before, sizeof(options));
+    }
 }
 
 TEST(paths_are_kept_as_they_are)
@@ -555,6 +562,7 @@ int main(void)
         ROW(what_is_no_number_is_refused),
         ROW(choices_are_read),
         ROW(what_is_no_choice_is_refused),
+        ROW(an_empty_value_is_none),
         ROW(paths_are_kept_as_they_are),
         ROW(a_path_that_is_too_long_is_refused),
         ROW(every_option_accepts_its_range_and_no_more),

@@ -141,6 +141,21 @@ TEST(what_is_resident_is_reconciled)
     heap_free(touched);
 }
 
+/* The page map has the system's page of zeros in each of them; the kernel's number has it not. */
+TEST(pages_that_are_only_read_are_no_more_than_the_whole)
+{
+    struct values values;
+    const volatile char *untouched = block_get(64 * MIB);
+    for (size_t at = 0; at < 64 * MIB; at += 4 * KIB)
+        assert_int_equal(untouched[at], 0);
+    assert_true(values_read(&values, NULL, NULL, &snug_anchor, 0, VALUES_WHOLE));
+    if (values.resident_snug == UNKNOWN)
+        skip();
+    assert_int_equal(values.resident_snug + values.resident_other, values.resident);
+    assert_int_equal(values.resident_snug + values.untouched, values.mapped);
+    heap_free((void *)(uintptr_t)untouched);
+}
+
 /* A reader that can read nothing, as for a process that has died. */
 static bool read_nothing(void *context, uintptr_t address, void *value, size_t bytes)
 {
@@ -672,6 +687,7 @@ int main(void)
         ROW(the_peak_has_medium_blocks_by_size_and_heaps_by_name),
         ROW(other_heaps_count_for_the_peak),
         ROW(what_is_resident_is_reconciled),
+        ROW(pages_that_are_only_read_are_no_more_than_the_whole),
         ROW(from_outside_the_numbers_are_the_same),
         ROW(the_text_fits_a_screen),
         ROW(the_detail_has_every_counter_and_class),

@@ -27,6 +27,52 @@ fn bench(place: &Place, args: &[&str]) -> Command {
     command
 }
 
+#[test]
+fn settings_of_the_environment_are_written_down() {
+    let place = Place::new();
+    let options = ["--rounds", "1", "--only", "pairs/reverse-100", "--peers", "snug-lean", "--json", "-"];
+    let output = bench(&place, &options).env("SNUG_PRESET", "fast").env("SNUG_DIRTY", "0").output().unwrap();
+    assert!(stderr(&output).contains("which hold for what is measured: SNUG_DIRTY=0 SNUG_PRESET=fast\n"));
+    let lab: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let settings = |place: usize| lab["allocators"][place]["settings"].to_string();
+    assert_eq!(settings(0), "[]");
+    assert_eq!(settings(1), r#"[["SNUG_DIRTY","0"],["SNUG_PRESET","fast"]]"#);
+    assert_eq!(settings(2), r#"[["SNUG_PRESET","lean"],["SNUG_DIRTY","0"]]"#);
+}
+
+/// Says thrice what each of its threads has live, three of them by one number in turn.
+const METERED: &str = r#"
+#include <pthread.h>
+#include "meter.h"
+static void *run(void *number)
+{
+    for (int i = 0; i < 3; i++) meter_set((unsigned)(long)number, 1000 + i);
+    return NULL;
+}
+int main(int count, char **words)
+{
+    pthread_t thread[METER_THREADS];
+    for (int turn = 0; turn < 3; turn++) {
+        for (long i = 0; i < METER_THREADS; i++) pthread_create(&thread[i], NULL, run, (void *)i);
+        for (long i = 0; i < METER_THREADS; i++) pthread_join(thread[i], NULL);
+    }
+    return 0;
+}"#;
+
+#[test]
+fn more_threads_than_the_meter_has_slots_are_counted() {
+    let place = Place::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench");
+    let meter = folder.join("meter.c");
+    let flags = ["-O1", "-w", "-D_GNU_SOURCE", "-pthread", "-I", text(&folder), text(&meter)];
+    let program = place.compile("metered", METERED, &flags);
+    let file = place.write("meter", [0; 16384], 0o644);
+    assert!(Command::new(program).env("BENCH_METER", &file).status().unwrap().success());
+    let bytes = std::fs::read(file).unwrap();
+    let word = |at: usize| i64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+    assert_eq!((64..bytes.len()).step_by(64).map(word).sum::<i64>(), 1024 * 1002);
+}
+
 /// The least that is an allocator: libc's own, by another name.
 const MALLOC: &str = "void *__libc_malloc(unsigned long); void __libc_free(void *);\n\
     void *malloc(unsigned long size) { return __libc_malloc(size); }\n\

@@ -173,13 +173,20 @@ fn several_commands_and_allocators_in_files() {
     assert_eq!(place.output(&["bench", "--compare", "c.json", "c.json"]).status.code(), Some(0));
 }
 
-/// What the library says of the environment is not about the preset.
+/// What is measured has the settings of the command line, and no others.
 #[test]
-fn a_preset_is_there_whatever_the_environment_has() {
+fn settings_of_the_environment_are_left_out_and_it_is_said() {
     let place = Place::new();
-    let mut command = place.snug(&["compare", "--rounds", "1", "--warmup", "0", "--preset", "lean", "true"]);
-    let output = command.env("SNUG_FOO", "1").env("SNUG_STATS", "stderr").output().unwrap();
+    let note = r#"echo "${SNUG_FOO-none} ${SNUG_STATS-none} ${SNUG_DIRTY-none}" >>seen"#;
+    let words = ["--rounds", "1", "--warmup", "0", "--preset", "lean", "SNUG_DIRTY=64M", "sh", "-c", note];
+    let mut command = place.snug(&[&["compare"], &words[..]].concat());
+    let output = command.envs([("SNUG_FOO", "1"), ("SNUG_STATS", "stderr"), ("SNUG_DIRTY", "1")]).output().unwrap();
     assert!(output.status.success() && stdout(&output).contains("\n snug-lean "), "{}", stdout(&output));
+    assert!(stderr(&output).contains("does not get these of the environment: SNUG_DIRTY, SNUG_FOO, SNUG_STATS\n"));
+    let seen = fs::read_to_string(place.path("seen")).unwrap();
+    let mut seen: Vec<&str> = seen.lines().collect();
+    seen.dedup();
+    assert_eq!(seen, ["none none none", "none none 64M"], "{seen:?}");
 }
 
 #[test]

@@ -251,6 +251,25 @@ fn many_processes_need_no_more_slots_than_run_at_once() {
 }
 
 #[test]
+fn a_process_that_cannot_be_recorded_says_so() {
+    let place = Place::new();
+    // What is shared is larger than all that it may map.
+    let script = "(ulimit -v 1000000; exec true); true";
+    let said = |options: &[&str]| stderr(&record(&place, options, &["sh", "-c", script]));
+    let lines = said(&["--buffer", "2048", "--children", "-q"]);
+    assert!(lines.starts_with("snug record: process ") && lines.lines().count() == 1, "{lines}");
+    assert!(lines.contains(" is not recorded: it cannot open the memory"), "{lines}");
+    assert_eq!(said(&["--buffer", "2048", "-q"]), "", "children are not wanted");
+    // One that outlives the recording is none of those.
+    let later = "(sleep 0.5; /bin/true; echo done >later) </dev/null >/dev/null 2>error &";
+    assert_eq!(stderr(&record(&place, &["--children", "-q"], &["sh", "-c", later])), "");
+    while !place.path("later").exists() {
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(fs::read_to_string(place.path("error")).unwrap(), "");
+}
+
+#[test]
 fn streams_arguments_and_signals_are_the_programs_own() {
     let place = Place::new();
     let output = record(&place, &["-q"], &["sh", "-c", "echo \"$0 $*\"; echo said >&2; exit 5", "a b", "-c"]);

@@ -45,8 +45,12 @@ fn the_options_that_help_are_found_and_their_price_is_told() {
 #[test]
 fn a_program_that_no_option_helps() {
     let place = Place::new();
-    let output = place.output(&["tune", "--rounds", "3", "--", "sleep", "0.02"]);
-    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    let mut tune =
+        place.snug(&["tune", "--rounds", "3", "--", "sh", "-c", "echo ${SNUG_STATS-none} >>seen; sleep 0.02"]);
+    let output = tune.env("SNUG_STATS", "stderr").output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output).lines().count()), (Some(0), 1), "{}", stderr(&output));
+    let seen = std::fs::read_to_string(place.path("seen")).unwrap();
+    assert!(seen.lines().all(|line| line == "none"), "what is compared with is snug without options");
     // A ratio of memory may be off by a page in all three rounds; of time, by nothing that is worth a word.
     assert!(stdout(&output).contains("Best for time"), "{}", stdout(&output));
     assert!(stdout(&output).contains("SNUG_DEPOT=16M"), "{}", stdout(&output));

@@ -10,6 +10,7 @@
 #include "slots.h"
 #include "stream.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -102,6 +103,33 @@ static const char *find_variable(char **environment, const char *name)
     return NULL;
 }
 
+static bool is_own_namespace(const char *name)
+{
+    char own[64];
+    ssize_t length = readlink("/proc/self/ns/pid", own, sizeof own);
+    return length > 0 && strlen(name) == (size_t)length && memcmp(own, name, (size_t)length) == 0;
+}
+
+/* Says that this process is not recorded though it should be. Nothing is said of one that outlives
+ * the recording. By hand, as stdio may allocate. */
+static void say_unrecorded(const char *namespace, int error)
+{
+    if (error == ENOENT && is_own_namespace(namespace))
+        return;
+    char digits[16], *first = digits + sizeof digits;
+    for (unsigned pid = (unsigned)getpid(); first == digits + sizeof digits || pid > 0; pid /= 10)
+        *--first = (char)('0' + pid % 10);
+    static const char begin[] = "snug record: process ";
+    static const char end[] =
+        " is not recorded: it cannot open the memory that it would share with snug\n";
+    char line[sizeof begin + sizeof digits + sizeof end], *at = line;
+    at = mempcpy(at, begin, sizeof begin - 1);
+    at = mempcpy(at, first, (size_t)(digits + sizeof digits - first));
+    at = mempcpy(at, end, sizeof end - 1);
+    if (write(STDERR_FILENO, line, (size_t)(at - line)) < 0)
+        return; /* it has no stderr */
+}
+
 /* glibc hands every constructor the program's arguments and environment, and calls this one, which
  * asks to be first, before it sets environ itself. Others pass nothing. */
 __attribute__((constructor)) static void process_start(int count, char **arguments,
@@ -114,7 +142,16 @@ __attribute__((constructor)) static void process_start(int count, char **argumen
     /* Nobody may have a process with more rights than his own open a file. */
     const char *path =
         getauxval(AT_SECURE) != 0 ? NULL : find_variable(environment, REGION_VARIABLE);
-    if (path == NULL || !slots_attach(path) || !stream_start())
+    if (path == NULL)
+        return;
+    if (!slots_attach(path)) {
+        int error = errno;
+        const char *namespace = find_variable(environment, REGION_NAMESPACE_VARIABLE);
+        if (namespace != NULL)
+            say_unrecorded(namespace, error);
+        return;
+    }
+    if (!stream_start())
         return;
     void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

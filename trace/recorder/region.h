@@ -28,6 +28,11 @@
  * library would take that for an option of its own. */
 #define REGION_VARIABLE "LIBSNUGRECORD_REGION"
 
+/* There if all processes are to be recorded: the name of the tool's pid namespace, what
+ * /proc/self/ns/pid leads to. By it a process that finds no file knows whether the recording is
+ * over, or is out of its reach. */
+#define REGION_NAMESPACE_VARIABLE "LIBSNUGRECORD_NAMESPACE"
+
 #define REGION_MAGIC UINT64_C(0x4e49474552475553)
 
 enum {

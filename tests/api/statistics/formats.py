@@ -48,6 +48,7 @@ class Json(Case):
         self.assertGreater(memory["hardened_waiting"] + memory["hardened_free"], 0)
         self.assertGreater(found["blocks"]["blocks_hardened"], 0)
         self.assertEqual(found["requested"]["live"], memory["live_hardened"])
+        self.assertEqual([found["peaks"][name] for name in ("mapped_peak", "used_peak")], [None, None])
         process = found["process"]
         self.assertEqual(process["resident_snug"] + process["resident_other"], process["resident"])
         self.assertGreater(process["resident_snug"], 3000001)

@@ -17,6 +17,7 @@ use super::build_folder;
 use super::versions;
 use crate::live::options;
 use crate::refusal::Refusal;
+use crate::settings::{take_surroundings, Setting};
 use crate::{cache, carried};
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -123,6 +124,25 @@ pub fn find(args: &AllocatorArgs) -> Result<Found> {
         allocators.push(peer);
     }
     Ok(Found { allocators, missing })
+}
+
+/// The same for commands without words for settings: those of the environment hold for all libraries, as far as a variant
+/// has no other; they are said, and stand in the results.
+pub fn find_with_surroundings(args: &AllocatorArgs) -> Result<Found> {
+    let mut found = find(args)?;
+    let surroundings: Vec<(String, String)> = take_surroundings()
+        .into_iter()
+        .map(|Setting { name, value }| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .collect();
+    for allocator in found.allocators.iter_mut().filter(|allocator| allocator.library.is_some()) {
+        let own: Vec<String> = allocator.settings.iter().map(|(name, _)| name.clone()).collect();
+        allocator.settings.extend(surroundings.iter().filter(|(name, _)| !own.contains(name)).cloned());
+    }
+    if !surroundings.is_empty() {
+        let words: Vec<String> = surroundings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        eprintln!("snug: the environment has settings, which hold for what is measured: {}", words.join(" "));
+    }
+    Ok(found)
 }
 
 /// The names of --peers, all of them known.

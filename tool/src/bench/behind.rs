@@ -24,7 +24,7 @@ pub fn find(lab: &Lab) -> Vec<Gap> {
     let Some(ours) = lab.place_of(SNUG) else { return Vec::new() };
     let mut gaps = Vec::new();
     for result in &lab.rows {
-        gaps.extend(in_time(lab, result, ours));
+        gaps.extend(in_time(lab, result, ours).filter(|_| !lab.settings.paced));
         let peak = |figures: &Figures| Some(figures.peak_bytes as f64);
         let show_peak = |bytes: f64| format!("{:.1} MiB", bytes / 1048576.0);
         gaps.extend(in_memory(lab, result, ours, "peak", &peak, &show_peak));

@@ -6,8 +6,9 @@
 //! A program that does not know of the meter leaves it at zero, and has no overhead then, only a curve of its memory.
 //!
 //! The file is an array of u64: [0] bytes of tables that the workload has besides its blocks, which are left out of
-//! what is resident; then, from byte 64 on and 64 bytes apart, the live bytes of each thread, as signed numbers: a
-//! block may be freed by another thread than the one that took it, so that only the sum is meant.
+//! what is resident; then, from byte 64 on and 64 bytes apart, the live bytes of each thread (in the last,
+//! those of all further ones), as signed numbers: a block may be freed by another thread than the one that took it, so that
+//! only the sum is meant.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

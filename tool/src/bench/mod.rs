@@ -144,7 +144,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode> {
         words => (vec![Job::of_command(words)?], Vec::new()),
     };
     ensure!(!jobs.is_empty(), "{}", missing.join("; "));
-    let found = allocators::find(&args.allocators)?;
+    let found = allocators::find_with_surroundings(&args.allocators)?;
     for allocator in &found.allocators {
         allocators::ensure_loads(allocator, Path::new(&jobs[0].words[0]))?;
     }
@@ -211,7 +211,7 @@ pub fn assemble(title: &str, allocators: Vec<Allocator>, measured: Measured, qui
         version: format!("{}, library {}", env!("CARGO_PKG_VERSION"), carried::LIBRARY.id),
         date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         machine: machine::Machine::describe_this(),
-        settings: Settings { rounds: measured.rounds, quick },
+        settings: Settings { rounds: measured.rounds, quick, paced: false },
         allocators,
         missing: Vec::new(),
         rows: measured.rows,

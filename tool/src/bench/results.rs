@@ -38,6 +38,9 @@ pub struct Settings {
     /// The rounds that were begun.
     pub rounds: u32,
     pub quick: bool,
+    /// Operations follow each other as they did in the program: then times say nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paced: bool,
 }
 
 /// One workload with its arguments.
@@ -145,6 +148,7 @@ impl Lab {
         ensure!(self.machine == other.machine, "the results are of different machines or systems");
         ensure!(self.version == other.version, "the results are of different versions of snug");
         ensure!(self.settings.quick == other.settings.quick, "one of the results is a quick run and one is not");
+        ensure!(self.settings.paced == other.settings.paced, "one of the results is at a recorded pace and one is not");
         Ok(())
     }
 

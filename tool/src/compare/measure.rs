@@ -83,7 +83,6 @@ pub fn command_for(subject: &Subject, allocator: &Allocator, input: &Input) -> R
             allocator.settings.iter().map(|(name, value)| Setting { name: name.into(), value: value.into() }).collect();
         launch::set_up(&mut command, library, &settings);
     }
-    command.env_remove("SNUG_STATS"); // writing them is no part of what is measured
     command.stdin(input.open()?).stdout(Stdio::null());
     Ok(command)
 }

@@ -27,7 +27,7 @@ use crate::launch;
 use crate::output;
 use crate::process::Input;
 use crate::refusal::Refusal;
-use crate::settings::Setting;
+use crate::settings::{leave_out_surroundings, Setting};
 use crate::watch::{self, Children};
 use measure::{Plan, Subject};
 
@@ -83,6 +83,7 @@ pub fn run(args: &CompareArgs, settings: &[Setting]) -> Result<ExitCode> {
     let subjects = subjects(args)?;
     args.report.ensure_writable()?;
     let contenders = contenders(args, settings)?;
+    leave_out_surroundings();
     measure::warn_of_surroundings();
     let stop = runner::stop_at_signals()?;
     if let Some(setup) = &args.setup {

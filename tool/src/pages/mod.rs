@@ -24,6 +24,7 @@ use clap_complete::Shell;
 
 use crate::output;
 use crate::refusal::Refusal;
+use crate::whole::Whole;
 
 /// Show a page of the manual, or write all of them as files
 ///
@@ -99,9 +100,8 @@ pub fn man(args: &ManArgs, command_line: CommandLine) -> Result<ExitCode> {
 fn write_page(directory: &Path, page: &Page) -> Result<()> {
     let directory = directory.join(format!("man{}", page.section));
     let path = directory.join(page.file_name());
-    std::fs::create_dir_all(&directory)
-        .and_then(|()| std::fs::write(&path, &page.text))
-        .with_context(|| output::cannot_write(&path))
+    std::fs::create_dir_all(&directory).with_context(|| output::cannot_write(&path))?;
+    Whole::new(&path)?.write(page.text.as_bytes())
 }
 
 /// By man(1); false if it could not, or there is none.

@@ -1,20 +1,22 @@
 //! A profile as text: a table for people, collapsed stacks and JSON for programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use anyhow::Result;
 use indicatif::BinaryBytes;
 use serde_json::json;
 
-use super::model::{Numbers, Profile, Sample, What};
+use super::model::{self, Numbers, Profile, Sample, What};
 use crate::output::{counted, grouped, shown};
 
 /// Frames of a site that the table shows: the libraries of C++ and Rust take ten before the code that calls them.
 const FRAMES: usize = 16;
 
-/// The largest sites, each with its numbers and the calls that led there.
+/// The largest sites, each with its numbers and the calls that led there. Those that look alike are one: two calls in one
+/// line, or in a function of which no lines are known.
 pub fn table(profile: &Profile, by: What, top: usize) -> String {
+    let profile = &joined(profile);
     let mut out = String::new();
     let totals = profile.totals();
     let all = by.of(&totals);
@@ -47,6 +49,19 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
         let _ = writeln!(out, "\n{} at {}", amount(by, rest), counted(samples.len() - top, "more site"));
     }
     out
+}
+
+fn joined(profile: &Profile) -> Profile {
+    let mut joined = Profile { samples: Vec::new(), ..profile.clone() };
+    let mut known: HashMap<Vec<String>, usize> = HashMap::new();
+    for sample in &profile.samples {
+        let at = *known.entry(frames(profile, &sample.stack)).or_insert(joined.samples.len());
+        match joined.samples.get_mut(at) {
+            Some(alike) => model::add(&mut alike.numbers, &sample.numbers, 1),
+            None => joined.samples.push(sample.clone()),
+        }
+    }
+    joined
 }
 
 /// What is said of a profile in which nothing is.
@@ -207,9 +222,29 @@ mod tests {
     }
 
     #[test]
+    fn sites_that_look_alike_are_one() {
+        let line = |function: &str, line| Line { function: function.into(), file: String::new(), line };
+        let place = |address, name| Place { module: None, address, lines: vec![line(name, 0)] };
+        let sample = |at: usize| Sample { stack: vec![at], numbers: [1, 100, 1, 100, 0, 0, 0, 0, 0, 0, 0] };
+        let profile = Profile {
+            places: vec![place(10, "take"), place(20, "take"), place(30, "other")],
+            samples: vec![sample(0), sample(2), sample(1)],
+            ..Profile::default()
+        };
+        let text = table(&profile, What::Live, 9);
+        assert!(text.contains("2 sites, largest first") && text.contains("200 B  66.7 %"), "{text}");
+        assert_eq!(text.matches("    take\n").count(), 1, "{text}");
+    }
+
+    #[test]
     fn shares_of_a_difference_are_of_all_changes() {
-        let sample = |live: i64| Sample { stack: Vec::new(), numbers: [0, 0, 0, live, 0, 0, 0, 0, 0, 0, 0] };
-        let profile = Profile { samples: vec![sample(10_000_500), sample(-9_999_500)], ..Profile::default() };
+        let place = |address| Place { module: None, address, lines: Vec::new() };
+        let sample = |at, live| Sample { stack: vec![at], numbers: [0, 0, 0, live, 0, 0, 0, 0, 0, 0, 0] };
+        let profile = Profile {
+            places: vec![place(4096), place(8192)],
+            samples: vec![sample(0, 10_000_500), sample(1, -9_999_500)],
+            ..Profile::default()
+        };
         let text = table(&profile, What::Live, 9);
         assert!(text.contains("  50.0 %") && text.contains("  -50.0 %"), "{text}");
     }

@@ -56,6 +56,8 @@ pub struct Totals {
     pub unknown_frees: u64,
     /// Blocks at a place where another was believed live: its free was lost.
     pub missing_frees: u64,
+    /// Blocks that are left out, as they are of SIZE_LIMIT bytes or more: reservations that no other malloc need grant.
+    pub too_large: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +196,8 @@ impl<W: Write + Seek> Converter<W> {
     fn allocate(&mut self, thread: usize, kind: Allocation, size: u64, address: u64) -> Result<()> {
         self.make_place(thread, address)?;
         if size >= SIZE_LIMIT {
-            return Ok(()); // a reservation that no other malloc need grant
+            self.totals.too_large += 1;
+            return Ok(());
         }
         let (kind, alignment) = match kind {
             Allocation::Malloc => (Kind::Malloc, 0),
@@ -212,6 +215,7 @@ impl<W: Write + Seek> Converter<W> {
     fn reallocate(&mut self, thread: usize, old: Live, size: u64, address: u64) -> Result<()> {
         self.make_place(thread, address)?;
         if size >= SIZE_LIMIT {
+            self.totals.too_large += 1;
             return self.free(thread, old);
         }
         self.operate(thread, Kind::Realloc, old.slot, size, 0)?;
@@ -335,6 +339,21 @@ mod tests {
         let (operations, converted) = convert(&steps);
         assert_eq!(operations[0], [(0, 0, false), (3, 0, false), (0, 0, false)]);
         assert_eq!((converted.totals.peak_live_bytes, converted.totals.end_live_bytes), (2, 2));
+    }
+
+    #[test]
+    fn what_no_malloc_need_grant_is_left_out_and_counted() {
+        let most = SIZE_LIMIT - 1;
+        let steps = [
+            (0, allocate(SIZE_LIMIT, 10)),
+            (0, allocate(u64::MAX, 20)),
+            (0, allocate(most, 30)),
+            (0, Step::ReallocStart { old: 30 }),
+            (0, Step::ReallocEnd { size: SIZE_LIMIT, address: 40 }),
+        ];
+        let totals = convert(&steps).1.totals;
+        assert_eq!((totals.too_large, totals.allocations, totals.frees, totals.reallocs), (3, 1, 1, 0));
+        assert_eq!((totals.peak_live_bytes, totals.end_live_bytes), (most, 0));
     }
 
     #[test]

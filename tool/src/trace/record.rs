@@ -90,7 +90,10 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     let writer = Writer::create(&path).with_context(|| output::cannot_write(&path))?;
 
     launch::set_up(&mut command, &recorder, &[]);
-    command.env(region::VARIABLE, region.path());
+    command.env(region::VARIABLE, region.path()).env_remove(region::NAMESPACE_VARIABLE);
+    if args.children == Recorded::All {
+        command.env(region::NAMESPACE_VARIABLE, fs::read_link("/proc/self/ns/pid").unwrap_or_default());
+    }
     let handed_on = HandedOn::to(&mut command);
     let child = signals::spawn(&mut command);
     let child = child.with_context(|| format!("{} cannot be run", args.words[0].to_string_lossy()))?;
@@ -225,7 +228,7 @@ impl Recording {
         writer.finish(lost)?;
         let mut summary = match events {
             0 if attached => "nothing was recorded: the program has a malloc of its own, or called none".into(),
-            0 => "nothing was recorded: the program does not load the recorder".into(),
+            0 => "nothing was recorded: the program does not load the recorder, or cannot reach snug".into(),
             _ => format!("{} of events in {}, {}", bytes(events), bytes(stored), counted(threads as usize, "thread")),
         };
         if lost > 0 {

@@ -17,6 +17,9 @@ use memmap2::{MmapOptions, MmapRaw};
 /// The variable of the environment that tells the recorder where the memory is.
 pub const VARIABLE: &str = "LIBSNUGRECORD_REGION";
 
+/// And the one that tells a process of which namespace the tool is; only where all are to be recorded.
+pub const NAMESPACE_VARIABLE: &str = "LIBSNUGRECORD_NAMESPACE";
+
 const MAGIC: u64 = 0x4e49_4745_5247_5553;
 const VERSION: u32 = 3;
 const STATES: usize = 4096;

@@ -139,7 +139,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         programs.push(program);
     }
     let replayer = cache::unpack(&carried::REPLAYER)?;
-    let found = allocators::find(&args.allocators)?;
+    let found = allocators::find_with_surroundings(&args.allocators)?;
     for allocator in &found.allocators {
         allocators::ensure_loads(allocator, &replayer)?;
     }
@@ -156,6 +156,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     )?;
     let mut lab = assemble("snug replay", found.allocators, measured, false);
     lab.missing = found.missing;
+    lab.settings.paced = args.pace == Pace::Recorded;
     report::publish(&report::terminal::render(&lab), &lab, &args.report)?;
     Ok(if lab.has_failures() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

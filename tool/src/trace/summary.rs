@@ -106,6 +106,9 @@ impl<'a> Summary<'a> {
                 self.totals.missing_frees
             );
         }
+        if self.totals.too_large > 0 {
+            let _ = writeln!(text, "Left out: {} of 1 TiB or more.", counted(self.totals.too_large as usize, "block"));
+        }
         text
     }
 }

@@ -23,6 +23,7 @@ use crate::bench::results::{Lab, Row, RowResult, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::stats::{Estimate, Interval};
 use crate::refusal::Refusal;
+use crate::settings::leave_out_surroundings;
 use crate::trace::program::Pace;
 use crate::trace::reader::Trace;
 use crate::trace::replay::{self, Program, Touch};
@@ -85,6 +86,7 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     let library = cache::library()?;
     let subject = subject(args)?;
     let (singles, unknown) = candidates::singles();
+    leave_out_surroundings();
     let stop = runner::stop_at_signals()?;
     let mut part = measure(&subject, singles, (args.rounds / 3).max(LEAST_ROUNDS), &library, &stop)?;
     ensure_works(&part)?;

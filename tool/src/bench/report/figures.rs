@@ -151,7 +151,7 @@ fn memory_over_time(lab: &Lab, result: &RowResult) -> Option<Plot> {
 
 /// A point for each allocator: the means over all rows. Nothing unless there are two.
 pub fn overall(lab: &Lab) -> Option<Plot> {
-    let means = frontier::means(lab);
+    let means = Some(frontier::means(lab)).filter(|_| !lab.settings.paced)?;
     let of_place = |place: usize| {
         let point = means[place].map(|means| (means.peak, means.speed));
         let labels = vec![(0, lab.allocators[place].name.clone())];

@@ -27,7 +27,7 @@ pub fn render(lab: &Lab) -> String {
     } else {
         render_table(&mut text, &behind);
     }
-    let all_rows = Some(tables::all_rows(lab)).filter(|table| !table.lines.is_empty());
+    let all_rows = Some(tables::all_rows(lab)).filter(|table| !table.lines.is_empty() && !lab.settings.paced);
     for table in all_rows.into_iter().chain(tables::all(lab)) {
         render_table(&mut text, &table);
     }

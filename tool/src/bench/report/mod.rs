@@ -86,12 +86,14 @@ pub fn publish_with(text: &str, markdown: &dyn Fn() -> String, lab: &Lab, args: 
         write_to(args.markdown.as_deref(), |file| Ok(file.write_all(markdown().as_bytes())?)),
         write_to(args.html.as_deref(), |file| Ok(file.write_all(html::render(lab)?.as_bytes())?)),
         write_to(args.frontier.as_deref(), |file| {
-            let plot =
-                figures::overall(lab).context("a plot of all rows needs the system's malloc and another allocator")?;
+            let plot = figures::overall(lab).context(NO_PLOT)?;
             Ok(file.write_all(plots::image(&plot)?.as_bytes())?)
         }),
     ])
 }
+
+const NO_PLOT: &str =
+    "a plot of all rows needs the system's malloc and another allocator, and a pace that is not the recorded one";
 
 const COMPRESSED: &str = "zst";
 const LEVEL: i32 = 15;

@@ -43,7 +43,7 @@ pub fn lab() -> Lab {
         version: "0.1".into(),
         date: "2026-01-02T03:04:05Z".into(),
         machine: Machine { processor: "a processor".into(), processors: 2, ..Machine::default() },
-        settings: Settings { rounds: 3, quick: false },
+        settings: Settings { rounds: 3, quick: false, paced: false },
         allocators: ["system", "snug", "mine"].map(allocator).to_vec(),
         missing: vec!["other (get it)".into()],
         rows: vec![pairs, larson],

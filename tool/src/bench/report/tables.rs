@@ -37,18 +37,9 @@ const NOTHING: &str = "-";
 
 /// All tables that have something to show.
 pub fn all(lab: &Lab) -> Vec<Table> {
-    let mut tables = vec![
-        time(lab),
-        time_ratios(lab),
-        peak(lab),
-        overhead(lab),
-        page_faults(lab),
-        system_calls(lab),
-        instructions(lab),
-        further(lab),
-    ];
-    tables.retain(|table| !table.lines.is_empty());
-    tables
+    let times = if lab.settings.paced { Vec::new() } else { vec![time(lab), time_ratios(lab)] };
+    let others = [peak(lab), overhead(lab), page_faults(lab), system_calls(lab), instructions(lab), further(lab)];
+    times.into_iter().chain(others).filter(|table| !table.lines.is_empty()).collect()
 }
 
 /// The rows where another allocator is ahead of snug.

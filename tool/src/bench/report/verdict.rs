@@ -16,17 +16,28 @@ const SYSTEM: &str = "the system's malloc";
 pub fn of_lab(lab: &Lab) -> Option<String> {
     let (system, snug) = (lab.place_of(SYSTEM_NAME)?, lab.place_of(SNUG)?);
     match lab.rows.as_slice() {
+        [row] if system == 0 && lab.settings.paced => paced(row, snug),
         [row] if system == 0 => sentence(row, snug, SNUG),
-        _ => frontier::means(lab)[snug].map(|means| of_means(&means)),
+        _ => frontier::means(lab)[snug].map(|means| of_means(&means, lab.settings.paced)),
     }
 }
 
-fn of_means(means: &Means) -> String {
+const PACED: &str = "At the recorded pace only memory is measured";
+
+fn paced(row: &RowResult, place: usize) -> Option<String> {
+    let peak = row.series.get(place)?.peak_ratio(row.series.first()?)?;
+    Some(format!("{PACED}. {SNUG} beside {SYSTEM}: {}.", of_peak(&peak)))
+}
+
+fn of_means(means: &Means, is_paced: bool) -> String {
     let Means { speed, peak, rows } = *means;
     let factor = if speed >= 1.0 { speed } else { 1.0 / speed };
     let word = if speed >= 1.0 { "faster" } else { "slower" };
     let peak = of_peak(&Estimate { median: peak, interval: None });
     let rows = counted(rows, "row");
+    if is_paced {
+        return format!("{PACED}. {SNUG} beside {SYSTEM}, over {rows}: {peak} (geometric means).");
+    }
     format!("Over {rows} {SNUG} is {factor:.2}x {word} than {SYSTEM}, and {peak} (geometric means).")
 }
 
@@ -67,6 +78,7 @@ fn of_peak(peak: &Estimate) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tables;
     use super::*;
     use crate::bench::stats::Interval;
 
@@ -95,6 +107,11 @@ mod tests {
         lab.rows.truncate(1);
         let said = of_lab(&lab).unwrap();
         assert!(said.starts_with("snug "), "{said}");
+        lab.settings.paced = true;
+        let said = of_lab(&lab).unwrap();
+        assert_eq!(said, "At the recorded pace only memory is measured. snug beside the system's malloc: its peak is the same within 1 %.");
+        let titles: Vec<String> = tables::all(&lab).into_iter().map(|table| table.title).collect();
+        assert!(!titles.iter().any(|title| title.starts_with("Time")) && titles.len() > 2, "{titles:?}");
         lab.allocators[0].name = "other".into();
         assert_eq!(of_lab(&lab), None);
     }
