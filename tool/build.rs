@@ -28,6 +28,7 @@ const SHARED: [&str; 22] = [
     "magazine/arena_totals.c",
     "magazine/cache_totals.c",
     "options/options.c",
+    "platform/clock.c",
     "platform/memory.c",
     "platform/output.c",
     "platform/process.c",
