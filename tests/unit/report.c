@@ -702,8 +702,8 @@ int main(void)
         ROW(each_exposition_of_metrics_ends_as_it_must),
         ROW(the_xml_is_balanced),
         ROW(the_xml_has_the_totals),
-        ROW(pages_that_are_only_read_are_no_more_than_the_whole), /* last: these pages stay in the
-                                                                     map */
+        /* The last: these pages stay in the map. */
+        ROW(pages_that_are_only_read_are_no_more_than_the_whole),
     };
     return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }
