@@ -7,7 +7,6 @@
 #include "platform/clock.h"
 
 #include <link.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
 
@@ -18,18 +17,22 @@ typedef int clock_function(clockid_t clock, struct timespec *now);
 /* Relaxed: whoever sees none asks by a system call. */
 static clock_function *clock_ready;
 
-/* The kernel's name of it is of another beginning on each machine: __vdso_, __kernel_. */
-static bool is_clock_gettime(const char *name)
+/* The kernel's name of it is of another beginning on each machine: __vdso_, __kernel_. Compared by
+ * hand, and with what the code itself has: no page of constants, nor one of libc's functions, is
+ * in memory yet, and each would bring 15 others along. */
+AT_START static bool is_clock_gettime(const char *name)
 {
-    static const char end[] = "_clock_gettime";
-    size_t length = strlen(name);
-    return length >= sizeof(end) &&
-           memcmp(name + length - (sizeof(end) - 1), end, sizeof(end)) == 0;
+    const uint64_t end = 0x00656d6974746567; /* "gettime" and its end */
+    uint64_t last = 0;
+    do
+        last = last >> 8 | (uint64_t)(unsigned char)*name << 56;
+    while (*name++ != 0);
+    return last == end;
 }
 
 /* The symbols end where their names begin: so linkers lay them down, and their number stands
  * nowhere but in tables of hashes, of which each kernel has another. */
-static uintptr_t find_clock(const ElfW(Dyn) * entry, uintptr_t bias)
+AT_START static uintptr_t find_clock(const ElfW(Dyn) * entry, uintptr_t bias)
 {
     const ElfW(Sym) *symbols = NULL, *end = NULL;
     for (; entry->d_tag != DT_NULL; entry++) {
@@ -45,7 +48,7 @@ static uintptr_t find_clock(const ElfW(Dyn) * entry, uintptr_t bias)
     return 0;
 }
 
-void os_clock_begin(void)
+AT_START void os_clock_begin(void)
 {
     const ElfW(Ehdr) *image = (const void *)getauxval(AT_SYSINFO_EHDR);
     if (image == NULL)
@@ -65,7 +68,7 @@ void os_clock_begin(void)
     __atomic_store_n(&clock_ready, found, __ATOMIC_RELAXED);
 }
 
-static uint64_t clock_read(clockid_t clock)
+AT_START static uint64_t clock_read(clockid_t clock)
 {
     struct timespec now = {0};
     clock_function *ready = __atomic_load_n(&clock_ready, __ATOMIC_RELAXED);
@@ -74,7 +77,7 @@ static uint64_t clock_read(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t os_clock(void)
+AT_START uint64_t os_clock(void)
 {
     return clock_read(CLOCK_MONOTONIC_COARSE);
 }
