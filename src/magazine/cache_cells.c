@@ -5,8 +5,8 @@
 #include "magazine/cache_magazines.h"
 #include "meta/meta.h"
 
-/* One part in: of what a thread may hold, so much is left to the magazines of small objects. */
-enum { MAGAZINES_SHARE = 4 };
+/* Times: of what a thread may hold, so much may wait in its lists, if it is missed. */
+enum { LEARNED_TIMES = 2 };
 
 /* One part in: of what may wait, so much goes back at a time, so that the next cells need not. */
 enum { EVICT_SHARE = 4 };
@@ -15,10 +15,6 @@ enum { EVICT_SHARE = 4 };
  * random sizes of up to 30,000 bytes take a quarter more time, with an eighth small programs take 2
  * to 4 % more memory. */
 enum { WAIT_SHARE = 12 };
-
-/* One part in: of what a heap keeps in any case, so much may wait in the lists of all its threads
- * though it is more than that, if it is missed. */
-enum { MISSED_SHARE = 4 };
 
 /* One part in: of what goes back at a time, so little is missed that it hardly was of use. */
 enum { CALM_SHARE = 4 };
@@ -33,8 +29,9 @@ static bool quick_exists(const struct quick *quick)
 }
 
 /* Sets what may wait in the lists of a cache. What of that was learned counts as kept: so much less
- * of what is free elsewhere is. Mostly it stays, and then nothing is counted: cells have just been
- * written to that are in no cache, for which an atomic instruction would wait. */
+ * of what is free elsewhere is, and the thread's magazines have no less for it. Mostly it stays,
+ * and then nothing is counted: cells have just been written to that are in no cache, for which an
+ * atomic instruction would wait. */
 static NOINLINE void limit_set(struct cache *cache, struct quick *quick, size_t limit,
                                size_t learned)
 {
@@ -42,22 +39,28 @@ static NOINLINE void limit_set(struct cache *cache, struct quick *quick, size_t 
     if (limit == quick->limit)
         return;
     size_t kept = learned >> PAGE_SHIFT, more = kept - quick->kept;
+    size_t held = quick_held(quick);
     quick->kept = (uint32_t)kept;
-    cache_hold(cache, limit - quick->limit); /* modulo 2^64, as `more`, where it is less */
     quick_set_limit(quick, limit);
+    cache_hold(cache, quick_held(quick) - held); /* modulo 2^64, as `more`, if it is less */
     page_heap_note_cells(cache->arenas->page_heap, more, 0, 0);
 }
 
-static size_t limit_most(void)
+static size_t limit_most(const struct cache *cache)
 {
-    return options.thread_cache / MAGAZINES_SHARE * (MAGAZINES_SHARE - 1);
+    return one_may_hold(cache) * LEARNED_TIMES;
+}
+
+static size_t threads_of(const struct cache *cache)
+{
+    /* relaxed: a hint */
+    return size_max(__atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED), 1);
 }
 
 /* What may wait in one thread's lists of what all threads share. */
 static size_t part_of_thread(const struct cache *cache, size_t bytes)
 {
-    /* relaxed: a hint */
-    return bytes / size_max(__atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED), 1);
+    return bytes / threads_of(cache);
 }
 
 /* A heap keeps SNUG_DIRTY of free memory in any case. A part of that may wait in quick lists as
@@ -69,11 +72,14 @@ static size_t limit_least(const struct cache *cache)
     return size_min(size_max(QUICK_LIMIT_LEAST, part), options.thread_cache / 2);
 }
 
-/* The most that may wait if it is missed. */
+/* The most that may wait if it is missed: however little is in use, as much as a heap keeps in any
+ * case for each thread that can run at a time. */
 static size_t limit_learned_most(const struct cache *cache, const struct cells_use *use)
 {
-    size_t small = size_min(use->total, options.dirty / MISSED_SHARE);
-    return size_min(limit_most(), part_of_thread(cache, size_max(use->used / WAIT_SHARE, small)));
+    size_t busy = size_min(threads_of(cache), cache->arenas->count);
+    size_t small = size_min(use->total, options.dirty * busy);
+    size_t part = part_of_thread(cache, size_max(use->used / WAIT_SHARE, small));
+    return size_min(limit_most(cache), part);
 }
 
 /* The lists of a cache, made at the first use; NULL if there can be none. */
@@ -120,15 +126,14 @@ static void limit_adapt(struct cache *cache, struct quick *quick, const struct c
     size_t limit = size_min(limit_judged(quick), limit_learned_most(cache, use));
     size_t least = limit_least(cache);
     limit = size_max(limit, least);
-    if (limit < quick->limit || limit - quick->limit <= cache_may_hold(cache))
-        limit_set(cache, quick, limit, limit - least);
+    limit_set(cache, quick, limit, limit - least);
 }
 
 /* A cell larger than all that may wait waits alone, if the program takes and frees one of its size
  * over and over, and misses nothing else in between. */
 static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
 {
-    if (bytes <= quick->limit || bytes > limit_most() ||
+    if (bytes <= quick->limit || bytes > limit_most(cache) ||
         quick_list_of(bytes / CELL_UNIT) != quick->asked)
         return false;
     if (quick->turns < CALM_MOST) {

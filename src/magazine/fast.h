@@ -84,7 +84,7 @@ struct cache {
     struct arenas *arenas;
     size_t *all_hold; /* arenas->magazine_bytes; of a processor's cache a sum of its own */
     union {
-        size_t held_bytes;   /* == sum of capacity * size of the magazines + quick->limit */
+        size_t held_bytes;   /* == sum of capacity * size of the magazines + quick_held() */
         struct cache *waits; /* in arenas->idle_caches, while no thread has it */
     };
     struct cache *next;  /* in arenas->caches, as long as the process lives; NULL for other heaps */

@@ -105,6 +105,13 @@ static inline size_t quick_bytes(const struct quick *quick)
     return quick_used(quick->room, quick->limit);
 }
 
+/* Bytes of the limit that count among what the thread holds. The rest, which was learned, counts as
+ * kept by the page heap. */
+static inline size_t quick_held(const struct quick *quick)
+{
+    return quick->limit - ((size_t)quick->kept << PAGE_SHIFT);
+}
+
 /* The list of a size in units; QUICK_LISTS or more if there is none. */
 static ALWAYS_INLINE size_t quick_list_of(size_t units)
 {

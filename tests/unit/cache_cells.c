@@ -86,11 +86,24 @@ static size_t list_of_block(uintptr_t block)
 enum { IN_USE = 40 };
 static uintptr_t in_use[IN_USE];
 
+static void use(void)
+{
+    for (size_t i = 0; i < IN_USE; i++)
+        in_use[i] = block_get(CELL_MOST);
+}
+
 static int begin(void **state)
 {
     int result = cache_begin(state);
-    for (size_t i = 0; i < IN_USE; i++)
-        in_use[i] = block_get(CELL_MOST);
+    use();
+    return result;
+}
+
+static int two_begin(void **state)
+{
+    int result = two_arenas_begin(state);
+    cache = cache_new(&arenas, false);
+    use();
     return result;
 }
 
@@ -288,40 +301,67 @@ TEST(few_threads_may_have_more_of_what_a_heap_keeps_anyway)
     assert_int_equal(limit_for_threads(1), 32 * KIB);
 }
 
-/* Cells go back some ten times on each way down, on which nothing is asked for: that does not count
- * as calm. */
-TEST(a_quarter_of_what_a_heap_keeps_anyway_may_wait_where_it_is_missed)
+/* Takes so many blocks and frees them, again and again; the greatest limit there was. */
+static size_t limit_learned(size_t bytes, size_t count)
 {
-    enum { BLOCKS = 2000 };
-    static uintptr_t blocks[BLOCKS];
-    options.dirty = 8 * MIB;
-    options.thread_cache = GIB;
-    size_t most = 0, used = 0, total = 0;
-    for (unsigned round = 0; round < 10; round++) {
-        for (size_t i = 0; i < BLOCKS; i++)
-            blocks[i] = block_get(1500);
-        used = size_max(used, arenas_cells_use(&arenas).used);
-        total = size_max(total, arenas_cells_use(&arenas).total);
-        for (size_t i = 0; i < BLOCKS; i++) {
-            block_put(blocks[i]);
-            most = size_max(most, cache->quick->limit);
-        }
-    }
-    ASSERT_THAT(most > used / 12 && most == size_min(2 * MIB, total), "%zu of %zu", most, used);
-    assert_lists_sound();
-}
-
-TEST(threads_share_what_may_wait)
-{
-    uint32_t before = arenas.threads;
-    arenas.threads = 4;
-    options.dirty = 8 * MIB;
-    options.thread_cache = GIB;
     size_t most = 0;
     for (unsigned round = 0; round < 10; round++)
-        most = size_max(most, limit_most_of(3000, 1000));
+        most = size_max(most, limit_most_of(bytes, count));
+    assert_held(cache);
+    assert_lists_sound();
+    return most;
+}
+
+/* Cells go back some ten times on each way down, on which nothing is asked for: that does not count
+ * as calm. */
+TEST(as_much_as_a_heap_keeps_anyway_may_wait_where_it_is_missed)
+{
+    options.dirty = 2 * MIB;
+    options.thread_cache = GIB;
+    assert_int_equal(limit_learned(3000, 1000), 2 * MIB);
+    assert_true(arenas_cells_use(&arenas).total > 2 * MIB);
+}
+
+TEST(no_more_than_all_spans_may_wait)
+{
+    options.dirty = 64 * MIB;
+    options.thread_cache = GIB;
+    size_t most = limit_learned(5000, 1000), total = arenas_cells_use(&arenas).total;
+    assert_in_range(total, 4 * MIB + 1, 8 * MIB - 1); /* or the limit is not cut by it */
+    assert_int_equal(most, total);
+}
+
+TEST(a_threads_lists_hold_twice_what_its_magazines_may)
+{
+    options.dirty = 64 * MIB;
+    options.thread_cache = 512 * KIB;
+    assert_int_equal(limit_learned(3000, 1000), MIB);
+    /* What was learned is not taken from the magazines. */
+    assert_in_range(cache->held_bytes, 1, options.thread_cache / 2);
+    cache_flush(cache);
+    options.thread_cache = 0;
+    assert_int_equal(limit_learned(3000, 1000), 0);
+}
+
+static size_t limit_of_threads(uint32_t threads)
+{
+    uint32_t before = arenas.threads;
+    arenas.threads = threads;
+    cache_flush(cache);
+    size_t most = limit_learned(3000, 1000);
     arenas.threads = before;
-    assert_int_equal(most, 2 * MIB / 4);
+    return most;
+}
+
+/* Here are two processors. */
+TEST(threads_share_what_may_wait_of_as_many_as_can_run)
+{
+    options.dirty = MIB;
+    options.thread_cache = GIB;
+    assert_int_equal(limit_of_threads(1), MIB);
+    assert_int_equal(limit_of_threads(2), MIB);
+    assert_int_equal(limit_of_threads(4), MIB / 2);
+    assert_int_equal(limit_of_threads(8), MIB / 4);
 }
 
 TEST(what_may_wait_beyond_the_least_counts_as_kept)
@@ -431,7 +471,7 @@ TEST(cells_are_bounded_by_the_option)
         }
         assert_held(cache);
         assert_lists_sound();
-        assert_true(quick_bytes(cache->quick) <= cache->held_bytes);
+        assert_true(quick_bytes(cache->quick) <= 2 * limits[limit]);
         assert_true((cache->held_bytes == 0) == (limits[limit] == 0));
         cache_flush(cache);
         assert_int_equal(quick_bytes(cache->quick), 0);
@@ -709,8 +749,10 @@ int main(void)
         ROW_WITH(the_newest_cell_of_a_list_goes_first, begin, end),
         ROW_WITH(more_may_wait_only_for_who_goes_up_and_down, begin, end),
         ROW_WITH(few_threads_may_have_more_of_what_a_heap_keeps_anyway, begin, end),
-        ROW_WITH(a_quarter_of_what_a_heap_keeps_anyway_may_wait_where_it_is_missed, begin, end),
-        ROW_WITH(threads_share_what_may_wait, begin, end),
+        ROW_WITH(as_much_as_a_heap_keeps_anyway_may_wait_where_it_is_missed, begin, end),
+        ROW_WITH(no_more_than_all_spans_may_wait, cache_begin, cache_end),
+        ROW_WITH(a_threads_lists_hold_twice_what_its_magazines_may, begin, end),
+        ROW_WITH(threads_share_what_may_wait_of_as_many_as_can_run, two_begin, end),
         ROW_WITH(what_may_wait_beyond_the_least_counts_as_kept, begin, end),
         ROW_WITH(more_may_wait_for_aligned_requests_that_find_nothing, begin, end),
         ROW_WITH(a_cell_that_waits_serves_only_what_it_is_aligned_for, begin, end),

@@ -50,7 +50,7 @@ struct magazine *loaded_of(const struct cache *of, size_t class)
 
 void assert_held(const struct cache *of)
 {
-    size_t held = of->quick->limit;
+    size_t held = quick_held(of->quick);
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         const struct magazine *loaded = loaded_of(of, class);
         if (loaded != NULL)
