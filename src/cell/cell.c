@@ -417,6 +417,14 @@ static inline void note_extremes(struct cells *cells)
     retention_see(&cells->retention, kept, used * CELL_UNIT >> PAGE_SHIFT);
 }
 
+/* Call under the lock when all that was to be freed here is. Releases it. */
+static NOINLINE void end_of_frees(struct cells *cells)
+{
+    if (UNLIKELY(cells_kept_pages(cells) > cells->kept_least + cells->look_step))
+        cells_look(cells);
+    lock_release(&cells->lock);
+}
+
 void cells_free(const uintptr_t *blocks, size_t count)
 {
     struct cells *locked = NULL;
@@ -425,7 +433,7 @@ void cells_free(const uintptr_t *blocks, size_t count)
         struct cells *cells = cells_of(span);
         if (locked == NULL || cells != locked) {
             if (locked != NULL)
-                lock_release(&locked->lock);
+                end_of_frees(locked);
             lock_acquire(&cells->lock);
             note_extremes(cells);
             locked = cells;
@@ -436,16 +444,13 @@ void cells_free(const uintptr_t *blocks, size_t count)
         if (UNLIKELY(wrong != NULL)) {
             bool is_free = waited && cell_is_free(wrong);
             struct misuse misuse = is_free ? cell_free_misuse(cells, wrong) : cell_damaged(wrong);
-            lock_release(&locked->lock);
+            end_of_frees(locked);
             locked = NULL;
             misuse_report("free", &misuse);
         }
     }
-    if (locked != NULL) {
-        if (UNLIKELY(cells_kept_pages(locked) > locked->kept_least + locked->look_step))
-            cells_look(locked);
-        lock_release(&locked->lock);
-    }
+    if (locked != NULL)
+        end_of_frees(locked);
 }
 
 /* ---- Resizing ---- */

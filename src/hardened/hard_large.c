@@ -81,11 +81,14 @@ static void block_guard(const struct provider *provider, struct hard_block *bloc
 /* The lock must be held, here and below. */
 /* ---- Taking ---- */
 
-static struct hard_block *block_map(const struct hard_large *large, size_t alignment, size_t bytes)
+/* `more`: bytes behind it that it may grow into. */
+static struct hard_block *block_map(const struct hard_large *large, size_t alignment, size_t bytes,
+                                    size_t more)
 {
     size_t page = os_page_size(), whole = align_up(bytes + 1, page);
-    size_t mapped = whole + ballast_bytes(whole) + page + size_max(alignment, page);
-    if (whole >> PAGE_SHIFT > UINT32_MAX) /* as a span counts them */
+    size_t room = whole + align_up(more, page);
+    size_t mapped = room + ballast_bytes(room) + page + size_max(alignment, page);
+    if (room >> PAGE_SHIFT > UINT32_MAX) /* as a span counts them */
         return NULL;
     struct hard_block *block = meta_alloc(sizeof(*block));
     if (block == NULL)
@@ -95,8 +98,8 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
         __builtin_memset(start, 0, mapped);
     if (start != NULL) {
         char *first = (char *)align_up((uintptr_t)start + page, size_max(alignment, page));
-        *block = (struct hard_block){
-            .start = start, .bytes = mapped, .room = whole, .state = BLOCK_LIVE};
+        *block =
+            (struct hard_block){.start = start, .bytes = mapped, .room = room, .state = BLOCK_LIVE};
         block->zone.row = &hard_classes[0];
         block->zone.owner = large->owner;
         block->zone.span = (struct span){.start = first,
@@ -112,12 +115,15 @@ static struct hard_block *block_map(const struct hard_large *large, size_t align
 }
 
 /* A block at addresses that nobody had, or NULL. */
-static struct hard_block *block_new(struct hard_large *large, size_t alignment, size_t bytes)
+static struct hard_block *block_new(struct hard_large *large, size_t alignment, size_t bytes,
+                                    size_t more)
 {
-    struct hard_block *block = block_map(large, alignment, bytes);
+    struct hard_block *block = block_map(large, alignment, bytes, more);
     if (block == NULL)
         return NULL;
     block_guard(large->provider, block);
+    if (more != 0) /* as for a guard, it may be a mapping too many */
+        os_hide((char *)block_end(block), align_up(more, os_page_size()));
     page_map_set_entry(block->zone.span.start, (uintptr_t)&block->zone);
     page_map_fill_classes(block->zone.span.start, 1, PAGE_MAP_HARDENED);
     GAUGE_ADD(large->mapped, block->bytes);
@@ -156,14 +162,26 @@ static struct hard_block *block_again(struct hard_large *large, size_t alignment
     return NULL;
 }
 
+/* How much more addresses a request of `bytes` gets: an eighth, if it is for a block that grows, as
+ * it may again. */
+static size_t room_to_grow(struct hard_large *large, size_t bytes)
+{
+    bool grows = bytes == large->grows && large->provider->kind == KIND_SYSTEM;
+    large->grows = 0;
+    return grows ? bytes / SLACK_SHARE : 0;
+}
+
 void *hard_large_alloc(struct hard_large *large, size_t alignment, size_t bytes)
 {
     if (bytes > MAX_REQUEST || alignment > MAX_REQUEST)
         return NULL;
     lock_acquire(&large->lock);
+    size_t more = room_to_grow(large, bytes);
     struct hard_block *block = block_again(large, alignment, bytes);
+    if (block == NULL && more != 0)
+        block = block_new(large, alignment, bytes, more);
     if (block == NULL)
-        block = block_new(large, alignment, bytes);
+        block = block_new(large, alignment, bytes, 0);
     large->refused = block == NULL;
     if (block != NULL) {
         uintptr_t first = (uintptr_t)block->zone.span.start;
@@ -344,16 +362,38 @@ void hard_large_set_maker(struct hard_zone *zone, enum maker maker)
     block_of(zone)->maker = maker;
 }
 
+/* Opens what a block of so many whole pages has more of its room, which is zero. The last of the
+ * room stays where a ballast is behind it, as that is opened and shut with the whole only. False:
+ * there is no room, or it is a mapping too many. */
+static bool block_grow(struct hard_block *block, size_t whole)
+{
+    char *start = block->zone.span.start, *end = (char *)block_end(block);
+    size_t most = block->room - (block->ballast != 0 ? os_page_size() : 0);
+    if (start + whole < end || whole > most)
+        return false;
+    if (start + whole == end)
+        return true;
+    if (!os_open(end, (size_t)(start + whole - end)))
+        return false;
+    block->zone.span.pages = (uint32_t)(whole >> PAGE_SHIFT);
+    return true;
+}
+
 /* Moves the canary; the lock must be held. */
 static bool block_resize(struct hard_large *large, struct hard_block *block, size_t bytes)
 {
     uintptr_t start = (uintptr_t)block->zone.span.start, end = block_end(block);
+    size_t whole = align_up(bytes + 1, os_page_size());
     if (hard_large_damage(block).kind != MISUSE_NONE)
         return false; /* its free reports that */
+    if (whole != end - start && !block_grow(block, whole)) {
+        large->grows = bytes > block->requested ? bytes : 0;
+        return false;
+    }
     uintptr_t old = start + block->requested, new = start + bytes, last = canary_end(old, end);
     uintptr_t from = new < old ? new : old;
     __builtin_memset((void *)from, 0, last - from);
-    canary_put_behind(start, new, end);
+    canary_put_behind(start, new, block_end(block));
     GAUGE_ADD(large->requested, bytes - block->requested);
     block->requested = bytes;
     return true;
@@ -362,8 +402,7 @@ static bool block_resize(struct hard_large *large, struct hard_block *block, siz
 bool hard_large_resize(struct hard_large *large, struct hard_zone *zone, size_t bytes)
 {
     struct hard_block *block = block_of(zone);
-    uintptr_t start = (uintptr_t)zone->span.start;
-    if (bytes < HARD_MOST || align_up(bytes + 1, os_page_size()) != block_end(block) - start)
+    if (bytes < HARD_MOST || bytes > MAX_REQUEST)
         return false;
     lock_acquire(&large->lock); /* a check reads the canaries of all blocks under it */
     bool resized = block_resize(large, block, bytes);

@@ -11,6 +11,9 @@
  * of its own for good. Of its pages the first, where programs begin to write, and the last, where
  * the canary is, are cleared and stay; the others go back at once.
  *
+ * A block that grows moves, and has an eighth more of addresses behind it from then on, shut, into
+ * which it grows further. So one that grows by a page at a time moves some times, not each time.
+ *
  * The descriptor is a zone of class 0; the entry of the block's first page leads to it, also while
  * it waits.
  *
@@ -68,6 +71,7 @@ struct hard_large {
     unsigned waits;
     uint64_t frees;
     uint64_t random;
+    size_t grows;  /* bytes that a block was to have and had no room for: it is asked for next */
     size_t mapped; /* == sum of `bytes` of those in use and those that wait */
     size_t waiting_bytes;
     size_t count, requested; /* of those in use */

@@ -237,7 +237,7 @@ static void *sample_alloc_smaller(struct heap *heap, size_t alignment, size_t by
 {
     if (heap != &heap_default)
         return look_at_limit(heap, alloc_large(heap, bytes + (bytes == 0), alignment, dirty));
-    heap_poll(heap_samples);
+    heap_poll_taking(heap_samples);
     return alloc_once(heap_samples, heap_cache(heap_samples), alignment, bytes, dirty);
 }
 
@@ -383,7 +383,7 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     if (UNLIKELY(heap->hardened != NULL))
         return heap_alloc_hardened(heap, MIN_ALIGN, bytes);
-    heap_poll(heap);
+    heap_poll_taking(heap);
     size_t dirty;
     bool watched = watch_is_on();
     void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
@@ -399,7 +399,7 @@ static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, s
     if (UNLIKELY(heap->hardened != NULL))
         return heap_alloc_hardened(heap, alignment, bytes);
     if (alignment < PAGE_BYTES) /* whole pages have polled */
-        heap_poll(heap);
+        heap_poll_taking(heap);
     size_t dirty;
     bool watched = watch_is_on();
     void *block = UNLIKELY(watched) ? pop_counted(heap, alignment, bytes) : NULL;
@@ -422,7 +422,7 @@ static NOINLINE void *alloc_aligned_pages(struct heap *heap, size_t alignment, s
 {
     void *block = NULL;
     if (LIKELY(heap->hardened == NULL)) {
-        heap_poll(heap);
+        heap_poll_taking(heap);
         if (LIKELY(!watch_is_on()))
             block = large_alloc_recent(&heap->page_heap, bytes, alignment);
     }

@@ -55,7 +55,7 @@ static COLD void *alloc_again(struct heap *heap, size_t alignment, size_t bytes)
 
 static NOINLINE void *alloc_long(struct heap *heap, size_t bytes, size_t alignment)
 {
-    heap_poll(heap);
+    heap_poll_taking(heap);
     if (UNLIKELY(bytes == 0 && heap == &heap_default && alignment <= MIN_ALIGN)) {
         void *empty = empty_alloc();
         if (empty != NULL)
@@ -296,7 +296,7 @@ static COLD void *resize_long(void *block, size_t bytes)
     struct hard_zone *zone = (struct hard_zone *)page_map_entry((uintptr_t)block);
     struct heap *heap = heap_of_page_heap((struct page_heap *)zone->span.owner);
     struct misuse misuse = hard_usable((uintptr_t)block, &old_bytes);
-    heap_poll(heap);
+    heap_poll_taking(heap);
     if (misuse.kind == MISUSE_NONE && !hard_maker_fits(misuse.maker, MADE_BY_MALLOC)) {
         misuse.kind = MISUSE_MAKER;
         misuse.address = (uintptr_t)block;

@@ -56,6 +56,7 @@ static void make(void)
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
+    heap_default.arenas.held_most = limit_bytes() / ONE_OF_MANY; /* as of a heap with a quota */
     heap_default.arenas.homes = true;
     /* What complete checks are for would be missed in a magazine, whoever has it. */
     heap_default.arenas.shares =

@@ -24,12 +24,22 @@ static uint64_t due_of(const struct page_heap *page_heap)
     return __atomic_load_n(&page_heap->tick_due, __ATOMIC_RELAXED);
 }
 
+/* Whether something is kept, or will be when what is in use is freed: it is more than a heap keeps
+ * in any case. */
+static bool is_wanted(const struct page_heap *page_heap)
+{
+    /* relaxed: a hint */
+    size_t pages = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED) +
+                   __atomic_load_n(&page_heap->huge_pages, __ATOMIC_RELAXED);
+    return due_of(page_heap) != UINT64_MAX || pages > options.dirty >> PAGE_SHIFT;
+}
+
 static void *run(void *argument)
 {
     struct page_heap *page_heap = argument;
     do {
-        for (uint64_t due; (due = due_of(page_heap)) != UINT64_MAX;) {
-            uint64_t now = page_heap->now();
+        while (is_wanted(page_heap)) {
+            uint64_t due = due_of(page_heap), now = page_heap->now();
             uint64_t left = due > now ? due - now : 0;
             /* It never sleeps longer than ASK_AGAIN: a tick may be wanted earlier than it
              * seemed. */
@@ -38,17 +48,18 @@ static void *run(void *argument)
         }
         __atomic_store_n(&running, 0, __ATOMIC_RELAXED);
         /* It goes on if something is kept again, and no other was started meanwhile. */
-    } while (due_of(page_heap) != UINT64_MAX && begin_running());
+    } while (is_wanted(page_heap) && begin_running());
     return NULL;
 }
 
 /* What pthread_create allocates may lead here again: then it finds one running. */
 static void start(void)
 {
+    if (__atomic_load_n(&running, __ATOMIC_RELAXED) != 0 || !is_wanted(&heap_default.page_heap))
+        return;
     int error = errno;
     uint64_t now = os_clock();
-    if (now < __atomic_load_n(&refused_until, __ATOMIC_RELAXED) ||
-        __atomic_load_n(&running, __ATOMIC_RELAXED) != 0 || !begin_running())
+    if (now < __atomic_load_n(&refused_until, __ATOMIC_RELAXED) || !begin_running())
         return;
     if (!os_thread_start(run, &heap_default.page_heap)) {
         /* A limit or a sandbox may refuse it. The program's own calls do its work meanwhile. */
@@ -60,8 +71,11 @@ static void start(void)
 
 AT_START void purge_thread_init(void)
 {
-    if (options.purge_thread != 0)
-        events_purge_handler = start;
+    if (options.purge_thread == 0)
+        return;
+    heap_taking_handler = start;
+    /* All slow paths poll from now on. relaxed: the first ones need not */
+    __atomic_fetch_add(&events.wanted.ticking, 1, __ATOMIC_RELAXED);
 }
 
 void purge_thread_forget(void)

@@ -1,8 +1,10 @@
 /*
  * The thread that SNUG_PURGE_THREAD=1 asks for: it lets go of what a program that has fallen idle
- * keeps. It is started, in a slow path that holds no lock, when there is something to wait for,
- * ends when there is nothing any more, and is not there in the child of a fork until that has
- * something to wait for as well.
+ * keeps. It is there while something is kept, or more is in use than a heap keeps in any case, and
+ * not in the child of a fork until that takes memory as well.
+ *
+ * It is begun only in calls that take memory, and so before anything is kept: libc frees what was
+ * of an ended thread with the lock held that pthread_create needs.
  */
 #ifndef SNUG_HEAP_PURGE_THREAD_H
 #define SNUG_HEAP_PURGE_THREAD_H

@@ -186,7 +186,7 @@ void *heap_resize(void *block, size_t bytes)
     if (UNLIKELY(class == PAGE_MAP_HARDENED))
         return heap_resize_hardened(block, bytes);
     struct place place = place_of((uintptr_t)block, class);
-    heap_poll(place.heap);
+    heap_poll_taking(place.heap);
     size_t old_bytes = place_usable_fast(place, (uintptr_t)block, "realloc");
     if (bytes > MAX_REQUEST)
         return NULL;

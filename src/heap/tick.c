@@ -8,6 +8,8 @@
 #include "heap/sampled.h"
 #include "magazine/shared.h"
 
+void (*heap_taking_handler)(void);
+
 void heap_tick(struct heap *heap)
 {
     if (events_requested()) {
@@ -32,5 +34,7 @@ struct polled heap_polled(size_t bytes, struct heap *heap)
         heap_init();
     if (events_requested() || ++thread_self.polls % POLLS_PER_LOOK == 0)
         heap_tick(heap);
+    if (UNLIKELY(heap_taking_handler != NULL) && bytes != 0)
+        heap_taking_handler();
     return (struct polled){bytes, heap};
 }

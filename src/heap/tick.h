@@ -28,8 +28,9 @@ struct polled {
     struct heap *heap;
 };
 
-/* The same as heap_tick, but looks only now and then what is due. Returns what it was given, in
- * registers: so a caller need not keep it on the stack, not even where it does not poll. */
+/* The same as heap_tick, but looks only now and then what is due. No bytes: nothing is taken.
+ * Returns what it was given, in registers: so a caller need not keep it on the stack, not even
+ * where it does not poll. */
 NOINLINE struct polled heap_polled(size_t bytes, struct heap *heap);
 
 static ALWAYS_INLINE struct polled heap_poll_with(size_t bytes, struct heap *heap)
@@ -41,5 +42,15 @@ static inline void heap_poll(struct heap *heap)
 {
     heap_poll_with(0, heap);
 }
+
+/* The same on the way into what takes memory. */
+static inline void heap_poll_taking(struct heap *heap)
+{
+    heap_poll_with(1, heap);
+}
+
+/* Called by each poll on the way into what takes memory; NULL: there is nothing. Libc frees with
+ * locks of its own held, so what calls libc is not for others. */
+extern INTERNAL void (*heap_taking_handler)(void);
 
 #endif

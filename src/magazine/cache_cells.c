@@ -43,7 +43,7 @@ static NOINLINE void limit_set(struct cache *cache, struct quick *quick, size_t 
     quick->kept = (uint32_t)kept;
     quick_set_limit(quick, limit);
     cache_hold(cache, quick_held(quick) - held); /* modulo 2^64, as `more`, if it is less */
-    page_heap_note_cells(cache->arenas->page_heap, more, 0, 0);
+    page_heap_note_lists(cache->arenas->page_heap, more);
 }
 
 static size_t limit_most(const struct cache *cache)
@@ -72,14 +72,26 @@ static size_t limit_least(const struct cache *cache)
     return size_min(size_max(QUICK_LIMIT_LEAST, part), options.thread_cache / 2);
 }
 
-/* The most that may wait if it is missed: however little is in use, as much as a heap keeps in any
- * case for each thread that can run at a time. */
+/* The most that may wait in all threads' lists if it is missed: however little is in use, as much
+ * as a heap keeps in any case for each thread that can run at a time. */
+static size_t learned_most_of_all(const struct arenas *arenas, size_t threads,
+                                  const struct cells_use *use)
+{
+    size_t small = 0;
+    if (options.purge_delay != 0) /* or nothing is kept in any case */
+        small = size_min(use->total, options.dirty * size_min(threads, arenas->count));
+    return size_min(size_max(use->used / WAIT_SHARE, small), arenas->held_most);
+}
+
+/* The same in one thread's: its part, and no more than threads that may all be asleep have left. */
 static size_t limit_learned_most(const struct cache *cache, const struct cells_use *use)
 {
-    size_t busy = size_min(threads_of(cache), cache->arenas->count);
-    size_t small = size_min(use->total, options.dirty * busy);
-    size_t part = part_of_thread(cache, size_max(use->used / WAIT_SHARE, small));
-    return size_min(limit_most(cache), part);
+    size_t threads = threads_of(cache);
+    size_t all = learned_most_of_all(cache->arenas, threads, use);
+    /* relaxed: two threads that learn at the same time may go over it, by as much as one learns */
+    size_t kept = __atomic_load_n(&cache->arenas->page_heap->lists_kept, __ATOMIC_RELAXED);
+    size_t others = (kept - size_min(kept, cache->quick->kept)) << PAGE_SHIFT;
+    return size_min(limit_most(cache), size_min(all / threads, all - size_min(all, others)));
 }
 
 /* The lists of a cache, made at the first use; NULL if there can be none. */
@@ -126,7 +138,8 @@ static void limit_adapt(struct cache *cache, struct quick *quick, const struct c
     size_t limit = size_min(limit_judged(quick), limit_learned_most(cache, use));
     size_t least = limit_least(cache);
     limit = size_max(limit, least);
-    limit_set(cache, quick, limit, limit - least);
+    if (least <= quick_held(quick) || least - quick_held(quick) <= cache_may_hold(cache))
+        limit_set(cache, quick, limit, limit - least);
 }
 
 /* A cell larger than all that may wait waits alone, if the program takes and frees one of its size
@@ -140,7 +153,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
         quick->turns++;
         return false;
     }
-    if (bytes - quick->limit > cache_may_hold(cache))
+    if (bytes - quick_held(quick) > cache_may_hold(cache))
         return false;
     quick_evict(quick, 0);
     limit_set(cache, quick, bytes, 0);
@@ -149,7 +162,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
 }
 
 /* It waits until a request finds nothing: joined with its neighbours it may serve that. */
-static void limit_take_back(struct cache *cache, struct quick *quick)
+static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
 {
     quick_evict(quick, 0);
     limit_set(cache, quick, limit_least(cache), 0);
@@ -196,10 +209,11 @@ static bool make_room(struct cache *cache, size_t bytes)
     if (quick->lent)
         limit_take_back(cache, quick);
     struct cells_use use = arenas_cells_use(cache->arenas);
-    /* Where most cells are free, as after a peak, none wait: each may keep a whole span. If all are
-     * no more than the base that does not matter. */
-    if (UNLIKELY(use.used < use.total / MOST_SHARE && use.total > options.dirty))
-        quick_evict(quick, 0);
+    /* Where most cells are free, as after a peak, few wait: each may keep a whole span. If all are
+     * no more than the base, or not many more than may wait, that does not matter. */
+    size_t many = size_max(options.dirty, limit_most(cache) * MOST_SHARE);
+    if (UNLIKELY(use.used < use.total / MOST_SHARE && use.total > many))
+        limit_take_back(cache, quick);
     limit_adapt(cache, quick, &use);
     if (limit_lend(cache, quick, bytes))
         return true;

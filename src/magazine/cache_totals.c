@@ -50,5 +50,7 @@ struct cached_cells cache_cells(struct peek *peek, const struct cache *cache)
     for (size_t list = 0; list < sizeof(quick->waits); list += sizeof(uint64_t))
         count += bytes_sum(peek_word(peek, &quick->waits[list], sizeof(uint64_t)));
     int32_t room = PEEK(peek, quick->room);
-    return (struct cached_cells){count, quick_used(room, PEEK(peek, quick->limit))};
+    size_t bytes = quick_used(room, PEEK(peek, quick->limit));
+    /* Read apart, they may be of two moments, and the room of the first more than the limit. */
+    return (struct cached_cells){count, bytes <= PTRDIFF_MAX ? bytes : 0};
 }

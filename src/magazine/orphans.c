@@ -46,6 +46,7 @@ void arenas_orphan(struct arenas *arenas, void (*end)(struct arenas *arenas))
         arenas->end_orphans = end;
     arenas->threads = 0;
     arenas->magazine_bytes = 0;
+    arenas->page_heap->lists_kept = 0;
 }
 
 void cache_keep(struct cache *cache)
@@ -55,6 +56,7 @@ void cache_keep(struct cache *cache)
         return;
     cache->arenas->threads++;
     cache->arenas->magazine_bytes += cache->held_bytes;
+    cache->arenas->page_heap->lists_kept += cache->quick->kept;
 }
 
 /* ---- Small objects ---- */
@@ -129,9 +131,6 @@ static void cells_end_orphan(struct cache *cache, bool give)
         return;
     for (size_t list = 0; give && list < QUICK_LISTS; list++)
         list_give(quick->list[list]);
-    /* The thread may have been about to tell what it keeps now. */
-    struct page_heap *page_heap = cache->arenas->page_heap;
-    page_heap_note_cells(page_heap, -size_min(quick->kept, page_heap->cells_kept), 0, 0);
     *quick = quick_none;
 }
 
@@ -149,6 +148,8 @@ void cache_end_orphan(struct cache *cache, bool give)
 
 void arenas_end_orphans(struct arenas *arenas)
 {
+    struct misuse_waits waits;
+    misuse_hold(&waits);         /* a handler may allocate, for which the lock is needed */
     lock_acquire(&arenas->lock); /* to the end: another fork must not meet a half of one */
     for (struct cache *cache = arenas->caches; cache != NULL; cache = cache->next)
         if (cache_is_orphan(cache)) {
@@ -158,4 +159,5 @@ void arenas_end_orphans(struct arenas *arenas)
         }
     __atomic_store_n(&arenas->end_orphans, NULL, __ATOMIC_RELAXED);
     lock_release(&arenas->lock);
+    misuse_let_go(&waits);
 }

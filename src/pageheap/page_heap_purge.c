@@ -34,13 +34,12 @@ static size_t base_share(size_t base, size_t others)
 
 static size_t base_pages(const struct page_heap *page_heap)
 {
-    return base_share(page_heap_base(page_heap),
-                      __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED));
+    return base_share(page_heap_base(page_heap), page_heap_used_kept(page_heap));
 }
 
 size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept)
 {
-    size_t all = __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED);
+    size_t all = page_heap_used_kept(page_heap);
     size_t runs = __atomic_load_n(&page_heap->dirty.pages, __ATOMIC_RELAXED) +
                   __atomic_load_n(&page_heap->recent.pages, __ATOMIC_RELAXED) +
                   __atomic_load_n(&page_heap->cache.dirty_pages, __ATOMIC_RELAXED);
@@ -52,6 +51,11 @@ void page_heap_note_cells(struct page_heap *page_heap, size_t kept, size_t idle,
     __atomic_fetch_add(&page_heap->cells_kept, kept, __ATOMIC_RELAXED);
     __atomic_fetch_add(&page_heap->cells_idle, idle, __ATOMIC_RELAXED);
     __atomic_fetch_add(&page_heap->cells_loose, loose, __ATOMIC_RELAXED);
+}
+
+void page_heap_note_lists(struct page_heap *page_heap, size_t kept)
+{
+    __atomic_fetch_add(&page_heap->lists_kept, kept, __ATOMIC_RELAXED);
 }
 
 /* ---- Purging ---- */
@@ -360,8 +364,6 @@ static void set_tick_due(struct page_heap *page_heap, uint64_t due)
     int change = (due != UINT64_MAX) - (page_heap->tick_due != UINT64_MAX);
     if (UNLIKELY(change != 0)) /* relaxed: who polls too early ticks a little later */
         __atomic_fetch_add(&events.wanted.ticking, (uint16_t)change, __ATOMIC_RELAXED);
-    if (UNLIKELY(options.purge_thread != 0) && due != UINT64_MAX && !page_heap->other)
-        __atomic_store_n(&events.purge, true, __ATOMIC_RELAXED);
     __atomic_store_n(&page_heap->tick_due, due, __ATOMIC_RELAXED);
 }
 
@@ -398,7 +400,7 @@ static ALWAYS_INLINE struct settled settled_now(const struct page_heap *page_hea
     return (struct settled){
         .kept = page_heap_kept_pages(page_heap),
         .in_use = page_heap_in_use_pages(page_heap),
-        .cells_kept = __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED),
+        .used_kept = page_heap_used_kept(page_heap),
         .wanted = page_heap->retention.wanted,
     };
 }
@@ -430,7 +432,7 @@ void page_heap_keep_bound_if_new(struct page_heap *page_heap)
 {
     struct settled now = settled_now(page_heap), *settled = &page_heap->settled;
     if (now.kept != settled->kept || now.in_use != settled->in_use ||
-        now.cells_kept != settled->cells_kept || now.wanted != settled->wanted)
+        now.used_kept != settled->used_kept || now.wanted != settled->wanted)
         page_heap_keep_bound(page_heap);
 }
 

@@ -4,8 +4,8 @@
  * No thread waits to do this: it happens in calls of free, and on slow paths. Pages above the bound
  * (retention.h) are purged in the call that makes them free, so they have gone when a program falls
  * idle: first empty segments, the oldest first and each by one call, then the runs that were free
- * for the longest time. A purge goes on to half a base below the bound, so that not every free
- * purges.
+ * for the longest time. A purge goes on to an eighth of the base below the bound, so that not every
+ * free purges.
  *
  * What takes the system long goes without the page heap's lock: it is taken out, and nobody's,
  * until it has gone. The thread that does so holds purge_lock, which fork and who finds no pages
@@ -70,8 +70,11 @@ size_t page_heap_base_of_cells(const struct page_heap *page_heap, size_t kept);
 
 /* Some arena has so many pages more, or by negative numbers fewer, than it said before: in free
  * cells in memory, in free cells in all, and in cells in use, where the program may never touch
- * them. What may wait in quick lists beyond the least is of the first, too. Needs no lock. */
+ * them. Needs no lock. */
 void page_heap_note_cells(struct page_heap *page_heap, size_t kept, size_t idle, size_t loose);
+
+/* The same of cells that may wait in some thread's quick lists beyond the least. */
+void page_heap_note_lists(struct page_heap *page_heap, size_t kept);
 
 static inline bool page_heap_tick_is_due(const struct page_heap *page_heap)
 {
@@ -96,8 +99,7 @@ static inline void page_heap_note_put(struct page_heap *page_heap)
 {
     /* A heap may keep so much in any case, which is more than most such blocks. */
     size_t base = options.dirty >> PAGE_SHIFT;
-    /* relaxed: as in page_heap_base */
-    base -= size_min(base / 2, __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED));
+    base -= size_min(base / 2, page_heap_used_kept(page_heap));
     if (UNLIKELY(page_heap_kept_pages(page_heap) > base || options.purge_delay == 0))
         page_heap_keep_bound_if_new(page_heap);
     /* Otherwise there is nothing to see: no more is in use, and no less is kept. */

@@ -90,13 +90,13 @@ struct page_heap {
     /* When page_heap_keep_bound found last that all may stay; no state is like it if something had
      * to go since. */
     struct settled {
-        size_t kept, in_use, cells_kept, wanted;
+        size_t kept, in_use, used_kept, wanted;
     } settled;
-    size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, and
-                        * those of cells that may wait beyond the least, */
+    size_t cells_kept; /* of used_pages: those inside of large free cells that are in memory, */
     size_t cells_idle; /* and all that are free there, */
     /* and those in use there that may stay untouched; all three as of what the cells said last */
     size_t cells_loose;
+    size_t lists_kept;   /* == sum of quick->kept over the threads' caches */
     uint64_t arenas_due; /* when cells want a tick */
     struct huge_price huge_price;
     size_t huge_ahead; /* pages bought in huge ones, less those filled since; see huge_pages.c */
@@ -119,6 +119,14 @@ static inline struct runs *runs_of(struct page_heap *page_heap, const struct spa
 static ALWAYS_INLINE size_t page_heap_kept_pages(const struct page_heap *page_heap)
 {
     return page_heap->dirty.pages + page_heap->recent.pages + page_heap->cache.dirty_pages;
+}
+
+/* Pages in use that count as kept: free ones inside of cells, and those of cells that wait. */
+static ALWAYS_INLINE size_t page_heap_used_kept(const struct page_heap *page_heap)
+{
+    /* relaxed: as in page_heap_base */
+    return __atomic_load_n(&page_heap->cells_kept, __ATOMIC_RELAXED) +
+           __atomic_load_n(&page_heap->lists_kept, __ATOMIC_RELAXED);
 }
 
 static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)

@@ -27,7 +27,6 @@ struct events {
         } wanted;
     };
     uint64_t trims;   /* how many trims were carried out */
-    bool purge;       /* malloc's heap wants a tick: the thread of SNUG_PURGE_THREAD is to start */
     bool busy;        /* a thread carries requests out; others need not wait for it */
     uint64_t started; /* nanoseconds of os_clock() when there were both libc and malloc's heap */
 };
@@ -39,9 +38,6 @@ extern INTERNAL struct events events;
 /* Carries the requests out; called with no lock held, by one thread at a time. NULL until the
  * report layer sets it. */
 extern INTERNAL void (*events_handler)(void);
-
-/* Starts the thread of SNUG_PURGE_THREAD; called with no lock held. NULL: as above. */
-extern INTERNAL void (*events_purge_handler)(void);
 
 /* Carries out what is asked for, unless another thread is doing so. No lock may be held. */
 COLD void events_run(void);
@@ -67,8 +63,7 @@ static ALWAYS_INLINE bool events_wait(void)
 static inline bool events_requested(void)
 {
     const struct events ticks = {.wanted = {.ticking = UINT16_MAX}};
-    return (__atomic_load_n(&events.any, __ATOMIC_RELAXED) & ~ticks.any) != 0 ||
-           __atomic_load_n(&events.purge, __ATOMIC_RELAXED);
+    return (__atomic_load_n(&events.any, __ATOMIC_RELAXED) & ~ticks.any) != 0;
 }
 
 #endif

@@ -11,7 +11,6 @@ __thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
 __thread size_t tally_apart __attribute__((tls_model("initial-exec")));
 struct events events = {.wanted = {.ticking = 1}};
 void (*events_handler)(void);
-void (*events_purge_handler)(void);
 
 _Static_assert(TALLIES % 64 == 0 && TALLIES_SHARED < 64, "words of bits, and the first has room");
 
@@ -107,10 +106,6 @@ struct counters counters_read(struct peek *peek, const struct tallies *from)
 
 void events_run(void)
 {
-    if (__atomic_load_n(&events.purge, __ATOMIC_RELAXED) && events_purge_handler != NULL) {
-        __atomic_store_n(&events.purge, false, __ATOMIC_RELAXED);
-        events_purge_handler();
-    }
     void (*handler)(void) = __atomic_load_n(&events_handler, __ATOMIC_ACQUIRE);
     /* acquire and release: the next one finds all of what the handler keeps at rest */
     if (handler == NULL || __atomic_exchange_n(&events.busy, true, __ATOMIC_ACQUIRE))

@@ -252,6 +252,36 @@ TEST(cells_come_from_the_arena_of_the_thread)
     assert_arenas_empty();
 }
 
+/* What is freed together may be of several arenas, of which each looks at what it keeps. */
+TEST(what_is_too_much_goes_in_every_arena)
+{
+    enum { BLOCKS = 1000 };
+    static uintptr_t blocks[2][BLOCKS];
+    options.dirty = MIB;
+    arenas_of_two_threads();
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[0][i] = alloc_cell(100 * KIB, 16);
+    arenas_swap();
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[1][i] = alloc_cell(1100, 16);
+    /* Every other one, so that no span is empty; the last of each call is of one arena. */
+    for (size_t i = 0; i + 1 < BLOCKS; i += 2) {
+        uintptr_t two[] = {blocks[0][i], blocks[1][i]};
+        cell_set_state(two[0], CELL_CACHED);
+        cell_set_state(two[1], CELL_CACHED);
+        cells_free(two, 2);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        size_t kept = cells_kept_pages(&arenas.list[i]->cells) << PAGE_SHIFT;
+        ASSERT_THAT(kept < 16 * MIB, "arena %u keeps %zu bytes of 50 MB", i, kept);
+    }
+    for (size_t i = 1; i < BLOCKS; i += 2) {
+        free_cell(blocks[0][i]);
+        free_cell(blocks[1][i]);
+    }
+    assert_arenas_sound();
+}
+
 TEST(cells_that_others_can_spare_come_before_a_new_span)
 {
     uintptr_t blocks[40];
@@ -364,6 +394,7 @@ int main(void)
         ROW_WITH(no_class_is_cold_when_such_cells_hold_more_than_pages_would, arenas_begin,
                  page_heap_end),
         ROW_WITH(cells_come_from_the_arena_of_the_thread, two_arenas_begin, page_heap_end),
+        ROW_WITH(what_is_too_much_goes_in_every_arena, two_arenas_begin, page_heap_end),
         ROW_WITH(cells_that_others_can_spare_come_before_a_new_span, two_arenas_begin,
                  page_heap_end),
         ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, page_heap_end),

@@ -364,6 +364,84 @@ TEST(threads_share_what_may_wait_of_as_many_as_can_run)
     assert_int_equal(limit_of_threads(8), MIB / 4);
 }
 
+/* Threads that have learned and sleep do not look again at how many there are. */
+TEST(what_all_threads_learn_is_bounded_too)
+{
+    struct cache *own = cache, *others[8];
+    options.dirty = MIB;
+    options.thread_cache = GIB;
+    for (size_t i = 0; i < 8; i++) {
+        cache = others[i] = cache_new(&arenas, false);
+        limit_learned(3000, 1000);
+        assert_in_range(page_heap.lists_kept, 1, 2 * MIB >> PAGE_SHIFT); /* of two processors */
+    }
+    for (size_t i = 0; i < 8; i++)
+        cache_free(others[i]);
+    cache = own;
+    assert_int_equal(page_heap.lists_kept, 0);
+}
+
+TEST(a_heap_with_a_quota_learns_no_more_than_a_thread_may_hold)
+{
+    options.dirty = 4 * MIB;
+    options.thread_cache = 2 * MIB;
+    arenas.held_most = 256 * KIB;
+    assert_in_range(limit_learned(3000, 1000), 64 * KIB, 256 * KIB + 64 * KIB);
+    arenas.held_most = SIZE_MAX;
+}
+
+TEST(where_free_pages_go_at_once_nothing_is_learned_of_what_is_kept)
+{
+    options.dirty = 4 * MIB;
+    options.thread_cache = GIB;
+    options.purge_delay = 0;
+    size_t most = limit_learned(3000, 1000);
+    ASSERT_THAT(most <= arenas_cells_use(&arenas).total / 12, "%zu", most);
+}
+
+/* A few cells of each span would keep it. */
+TEST(after_a_peak_no_more_may_wait_than_at_first)
+{
+    enum { BLOCKS = 20000 };
+    static uintptr_t blocks[BLOCKS];
+    options.dirty = MIB;
+    options.thread_cache = MIB;
+    assert_int_equal(limit_learned(3000, 1000), MIB);
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = block_get(3000);
+    for (size_t first = 0; first < 16; first++)
+        for (size_t i = first; i < BLOCKS; i += 16)
+            block_put(blocks[i]);
+    assert_int_equal(cache->quick->limit, 64 * KIB);
+    assert_held(cache);
+}
+
+/* Magazines take all that the lists leave; then the other threads end, and the least rises. */
+TEST(the_least_that_rises_is_within_what_a_thread_may_hold)
+{
+    static uintptr_t objects[600], blocks[200];
+    uint32_t before = arenas.threads;
+    options.dirty = 4 * MIB;
+    options.thread_cache = 512 * KIB;
+    arenas.threads = 4;
+    block_put(block_get(1500));
+    assert_int_equal(cache->quick->limit, 64 * KIB);
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        for (size_t i = 0; i < 600; i++)
+            objects[i] = object_get(cache, class);
+        for (size_t i = 0; i < 600; i++)
+            object_put(cache, objects[i]);
+    }
+    assert_in_range(cache->held_bytes, 400 * KIB, options.thread_cache);
+    arenas.threads = before;
+    for (size_t i = 0; i < 200; i++)
+        blocks[i] = block_get(1500);
+    for (size_t i = 0; i < 200; i++)
+        block_put(blocks[i]);
+    assert_true(cache->held_bytes <= options.thread_cache);
+    assert_held(cache);
+}
+
 TEST(what_may_wait_beyond_the_least_counts_as_kept)
 {
     options.thread_cache = GIB;
@@ -753,6 +831,11 @@ int main(void)
         ROW_WITH(no_more_than_all_spans_may_wait, cache_begin, cache_end),
         ROW_WITH(a_threads_lists_hold_twice_what_its_magazines_may, begin, end),
         ROW_WITH(threads_share_what_may_wait_of_as_many_as_can_run, two_begin, end),
+        ROW_WITH(what_all_threads_learn_is_bounded_too, two_begin, end),
+        ROW_WITH(a_heap_with_a_quota_learns_no_more_than_a_thread_may_hold, begin, end),
+        ROW_WITH(where_free_pages_go_at_once_nothing_is_learned_of_what_is_kept, begin, end),
+        ROW_WITH(after_a_peak_no_more_may_wait_than_at_first, begin, end),
+        ROW_WITH(the_least_that_rises_is_within_what_a_thread_may_hold, begin, end),
         ROW_WITH(what_may_wait_beyond_the_least_counts_as_kept, begin, end),
         ROW_WITH(more_may_wait_for_aligned_requests_that_find_nothing, begin, end),
         ROW_WITH(a_cell_that_waits_serves_only_what_it_is_aligned_for, begin, end),

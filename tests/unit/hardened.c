@@ -525,6 +525,29 @@ static void test_resize(void **state)
     assert_free_is_silent(block);
 }
 
+/* A block that is read in by a page at a time. */
+static void test_what_grows_by_little_moves_seldom(void **state)
+{
+    (void)state;
+    size_t page = os_page_size(), bytes = large, moves = 0;
+    char *block = heap_alloc_in(heap, bytes);
+    memset(block, 7, bytes);
+    for (; bytes < 20 * large; bytes += page) {
+        char *grown = heap_resize(block, bytes + page);
+        moves += grown != block;
+        block = grown;
+        assert_int_equal(block[bytes - 1], 7);
+        memset(block + bytes, 7, page);
+        assert_false(os_is_readable(align_up((uintptr_t)block + bytes + page + 1, page)));
+        assert_null(heap_check_of(heap));
+    }
+    assert_in_range(moves, 2, 40); /* by an eighth each time */
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(block[i], 7);
+    block[bytes] = 7;
+    assert_free_says(block, "snug: overflow");
+}
+
 static void test_alignment(void **state)
 {
     (void)state;
@@ -657,6 +680,7 @@ int main(void)
         ON_HEAP(test_whole_slabs_go),
         ON_HEAP(test_check_finds),
         ON_HEAP(test_resize),
+        ON_HEAP(test_what_grows_by_little_moves_seldom),
         ON_HEAP(test_alignment),
         ON_HEAP(test_orphans_come_back),
         ON_HEAP(test_classes),

@@ -38,12 +38,12 @@ static size_t waiting(void)
 /* Frees so much of several kinds that something is kept, and waits in magazines. */
 static void keep_some(void)
 {
-    static char *blocks[2000];
-    for (size_t i = 0; i < 2000; i++) {
+    static char *blocks[8000]; /* more than may wait */
+    for (size_t i = 0; i < 8000; i++) {
         blocks[i] = block_get(100 + i % 7 * 700);
         memset(blocks[i], 1, 100);
     }
-    for (size_t i = 0; i < 2000; i++)
+    for (size_t i = 0; i < 8000; i++)
         heap_free(blocks[i]);
     char *large = block_get(900 * KIB);
     memset(large, 1, 900 * KIB);
