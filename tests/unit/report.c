@@ -411,6 +411,45 @@ TEST(the_text_fits_a_screen)
     close(file);
 }
 
+/* MiB that the text says behind a label. */
+static double mib_behind(const char *text, const char *label)
+{
+    double number = 0;
+    char unit = 0;
+    const char *found = strstr(text, label);
+    assert_non_null(found);
+    assert_int_equal(sscanf(found + strlen(label), "%lf %c", &number, &unit), 2);
+    return unit == 'M' ? number : unit == 'G' ? number * 1024 : 0;
+}
+
+TEST(what_went_back_from_between_medium_blocks_has_no_memory)
+{
+    enum { COUNT = 1200, KEPT = 16, BYTES = 60000 }; /* 69 MiB, of which 65 are freed */
+    static char *blocks[COUNT];
+    heap_trim(0);
+    int file = text_file();
+    assert_true(report_text(file));
+    const char *text = text_written(file);
+    double without = mib_behind(text, "of it without memory");
+    double unused = mib_behind(text, "- free in slabs and spans");
+    close(file);
+    for (size_t i = 0; i < COUNT; i++)
+        memset(blocks[i] = block_get(BYTES), 1, BYTES);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % KEPT != 0)
+            heap_free(blocks[i]);
+    heap_trim(0);
+    file = text_file();
+    assert_true(report_text(file));
+    text = text_written(file);
+    assert_true(mib_behind(text, "of it without memory") > without + 48);
+    assert_true(mib_behind(text, "- free in slabs and spans") < unused + 8);
+    close(file);
+    for (size_t i = 0; i < COUNT; i += KEPT)
+        heap_free(blocks[i]);
+    heap_trim(0);
+}
+
 TEST(the_detail_has_every_counter_and_class)
 {
     int file = text_file();
@@ -722,6 +761,7 @@ int main(void)
         ROW(what_is_resident_is_reconciled),
         ROW(from_outside_the_numbers_are_the_same),
         ROW(the_text_fits_a_screen),
+        ROW(what_went_back_from_between_medium_blocks_has_no_memory),
         ROW(the_detail_has_every_counter_and_class),
         ROW(numbers_are_as_people_read_them),
         ROW(a_text_that_cannot_be_written_is_told),
