@@ -53,7 +53,8 @@ fn build(library: &Path) -> io::Result<()> {
     let objects = build.compile_intermediates();
 
     let whole = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?).join("snug_all.o");
-    run(build.get_compiler().to_command().args(["-nostdlib", "-r", "-o"]).arg(&whole).args(&objects))?;
+    let script = format!("-Wl,-T,{}", library.join("static.ld").display());
+    run(build.get_compiler().to_command().args(["-nostdlib", "-r", &script, "-o"]).arg(&whole).args(&objects))?;
     let objcopy = env::var_os("OBJCOPY").unwrap_or_else(|| "objcopy".into());
     run(Command::new(objcopy).arg("--localize-hidden").arg(&whole))?;
     cc::Build::new().object(&whole).compile("snug");

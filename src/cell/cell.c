@@ -117,7 +117,7 @@ static inline size_t cell_count_out(struct cells *cells, struct cell *cell)
     size_t gone = cell_gone(cell);
     if (cell->units >= CELL_AGED_UNITS) {
         cells->aged_units -= cell->units;
-        cells->gone_pages -= gone;
+        GAUGE_ADD(cells->gone_pages, -gone);
     }
     return gone;
 }

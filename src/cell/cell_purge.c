@@ -27,7 +27,7 @@ void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages)
     uintptr_t start;
     size_t gone = size_min(pages, cell_whole_pages(cell, &start));
     if (cell != cells->top)
-        cells->gone_pages += gone - cell_past(cell)->gone;
+        GAUGE_ADD(cells->gone_pages, gone - cell_past(cell)->gone);
     cell_past(cell)->gone = (uint8_t)gone;
 }
 

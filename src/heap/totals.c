@@ -63,6 +63,7 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
     }
     totals->cells = cells.bytes;
     totals->cells_free = cells.free;
+    totals->cells_gone = size_min(cells.gone, cells.free); /* they are read one after the other */
     totals->cells_taken = cells.taken;
     totals->cells_taken_bytes = cells.taken_bytes;
     totals->cells_count = rest_of(cells.taken, cells.given + cached_count);

@@ -36,6 +36,7 @@ struct heap_totals {
     size_t cells_taken_bytes;
     size_t cells_taken; /* ever, past the magazines */
     size_t cells_free;
+    size_t cells_gone;   /* of it, without memory */
     size_t cells_cached; /* in the quick lists of all threads */
     size_t cells_waste;  /* headers of those handed out, ends of spans */
 

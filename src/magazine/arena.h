@@ -139,6 +139,7 @@ struct arena_totals arenas_totals(struct peek *peek, const struct arenas *arenas
 struct cell_totals {
     size_t bytes;
     size_t free;
+    size_t gone; /* of it, without memory */
     size_t taken;
     size_t given;
     size_t taken_bytes; /* ever */

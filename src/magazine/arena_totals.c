@@ -44,6 +44,7 @@ struct cell_totals arenas_cell_totals(struct peek *peek, const struct arenas *ar
             continue;
         totals.bytes += PEEK(peek, arena->cells.span_count) * CELL_SPAN_BYTES;
         totals.free += PEEK(peek, arena->cells.free_units) * CELL_UNIT;
+        totals.gone += PEEK(peek, arena->cells.gone_pages) << PAGE_SHIFT;
         totals.taken += PEEK(peek, arena->cells.taken);
         totals.taken_bytes += PEEK(peek, arena->cells.taken_units) * CELL_UNIT;
         totals.given += PEEK(peek, arena->cells.given);

@@ -19,8 +19,11 @@ struct os_object {
 };
 
 /* False: no object has code there, or the C library cannot tell without a lock (glibc before 2.35,
- * musl). */
+ * musl). What the static library is linked into is known in any case. */
 bool os_object_of(uintptr_t code, struct os_object *object);
+
+/* Whether code is this library's, in what the static library is linked into. */
+bool os_is_own_code(uintptr_t code);
 
 /* The file of the program, as it was called. */
 const char *os_program_name(void);

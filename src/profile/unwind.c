@@ -13,6 +13,9 @@
 /* Layout: no code is below. */
 #define CODE_LEAST ((uintptr_t)4096)
 
+/* The number of no object. */
+enum { NO_LIBRARY = UNWIND_OBJECTS + 1 };
+
 struct cursor {
     uintptr_t registers[CFI_REGISTERS];
     uintptr_t readable, readable_end; /* memory that is there */
@@ -111,12 +114,14 @@ static bool is_elsewhere(uintptr_t frame, uintptr_t sp)
 
 /* The same for code without tables, which is taken to keep frame pointers. What it has in that
  * register instead may be an address that another thread unmaps just now, so only the thread's own
- * stack is looked at. */
+ * stack is looked at. Or it is the address of something else there, and an address of the stack
+ * stands where code's should: no code is there. */
 static bool step_by_frame_pointer(struct cursor *cursor)
 {
     uintptr_t frame = cursor->registers[CFI_RBP];
     if (is_elsewhere(frame, cursor->registers[CFI_RSP]) ||
         !read_word(cursor, frame + sizeof(frame), &cursor->registers[CFI_RETURN]) ||
+        !is_elsewhere(cursor->registers[CFI_RETURN], cursor->registers[CFI_RSP]) ||
         !read_word(cursor, frame, &cursor->registers[CFI_RBP]))
         return false;
     cursor->registers[CFI_RSP] = frame + 2 * sizeof(frame);
@@ -157,14 +162,20 @@ static bool step(struct cursor *cursor, struct unwind_stack *stack, uint32_t obj
     return step_by_row(cursor, &row);
 }
 
-/* Walks up the stack. `library`: the object whose frames are left out at the beginning; 0: none
- * are. */
+/* Whether a frame at the beginning is the library's. `library`: the object that it is all of; 0: it
+ * is part of one; NO_LIBRARY: no frame is left out. */
+static bool is_left_out(uint32_t library, uint32_t object, uintptr_t code)
+{
+    return library == 0 ? os_is_own_code(code) : object == library;
+}
+
+/* Walks up the stack. `library`: as above. */
 static void walk(struct cursor *cursor, struct unwind_stack *stack, uint32_t library)
 {
     while (cursor->registers[CFI_RETURN] >= CODE_LEAST) {
         uintptr_t code = cursor->registers[CFI_RETURN] - !cursor->exact;
         uint32_t object = object_find(stack, code);
-        bool is_own = stack->count == 0 && object != 0 && object == library;
+        bool is_own = stack->count == 0 && is_left_out(library, object, code);
         if (stack->count == UNWIND_MOST) {
             stack->is_cut = true;
             return;
@@ -222,7 +233,7 @@ void unwind_from(const void *context, struct unwind_stack *stack)
     stack_init(stack);
     for (unsigned i = 0; i < CFI_REGISTERS; i++)
         cursor.registers[i] = (uintptr_t)kept->uc_mcontext.gregs[places[i]];
-    walk(&cursor, stack, 0);
+    walk(&cursor, stack, NO_LIBRARY);
 }
 
 #else

@@ -35,8 +35,7 @@ struct unwind_stack {
     struct kept_rows kept; /* kept from one stack to the next; all else is of the last */
 };
 
-/* Fills in the stack from the caller of this library on. Where the library cannot be told from the
- * program, as it is linked into it, its own frames come first. */
+/* Fills in the stack from the caller of this library on. */
 void unwind_here(struct unwind_stack *stack);
 
 /* The same for a thread that a signal has stopped, from the instruction on at which it stands.

@@ -39,6 +39,41 @@ static void set_all(void *words, const void *values, size_t bytes)
         set((uint64_t *)words + i, ((const uint64_t *)values)[i]);
 }
 
+/* No number of blocks or bytes needs the highest bit, and without it this is one instruction. */
+static double number(uint64_t value)
+{
+    return (double)(int64_t)value;
+}
+
+/* Makes rows of a part of the blocks stand for all, of which there are so many with so many bytes.
+ * Rows whose blocks are smaller than the average of all get one factor, those with larger ones
+ * another, so that both numbers come out and no row's blocks become of another size. False: they
+ * cannot, since no larger or no smaller ones were seen. */
+static bool rows_stand_for(struct medium_row rows[MEDIUM_ROWS], double blocks, double bytes)
+{
+    double seen[2] = {0, 0}, off[2] = {0, 0}; /* of smaller ones, and of larger ones */
+    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+        double over = number(rows[i].bytes) * blocks - number(rows[i].blocks) * bytes;
+        seen[over > 0] += number(rows[i].blocks);
+        off[over > 0] += over;
+    }
+    double factors[2] = {off[1], -off[0]};
+    if (off[0] == 0 || off[1] == 0) {
+        if (off[1] - off[0] > (seen[0] + seen[1]) * bytes / GROWTH_SHARE)
+            return false;
+        factors[0] = factors[1] = 1;
+    }
+    double whole = factors[0] * seen[0] + factors[1] * seen[1];
+    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+        double size = number(rows[i].bytes) / number(rows[i].blocks); /* no number if none is */
+        double count = number(rows[i].blocks) * factors[size * blocks > bytes] * blocks / whole;
+        rows[i].blocks = (uint64_t)(int64_t)(count + 0.5);
+        rows[i].bytes =
+            rows[i].blocks == 0 ? 0 : (uint64_t)(int64_t)(number(rows[i].blocks) * size);
+    }
+    return true;
+}
+
 /* Fills in the rows of medium blocks. If there are many blocks, only the first ones of some spans
  * are looked at, and stand for all. While there are other threads there are no rows: they write
  * headers during the walk. */
@@ -52,21 +87,17 @@ static void copy_medium(struct peak *peak, const struct heap_totals *totals)
     struct medium_walk walk = {.looks = LOOKS,
                                .each = size_max(LOOKS / spans, LOOKS_OF_SPAN),
                                .every = 1 + spans * LOOKS_OF_SPAN / LOOKS};
-    uint64_t blocks = 0, bytes = 0;
+    uint64_t blocks = 0;
     lock_acquire(lock);
     medium_walk(&walk, NULL, &heap_default, totals->segments + totals->huge);
     lock_release(lock);
-    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+    for (size_t i = 0; i < MEDIUM_ROWS; i++)
         blocks += walk.rows[i].blocks;
-        bytes += walk.rows[i].bytes;
-    }
+    if (blocks == 0 ||
+        !rows_stand_for(walk.rows, number(totals->cells_count), number(totals->cells_live)))
+        return;
+    set_all(peak->rows, walk.rows, sizeof(walk.rows));
     set(&peak->medium_seen, blocks);
-    for (size_t i = 0; i < MEDIUM_ROWS && blocks != 0; i++) {
-        double of_blocks = (double)totals->cells_count / (double)blocks;
-        double of_bytes = (double)totals->cells_live / (double)bytes;
-        set(&peak->rows[i].blocks, (uint64_t)((double)walk.rows[i].blocks * of_blocks + 0.5));
-        set(&peak->rows[i].bytes, (uint64_t)((double)walk.rows[i].bytes * of_bytes + 0.5));
-    }
 }
 
 /* Copies the rows of the program's own heaps. Returns how many heaps there are, 0 if their list is

@@ -32,7 +32,8 @@ static void parts_of(const struct values *values, struct part parts[PARTS])
                              values->cached_small + values->cached_cells + values->depots +
                                  values->hardened_cached};
     parts[3] = (struct part){"free in slabs and spans", '-',
-                             values->free_slabs + values->free_cells + values->hardened_free};
+                             values->free_slabs + values->free_cells + values->hardened_free -
+                                 values->more->cells_gone};
     parts[4] = (struct part){"free pages, to be purged", '~', values->purge_pending};
     parts[5] = (struct part){"metadata in use", 'm',
                              values->metadata_used < values->metadata ? values->metadata_used
@@ -74,6 +75,18 @@ static void add_part(struct writer *writer, const struct part *part, const struc
     text_add(text, "\n");
 }
 
+/* What is mapped without memory: by a look at all pages, else as far as it was given back, or is
+ * yet to be used for the first time. */
+static uint64_t without_memory(const struct values *values, const struct part parts[PARTS])
+{
+    if (values->untouched == UNKNOWN)
+        return values->free_clean + values->more->cells_gone + values->hardened_rest +
+               values->metadata - parts[METADATA].bytes;
+    if (values->resident_heaps == UNKNOWN)
+        return values->untouched;
+    return values->untouched + rest_of(parts[HEAPS].bytes, values->resident_heaps);
+}
+
 static void add_memory(struct writer *writer, const struct values *values)
 {
     struct part parts[PARTS];
@@ -82,10 +95,7 @@ static void add_memory(struct writer *writer, const struct values *values)
     text_add(text, "mapped by snug");
     text_pad(text, LABEL);
     text_add_size(text, values->mapped + parts[HEAPS].bytes);
-    text_print(text, "  of it without memory %s\n",
-               size_short(values->free_clean + values->hardened_rest + values->metadata -
-                          parts[METADATA].bytes)
-                   .text);
+    text_print(text, "  of it without memory %s\n", size_short(without_memory(values, parts)).text);
     add_bar(writer, parts);
     for (unsigned i = 0; i < PARTS; i++)
         if ((i != HEAPS || values->more->heaps.count != 0) &&

@@ -102,6 +102,7 @@ bool values_read(struct values *values, struct values_more *more, struct peek *p
     values->milliseconds = started == 0 ? 0 : (os_clock() - started) / 1000000;
     if (more != NULL) {
         more->large = totals.sizes;
+        more->cells_gone = totals.cells_gone;
         if (!peak_read(peek, anchor->peak, &more->peak))
             memset(&more->peak, 0, sizeof(more->peak));
     }

@@ -29,9 +29,10 @@ struct values_more {
     struct heap_rows heaps;
     struct class_totals classes[CLASS_COUNT];
     struct sparse_slabs sparse[CLASS_COUNT];
-    bool medium_known; /* the spans of medium blocks were walked */
-    bool heaps_known;  /* the list of heaps was at rest */
-    bool sparse_known; /* the slabs were walked, which only a tool does, from outside */
+    uint64_t cells_gone; /* bytes of free_cells that occupy no memory */
+    bool medium_known;   /* the spans of medium blocks were walked */
+    bool heaps_known;    /* the list of heaps was at rest */
+    bool sparse_known;   /* the slabs were walked, which only a tool does, from outside */
 };
 
 struct values {

@@ -294,7 +294,8 @@ TEST(the_peak_has_medium_blocks_by_size_and_heaps_by_name)
     }
     assert_true(many.medium_seen != 0);
     assert_in_range(blocks, many.blocks_medium - MEDIUM_ROWS, many.blocks_medium + MEDIUM_ROWS);
-    assert_in_range(bytes, many.medium - MEDIUM_ROWS, many.medium + MEDIUM_ROWS);
+    assert_in_range(bytes, many.medium - 256 * KIB,
+                    many.medium + 256 * KIB); /* half a block each */
     assert_in_range(many.rows[2].blocks, MANY / 2, MANY * 2);
     assert_in_range(many.rows[4].blocks, MANY / 2, MANY * 2);
     assert_null(heap_at_peak(&many, "at the peak"));
@@ -302,6 +303,37 @@ TEST(the_peak_has_medium_blocks_by_size_and_heaps_by_name)
         heap_free(small[i]);
         heap_free(larger[i]);
     }
+    heap_trim(0);
+}
+
+/* The first blocks of a span are the small ones, and no good guess of the rest. */
+TEST(a_row_of_the_peak_has_blocks_of_its_size)
+{
+    static const size_t sizes[] = {1010, 2000, 7000}, counts[] = {128, 300, 500};
+    static char *blocks[3][500];
+    struct peak before, peak;
+    NEED(lock_is_alone(), "libc does not tell whether there are other threads");
+    heap_trim(0);
+    pages_in_use.wanted = 0;
+    peak_taken(&before);
+    for (size_t size = 0; size < 3; size++)
+        for (size_t i = 0; i < counts[size]; i++)
+            blocks[size][i] = block_get(sizes[size]);
+    pages_in_use.wanted = 0;
+    peak_taken(&peak);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < MEDIUM_ROWS; i++) {
+        assert_true(peak.rows[i].bytes <= peak.rows[i].blocks * ((KIB << i) + 8));
+        assert_true(i == 0 || peak.rows[i].bytes > peak.rows[i].blocks * (KIB << (i - 1)) ||
+                    peak.rows[i].blocks == 0);
+        bytes += peak.rows[i].bytes;
+    }
+    assert_true(peak.medium_seen != 0);
+    assert_in_range(bytes, peak.medium * 15 / 16, peak.medium * 17 / 16);
+    assert_in_range(peak.rows[3].blocks - before.rows[3].blocks, 500 * 3 / 4, 500 * 5 / 4);
+    for (size_t size = 0; size < 3; size++)
+        for (size_t i = 0; i < counts[size]; i++)
+            heap_free(blocks[size][i]);
     heap_trim(0);
 }
 
@@ -377,6 +409,45 @@ TEST(the_text_fits_a_screen)
     assert_contains(text, "mapped by snug");
     assert_contains(text, "in use by size");
     close(file);
+}
+
+/* MiB that the text says behind a label. */
+static double mib_behind(const char *text, const char *label)
+{
+    double number = 0;
+    char unit = 0;
+    const char *found = strstr(text, label);
+    assert_non_null(found);
+    assert_int_equal(sscanf(found + strlen(label), "%lf %c", &number, &unit), 2);
+    return unit == 'M' ? number : unit == 'G' ? number * 1024 : 0;
+}
+
+TEST(what_went_back_from_between_medium_blocks_has_no_memory)
+{
+    enum { COUNT = 1200, KEPT = 16, BYTES = 60000 }; /* 69 MiB, of which 65 are freed */
+    static char *blocks[COUNT];
+    heap_trim(0);
+    int file = text_file();
+    assert_true(report_text(file));
+    const char *text = text_written(file);
+    double without = mib_behind(text, "of it without memory");
+    double unused = mib_behind(text, "- free in slabs and spans");
+    close(file);
+    for (size_t i = 0; i < COUNT; i++)
+        memset(blocks[i] = block_get(BYTES), 1, BYTES);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % KEPT != 0)
+            heap_free(blocks[i]);
+    heap_trim(0);
+    file = text_file();
+    assert_true(report_text(file));
+    text = text_written(file);
+    assert_true(mib_behind(text, "of it without memory") > without + 48);
+    assert_true(mib_behind(text, "- free in slabs and spans") < unused + 8);
+    close(file);
+    for (size_t i = 0; i < COUNT; i += KEPT)
+        heap_free(blocks[i]);
+    heap_trim(0);
 }
 
 TEST(the_detail_has_every_counter_and_class)
@@ -685,10 +756,12 @@ int main(void)
         ROW(a_copy_that_is_being_written_is_not_read),
         ROW(the_first_blocks_of_a_span_stand_for_all_of_it),
         ROW(the_peak_has_medium_blocks_by_size_and_heaps_by_name),
+        ROW(a_row_of_the_peak_has_blocks_of_its_size),
         ROW(other_heaps_count_for_the_peak),
         ROW(what_is_resident_is_reconciled),
         ROW(from_outside_the_numbers_are_the_same),
         ROW(the_text_fits_a_screen),
+        ROW(what_went_back_from_between_medium_blocks_has_no_memory),
         ROW(the_detail_has_every_counter_and_class),
         ROW(numbers_are_as_people_read_them),
         ROW(a_text_that_cannot_be_written_is_told),

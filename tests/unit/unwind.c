@@ -282,6 +282,17 @@ TEST(code_that_keeps_something_else_there)
     munmap(room, 3 * HALF);
 }
 
+TEST(an_address_of_the_stack_is_no_codes)
+{
+    char load[10] = "\x48\xbd"; /* movabs to %rbp */
+    volatile uintptr_t frame[2] = {0, (uintptr_t)load};
+    uintptr_t place = (uintptr_t)frame;
+    memcpy(load + 2, &place, 8);
+    code_make(load);
+    run_code();
+    assert_true(is_in(stack.frames[stack.count - 1].code, (uintptr_t)code)); /* and no further */
+}
+
 static void *run_code_in_thread(void *argument)
 {
     run_code();
@@ -379,6 +390,7 @@ int main(void)
         ROW(in_a_thread_with_a_small_stack),
         ROW(through_code_that_keeps_frame_pointers),
         ROW(code_that_keeps_something_else_there),
+        ROW(an_address_of_the_stack_is_no_codes),
         ROW(what_is_above_the_threads_stack_is_not_looked_at),
         ROW(from_a_handler_whose_stack_is_above),
         ROW(while_the_loader_is_locked),
