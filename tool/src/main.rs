@@ -25,6 +25,7 @@ mod process;
 mod process_id;
 mod profile;
 mod refusal;
+mod scratch;
 mod settings;
 mod show;
 mod signals;

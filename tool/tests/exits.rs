@@ -151,3 +151,27 @@ fn without_colour_and_on_a_dumb_terminal() {
     start("bar", &format!("XDG_CACHE_HOME={cache}"), "compare --rounds 9 sleep 0.3");
     terminal.screen_of("bar", "s left");
 }
+
+/// What is small and what children say is then kept in memory; what may be large is refused, with the folder's name.
+#[test]
+fn without_a_temporary_folder() {
+    let place = Place::new();
+    let output = |words: &[&str]| place.snug(words).env("TMPDIR", "/nonexist").output().unwrap();
+    for words in [
+        &["run", "SNUG_DIRTY=1MiB", "true"][..],
+        &["run", "--stats", "true"],
+        &["compare", "--rounds", "1", "true"],
+        &["options", "SNUG_DIRTY=1MiB"],
+        &["record", "-o", "ls.trace", "ls", "/"],
+    ] {
+        let output = output(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    }
+    let output = output(&["replay", "--rounds", "1", "--peers", "none", "ls.trace"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.ends_with("snug: no temporary file can be made in /nonexist (TMPDIR): No such file or directory\n"),
+        "{said}"
+    );
+}

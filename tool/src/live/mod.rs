@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure, Context, Result};
 
 use crate::output::shown;
+use crate::scratch;
 pub use memory::thread_with_memory;
 use memory::Memory;
 
@@ -399,7 +400,7 @@ impl Values {
             Format::Csv => c"csv",
             Format::OpenMetrics => c"openmetrics",
         };
-        let mut file = tempfile::tempfile()?;
+        let mut file = scratch::small()?;
         // SAFETY: the values were filled in, and the name ends in 0.
         let done = unsafe { ffi::outside_write(self.buffer.start(), name.as_ptr(), detail, file.as_raw_fd()) };
         ensure!(done, "the statistics could not be written to a temporary file");
