@@ -18,6 +18,7 @@ use crate::live::list::{name_of, programs};
 use crate::live::{Depth, Format, Program};
 use crate::output;
 use crate::period::period;
+use crate::process_id::process_id;
 use crate::whole::Whole;
 use merge::Source;
 
@@ -46,6 +47,7 @@ pub struct ExportArgs {
     pub dashboard: bool,
 
     /// Only these processes
+    #[arg(value_parser = process_id)]
     pub pids: Vec<i32>,
 }
 

@@ -176,7 +176,7 @@ fn print_info(args: &ReplayArgs, path: &Path, form: Form) -> Result<()> {
 }
 
 fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
-    let [path] = args.traces.as_slice() else { bail!("--export takes one trace") };
+    let [path] = args.traces.as_slice() else { bail!(Refusal::misuse("--export takes one trace".to_string())) };
     let mut trace = Trace::open(path, args.whole)?;
     let process = trace.choose(args.process)?.number;
     let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
