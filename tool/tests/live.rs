@@ -21,6 +21,7 @@ pub fn tests() -> Tests {
         ("what_is_free_and_why", what_is_free_and_why),
         ("what_was_never_touched_is_not_in_memory", what_was_never_touched_is_not_in_memory),
         ("what_a_trim_gives_back_is_known_before", what_a_trim_gives_back_is_known_before),
+        ("what_only_begins_is_waited_for", what_only_begins_is_waited_for),
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
         ("without_a_page_map_one_look_will_do", without_a_page_map_one_look_will_do),
         ("a_busy_program_is_looked_at", a_busy_program_is_looked_at),
@@ -471,6 +472,18 @@ fn what_a_trim_gives_back_is_known_before(place: &Place) -> Result<Completion, F
     // What is left is no longer promised.
     let after = json_of(place, &program.pid())["other"]["trimmable"].as_u64().unwrap();
     assert!(after < 128 << 10, "{after}");
+    Ok(Completion::Completed)
+}
+
+/// As after `snug run ... &` and `snug stats $!`.
+fn what_only_begins_is_waited_for(place: &Place) -> Result<Completion, Failed> {
+    let mut begins = Command::new("sh");
+    let begins = begins.args(["-c", "sleep 0.2; exec \"$0\" run cat", SNUG]).env("XDG_CACHE_HOME", place.cache());
+    let mut begins = without_surroundings(begins).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let found = place.output(&["stats", &begins.id().to_string(), "--json"]);
+    begins.kill().unwrap();
+    begins.wait().unwrap();
+    assert_clean(&found);
     Ok(Completion::Completed)
 }
 

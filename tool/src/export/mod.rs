@@ -81,8 +81,8 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
 fn exposition(pids: &[i32]) -> Result<String> {
     let found: Vec<(i32, Program)> = match pids {
         [] => programs(),
-        [one] => vec![(*one, Program::find(*one)?)],
-        several => several.iter().filter_map(|&pid| Some((pid, Program::find(pid).ok()?))).collect(),
+        [one] => vec![(*one, Program::find_named(*one)?)],
+        several => several.iter().filter_map(|&pid| Some((pid, Program::find_named(pid).ok()?))).collect(),
     };
     ensure!(pids.is_empty() || !found.is_empty(), "none of these processes runs on snug");
     let source = |(process, program): &(i32, Program)| {

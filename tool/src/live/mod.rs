@@ -25,6 +25,7 @@ use std::ffi::{c_void, CStr, CString};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure, Context, Result};
@@ -109,7 +110,24 @@ extern "C" fn read(context: *mut c_void, address: usize, value: *mut c_void, byt
     memory.read(address, into)
 }
 
+/// How long a process that begins is waited for, and the time between two looks.
+const BEGINS_MOST: Duration = Duration::from_secs(2);
+const BEGINS_STEP: Duration = Duration::from_millis(5);
+
 impl Program {
+    /// Finds snug in a process that somebody names, maybe at once when it was started: while it only begins, as `snug run`
+    /// does before it becomes the command, it is waited for.
+    pub fn find_named(process: i32) -> Result<Program> {
+        let begun = Instant::now();
+        loop {
+            let found = Program::find(process);
+            if found.is_ok() || begun.elapsed() > BEGINS_MOST || !find::is_beginning(process) {
+                return found;
+            }
+            sleep(BEGINS_STEP);
+        }
+    }
+
     /// Finds snug in a process.
     pub fn find(process: i32) -> Result<Program> {
         ensure!(process > 0, "{process} is no process id");

@@ -94,7 +94,7 @@ impl Drop for Screen {
 
 impl Screen {
     pub fn new(pid: i32) -> Result<Screen> {
-        let program = Program::find(pid)?;
+        let program = Program::find_named(pid)?;
         let mut walked = Walked::new();
         let now = look(&program, pid, &mut walked)?;
         let mut screen = Screen {
