@@ -9,6 +9,7 @@
 #include "heap/all_locks.h"
 #include "heap/user_heaps.h"
 #include "magazine/shared.h"
+#include "platform/check.h"
 #include "stats/event.h"
 
 BULKY_BUT_BEGUN struct outside_area outside_area;
@@ -29,12 +30,19 @@ static void trim(const struct outside_call *call)
 
 static const char *check(const struct outside_call *call)
 {
+    check_begin();
     for (uint64_t i = 0; i < call->cache_count; i++) {
         const char *wrong = cache_check(call->caches[i]);
         if (wrong != NULL)
             return wrong;
     }
     return heap_check_shared();
+}
+
+static void check_into(struct outside_call *call)
+{
+    call->wrong = check(call);
+    call->place = call->wrong == NULL ? 0 : check_place();
 }
 
 static bool run(struct outside_call *call)
@@ -49,7 +57,7 @@ static bool run(struct outside_call *call)
     if (call->what == OUTSIDE_TRIM)
         trim(call);
     else
-        call->wrong = check(call);
+        check_into(call);
     all_locks_release(lock_release);
     misuse_let_go(&waits);
     return true;

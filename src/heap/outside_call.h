@@ -32,6 +32,7 @@ struct outside_call {
     uint32_t outcome;
     uint64_t cache_count;
     const char *wrong; /* what a check found; NULL: nothing */
+    uint64_t place;    /* and where; 0: nowhere that has an address */
     struct cache *caches[OUTSIDE_CACHES_MOST];
 };
 

@@ -454,7 +454,7 @@ static void add_peak(struct writer *writer, const struct values *values)
     add_seconds(text, peak->milliseconds);
     text_print(text, ": in use %s", size_short(values->peak_live).text);
     if (peak->heaps != 0)
-        text_print(text, ", heaps %s", known(peak->heaps).text);
+        text_print(text, ", heaps' pages %s", known(peak->heaps).text);
     text_print(text, ", of %s thread%s\n", count_long(peak->threads).text,
                peak->threads == 1 ? "" : "s");
     add_heaps_at_peak(writer, &peak->by_name);

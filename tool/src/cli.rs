@@ -2,6 +2,7 @@
 //! may be asked stands with the command.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
 use clap::error::ErrorKind;
@@ -11,10 +12,10 @@ use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
 use crate::export::ExportArgs;
 use crate::launch::RunArgs;
-use crate::output::{complain, shown};
+use crate::output::{complain, shown, told};
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::profile::ProfileArgs;
-use crate::refusal::OWN_FAILURE;
+use crate::refusal::{MISUSE, OWN_FAILURE};
 use crate::settings::Setting;
 use crate::show::options::OptionsArgs;
 use crate::show::stats::StatsArgs;
@@ -74,6 +75,17 @@ pub enum Command {
     Completions(CompletionsArgs),
 }
 
+impl Command {
+    /// What a mistake on the command line ends with: where a command's own status is what counts as a rule, one that is
+    /// above those that programs use.
+    pub fn misuse(&self) -> u8 {
+        match self {
+            Command::Run(_) | Command::Record(_) | Command::Profile(_) => OWN_FAILURE,
+            _ => MISUSE,
+        }
+    }
+}
+
 impl Cli {
     fn has_options_behind(&self) -> bool {
         matches!(&self.command, Some(Command::Profile(args)) if args.has_options_behind())
@@ -95,14 +107,22 @@ pub fn parse(argv: Vec<OsString>) -> Result<(Cli, Vec<Setting>), u8> {
     let has_own_status = |word: &OsString| ["run", "record", "profile"].iter().any(|name| word == name);
     let own_failure = match argv.get(1).is_some_and(has_own_status) {
         true => OWN_FAILURE,
-        false => 2,
+        false => MISUSE,
     };
     let first = argv.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_string();
     try_parse(argv).map_err(|error| match error.kind() {
-        _ if !error.use_stderr() => {
-            let _ = error.print(); // there is nowhere left to report that printing failed
-            0
-        }
+        _ if !error.use_stderr() => match error.print().and_then(|()| std::io::stdout().flush()) {
+            Ok(()) => 0,
+            Err(failed) => {
+                let failed = anyhow::Error::new(failed).context("cannot write to the standard output");
+                complain(&format!("snug: {}\n", told(&failed)));
+                if own_failure == OWN_FAILURE {
+                    OWN_FAILURE
+                } else {
+                    1
+                }
+            }
+        },
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             own_failure

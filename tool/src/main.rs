@@ -25,6 +25,7 @@ mod process;
 mod process_id;
 mod profile;
 mod refusal;
+mod scratch;
 mod settings;
 mod show;
 mod signals;
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
     result.unwrap_or_else(|error| {
         output::complain(&format!("snug: {}\n", output::told(&error)));
         let status = error.downcast_ref::<Refusal>().map_or(otherwise, |refusal| refusal.status);
-        // Where the command's own status is what counts, even this one is above those that programs use.
-        ExitCode::from(if status == MISUSE && otherwise == OWN_FAILURE { OWN_FAILURE } else { status })
+        let is_misuse = status == MISUSE;
+        ExitCode::from(if is_misuse { cli.command.as_ref().map_or(status, Command::misuse) } else { status })
     })
 }

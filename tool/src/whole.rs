@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
 use crate::output::cannot_write;
+use crate::scratch;
 
 /// As many links as the kernel follows.
 const LINKS_MOST: u32 = 40;
@@ -70,7 +71,7 @@ impl Whole {
                 return Ok(filled);
             }
         }
-        let mut scratch = tempfile::tempfile().context("cannot make a temporary file")?;
+        let mut scratch = scratch::large()?;
         let filled = fill(&mut scratch)?;
         let to = match way {
             Way::Open(file) => Ok(file),

@@ -15,7 +15,11 @@ fn statuses_are_those_of_the_table() {
     let table = help.split("Exit status:\n").nth(1).unwrap_or_else(|| panic!("{help}"));
     let told = |status: i32| table.lines().any(|line| line.trim_start().starts_with(&format!("{status}  ")));
     place.write("old.json", "{}", 0o644);
-    let cases: [(&[&str], i32); 17] = [
+    assert!(place.output(&["record", "-o", "a.trace", "ls", "/"]).status.success());
+    assert_eq!(place.output(&["profile", "-o", "a.pb.gz", "SNUG_PROFILE_BYTES=1", "ls", "/"]).status.code(), Some(0));
+    let named = |file: &std::path::PathBuf| text(file).contains("/libsnug-").then(|| format!("a={}", text(file)));
+    let peer = place.cached().iter().find_map(named).unwrap();
+    let cases: [(&[&str], i32); 28] = [
         (&["--version"], 0),
         (&["options"], 0),
         (&["compare", "--rounds", "1", "true"], 0),
@@ -28,6 +32,17 @@ fn statuses_are_those_of_the_table() {
         (&["compare", "-c", "true", "-c", "true"], 2),
         (&["options", "nonsense"], 2),
         (&["stats", "1", "--openmetrics", "--every", "1"], 2),
+        (&["stats", "0"], 2),
+        (&["export", "0"], 2),
+        (&["replay", "--peer", "bogus", "a.trace"], 2),
+        (&["bench", "--only", "nosuch"], 2),
+        (&["bench", "--only", "[", "--list"], 2),
+        (&["replay", "--peer", "system=/bin/true", "a.trace"], 2),
+        (&["replay", "--peers", "none", "--peer", &peer, "--peer", &peer, "a.trace"], 2),
+        (&["profile", "show", "a.pb.gz", "-o", "b"], 125),
+        (&["profile", "growth", "a.pb.gz"], 125),
+        (&["profile", "--for", "1", "0"], 125),
+        (&["profile", "0", "--for", "1"], 125),
         (&["run", "SNUG_DIRTI=1", "true"], 125),
         (&["run", "--nonsense", "true"], 125),
         (&["run", "/etc"], 126),
@@ -40,6 +55,12 @@ fn statuses_are_those_of_the_table() {
         assert!(told(status), "{status} is not in {table}");
     }
     assert_eq!(place.output(&["run", "--stats=f.txt", "sh", "-c", "exit 77"]).status.code(), Some(77));
+    // A disk that is full is no success of what prints.
+    for (words, status) in [(&["--help"][..], 1), (&["stats", "--help"], 1), (&["run", "--help"], 125)] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = place.snug(words).stdout(full).output().unwrap();
+        assert_refused(&output, status, &["cannot write to the standard output: No space left on device"]);
+    }
     // The manual and the documentation have the same table.
     let bare = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let table = bare(table.split("\n\n").next().unwrap());
@@ -150,4 +171,28 @@ fn without_colour_and_on_a_dumb_terminal() {
     assert!(!screen.contains("s left") && screen.contains("waits for locks"), "{screen}");
     start("bar", &format!("XDG_CACHE_HOME={cache}"), "compare --rounds 9 sleep 0.3");
     terminal.screen_of("bar", "s left");
+}
+
+/// What is small and what children say is then kept in memory; what may be large is refused, with the folder's name.
+#[test]
+fn without_a_temporary_folder() {
+    let place = Place::new();
+    let output = |words: &[&str]| place.snug(words).env("TMPDIR", "/nonexist").output().unwrap();
+    for words in [
+        &["run", "SNUG_DIRTY=1MiB", "true"][..],
+        &["run", "--stats", "true"],
+        &["compare", "--rounds", "1", "true"],
+        &["options", "SNUG_DIRTY=1MiB"],
+        &["record", "-o", "ls.trace", "ls", "/"],
+    ] {
+        let output = output(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    }
+    let output = output(&["replay", "--rounds", "1", "--peers", "none", "ls.trace"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.ends_with("snug: no temporary file can be made in /nonexist (TMPDIR): No such file or directory\n"),
+        "{said}"
+    );
 }

@@ -236,6 +236,10 @@ fn printed(place: &Place) -> Result<Completion, Failed> {
         assert!(one.contains(part), "{part} is not in {one}");
     }
     assert!(!one.contains('\u{1b}') && one.lines().all(|line| line.chars().count() <= 80), "{one}");
+    // What a hardened heap has stands with the parts that it belongs to.
+    let hardened = Running::start(place.snug(&["run", "SNUG_PRESET=hardened", text(&place.path("smaller"))]));
+    let parts = stdout(&place.output(&["top", &hardened.pid(), "--once"]));
+    assert!(!line_with(&parts, "free in slabs and spans").ends_with(" 0 B"), "{parts}");
     let row = place.output(&["top", &larger.pid(), "--batch", "--rounds", "3", "--every", "50ms"]);
     assert_clean(&row);
     let row = stdout(&row);

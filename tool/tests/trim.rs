@@ -140,4 +140,6 @@ fn a_check_finds_damage() {
     let output = place.output(&["check", &program.pid()]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stdout(&output).contains("its heap is damaged: "), "{}", stdout(&output));
+    let place = stdout(&output).trim_end().rsplit(", at 0x").next().map(|it| u64::from_str_radix(it, 16).is_ok());
+    assert_eq!(place, Some(true), "{}", stdout(&output));
 }

@@ -119,7 +119,8 @@ pub fn find(args: &AllocatorArgs) -> Result<Found> {
     }
     for word in &args.peer {
         let peer = parse_named(word)?;
-        ensure!(allocators.iter().all(|other| other.name != peer.name), "--peer {word}: {} is taken", peer.name);
+        let is_free = allocators.iter().all(|other| other.name != peer.name);
+        ensure!(is_free, Refusal::misuse(format!("--peer {word}: {} is taken", peer.name)));
         ensure_is_allocator(&peer)?;
         allocators.push(peer);
     }
@@ -189,8 +190,9 @@ fn installed(name: &str, library: &Path) -> Allocator {
 }
 
 fn parse_named(word: &str) -> Result<Allocator> {
-    let (name, path) = word.split_once('=').with_context(|| format!("--peer {word} is not NAME=PATH"))?;
-    ensure!(!name.is_empty() && name != SYSTEM && name != SNUG, "--peer {word} needs a name of its own");
+    let misuse = |what: &str| Refusal::misuse(format!("--peer {word} {what}"));
+    let (name, path) = word.split_once('=').ok_or_else(|| misuse("is not NAME=PATH"))?;
+    ensure!(!name.is_empty() && name != SYSTEM && name != SNUG, misuse("needs a name of its own"));
     let path = fs::canonicalize(path).with_context(|| format!("--peer {name}: {path} cannot be found"))?;
     Ok(installed(name, &path))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{ensure, Result};
 use glob::Pattern;
 
 use super::child::Job;
@@ -11,6 +11,7 @@ use super::programs::{self, Program, Workshop};
 use super::results::Row;
 use super::workloads;
 use crate::output;
+use crate::refusal::Refusal;
 
 /// A row before it is known whether what it needs is here.
 #[derive(Debug, Clone)]
@@ -41,9 +42,13 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
 pub fn choose(rows: Vec<Entry>, only: &[String]) -> Result<Vec<Entry>> {
     let mut patterns = Vec::new();
     for word in only {
-        let pattern = Pattern::new(word).with_context(|| format!("--only {word} is no pattern"))?;
+        let pattern =
+            Pattern::new(word).map_err(|error| Refusal::misuse(format!("--only {word} is no pattern: {error}")))?;
         let known = rows.iter().any(|entry| is_meant(&pattern, &entry.row));
-        ensure!(known, "--only: there is no row {word}; the families are: {}", families(&rows).join(", "));
+        let unknown = || {
+            Refusal::misuse(format!("--only: there is no row {word}; the families are: {}", families(&rows).join(", ")))
+        };
+        ensure!(known, unknown());
         patterns.push(pattern);
     }
     let wanted = |entry: &Entry| patterns.is_empty() || patterns.iter().any(|word| is_meant(word, &entry.row));

@@ -21,6 +21,7 @@ use super::results::{Figures, Row, Unit};
 use crate::launch;
 use crate::proc;
 use crate::process::{self, Next, Sample};
+use crate::scratch;
 
 /// A run that takes longer has failed, whatever else is known of it.
 pub const MOST_TIME: Duration = Duration::from_secs(3600);
@@ -153,7 +154,7 @@ pub fn finish(
     limit: &Limit,
     look: &mut dyn FnMut(u32, Duration) -> Duration,
 ) -> Result<Finished, Failure> {
-    let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let (mut out, mut err) = (scratch::for_output()?, scratch::for_output()?);
     let stdout = match unit {
         Unit::NsPerOperation => out.try_clone()?.into(),
         Unit::Seconds => Stdio::null(),

@@ -20,6 +20,7 @@ use crate::bench::results::{Figures, Row, RowResult, Series};
 use crate::launch;
 use crate::output;
 use crate::process::{self, Input, Next, Sample};
+use crate::scratch;
 use crate::settings::Setting;
 
 /// How often is looked whether Ctrl-C was pressed; a signal wakes sooner.
@@ -224,7 +225,7 @@ fn figures(sample: &Sample, round: u32) -> Figures {
 /// Runs the command once, and returns what it cost and what it said on stderr; nothing if it was stopped.
 fn run_once(command: &mut Command, stop: &AtomicBool) -> Result<Option<(Sample, String)>> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut said = tempfile::tempfile()?;
+    let mut said = scratch::for_output()?;
     // In a group of its own: what the terminal sends at Ctrl-C reaches snug alone, which ends the run.
     command.stderr(said.try_clone()?).process_group(0);
     let mut stopped = false;

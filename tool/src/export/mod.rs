@@ -18,6 +18,7 @@ use crate::live::list::{name_of, programs};
 use crate::live::{Depth, Format, Program};
 use crate::output;
 use crate::period::period;
+use crate::process_id::process_id;
 use crate::whole::Whole;
 use merge::Source;
 
@@ -46,6 +47,7 @@ pub struct ExportArgs {
     pub dashboard: bool,
 
     /// Only these processes
+    #[arg(value_parser = process_id)]
     pub pids: Vec<i32>,
 }
 
@@ -79,8 +81,8 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
 fn exposition(pids: &[i32]) -> Result<String> {
     let found: Vec<(i32, Program)> = match pids {
         [] => programs(),
-        [one] => vec![(*one, Program::find(*one)?)],
-        several => several.iter().filter_map(|&pid| Some((pid, Program::find(pid).ok()?))).collect(),
+        [one] => vec![(*one, Program::find_named(*one)?)],
+        several => several.iter().filter_map(|&pid| Some((pid, Program::find_named(pid).ok()?))).collect(),
     };
     ensure!(pids.is_empty() || !found.is_empty(), "none of these processes runs on snug");
     let source = |(process, program): &(i32, Program)| {

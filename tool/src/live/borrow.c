@@ -25,7 +25,8 @@ size_t outside_caches_most(void);
 void outside_call_fill(struct outside_call *call, const struct anchor *anchor, unsigned what,
                        int thread, uint64_t mask, const uint64_t registers[BORROW_REGISTERS],
                        const uint64_t *caches, size_t count);
-void outside_call_result(const struct outside_call *call, unsigned *outcome, uint64_t *wrong);
+void outside_call_result(const struct outside_call *call, unsigned *outcome, uint64_t *wrong,
+                         uint64_t *place);
 size_t outside_caches(bool (*read)(void *, uintptr_t, void *, size_t), void *context,
                       const struct anchor *anchor, uint64_t *caches, size_t most);
 
@@ -70,10 +71,12 @@ void outside_call_fill(struct outside_call *call, const struct anchor *anchor, u
     memcpy(call->caches, caches, count * sizeof(*caches));
 }
 
-void outside_call_result(const struct outside_call *call, unsigned *outcome, uint64_t *wrong)
+void outside_call_result(const struct outside_call *call, unsigned *outcome, uint64_t *wrong,
+                         uint64_t *place)
 {
     *outcome = call->outcome;
     *wrong = (uintptr_t)call->wrong;
+    *place = call->place;
 }
 
 /* The threads' caches of malloc's heap; how many there are, of which `caches` gets `most`. */

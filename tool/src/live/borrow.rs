@@ -141,13 +141,16 @@ impl Caller {
         if !self.memory.read(self.places.call as usize, call.bytes_mut()) {
             bail!("process {} has ended", self.process);
         }
-        let (mut outcome, mut wrong) = (0, 0);
+        let (mut outcome, mut wrong, mut place) = (0, 0, 0);
         // SAFETY: the call was read as a whole, but for caches.
-        unsafe { ffi::outside_call_result(call.start(), &mut outcome, &mut wrong) };
+        unsafe { ffi::outside_call_result(call.start(), &mut outcome, &mut wrong, &mut place) };
         if outcome != ffi::MADE {
             return Ok(Outcome::NotNow("a thread of it is in the middle of a call of malloc's"));
         }
-        let wrong = (wrong != 0).then(|| self.text_at(wrong as usize));
+        let wrong = (wrong != 0).then(|| match place {
+            0 => self.text_at(wrong as usize),
+            _ => format!("{}, at {place:#x}", self.text_at(wrong as usize)),
+        });
         Ok(Outcome::Done(Done { thread: worker.tid, took, stopped: still.len(), emptied: caches.len(), wrong }))
     }
 

@@ -28,23 +28,53 @@ const ROWS: usize = 8;
 /// Slabs of a class of which less than this percentage is in use are shown as such.
 const HALF_EMPTY: u64 = 50;
 
+/// What beside blocks in use can occupy memory, in malloc's heap.
+const BESIDE: [&str; 13] = [
+    "waste",
+    "cached_small",
+    "cached_cells",
+    "depots",
+    "hardened_waiting",
+    "hardened_cached",
+    "hardened_free",
+    "free_slabs",
+    "free_cells",
+    "purge_pending",
+    "metadata_used",
+    "guarded_mapped",
+    "resident_excess",
+];
+
+/// How much of what is in use occupies memory: nobody looks at each block, so it is known from two sides.
+struct InUse {
+    least: u64,
+    most: u64,
+}
+
+impl InUse {
+    /// `all`: what is in use, touched or not; `beside`: what else may occupy memory; `going`: what surely does, and is free.
+    fn of(occupied: u64, all: u64, beside: u64, going: u64) -> InUse {
+        let most = all.min(occupied.saturating_sub(going));
+        InUse { least: occupied.saturating_sub(beside).min(most), most }
+    }
+
+    /// Whether all of it does, as far as that matters.
+    fn is_all(&self, all: u64) -> bool {
+        let not_known = all - self.least;
+        not_known < LEAST || not_known <= all / PART
+    }
+}
+
 impl Values {
     /// What to do, in a few lines. `process`: its number while it runs.
     pub fn verdict(&self, process: Option<i32>) -> String {
-        let occupied = self.occupied();
-        if occupied == 0 {
+        let get = |name: &str| self.get(name).unwrap_or(0);
+        if get("live").saturating_add(get("heaps_live")) == 0 && self.weight() == 0 {
             return "It has taken no memory from snug.\n".to_string();
         }
-        let get = |name: &str| self.get(name).unwrap_or(0);
-        let heaps = get("heaps_live");
-        let used = get("live").saturating_add(heaps).min(occupied);
         let mut text = if process.is_none() { self.at_the_peak() } else { String::new() };
-        let when = if process.is_some() { "Now" } else { "At the end" };
-        let of = format!("{} of the {} that snug occupies", size(used), size(occupied));
-        let _ = write!(text, "{when} {of} are in use ({} %)", part(used, occupied));
-        if heaps > 0 {
-            let _ = write!(text, ", {} of it in heaps of the program's own", size(heaps.min(used)));
-        }
+        text += if process.is_some() { "Now " } else { "At the end " };
+        text += &self.in_use();
         let gains = self.gains(process);
         let what: Vec<&str> = gains.iter().take(TOLD).map(|(_, what)| what.as_str()).collect();
         text += "; ";
@@ -52,13 +82,40 @@ impl Values {
         crate::output::filled(&(text + &what.join("; ") + "."), 78) + "\n"
     }
 
-    /// What was in use at the highest point; nothing if there was none that was worth a copy.
+    /// What is in use and, as far as that is known, how much of what snug occupies that is. A block may never have been
+    /// touched: it is in use and occupies nothing.
+    fn in_use(&self) -> String {
+        let get = |name: &str| self.get(name).unwrap_or(0);
+        let heaps = get("heaps_live");
+        let all = get("live").saturating_add(heaps);
+        let own = match heaps {
+            0 => String::new(),
+            _ => format!(", {} of it in heaps of the program's own", size(heaps)),
+        };
+        let Some(occupied) = self.occupied() else {
+            return format!("{} are in use{own}, and how much of it occupies memory is not known", size(all));
+        };
+        let beside = BESIDE.iter().map(|gauge| get(gauge)).fold(0, u64::saturating_add);
+        let beside = beside.saturating_add(get("heaps_mapped").saturating_sub(heaps));
+        let used = InUse::of(occupied, all, beside, self.trimmable());
+        let of = format!("{} of the {} that snug occupies are in use", size(used.most), size(occupied));
+        let percent = part(used.most, occupied);
+        let bound = if used.is_all(all) { "" } else { "at most " };
+        let more = match all > used.most {
+            true => format!(", of {} that the program has, touched or not", size(all)),
+            false => String::new(),
+        };
+        format!("{bound}{of} ({percent} %){more}{own}")
+    }
+
+    /// What was in use at the highest point; nothing if there was none that was worth a copy. Of heaps of the program's own
+    /// only their pages are known, which have more than is in use.
     fn at_the_peak(&self) -> String {
         let get = |name: &str| self.get(name).unwrap_or(0);
         let (live, used, heaps) = (get("peak_live"), get("used_peak"), get("peak_heaps"));
         if heaps > 0 {
-            let all = size(live.saturating_add(heaps));
-            return format!("At the peak {all} were in use, {} of it in heaps of the program's own. ", size(heaps));
+            let (live, heaps) = (size(live), size(heaps));
+            return format!("At the peak {live} were in use, beside pages of {heaps} in heaps of the program's own. ");
         }
         if used == 0 || live == 0 {
             return String::new();
@@ -66,16 +123,30 @@ impl Values {
         format!("At the peak {} of {} were in use ({} %). ", size(live), size(used), part(live, used))
     }
 
-    /// What snug occupies, in malloc's heap and in others: what is in use and was never touched occupies nothing.
-    fn occupied(&self) -> u64 {
-        let get = |name: &str| self.get(name);
-        let heaps = get("resident_heaps").or(get("heaps_live")).unwrap_or(0);
-        get("resident_snug").or(get("live")).unwrap_or(0).saturating_add(heaps)
+    /// What snug occupies, in malloc's heap and in others; None if that is not known.
+    fn occupied(&self) -> Option<u64> {
+        let heaps = match self.get("heaps_mapped").unwrap_or(0) {
+            0 => 0,
+            _ => self.get("resident_heaps")?,
+        };
+        Some(self.get("resident_snug")?.saturating_add(heaps))
+    }
+
+    /// The same, or what it can be at most.
+    fn weight(&self) -> u64 {
+        let mapped = self.get("mapped").unwrap_or(0).saturating_add(self.get("heaps_mapped").unwrap_or(0));
+        self.occupied().unwrap_or_else(|| self.get("resident").map_or(mapped, |resident| resident.min(mapped)))
+    }
+
+    /// What a trim gives back, as far as that is known.
+    fn trimmable(&self) -> u64 {
+        let known = self.get("trimmable").unwrap_or_else(|| self.get("purge_pending").unwrap_or(0));
+        known.min(self.weight())
     }
 
     /// Of what is free some was never touched: no more than all that is resident can be occupied.
     fn matters(&self, bytes: u64) -> bool {
-        let occupied = self.occupied();
+        let occupied = self.weight();
         bytes.min(occupied) >= LEAST && bytes >= occupied / PART
     }
 
@@ -86,7 +157,7 @@ impl Values {
     /// What would give how much, in words that go on a sentence: a trim, which can be had now, and then most first.
     fn gains(&self, process: Option<i32>) -> Vec<(u64, String)> {
         let get = |name: &str| self.get(name).unwrap_or(0);
-        let trimmable = self.get("trimmable").unwrap_or_else(|| get("purge_pending"));
+        let trimmable = self.trimmable();
         let trim = match process {
             Some(process) => format!("snug trim {process} gives back {}", size(trimmable)),
             None => format!("a trim, or smaller SNUG_DIRTY, would have given back {}", size(trimmable)),
@@ -269,6 +340,22 @@ mod tests {
         assert!(of_quota(&heap).is_none());
         heap.quota = None;
         assert!(of_quota(&heap).is_none());
+    }
+
+    #[test]
+    fn what_was_never_touched_is_not_said_to_be_in_memory() {
+        let mib = |count: u64| count << 20;
+        // All that is beside it is accounted for: what is in use is the rest.
+        let used = InUse::of(mib(8), mib(5), mib(3), mib(2));
+        assert_eq!((used.least, used.most, used.is_all(mib(5))), (mib(5), mib(5), true));
+        // 64 MiB of which nothing was touched, and 8 of 9 that go back.
+        let used = InUse::of(mib(9), mib(64), mib(9), mib(8));
+        assert_eq!((used.least, used.most, used.is_all(mib(64))), (0, mib(1), false));
+        // It would fit in, but so would what is free.
+        let used = InUse::of(mib(9), mib(5), mib(9), 0);
+        assert_eq!((used.least, used.most, used.is_all(mib(5))), (0, mib(5), false));
+        let used = InUse::of(0, 4096, 0, mib(1));
+        assert_eq!((used.least, used.most, used.is_all(4096)), (0, 0, true));
     }
 
     #[test]

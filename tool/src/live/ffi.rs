@@ -116,7 +116,7 @@ extern "C" {
         caches: *const u64,
         count: usize,
     );
-    pub fn outside_call_result(call: *const c_void, outcome: *mut c_uint, wrong: *mut u64);
+    pub fn outside_call_result(call: *const c_void, outcome: *mut c_uint, wrong: *mut u64, place: *mut u64);
     pub fn outside_caches(
         read: Reader,
         context: *mut c_void,

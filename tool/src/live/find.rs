@@ -3,7 +3,9 @@
 //! Only the process's memory is looked at, never a file of it: so it does not matter whether the program is linked
 //! statically, stripped, deleted meanwhile, or in a container whose files are others.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use anyhow::{bail, Context, Result};
 use object::elf::{FileHeader64, NoteType, ProgramHeader64, PT_LOAD, PT_NOTE};
@@ -45,6 +47,25 @@ pub fn began(process: i32) -> Result<u64> {
     // The second field is a name that may contain anything; the time is the 22nd.
     let (_, rest) = stat.rsplit_once(')').context("no name in /proc/PID/stat")?;
     Ok(rest.split_ascii_whitespace().nth(19).context("too few fields in /proc/PID/stat")?.parse()?)
+}
+
+/// A process is younger than this when its program may still be loaded.
+const YOUNG: f64 = 1.0;
+
+/// Whether a process may run on snug in a moment: it is this tool, which becomes the command, or has just begun.
+pub fn is_beginning(process: i32) -> bool {
+    let file =
+        |process: &str| fs::metadata(format!("/proc/{process}/exe")).map(|found| (found.dev(), found.ino())).ok();
+    let tool = file("self");
+    tool.is_some() && tool == file(&process.to_string()) || age(process).is_some_and(|seconds| seconds < YOUNG)
+}
+
+/// In seconds.
+fn age(process: i32) -> Option<f64> {
+    // SAFETY: this only asks for a number.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    let now: f64 = proc::text("/proc/uptime").ok()?.split(' ').next()?.parse().ok()?;
+    Some(now - began(process).ok()? as f64 / ticks)
 }
 
 /// The start of a mapping that is the beginning of a file, from a line of /proc/PID/maps.

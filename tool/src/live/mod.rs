@@ -25,11 +25,13 @@ use std::ffi::{c_void, CStr, CString};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure, Context, Result};
 
 use crate::output::shown;
+use crate::scratch;
 pub use memory::thread_with_memory;
 use memory::Memory;
 
@@ -108,7 +110,24 @@ extern "C" fn read(context: *mut c_void, address: usize, value: *mut c_void, byt
     memory.read(address, into)
 }
 
+/// How long a process that begins is waited for, and the time between two looks.
+const BEGINS_MOST: Duration = Duration::from_secs(2);
+const BEGINS_STEP: Duration = Duration::from_millis(5);
+
 impl Program {
+    /// Finds snug in a process that somebody names, maybe at once when it was started: while it only begins, as `snug run`
+    /// does before it becomes the command, it is waited for.
+    pub fn find_named(process: i32) -> Result<Program> {
+        let begun = Instant::now();
+        loop {
+            let found = Program::find(process);
+            if found.is_ok() || begun.elapsed() > BEGINS_MOST || !find::is_beginning(process) {
+                return found;
+            }
+            sleep(BEGINS_STEP);
+        }
+    }
+
     /// Finds snug in a process.
     pub fn find(process: i32) -> Result<Program> {
         ensure!(process > 0, "{process} is no process id");
@@ -399,7 +418,7 @@ impl Values {
             Format::Csv => c"csv",
             Format::OpenMetrics => c"openmetrics",
         };
-        let mut file = tempfile::tempfile()?;
+        let mut file = scratch::small()?;
         // SAFETY: the values were filled in, and the name ends in 0.
         let done = unsafe { ffi::outside_write(self.buffer.start(), name.as_ptr(), detail, file.as_raw_fd()) };
         ensure!(done, "the statistics could not be written to a temporary file");

@@ -1,12 +1,15 @@
 //! The library's table of options, with the values that this environment gives.
 
 use std::ffi::{c_char, CStr, CString, OsString};
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::{Mutex, PoisonError};
 
+use anyhow::Result;
+
 use super::ffi;
+use crate::scratch;
 
 pub struct OptionRow {
     pub name: String,
@@ -82,8 +85,8 @@ pub fn effect(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Stri
 }
 
 /// What the library says of settings that it does not know, or whose values it does not; empty if all is well.
-pub fn complaints(variables: impl Iterator<Item = (OsString, OsString)>) -> io::Result<String> {
-    let mut said = tempfile::tempfile()?;
+pub fn complaints(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<String> {
+    let mut said = scratch::small()?;
     read(variables, said.as_raw_fd());
     let mut text = String::new();
     said.rewind()?;

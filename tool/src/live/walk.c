@@ -21,8 +21,9 @@
 #include "platform/process.h"
 #include "slab/slab.h"
 
-/* A slab of which at most one part in so many is in use is sparse: what is free in it cannot go
- * back as pages, and little would have to move for it. */
+/* A slab of which at most one part in so many is in use, but something, is sparse: what is free in
+ * it cannot go back as pages, and little would have to move for it. What waits in a magazine or a
+ * depot is in use to the slab. */
 enum { SPARSE = 4 };
 
 struct walk {
@@ -41,7 +42,7 @@ static void count_slab(struct walk *walk, const struct slab *slab)
     size_t free = PEEK(peek, slab->free_count);
     if (class >= CLASS_COUNT || free > capacity)
         return;
-    if ((capacity - free) * SPARSE > capacity)
+    if (free == capacity || (capacity - free) * SPARSE > capacity)
         return;
     sparse[class].slabs++;
     sparse[class].bytes += free * class_bytes(class);
@@ -118,6 +119,16 @@ static uint64_t whole_slabs(struct peek *peek, const struct anchor *anchor)
     return hardened == NULL ? 0 : PEEK(peek, hardened->zones.whole);
 }
 
+/* Objects that wait in magazines and depots pin nothing: a trim takes them out. No more slabs are
+ * pinned than there are objects. */
+static void leave_waiting(struct sparse_slabs *sparse, uint64_t live)
+{
+    if (live >= sparse->slabs)
+        return;
+    sparse->bytes = sparse->bytes / sparse->slabs * live;
+    sparse->slabs = live;
+}
+
 void outside_walk(outside_reader read, void *context, const struct anchor *anchor,
                   struct values *values)
 {
@@ -134,6 +145,8 @@ void outside_walk(outside_reader read, void *context, const struct anchor *ancho
         values->trimmable =
             walk.trimmable + values->purge_pending + whole_slabs(&walk.peek, anchor);
     values->pinned = 0;
-    for (size_t class = 1; class < CLASS_COUNT; class++)
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        leave_waiting(&more->sparse[class], more->classes[class].live);
         values->pinned += more->sparse[class].bytes;
+    }
 }

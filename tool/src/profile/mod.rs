@@ -37,6 +37,7 @@ use clap::{Args, Subcommand};
 use crate::launch;
 use crate::output::print;
 use crate::period::period;
+use crate::process_id::process_id;
 use crate::refusal::{Refusal, OWN_FAILURE};
 use crate::settings::Setting;
 use crate::watch::{parse_children, Children};
@@ -220,6 +221,7 @@ fn take(args: &ProfileArgs, settings: &[Setting]) -> Result<ExitCode> {
         Some(pid) => {
             let misuse = || Refusal::misuse("--children is for commands that snug starts".to_string());
             ensure!(args.children.is_none(), misuse());
+            process_id(&pid.to_string()).map_err(|why| Refusal::misuse(format!("{pid} is {why}")))?;
             take::of_process(pid, args.time, &wanted)?
         }
         None => {

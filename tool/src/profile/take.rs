@@ -88,7 +88,7 @@ fn profile_of_all(watched: &Watched, children: &Children) -> Profile {
 /// profile of the same process, counts as live, but not as allocated. A signal that would end the tool ends the time, and
 /// so does the end of the process: what was seen until then is the profile.
 pub fn of_process(pid: i32, time: Duration, wanted: &Wanted) -> Result<Taken> {
-    let program = Program::find(pid)?;
+    let program = Program::find_named(pid)?;
     let before = program.profile();
     let before: Before =
         before.map(|raw| raw.sites.into_iter().map(|site| (site.stack, site)).collect()).unwrap_or_default();

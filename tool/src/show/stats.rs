@@ -76,7 +76,7 @@ pub fn run(args: &StatsArgs) -> Result<ExitCode> {
     let message = "an exposition is one look: with --every give --output=FILE, which then holds the last one";
     ensure!(!in_row, Refusal::misuse(message.to_string()));
     let output = output.map(absolute).transpose()?;
-    let program = Program::find(args.pid)?;
+    let program = Program::find_named(args.pid)?;
     let mut first = true;
     loop {
         let begun = Instant::now();

@@ -75,7 +75,7 @@ pub enum Trimmed {
 }
 
 pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
-    let program = Program::find(args.pid)?;
+    let program = Program::find_named(args.pid)?;
     let before = resident(args.pid)?;
     let waiting = output::waiting(&format!("process {} gives back", args.pid), args.wait + args.work);
     let done = trim(&program, args.wait, args.work)?;
@@ -171,7 +171,7 @@ pub fn check(CheckArgs { asked: args }: &CheckArgs) -> Result<ExitCode> {
 
 /// A thread of the program has walked through the heap.
 fn walked(args: &AskedArgs) -> Result<Done> {
-    let program = Program::find(args.pid)?;
+    let program = Program::find_named(args.pid)?;
     let begun = Instant::now();
     let _waiting = output::waiting(&format!("process {} looks at its heap", args.pid), args.wait + args.work);
     loop {

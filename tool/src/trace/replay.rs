@@ -25,6 +25,7 @@ use crate::bench::results::{Row, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::system_calls;
 use crate::refusal::Refusal;
+use crate::scratch;
 use crate::whole::Whole;
 use crate::{cache, carried};
 
@@ -175,7 +176,7 @@ fn print_info(args: &ReplayArgs, path: &Path, form: Form) -> Result<()> {
 }
 
 fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
-    let [path] = args.traces.as_slice() else { bail!("--export takes one trace") };
+    let [path] = args.traces.as_slice() else { bail!(Refusal::misuse("--export takes one trace".to_string())) };
     let mut trace = Trace::open(path, args.whole)?;
     let process = trace.choose(args.process)?.number;
     let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
@@ -191,7 +192,7 @@ fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
 /// Writes the program of one process of the trace into a temporary file, which goes with this process, however it ends.
 pub fn convert(trace: &mut Trace, path: &Path, process: Option<u32>, one_thread: bool, pace: Pace) -> Result<Program> {
     let process = trace.choose(process)?.number;
-    let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
+    let mut file = scratch::large()?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let progress = trace.show_progress(process, &format!("reading {name}"));
     let converted = program::write(trace, process, one_thread, pace, &mut file);

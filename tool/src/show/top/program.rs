@@ -21,15 +21,19 @@ use crate::show::trim::{trim, Trimmed};
 
 /// What occupies memory: how it is called, its mark where there are no colours (that of the text report), its colour, and
 /// the gauges that are it.
-const PARTS: [(&str, char, Color, &[&str]); 7] = [
+const PARTS: [(&str, char, Color, &[&str]); 8] = [
     ("in use", '#', Color::Green, &["live"]),
     ("waste inside", '+', Color::Red, &["waste"]),
-    ("waiting for threads", '=', Color::Cyan, &["cached_small", "cached_cells", "depots"]),
-    ("free in slabs and spans", '-', Color::Blue, &["free_slabs", "free_cells"]),
+    ("waiting for threads", '=', Color::Cyan, &["cached_small", "cached_cells", "depots", "hardened_cached"]),
+    ("free in slabs and spans", '-', Color::Blue, &["free_slabs", "free_cells", "hardened_free"]),
     ("free pages, to be purged", '~', Color::Yellow, &["purge_pending"]),
     ("metadata in use", 'm', Color::Magenta, &["metadata_used"]),
+    (QUARANTINE, 'q', Color::Gray, &["hardened_waiting"]),
     (HEAPS_PART, 'h', Color::LightBlue, &["heaps_mapped"]),
 ];
+
+/// Shown only where there is some: a hardened heap's.
+const QUARANTINE: &str = "in quarantine";
 
 /// Shown only of a program that has made some.
 const HEAPS_PART: &str = "in heaps of its own";
@@ -94,7 +98,7 @@ impl Drop for Screen {
 
 impl Screen {
     pub fn new(pid: i32) -> Result<Screen> {
-        let program = Program::find(pid)?;
+        let program = Program::find_named(pid)?;
         let mut walked = Walked::new();
         let now = look(&program, pid, &mut walked)?;
         let mut screen = Screen {
@@ -330,7 +334,11 @@ impl Screen {
     fn parts(&self) -> Vec<(&'static str, char, Color, u64)> {
         let sum = |gauges: &[&str]| gauges.iter().map(|gauge| self.get(gauge)).fold(0, u64::saturating_add);
         let mark = |mark| if output::is_plain() { mark } else { '█' };
-        let is_there = |part: &&(&str, char, Color, &[&str])| part.0 != HEAPS_PART || self.get("heaps") != 0;
+        let is_there = |part: &&(&str, char, Color, &[&str])| match part.0 {
+            HEAPS_PART => self.get("heaps") != 0,
+            QUARANTINE => sum(part.3) != 0,
+            _ => true,
+        };
         let part = |&(name, letter, color, gauges): &(&'static str, _, _, _)| (name, mark(letter), color, sum(gauges));
         PARTS.iter().filter(is_there).map(part).collect()
     }
