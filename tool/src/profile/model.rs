@@ -48,11 +48,11 @@ pub const KEPT: [(&str, &str); 11] = [
     ("inuse_variance", "KiB^2"),
     ("alloc_samples", "count"),
     ("inuse_samples", "count"),
-    ("held_space", "bytes"),
+    ("pinned_space", "bytes"),
 ];
 const ALLOC_VARIANCE: usize = 6;
 const INUSE_VARIANCE: usize = 7;
-const HELD: usize = 10;
+pub const PINNED: usize = 10;
 
 pub type Numbers = [i64; KEPT.len()];
 
@@ -113,8 +113,7 @@ impl What {
             What::Peak => numbers[5],
             What::Freed => numbers[1].saturating_sub(numbers[3]),
             What::FreedBlocks => numbers[0].saturating_sub(numbers[2]),
-            What::Pinned if numbers[HELD] == 0 => 0,
-            What::Pinned => numbers[HELD].saturating_sub(numbers[3]),
+            What::Pinned => numbers[PINNED],
         }
     }
 
@@ -153,6 +152,11 @@ impl Profile {
         self.samples.iter().any(|sample| what.of(&sample.numbers) != 0)
     }
 
+    /// Whether all that is pinned is in it: what is live pins something, so where nothing is pinned it was not looked at.
+    pub fn knows_pinned(&self) -> bool {
+        self.has(What::Pinned) || !self.has(What::Live)
+    }
+
     /// What shares are of: all that sites have of it, or in a difference, in which some have less, all changes.
     pub fn whole(&self, what: What) -> f64 {
         self.samples.iter().map(|sample| (what.of(&sample.numbers) as f64).abs()).sum()
@@ -166,8 +170,12 @@ impl Profile {
 
     /// Adds another profile, `times` over: 1, or -1 for what grew since it.
     pub fn add(&mut self, other: &Profile, times: i64) {
+        let knows_pinned = self.knows_pinned() && other.knows_pinned();
         for (sample, at) in other.samples.iter().zip(self.join(other)) {
             add(&mut self.samples[at].numbers, &sample.numbers, times);
+        }
+        if !knows_pinned {
+            self.samples.iter_mut().for_each(|sample| sample.numbers[PINNED] = 0);
         }
         self.mean = self.mean.max(other.mean);
         self.taken = self.taken.max(other.taken);
@@ -260,6 +268,18 @@ mod tests {
             samples: numbers.iter().enumerate().map(sample).collect(),
             ..Profile::default()
         }
+    }
+
+    #[test]
+    fn what_one_profile_does_not_know_their_sum_does_not_know() {
+        let mut exact = profile(&["a", "b"], &[10, 20]);
+        exact.samples[0].numbers[PINNED] = 4000;
+        assert!(exact.knows_pinned() && !profile(&["b"], &[30]).knows_pinned());
+        let mut sum = Profile::default();
+        sum.add(&exact, 1);
+        assert_eq!((sum.knows_pinned(), What::Pinned.of(&sum.totals())), (true, 4000));
+        sum.add(&profile(&["b"], &[30]), 1);
+        assert_eq!((sum.knows_pinned(), What::Pinned.of(&sum.totals())), (false, 0));
     }
 
     #[test]
