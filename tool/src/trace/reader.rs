@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::{Display, Path, PathBuf};
 
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
 use indicatif::ProgressBar;
@@ -57,6 +57,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Its name, for messages.
+    pub fn shown(&self) -> Display<'_> {
+        self.path.display()
+    }
+
     /// Whether the file begins as one.
     pub fn is_trace(path: &Path) -> bool {
         let mut start = [0; 8];
@@ -190,9 +195,18 @@ impl Trace {
         let contents = block.header.unpack(&stored);
         self.progress.inc(block.header.length.into());
         if contents.is_none() {
+            self.leave_out(block);
             self.tolerate(block, "its contents do not agree with their checksum")?;
         }
         Ok(contents)
+    }
+
+    /// What is damaged is no event of its process.
+    fn leave_out(&mut self, block: &Block) {
+        let number = block.header.process;
+        if let Some(process) = self.processes.iter_mut().find(|process| process.number == number) {
+            process.bytes = process.bytes.saturating_sub(block.header.length.into());
+        }
     }
 
     fn find_processes(&mut self) -> Result<()> {

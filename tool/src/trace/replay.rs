@@ -4,7 +4,6 @@
 //! writing to what was allocated; what the program did besides is not in the trace.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +23,7 @@ use crate::bench::report::{self, ReportArgs};
 use crate::bench::results::{Row, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::system_calls;
+use crate::output;
 use crate::refusal::Refusal;
 use crate::whole::Whole;
 use crate::{cache, carried};
@@ -166,12 +166,11 @@ fn print_info(args: &ReplayArgs, path: &Path, form: Form) -> Result<()> {
     let process = trace.choose(args.process)?.number;
     let program = convert(&mut trace, path, args.process, false, Pace::Fast)?;
     let summary = Summary::new(&trace, process, &program.converted);
-    let mut out = std::io::stdout().lock();
-    match form {
-        Form::Text => write!(out, "{}: {}", path.display(), summary.to_text())?,
-        Form::Json => writeln!(out, "{}", serde_json::to_string(&summary)?)?,
-    }
-    Ok(())
+    let text = match form {
+        Form::Text => format!("{}: {}", path.display(), summary.to_text()),
+        Form::Json => serde_json::to_string(&summary)? + "\n",
+    };
+    output::print(text.as_bytes())
 }
 
 fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
@@ -183,7 +182,7 @@ fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
     ensure!(!is_itself, Refusal::misuse(format!("--export: {} is the trace itself", to.display())));
     Whole::new(to)?.write_with(|file| {
         program::write(&mut trace, process, args.one_thread, args.pace, file)
-            .with_context(|| format!("{} for {}", path.display(), to.display()))
+            .with_context(|| format!("--export {}", to.display()))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -196,8 +195,7 @@ pub fn convert(trace: &mut Trace, path: &Path, process: Option<u32>, one_thread:
     let progress = trace.show_progress(process, &format!("reading {name}"));
     let converted = program::write(trace, process, one_thread, pace, &mut file);
     progress.finish_and_clear();
-    let converted = converted.with_context(|| path.display().to_string())?;
-    Ok(Program { name, file, converted })
+    Ok(Program { name, file, converted: converted? })
 }
 
 pub fn job(replayer: &Path, program: &Program, touch: Touch) -> Job {
