@@ -254,6 +254,28 @@ fn faulty(place: &Place, name: &str, source: &str) -> String {
     format!("{name}={}", text(&library))
 }
 
+/// While an allocator that never ends is looked at.
+#[test]
+fn a_replay_that_is_stopped_before_it_has_figures_says_so() {
+    let place = Place::new();
+    trace_of(&place, "a.trace", &["ls"]);
+    let source = "#include <fcntl.h>\n#include <unistd.h>\n\
+        void *__libc_malloc(size_t); void *malloc(size_t s) { return __libc_malloc(s); }\
+        __attribute__((constructor)) static void hang(void) { open(\"hangs\", O_CREAT | O_WRONLY, 0600); pause(); }";
+    let peer = faulty(&place, "hangs-here", source);
+    let words = ["replay", "--footprint", "--peers", "none", "--peer", &peer, "a.trace"];
+    let child = place.snug(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for _ in 0..1000 {
+        if place.path("hangs").exists() {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the child was not waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    assert_refused(&child.wait_with_output().unwrap(), 1, &["stopped before anything was replayed"]);
+}
+
 #[test]
 fn allocators_that_are_wrong_are_found_out() {
     let place = Place::new();

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 
 use super::footprint;
 use super::program::{self, Converted, Pace};
-use super::reader::Trace;
+use super::reader::{Trace, STOPPED};
 use super::summary::Summary;
 use crate::bench::allocators::{self, AllocatorArgs};
 use crate::bench::assemble;
@@ -130,10 +130,12 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         return export(args, to);
     }
     args.report.ensure_writable()?;
+    let stop = runner::stop_at_signals()?;
     let one_thread = args.one_thread || args.footprint;
     let mut programs = Vec::new();
     for path in &args.traces {
         let mut trace = Trace::open(path, args.whole)?;
+        trace.stop_when(&stop);
         let program = convert(&mut trace, path, args.process, one_thread, args.pace)?;
         eprint!("{}", Summary::new(&trace, 0, &program.converted).warnings());
         programs.push(program);
@@ -144,16 +146,17 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         allocators::ensure_loads(allocator, &replayer)?;
     }
     if args.footprint {
-        return footprint::run(&replayer, &programs, found.allocators, args.touch, &args.report);
+        return footprint::run(&replayer, &programs, found.allocators, args.touch, &stop, &args.report);
     }
     let jobs: Vec<Job> = programs.iter().map(|program| job(&replayer, program, args.touch)).collect();
-    let stop = runner::stop_at_signals()?;
     let measured = runner::measure(
         &jobs,
         &found.allocators,
         Plan { rounds: args.rounds, system_calls: system_calls::is_there(), ..Plan::default() },
         &stop,
     )?;
+    let has_figures = measured.rows.iter().flat_map(|row| &row.series).any(|series| !series.figures.is_empty());
+    ensure!(has_figures || measured.ended_early.is_none(), STOPPED);
     let mut lab = assemble("snug replay", found.allocators, measured, false);
     lab.missing = found.missing;
     lab.settings.paced = args.pace == Pace::Recorded;
