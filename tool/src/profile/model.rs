@@ -98,6 +98,8 @@ pub struct Profile {
     pub mean: i64,
     /// When it was taken, if that is known.
     pub taken: Option<SystemTime>,
+    /// Whether it is what one profile has more than another.
+    pub is_difference: bool,
     /// Samples for which there was no room, and all else that a reader should know.
     pub notes: Vec<String>,
 }
@@ -177,6 +179,7 @@ impl Profile {
         if !knows_pinned {
             self.samples.iter_mut().for_each(|sample| sample.numbers[PINNED] = 0);
         }
+        self.is_difference |= times < 0;
         self.mean = self.mean.max(other.mean);
         self.taken = self.taken.max(other.taken);
         self.notes.extend(other.notes.iter().filter(|note| !self.notes.contains(note)).cloned().collect::<Vec<_>>());
@@ -292,6 +295,7 @@ mod tests {
         sum.add(&profile(&["b"], &[30]), -1);
         let b = sum.samples.iter().find(|sample| sum.names(&sample.stack) == ["b"]).unwrap();
         assert_eq!((What::Live.of(&b.numbers), What::Freed.of(&b.numbers)), (-3, -3));
+        assert!(sum.is_difference && !profile(&["b"], &[30]).is_difference);
         assert_eq!(What::Live.error_of(&b.numbers), Some(48f64.sqrt() * 1024.0));
     }
 }

@@ -329,6 +329,7 @@ mod tests {
             ],
             samples: vec![Sample { stack: vec![0, 1], numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] }],
             mean: 4096,
+            is_difference: false,
             taken: Some(UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789)),
             notes: vec!["a note".into()],
         }

@@ -27,6 +27,9 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     if ![What::Allocated, What::AllocatedBlocks, What::Live, What::Peak].into_iter().any(|what| profile.has(what)) {
         return format!("{SAME}\n");
     }
+    if profile.is_difference {
+        let _ = writeln!(out, "{DIFFERENCE}");
+    }
     let _ = match by == What::Pinned && !profile.knows_pinned() {
         true => writeln!(out, "{UNKNOWN}"),
         false => writeln!(out, "{}: {}{}", by.words(), amount(by, all), error(by, by.error_of(&totals))),
@@ -67,6 +70,9 @@ fn joined(profile: &Profile) -> Profile {
 /// What is said of a profile in which nothing is.
 pub const NOTHING: &str =
     "no sample was taken: too little was allocated; SNUG_PROFILE_BYTES=1 before the command looks at every block";
+
+/// What stands above a difference.
+const DIFFERENCE: &str = "a difference: what the later profile has more, and with - what it has less";
 
 /// What is said of what is pinned where it is not known.
 const UNKNOWN: &str = "what live blocks pin is known only of profiles of every block, with SNUG_PROFILE_BYTES=1";
