@@ -38,7 +38,7 @@ Exit status:
    of  run, record and profile: otherwise that of the command, its signals included
 
 With NO_COLOR set, nothing is coloured. What is no terminal gets plain text of 80
-columns, or of as many as COLUMNS says.
+columns, or of as many as COLUMNS says if that is 40 or more.
 What slabs, magazines and depots are: snug man glossary.";
 
 /// Runs programs on the snug memory allocator, and measures what that changes.

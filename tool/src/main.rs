@@ -44,6 +44,7 @@ use refusal::{Refusal, MISUSE, OWN_FAILURE};
 
 fn main() -> ExitCode {
     inherited::restore();
+    signals::have_limits_of_files_told();
     let (cli, settings) = match cli::parse(std::env::args_os().collect()) {
         Ok(parsed) => parsed,
         Err(status) => return ExitCode::from(status),

@@ -32,7 +32,8 @@ pub fn say(lines: &str) -> Result<()> {
 /// The same on the standard error.
 pub fn complain(lines: &str) {
     let width = io::stderr().is_terminal().then(|| terminal::size().ok()).flatten().map(|size| usize::from(size.0));
-    eprint!("{}", width.filter(|&width| width >= WIDTH_LEAST).map_or(lines.to_string(), |width| fitted(lines, width)));
+    let lines = width.filter(|&width| width >= WIDTH_LEAST).map_or(lines.to_string(), |width| fitted(lines, width));
+    let _ = io::stderr().write_all(lines.as_bytes()); // it cannot be said anywhere that this cannot
 }
 
 fn fitted(lines: &str, width: usize) -> String {
@@ -41,6 +42,10 @@ fn fitted(lines: &str, width: usize) -> String {
 
 pub fn cannot_write(path: &Path) -> String {
     format!("{} cannot be written", path.display())
+}
+
+pub fn cannot_run(path: &Path) -> String {
+    format!("{} cannot be run", path.display())
 }
 
 pub fn cannot_read(path: &Path) -> String {

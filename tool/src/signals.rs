@@ -130,6 +130,16 @@ extern "C" fn hand_on(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     unsafe { *libc::__errno_location() = errno };
 }
 
+/// A file that would be larger than its limit (`ulimit -f`) is an error of what writes it, and not the end of the tool. A
+/// handler does not stay for the commands that are started, as an ignored signal would. One that is ignored stays so.
+pub fn have_limits_of_files_told() {
+    if action_of(libc::SIGXFSZ).sa_sigaction == libc::SIG_DFL {
+        let handler = wake_up as extern "C" fn(c_int) as libc::sighandler_t;
+        // SAFETY: the handler does nothing.
+        unsafe { libc::signal(libc::SIGXFSZ, handler) };
+    }
+}
+
 extern "C" fn wake_up(_signal: c_int) {}
 
 /// Async-signal-safe. Whoever finds the command there sends; a bit that is set after that is sent by who set it.

@@ -1,7 +1,6 @@
 //! `snug --version`: the tool's version, and that of the library it carries.
 
 use std::ffi::{CStr, CString};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,15 +9,15 @@ use anyhow::{bail, Result};
 
 use crate::cache;
 use crate::carried::LIBRARY;
+use crate::output;
 
 pub fn print() -> Result<ExitCode> {
     let library = match cache::library().and_then(|path| ask_version(&path)) {
         Ok(version) => version,
         Err(error) => format!("of unknown version: {error:#}"),
     };
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "snug {}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "libsnug {library} (carried inside, id {})", LIBRARY.id)?;
+    let tool = env!("CARGO_PKG_VERSION");
+    output::print(format!("snug {tool}\nlibsnug {library} (carried inside, id {})\n", LIBRARY.id).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,10 +12,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{fchown, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use tempfile::NamedTempFile;
 
-use crate::output::cannot_write;
+use crate::output::{cannot_write, is_standard};
+use crate::refusal::Refusal;
 use crate::scratch;
 
 /// As many links as the kernel follows.
@@ -27,6 +28,13 @@ const MODE_UNTIL_WHOLE: u32 = 0o600;
 /// That a file can be written is known before the work that fills it. Nothing is made or opened for that.
 pub fn ensure_writable(path: &Path) -> Result<()> {
     Whole::new(path).map(drop)
+}
+
+/// Where the standard output can be had by `-`, that is seen before; here it would make a file of that name.
+pub fn ensure_is_a_name(path: &Path) -> Result<()> {
+    let message = "this cannot go to the standard output, which - stands for; a file of that name is ./-";
+    ensure!(!is_standard(path), Refusal::misuse(message.to_string()));
+    Ok(())
 }
 
 /// A file that will be written later.
@@ -49,6 +57,7 @@ enum Way {
 
 impl Whole {
     pub fn new(path: &Path) -> Result<Whole> {
+        ensure_is_a_name(path)?;
         let way = way_to(path).with_context(|| cannot_write(path))?;
         Ok(Whole { path: path.to_path_buf(), way })
     }
@@ -327,7 +336,7 @@ mod tests {
     fn what_cannot_be_written_is_known_before() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for wrong in [at("no/f"), at("new/"), folder.path().to_path_buf(), PathBuf::new(), at("..")] {
+        for wrong in [at("no/f"), at("new/"), folder.path().to_path_buf(), PathBuf::new(), at(".."), "-".into()] {
             assert!(ensure_writable(&wrong).is_err(), "{}", wrong.display());
         }
         fs::write(at("f"), "old").unwrap();

@@ -134,18 +134,24 @@ fn assert_answers(path: &Path, pid: &str) {
 
 #[test]
 fn over_a_socket() {
+    use std::os::unix::process::ExitStatusExt;
     let _truth = nobody_lies();
     let place = Place::new();
     let program = holder(&place);
     let path = place.path("socket");
     drop(UnixListener::bind(&path).unwrap()); // left behind by somebody
-    let server = || Ended(place.snug(&["export", "--socket", text(&path)]).stderr(Stdio::piped()).spawn().unwrap());
-    let _server = server();
+    let mut command = place.snug(&["export", "--socket", text(&path)]);
+    let mut server = Ended(command.stderr(Stdio::piped()).spawn().unwrap());
     wait_until(|| UnixStream::connect(&path).is_ok());
     assert_answers(&path, &program.pid());
     // It is in use, so it is not taken away.
     assert_refused(&place.output(&["export", "--socket", text(&path)]), 1, &["cannot listen at"]);
     assert_answers(&path, &program.pid());
+    // A signal ends it, and nothing is left.
+    // SAFETY: the child was not waited for.
+    unsafe { libc::kill(server.0.id() as i32, libc::SIGTERM) };
+    assert_eq!(server.0.wait().unwrap().signal(), Some(libc::SIGTERM));
+    assert!(!path.exists());
 }
 
 /// Who sends a byte now and then holds up the next no longer than who sends none.

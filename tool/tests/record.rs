@@ -416,6 +416,8 @@ fn times_are_kept_and_replayed_if_asked() {
     recorded(&place, SLEEPER, &[], &[]);
     let refused = place.output(&["replay", "--pace", "recorded", "a.trace"]);
     assert_refused(&refused, 1, &["a.trace", "has no times", "snug record --times"]);
+    assert_refused(&place.output(&["record", "-o", "-", "true"]), 125, &["a file of that name is ./-"]);
+    assert_refused(&place.output(&["replay", "--export", "-", "a.trace"]), 2, &["a file of that name is ./-"]);
 }
 
 /// A loop that does nothing but allocate, in so many threads.

@@ -129,8 +129,27 @@ fn an_export_that_fails_leaves_what_was_there() {
     assert_eq!(std::fs::read(&trace).unwrap(), before);
     place.write("out.bin", "old", 0o644);
     let output = place.output(&["replay", "--export", "out.bin", "--pace", "recorded", "a.trace"]);
-    assert_refused(&output, 1, &["a.trace for out.bin: it has no times"]);
+    assert_refused(&output, 1, &["--export out.bin: a.trace: it has no times"]);
     assert_eq!(std::fs::read(place.path("out.bin")).unwrap(), b"old");
+}
+
+/// What is wrong is said once and with the name, and what is damaged is no event.
+#[test]
+fn a_damaged_trace_is_told() {
+    let place = Place::new();
+    let trace = trace_of(&place, "a.trace", &["ls"]);
+    let mut bytes = std::fs::read(&trace).unwrap();
+    let chosen =
+        |output: &std::process::Output| stdout(output).lines().find(|line| line.contains("* ")).map(str::to_string);
+    assert!(!chosen(&place.output(&["replay", "--info", "a.trace"])).unwrap().ends_with(" 0 B of events"));
+    let events = bytes.len() - 100; // behind it is the end's block
+    bytes[events] ^= 1;
+    std::fs::write(&trace, &bytes).unwrap();
+    let output = place.output(&["replay", "--info", "a.trace"]);
+    assert_refused(&output, 1, &["snug: a.trace: the block at byte"]);
+    assert_eq!(stderr(&output).matches("a.trace").count(), 1, "{}", stderr(&output));
+    let output = place.output(&["replay", "--info", "--whole", "a.trace"]);
+    assert!(chosen(&output).unwrap().ends_with(" 0 B of events"), "{}", stdout(&output));
 }
 
 /// What is replayed can be large, and a replay that is killed leaves nothing of it.
@@ -233,6 +252,28 @@ fn faulty(place: &Place, name: &str, source: &str) -> String {
     let head = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stddef.h>\n#include <string.h>\n";
     let library = place.compile(name, &format!("{head}{source}"), &["-shared", "-fPIC", "-O1", "-w", "-fno-builtin"]);
     format!("{name}={}", text(&library))
+}
+
+/// While an allocator that never ends is looked at.
+#[test]
+fn a_replay_that_is_stopped_before_it_has_figures_says_so() {
+    let place = Place::new();
+    trace_of(&place, "a.trace", &["ls"]);
+    let source = "#include <fcntl.h>\n#include <unistd.h>\n\
+        void *__libc_malloc(size_t); void *malloc(size_t s) { return __libc_malloc(s); }\
+        __attribute__((constructor)) static void hang(void) { open(\"hangs\", O_CREAT | O_WRONLY, 0600); pause(); }";
+    let peer = faulty(&place, "hangs-here", source);
+    let words = ["replay", "--footprint", "--peers", "none", "--peer", &peer, "a.trace"];
+    let child = place.snug(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for _ in 0..1000 {
+        if place.path("hangs").exists() {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    // SAFETY: the child was not waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    assert_refused(&child.wait_with_output().unwrap(), 1, &["stopped before anything was replayed"]);
 }
 
 #[test]

@@ -46,6 +46,8 @@ fn settings_that_the_library_does_not_know_are_refused() {
     refused("SNUG_DIRTI=1M", &["SNUG_DIRTI is not an option; did you mean SNUG_DIRTY?"]);
     refused("SNUG_MAX_MEMRY=1G", &["SNUG_MAX_MEMRY is not an option; see: snug options\n"]);
     refused("SNUG_DIRTY=much", &["SNUG_DIRTY=much is not a size"]);
+    let words = ["run".as_bytes(), b"SNUG_DIRTY=\xff", b"true"].map(std::os::unix::ffi::OsStrExt::from_bytes);
+    assert_refused(&place.output::<&std::ffi::OsStr>(&words), 125, &["SNUG_DIRTY=\u{fffd} is not a size"]);
     refused("SNUG_MISUSE=shout", &["SNUG_MISUSE=shout is not one of abort, warn"]);
     let output = place.snug(&["run", "true"]).env("SNUG_DIRTI", "1M").output().unwrap();
     assert_eq!(output.status.code(), Some(0));

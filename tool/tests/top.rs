@@ -190,8 +190,8 @@ fn the_page_of_sites(place: &Place) -> Result<Completion, Failed> {
     let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
     let top: i32 = children.trim().parse().unwrap();
     // SAFETY: the shell waits for it, so its number is still its own.
-    unsafe { libc::kill(top, libc::SIGTERM) };
-    let screen = terminal.screen_with("ended 143");
+    unsafe { libc::kill(top, libc::SIGQUIT) };
+    let screen = terminal.screen_with("ended 131");
     assert!(!screen.contains("q quit"), "the screen is as it was: {screen}");
     start(&terminal, (100, 24), &format!("{} --every 0.2", program.pid()));
     terminal.tmux(&["kill-session", "-t", "1"]);

@@ -84,5 +84,5 @@ fn what_cannot_be_tuned() {
     let place = Place::new();
     assert_refused(&place.output(&["tune", "--whole", "sleep", "0"]), 2, &["--whole and --process are for traces"]);
     assert_refused(&place.output(&["tune", "no-such-program"]), 127, &["no-such-program"]);
-    assert_refused(&place.output(&["tune", "--", "sh", "-c", "exit 3"]), 1, &["the command fails: exit status: 3"]);
+    assert_refused(&place.output(&["tune", "--", "sh", "-c", "exit 3"]), 1, &["the command fails: exit status: 3\n"]);
 }

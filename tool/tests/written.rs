@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 use crate::common::{assert_refused, stderr, stdout, Place};
 
@@ -38,6 +39,39 @@ fn one_report_that_cannot_be_written_leaves_the_others() {
     let words = ["compare", "--rounds", "1", "--warmup", "0", "--json", "/dev/full", "--csv", "c.csv", "true"];
     assert_refused(&place.output(&words), 1, &["/dev/full cannot be written: No space"]);
     assert_eq!(fs::read_to_string(place.path("c.csv")).unwrap().lines().count(), 3);
+}
+
+/// As `ulimit -f` has it; a command that snug runs gets the signal as ever.
+#[test]
+fn a_file_that_would_be_too_large_is_told() {
+    let place = Place::new();
+    assert_eq!(place.output(&["run", "true"]).status.code(), Some(0)); // the library is written before
+    let limited = |words: &[&str]| {
+        let mut command = place.snug(words);
+        // SAFETY: setrlimit may be called between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                libc::setrlimit(libc::RLIMIT_FSIZE, &libc::rlimit { rlim_cur: 0, rlim_max: 0 });
+                Ok(())
+            });
+        }
+        command
+    };
+    assert_refused(&limited(&["man", "--to", "."]).output().unwrap(), 1, &["snug.1 cannot be written: File too large"]);
+    let output = limited(&["options"]).stdout(fs::File::create(place.path("o")).unwrap()).output().unwrap();
+    assert_refused(&output, 1, &["standard output: File too large"]);
+    let output = limited(&["run", "sh", "-c", "exec /bin/echo ran >f"]).output().unwrap();
+    assert_eq!(output.status.signal(), Some(libc::SIGXFSZ), "{}", stderr(&output));
+}
+
+#[test]
+fn what_cannot_be_said_is_told() {
+    let place = Place::new();
+    for words in [&["--version"][..], &["options"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = place.snug(words).stdout(full).output().unwrap();
+        assert_refused(&output, 1, &["cannot write to the standard output: No space left on device"]);
+    }
 }
 
 /// The word behind `--json` is its FILE, also where the command was meant.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::build_folder;
 use super::versions;
 use crate::live::options;
+use crate::output;
 use crate::refusal::Refusal;
 use crate::settings::{take_surroundings, Setting};
 use crate::{cache, carried};
@@ -254,7 +255,8 @@ fn ensure_is_allocator(peer: &Allocator) -> Result<()> {
 pub fn ensure_loads(allocator: &Allocator, workload: &Path) -> Result<()> {
     let Some(library) = &allocator.library else { return Ok(()) };
     let mut command = Command::new(workload);
-    let output = command.env("LD_PRELOAD", library).env("LD_TRACE_LOADED_OBJECTS", "1").output()?;
+    let output = command.env("LD_PRELOAD", library).env("LD_TRACE_LOADED_OBJECTS", "1").output();
+    let output = output.with_context(|| output::cannot_run(workload))?;
     let (loaded, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let path = library.display().to_string();
     let is_there = loaded.lines().any(|line| line.trim_start().starts_with(&path));

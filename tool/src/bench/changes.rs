@@ -4,7 +4,7 @@
 //! ran in both, beside each of the others: so it is the times in units of the system's, of the same round, that are
 //! compared. Memory does not depend on the hour and is compared as it is.
 
-use std::io::Write;
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::{bail, Result};
@@ -14,6 +14,7 @@ use super::allocators::{SNUG, SYSTEM};
 use super::report::tables::with_interval;
 use super::results::{Figures, Lab, RowResult, Series};
 use super::stats::{self, Estimate};
+use crate::output;
 use crate::refusal::Refusal;
 
 /// Changes smaller than this are not reported, however sure.
@@ -34,20 +35,21 @@ pub fn run(old: &Lab, new: &Lab) -> Result<ExitCode> {
         let message = "the two have no figures in common: no row and allocator of the one is in the other".to_string();
         bail!(Refusal::misuse(message));
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = String::new();
     for warning in warnings(old, new) {
-        writeln!(out, "Note: {warning}")?;
+        let _ = writeln!(out, "Note: {warning}");
     }
     if !changes.is_empty() {
-        writeln!(out, "{}", table(&changes))?;
+        let _ = writeln!(out, "{}", table(&changes));
     }
-    writeln!(
+    let _ = writeln!(
         out,
         "{} of {compared} figures changed by more than {:.0} % and beyond chance (95 %). Ratios are new over old; times \
          are in units of the system's malloc of the same round.",
         changes.len(),
         LEAST * 100.0
-    )?;
+    );
+    output::print(out.as_bytes())?;
     let worse = changes.iter().any(|change| change.allocator.starts_with(SNUG) && change.ratio.median > 1.0);
     Ok(if worse { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

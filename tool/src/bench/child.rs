@@ -19,6 +19,7 @@ use super::allocators::Allocator;
 use super::meter::{self, Meter, Reading};
 use super::results::{Figures, Row, Unit};
 use crate::launch;
+use crate::output;
 use crate::proc;
 use crate::process::{self, Next, Sample};
 use crate::scratch;
@@ -74,7 +75,7 @@ pub enum Failure {
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure::Broken(format!("{:#}", error.into()))
+        Failure::Broken(output::told(&error.into()))
     }
 }
 
@@ -156,10 +157,10 @@ pub fn finish(
 ) -> Result<Finished, Failure> {
     let (mut out, mut err) = (scratch::for_output()?, scratch::for_output()?);
     let stdout = match unit {
-        Unit::NsPerOperation => out.try_clone()?.into(),
+        Unit::NsPerOperation => out.try_clone().context(NO_FILE)?.into(),
         Unit::Seconds => Stdio::null(),
     };
-    command.stdin(Stdio::null()).stdout(stdout).stderr(err.try_clone()?).process_group(0);
+    command.stdin(Stdio::null()).stdout(stdout).stderr(err.try_clone().context(NO_FILE)?).process_group(0);
     let program = command.get_program().to_string_lossy().into_owned();
     let (mut stopped, mut too_long) = (false, false);
     let sample = process::run_watched(command, &mut |pid, since| {
@@ -178,10 +179,14 @@ pub fn finish(
         return Err(Failure::Broken(format!("killed after {} s", limit.most_time.as_secs())));
     }
     if !sample.status.success() {
-        return Err(Failure::Broken(format!("{}; {}", sample.status, end_of(&text_of(&mut err)?))));
+        let said = end_of(&text_of(&mut err)?);
+        let separator = if said.is_empty() { "" } else { "; " };
+        return Err(Failure::Broken(format!("{}{separator}{said}", sample.status)));
     }
     Ok(Finished { sample, stdout: text_of(&mut out)? })
 }
+
+const NO_FILE: &str = "cannot use a temporary file";
 
 fn text_of(file: &mut File) -> Result<String> {
     let mut bytes = Vec::new();

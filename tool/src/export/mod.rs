@@ -19,7 +19,7 @@ use crate::live::{Depth, Format, Program};
 use crate::output;
 use crate::period::period;
 use crate::process_id::process_id;
-use crate::whole::Whole;
+use crate::whole::{ensure_is_a_name, Whole};
 use merge::Source;
 
 /// Export the metrics of all programs on snug that can be seen, in OpenMetrics, with labels pid and program
@@ -64,6 +64,7 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
         serve::serve(socket, &|| exposition(&args.pids))?;
         return Ok(ExitCode::SUCCESS);
     }
+    args.output.as_deref().map_or(Ok(()), ensure_is_a_name)?;
     let Some(path) = args.output.as_deref().map(absolute).transpose()? else {
         output::print(exposition(&args.pids)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);

@@ -6,15 +6,21 @@
 
 use std::env;
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{absolute, Path};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
+use signal_hook::flag;
+use signal_hook::low_level::{emulate_default_handler, pipe};
 
+use crate::halts::is_ignored;
 use crate::output;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -62,7 +68,32 @@ pub fn bind(path: &Path) -> Result<Socket> {
     if is_socket && UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
         fs::remove_file(path).with_context(|| format!("cannot replace {shown}"))?;
     }
-    Ok(Socket::Listening(UnixListener::bind(path).with_context(|| format!("cannot listen at {shown}"))?))
+    let listener = UnixListener::bind(path).with_context(|| format!("cannot listen at {shown}"))?;
+    remove_at_the_end(path).context("cannot handle signals")?;
+    Ok(Socket::Listening(listener))
+}
+
+/// Nothing else than a signal ends it. What somebody else has made there meanwhile stays.
+fn remove_at_the_end(path: &Path) -> io::Result<()> {
+    let identity = |path: &Path| fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let (path, made) = (absolute(path)?, identity(path));
+    let wanted = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
+    let (mut waiting, told) = UnixStream::pair()?;
+    let came = Arc::new(AtomicUsize::new(0));
+    for signal in wanted {
+        flag::register_usize(signal, Arc::clone(&came), signal as usize)?;
+        pipe::register(signal, told.try_clone()?)?;
+    }
+    thread::spawn(move || {
+        if !waiting.read(&mut [0]).is_ok_and(|count| count > 0) {
+            return; // all of them are ignored
+        }
+        if identity(&path) == made {
+            let _ = fs::remove_file(&path);
+        }
+        let _ = emulate_default_handler(came.load(Ordering::Relaxed) as i32);
+    });
+    Ok(())
 }
 
 /// Answers all who come, for ever, or the one who is connected.

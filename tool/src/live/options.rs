@@ -88,10 +88,10 @@ pub fn effect(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<Stri
 pub fn complaints(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<String> {
     let mut said = scratch::small()?;
     read(variables, said.as_raw_fd());
-    let mut text = String::new();
+    let mut text = Vec::new();
     said.rewind()?;
-    said.read_to_string(&mut text)?;
-    Ok(text)
+    said.read_to_end(&mut text)?; // values are in it, which may be any bytes
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Whether the library has an option, and this value for it: whatever else the environment says to it.

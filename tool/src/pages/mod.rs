@@ -64,6 +64,11 @@ impl Page {
         format!("{}.{}", self.name, self.section)
     }
 
+    /// The name of the file that is to be read in its stead, without its folder.
+    fn refers_to(&self) -> Option<&str> {
+        Some(self.text.strip_prefix(".so ")?.split_once('/')?.1.trim_end())
+    }
+
     /// `run` is snug-run.
     fn is_called(&self, word: &str) -> bool {
         word == self.name || word == self.file_name() || self.name.strip_prefix("snug-") == Some(word)
@@ -91,10 +96,18 @@ pub fn man(args: &ManArgs, command_line: CommandLine) -> Result<ExitCode> {
             "each command has one, such as run, and so have options, glossary, and the functions of snug/snug.h";
         bail!(Refusal::misuse(format!("there is no page {}; {known}", args.page)));
     };
-    if !std::io::stdout().is_terminal() || !show(&page.text) {
-        output::print(page.text.as_bytes())?;
+    let text = text_of(page, &pages);
+    if !std::io::stdout().is_terminal() || !show(text) {
+        output::print(text.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is to be read: of a page that only refers to another one, that one's text. man(1) follows a reference from
+/// where pages are installed alone.
+fn text_of<'a>(page: &'a Page, pages: &'a [Page]) -> &'a str {
+    let meant = page.refers_to().and_then(|name| pages.iter().find(|other| other.file_name() == name));
+    &meant.unwrap_or(page).text
 }
 
 fn write_page(directory: &Path, page: &Page) -> Result<()> {
@@ -128,6 +141,8 @@ mod tests {
         for (place, page) in pages.iter().enumerate() {
             assert!(pages.iter().position(|other| other.file_name() == page.file_name()) == Some(place));
             assert!(page.is_called(&page.file_name()) && page.is_called(&page.name));
+            let text = text_of(page, &pages);
+            assert!(text.contains("\n.SH NAME\n"), "{} is shown as {text}", page.name);
         }
         for wanted in [
             "snug.1",

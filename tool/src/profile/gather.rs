@@ -22,7 +22,7 @@ pub fn profile_of_sites(raw: &Raw, sites: &[Site], before: &Before) -> Profile {
     numbers.sort_unstable();
     let modules: HashMap<u32, usize> = numbers.iter().enumerate().map(|(at, &number)| (number, at)).collect();
     profile.modules = numbers.iter().map(|number| module_of(&raw.objects[number])).collect();
-    let held = raw.blocks.as_deref().map(pages::held).unwrap_or_default();
+    let pinned = raw.blocks.as_deref().map(pages::pinned).unwrap_or_default();
     let mut places = HashMap::new();
     for site in sites {
         let mut stack = Vec::new();
@@ -38,7 +38,7 @@ pub fn profile_of_sites(raw: &Raw, sites: &[Site], before: &Before) -> Profile {
         }
         profile
             .samples
-            .push(Sample { stack, numbers: numbers_of(site, before.get(&site.stack), held.get(&site.stack)) });
+            .push(Sample { stack, numbers: numbers_of(site, before.get(&site.stack), pinned.get(&site.stack)) });
     }
     if raw.lost != 0 {
         profile.notes.push(format!("{} samples were lost in process {}", raw.lost, raw.process));
@@ -67,7 +67,7 @@ fn place_of(call: &Call, raw: &Raw, modules: &HashMap<u32, usize>) -> Place {
     }
 }
 
-fn numbers_of(site: &Site, before: Option<&Site>, held: Option<&f64>) -> Numbers {
+fn numbers_of(site: &Site, before: Option<&Site>, pinned: Option<&f64>) -> Numbers {
     let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let blocks = |count: u64| (count as f64 / COUNT_UNIT).round() as i64;
     let kib2 = |variance: f64| (variance.max(0.0) / (1024.0 * 1024.0)).round() as i64;
@@ -85,7 +85,7 @@ fn numbers_of(site: &Site, before: Option<&Site>, held: Option<&f64>) -> Numbers
         kib2(site.live_variance),
         whole(site.samples - old.samples),
         whole(site.live_samples),
-        held.copied().unwrap_or(0.0).round() as i64,
+        pinned.copied().unwrap_or(0.0).round() as i64,
     ]
 }
 

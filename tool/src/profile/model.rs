@@ -48,11 +48,11 @@ pub const KEPT: [(&str, &str); 11] = [
     ("inuse_variance", "KiB^2"),
     ("alloc_samples", "count"),
     ("inuse_samples", "count"),
-    ("held_space", "bytes"),
+    ("pinned_space", "bytes"),
 ];
 const ALLOC_VARIANCE: usize = 6;
 const INUSE_VARIANCE: usize = 7;
-const HELD: usize = 10;
+pub const PINNED: usize = 10;
 
 pub type Numbers = [i64; KEPT.len()];
 
@@ -98,6 +98,8 @@ pub struct Profile {
     pub mean: i64,
     /// When it was taken, if that is known.
     pub taken: Option<SystemTime>,
+    /// Whether it is what one profile has more than another.
+    pub is_difference: bool,
     /// Samples for which there was no room, and all else that a reader should know.
     pub notes: Vec<String>,
 }
@@ -113,8 +115,7 @@ impl What {
             What::Peak => numbers[5],
             What::Freed => numbers[1].saturating_sub(numbers[3]),
             What::FreedBlocks => numbers[0].saturating_sub(numbers[2]),
-            What::Pinned if numbers[HELD] == 0 => 0,
-            What::Pinned => numbers[HELD].saturating_sub(numbers[3]),
+            What::Pinned => numbers[PINNED],
         }
     }
 
@@ -153,6 +154,11 @@ impl Profile {
         self.samples.iter().any(|sample| what.of(&sample.numbers) != 0)
     }
 
+    /// Whether all that is pinned is in it: what is live pins something, so where nothing is pinned it was not looked at.
+    pub fn knows_pinned(&self) -> bool {
+        self.has(What::Pinned) || !self.has(What::Live)
+    }
+
     /// What shares are of: all that sites have of it, or in a difference, in which some have less, all changes.
     pub fn whole(&self, what: What) -> f64 {
         self.samples.iter().map(|sample| (what.of(&sample.numbers) as f64).abs()).sum()
@@ -166,9 +172,14 @@ impl Profile {
 
     /// Adds another profile, `times` over: 1, or -1 for what grew since it.
     pub fn add(&mut self, other: &Profile, times: i64) {
+        let knows_pinned = self.knows_pinned() && other.knows_pinned();
         for (sample, at) in other.samples.iter().zip(self.join(other)) {
             add(&mut self.samples[at].numbers, &sample.numbers, times);
         }
+        if !knows_pinned {
+            self.samples.iter_mut().for_each(|sample| sample.numbers[PINNED] = 0);
+        }
+        self.is_difference |= times < 0;
         self.mean = self.mean.max(other.mean);
         self.taken = self.taken.max(other.taken);
         self.notes.extend(other.notes.iter().filter(|note| !self.notes.contains(note)).cloned().collect::<Vec<_>>());
@@ -263,6 +274,18 @@ mod tests {
     }
 
     #[test]
+    fn what_one_profile_does_not_know_their_sum_does_not_know() {
+        let mut exact = profile(&["a", "b"], &[10, 20]);
+        exact.samples[0].numbers[PINNED] = 4000;
+        assert!(exact.knows_pinned() && !profile(&["b"], &[30]).knows_pinned());
+        let mut sum = Profile::default();
+        sum.add(&exact, 1);
+        assert_eq!((sum.knows_pinned(), What::Pinned.of(&sum.totals())), (true, 4000));
+        sum.add(&profile(&["b"], &[30]), 1);
+        assert_eq!((sum.knows_pinned(), What::Pinned.of(&sum.totals())), (false, 0));
+    }
+
+    #[test]
     fn profiles_add_up_and_differ() {
         let mut sum = profile(&["a", "b"], &[10, 20]);
         sum.add(&profile(&["c", "b"], &[5, 7]), 1);
@@ -272,6 +295,7 @@ mod tests {
         sum.add(&profile(&["b"], &[30]), -1);
         let b = sum.samples.iter().find(|sample| sum.names(&sample.stack) == ["b"]).unwrap();
         assert_eq!((What::Live.of(&b.numbers), What::Freed.of(&b.numbers)), (-3, -3));
+        assert!(sum.is_difference && !profile(&["b"], &[30]).is_difference);
         assert_eq!(What::Live.error_of(&b.numbers), Some(48f64.sqrt() * 1024.0));
     }
 }

@@ -14,7 +14,7 @@ use flate2::Compression;
 use prost::encoding::{decode_key, decode_varint, WireType};
 use prost::Message;
 
-use super::model::{Line, Module, Numbers, Place, Profile, Sample, KEPT};
+use super::model::{Line, Module, Numbers, Place, Profile, Sample, What, KEPT, PINNED};
 use crate::output::shown;
 
 mod proto {
@@ -264,7 +264,8 @@ pub fn decode(bytes: &[u8]) -> Result<Profile> {
     };
     ensure!(!of.sample_type.is_empty(), "it is no profile: it is empty");
     let names = of.sample_type.iter().map(|kind| text(kind.kind)).collect::<Result<Vec<_>>>()?;
-    let columns = KEPT.map(|(kept, _)| names.iter().position(|name| name == kept));
+    let column = |wanted: &str| names.iter().position(|name| name == wanted);
+    let (columns, held) = (KEPT.map(|(kept, _)| column(kept)), column("held_space"));
     ensure!(columns.iter().any(Option::is_some), "it is no profile of memory: it has {}", shown(&names.join(", ")));
 
     let time = u64::try_from(of.time_nanos).ok().filter(|&nanos| nanos != 0);
@@ -295,16 +296,26 @@ pub fn decode(bytes: &[u8]) -> Result<Profile> {
         let place = |id| place_at.get(id).copied().context("it refers to a place that it does not have");
         let stack = sample.location_id.iter().map(place).collect::<Result<Vec<_>>>()?;
         let number = |column: &Option<usize>| column.and_then(|at| sample.value.get(at).copied()).unwrap_or(0);
-        let numbers: Vec<i64> = columns.iter().map(number).collect();
-        profile.samples.push(Sample { stack, numbers: Numbers::try_from(numbers).unwrap_or_default() });
+        let mut numbers = columns.each_ref().map(number);
+        if columns[PINNED].is_none() {
+            numbers[PINNED] = pinned_of_held(number(&held), &numbers);
+        }
+        profile.samples.push(Sample { stack, numbers });
     }
     profile.notes = of.comment.iter().map(|&note| text(note)).collect::<Result<Vec<_>>>()?;
     Ok(profile)
 }
 
+/// Earlier versions of snug wrote what live blocks hold of their pages, their own bytes included; 0 if it was not known.
+fn pinned_of_held(held: i64, numbers: &Numbers) -> i64 {
+    match held {
+        0 => 0,
+        held => held.saturating_sub(What::Live.of(numbers)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::model::What;
     use super::super::{growth, show};
     use super::*;
 
@@ -318,6 +329,7 @@ mod tests {
             ],
             samples: vec![Sample { stack: vec![0, 1], numbers: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11] }],
             mean: 4096,
+            is_difference: false,
             taken: Some(UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789)),
             notes: vec!["a note".into()],
         }

@@ -27,11 +27,14 @@ pub fn table(profile: &Profile, by: What, top: usize) -> String {
     if ![What::Allocated, What::AllocatedBlocks, What::Live, What::Peak].into_iter().any(|what| profile.has(what)) {
         return format!("{SAME}\n");
     }
-    let _ = writeln!(out, "{}: {}{}", by.words(), amount(by, all), error(by, by.error_of(&totals)));
-    let _ = writeln!(out, "{}", others(&totals, by));
-    if by == What::Pinned && all == 0 {
-        let _ = writeln!(out, "what is pinned is known only of profiles of every block, with SNUG_PROFILE_BYTES=1");
+    if profile.is_difference {
+        let _ = writeln!(out, "{DIFFERENCE}");
     }
+    let _ = match by == What::Pinned && !profile.knows_pinned() {
+        true => writeln!(out, "{UNKNOWN}"),
+        false => writeln!(out, "{}: {}{}", by.words(), amount(by, all), error(by, by.error_of(&totals))),
+    };
+    let _ = writeln!(out, "{}", others(&totals, by));
     let sites = match samples.len() {
         0 => "no site has any of it: --by=allocated, peak or freed shows others".to_string(),
         count => format!("{}, largest first", counted(count, "site")),
@@ -67,6 +70,12 @@ fn joined(profile: &Profile) -> Profile {
 /// What is said of a profile in which nothing is.
 pub const NOTHING: &str =
     "no sample was taken: too little was allocated; SNUG_PROFILE_BYTES=1 before the command looks at every block";
+
+/// What stands above a difference.
+const DIFFERENCE: &str = "a difference: what the later profile has more, and with - what it has less";
+
+/// What is said of what is pinned where it is not known.
+const UNKNOWN: &str = "what live blocks pin is known only of profiles of every block, with SNUG_PROFILE_BYTES=1";
 
 /// What is said of a difference in which nothing is.
 pub const SAME: &str = "no difference: each site has as much in the one profile as in the other";
@@ -166,7 +175,7 @@ pub fn json(profile: &Profile) -> Result<Vec<u8>> {
             "peak_blocks": of[4], "peak_bytes": of[5],
             "allocated_error_bytes": What::Allocated.error_of(of), "live_error_bytes": What::Live.error_of(of),
             "allocated_samples": of[8], "live_samples": of[9],
-            "pinned_bytes": What::Pinned.of(of),
+            "pinned_bytes": profile.knows_pinned().then(|| What::Pinned.of(of)),
         })
     };
     let place = |&place: &usize| {
@@ -234,6 +243,19 @@ mod tests {
         let text = table(&profile, What::Live, 9);
         assert!(text.contains("2 sites, largest first") && text.contains("200 B  66.7 %"), "{text}");
         assert_eq!(text.matches("    take\n").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_number() {
+        let place = Place { module: None, address: 4096, lines: Vec::new() };
+        let numbers = [1, 100, 1, 100, 0, 0, 0, 0, 0, 0, 0];
+        let mut profile =
+            Profile { places: vec![place], samples: vec![Sample { stack: vec![0], numbers }], ..Profile::default() };
+        let text = table(&profile, What::Pinned, 9);
+        assert!(text.starts_with(UNKNOWN) && !text.contains("pinned by live blocks"), "{text}");
+        assert!(String::from_utf8(json(&profile).unwrap()).unwrap().contains("\"pinned_bytes\": null"));
+        profile.samples[0].numbers[model::PINNED] = 3996;
+        assert!(table(&profile, What::Pinned, 9).starts_with("pinned by live blocks: 3.90 KiB\n"));
     }
 
     #[test]

@@ -7,17 +7,25 @@
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{bail, ensure, Context, Result};
 use serde::Serialize;
 
 use super::footprint_report;
+use super::reader::STOPPED;
 use super::replay::{Program, Touch};
 use crate::bench::allocators::Allocator;
+use crate::bench::child::{self, Failure, Limit};
 use crate::bench::report::ReportArgs;
+use crate::bench::results::Unit;
 use crate::output;
 
 const SAMPLES: u32 = 256;
+
+/// So often it is looked whether a signal came that has not ended the wait.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A moment of the replay, without the replayer's own memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -58,6 +66,7 @@ pub fn run(
     programs: &[Program],
     allocators: Vec<Allocator>,
     touch: Touch,
+    stop: &AtomicBool,
     report: &ReportArgs,
 ) -> Result<ExitCode> {
     ensure!(report.frontier.is_none(), "a footprint has no speed, which --frontier draws");
@@ -65,9 +74,9 @@ pub fn run(
     let progress = output::bar((programs.len() * allocators.len()) as u64, "replay {pos} of {len}");
     for program in programs {
         let on = |allocator: &Allocator| {
-            let measured = measure(replayer, program, allocator, touch);
+            let measured = measure(replayer, program, allocator, touch, stop);
             progress.inc(1);
-            measured.with_context(|| format!("{} on {}", program.name, allocator.name))
+            measured
         };
         traces.push(OfTrace {
             trace: program.name.clone(),
@@ -80,7 +89,13 @@ pub fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(replayer: &Path, program: &Program, allocator: &Allocator, touch: Touch) -> Result<Footprint> {
+fn measure(
+    replayer: &Path,
+    program: &Program,
+    allocator: &Allocator,
+    touch: Touch,
+    stop: &AtomicBool,
+) -> Result<Footprint> {
     let mut command = Command::new(replayer);
     command.arg(format!("--samples={SAMPLES}")).arg(touch.word()).arg(program.path());
     command.env_remove("LD_PRELOAD");
@@ -95,10 +110,13 @@ fn measure(replayer: &Path, program: &Program, allocator: &Allocator, touch: Tou
             Ok(())
         });
     }
-    let output = command.output().context("cannot run the replayer")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {}", output.status, said.trim());
-    read(&String::from_utf8_lossy(&output.stdout))
+    let limit = Limit { stop, most_time: Duration::MAX };
+    let place = || format!("{} on {}", program.name, allocator.name);
+    match child::finish(&mut command, Unit::NsPerOperation, &limit, &mut |_, _| LOOK) {
+        Ok(finished) => read(&finished.stdout).with_context(place),
+        Err(Failure::Stopped) => bail!(STOPPED),
+        Err(Failure::Broken(why)) => bail!("{}: {why}", place()),
+    }
 }
 
 /// What snugreplay printed.

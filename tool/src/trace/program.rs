@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Context, Result};
 use clap::ValueEnum;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -50,7 +50,8 @@ pub struct Totals {
     pub peak_live_blocks: u64,
     pub end_live_bytes: u64,
     pub end_live_blocks: u64,
-    /// A hash of the multiset of sizes, as snugreplay prints it.
+    /// A hash of the multiset of sizes, as snugreplay prints it; nothing to others, who get the sizes.
+    #[serde(skip)]
     pub sizes: u64,
     /// Frees of blocks that were not seen: from before the recording, or lost.
     pub unknown_frees: u64,
@@ -103,13 +104,17 @@ struct Converter<W> {
 /// Writes the program of a process of the trace. With `one_thread` all is done by one thread, in the order of the
 /// trace, so that each replay is the same.
 pub fn write(trace: &mut Trace, process: u32, one_thread: bool, pace: Pace, file: &mut File) -> Result<Converted> {
-    let mut converter = Converter::new(BufWriter::with_capacity(1 << 18, file), one_thread)?;
+    let mut converter = Converter::new(BufWriter::with_capacity(1 << 18, file), one_thread).context(UNWRITTEN)?;
     converter.pace = pace;
-    Merge::new(trace, process).run(|lane, happening| converter.take(lane, happening))?;
+    Merge::new(trace, process).run(|lane, happening| converter.take(lane, happening).context(UNWRITTEN))?;
     let has_times = converter.first_time.is_some();
-    ensure!(pace == Pace::Fast || has_times, "it has no times; record it with: snug record --times");
-    converter.finish()
+    let shown = trace.shown();
+    ensure!(pace == Pace::Fast || has_times, "{shown}: it has no times; record it with: snug record --times");
+    converter.finish().context(UNWRITTEN)
 }
+
+/// Whatever is wrong with the trace is said with its name by who reads it.
+const UNWRITTEN: &str = "cannot write what is to be replayed";
 
 impl<W: Write + Seek> Converter<W> {
     fn new(out: W, one_thread: bool) -> Result<Self> {

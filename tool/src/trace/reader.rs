@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::{Display, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
 use indicatif::ProgressBar;
@@ -15,6 +17,9 @@ use serde::Serialize;
 
 use super::format::{self, Header, Kind, BLOCK_HEADER, BLOCK_MAGIC, FILE_HEADER};
 use crate::output::{self, counted, shown};
+
+/// What is said when a signal ends a replay that has no figures yet.
+pub const STOPPED: &str = "stopped before anything was replayed: there is nothing to show";
 
 const SEARCH_STEP: usize = 64 * 1024;
 
@@ -54,9 +59,21 @@ pub struct Trace {
     pub faults: Vec<String>,
     /// Bytes of events that were read.
     progress: ProgressBar,
+    /// Set by a signal: nothing more is to be read.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Trace {
+    /// Its name, for messages.
+    pub fn shown(&self) -> Display<'_> {
+        self.path.display()
+    }
+
+    /// From now on reading is an error as soon as this is set.
+    pub fn stop_when(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Some(Arc::clone(stop));
+    }
+
     /// Whether the file begins as one.
     pub fn is_trace(path: &Path) -> bool {
         let mut start = [0; 8];
@@ -86,6 +103,7 @@ impl Trace {
             lost: 0,
             faults: Vec::new(),
             progress: ProgressBar::hidden(),
+            stop: None,
         };
         if start != format::file_header(version) {
             trace.fault("it is damaged at byte 12: its header does not agree with its checksum".into())?;
@@ -184,15 +202,25 @@ impl Trace {
 
     /// The contents of a block; `None` if they are damaged and that is tolerated.
     pub fn read(&mut self, block: &Block) -> Result<Option<Vec<u8>>> {
+        ensure!(!self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)), STOPPED);
         let mut stored = vec![0; block.header.stored as usize];
         let path = &self.path;
         self.file.read_exact_at(&mut stored, block.offset).with_context(|| output::cannot_read(path))?;
         let contents = block.header.unpack(&stored);
         self.progress.inc(block.header.length.into());
         if contents.is_none() {
+            self.leave_out(block);
             self.tolerate(block, "its contents do not agree with their checksum")?;
         }
         Ok(contents)
+    }
+
+    /// What is damaged is no event of its process.
+    fn leave_out(&mut self, block: &Block) {
+        let number = block.header.process;
+        if let Some(process) = self.processes.iter_mut().find(|process| process.number == number) {
+            process.bytes = process.bytes.saturating_sub(block.header.length.into());
+        }
     }
 
     fn find_processes(&mut self) -> Result<()> {

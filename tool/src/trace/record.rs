@@ -23,6 +23,7 @@ use crate::launch;
 use crate::output::{self, counted};
 use crate::proc;
 use crate::signals::{self, HandedOn};
+use crate::whole::ensure_is_a_name;
 
 /// How long the tool waits for a slot before it looks at the program. The recorder knows this: see slots.c.
 const ROUND: Duration = Duration::from_millis(50);
@@ -87,6 +88,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
     let region = Region::new(slots, args.children == Recorded::All, args.times)
         .context("cannot share memory with the program")?;
     let path = args.output.clone().unwrap_or_else(|| default_output(&args.words[0]));
+    ensure_is_a_name(&path)?;
     let writer = Writer::create(&path).with_context(|| output::cannot_write(&path))?;
 
     launch::set_up(&mut command, &recorder, &[]);

@@ -4,7 +4,6 @@
 //! writing to what was allocated; what the program did besides is not in the trace.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use clap::{Args, ValueEnum};
 
 use super::footprint;
 use super::program::{self, Converted, Pace};
-use super::reader::Trace;
+use super::reader::{Trace, STOPPED};
 use super::summary::Summary;
 use crate::bench::allocators::{self, AllocatorArgs};
 use crate::bench::assemble;
@@ -24,6 +23,7 @@ use crate::bench::report::{self, ReportArgs};
 use crate::bench::results::{Row, Unit};
 use crate::bench::runner::{self, Plan};
 use crate::bench::system_calls;
+use crate::output;
 use crate::refusal::Refusal;
 use crate::scratch;
 use crate::whole::Whole;
@@ -131,10 +131,12 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         return export(args, to);
     }
     args.report.ensure_writable()?;
+    let stop = runner::stop_at_signals()?;
     let one_thread = args.one_thread || args.footprint;
     let mut programs = Vec::new();
     for path in &args.traces {
         let mut trace = Trace::open(path, args.whole)?;
+        trace.stop_when(&stop);
         let program = convert(&mut trace, path, args.process, one_thread, args.pace)?;
         eprint!("{}", Summary::new(&trace, 0, &program.converted).warnings());
         programs.push(program);
@@ -145,16 +147,17 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         allocators::ensure_loads(allocator, &replayer)?;
     }
     if args.footprint {
-        return footprint::run(&replayer, &programs, found.allocators, args.touch, &args.report);
+        return footprint::run(&replayer, &programs, found.allocators, args.touch, &stop, &args.report);
     }
     let jobs: Vec<Job> = programs.iter().map(|program| job(&replayer, program, args.touch)).collect();
-    let stop = runner::stop_at_signals()?;
     let measured = runner::measure(
         &jobs,
         &found.allocators,
         Plan { rounds: args.rounds, system_calls: system_calls::is_there(), ..Plan::default() },
         &stop,
     )?;
+    let has_figures = measured.rows.iter().flat_map(|row| &row.series).any(|series| !series.figures.is_empty());
+    ensure!(has_figures || measured.ended_early.is_none(), STOPPED);
     let mut lab = assemble("snug replay", found.allocators, measured, false);
     lab.missing = found.missing;
     lab.settings.paced = args.pace == Pace::Recorded;
@@ -167,12 +170,11 @@ fn print_info(args: &ReplayArgs, path: &Path, form: Form) -> Result<()> {
     let process = trace.choose(args.process)?.number;
     let program = convert(&mut trace, path, args.process, false, Pace::Fast)?;
     let summary = Summary::new(&trace, process, &program.converted);
-    let mut out = std::io::stdout().lock();
-    match form {
-        Form::Text => write!(out, "{}: {}", path.display(), summary.to_text())?,
-        Form::Json => writeln!(out, "{}", serde_json::to_string(&summary)?)?,
-    }
-    Ok(())
+    let text = match form {
+        Form::Text => format!("{}: {}", path.display(), summary.to_text()),
+        Form::Json => serde_json::to_string(&summary)? + "\n",
+    };
+    output::print(text.as_bytes())
 }
 
 fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
@@ -184,7 +186,7 @@ fn export(args: &ReplayArgs, to: &Path) -> Result<ExitCode> {
     ensure!(!is_itself, Refusal::misuse(format!("--export: {} is the trace itself", to.display())));
     Whole::new(to)?.write_with(|file| {
         program::write(&mut trace, process, args.one_thread, args.pace, file)
-            .with_context(|| format!("{} for {}", path.display(), to.display()))
+            .with_context(|| format!("--export {}", to.display()))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -197,8 +199,7 @@ pub fn convert(trace: &mut Trace, path: &Path, process: Option<u32>, one_thread:
     let progress = trace.show_progress(process, &format!("reading {name}"));
     let converted = program::write(trace, process, one_thread, pace, &mut file);
     progress.finish_and_clear();
-    let converted = converted.with_context(|| path.display().to_string())?;
-    Ok(Program { name, file, converted })
+    Ok(Program { name, file, converted: converted? })
 }
 
 pub fn job(replayer: &Path, program: &Program, touch: Touch) -> Job {

@@ -11,25 +11,30 @@ use crate::bench::stored::ZSTD;
 use crate::output;
 use crate::refusal::Refusal;
 
-/// More than any of the beginnings has.
+/// All that tells a report stands within these bytes.
 const LOOKED_AT: u64 = 4096;
 
-/// How reports begin, blanks left out: JSON, CSV, Markdown, HTML, SVG; of `snug replay --footprint`, `snug stats` and
-/// `snug options` where they differ.
-const BEGINNINGS: [&str; 12] = [
-    r#"{"format":"#,
-    r#"{"allocators":["#,
-    r#"{"schema":"snug"#,
-    r#"[{"name":"SNUG_"#,
-    "row,allocator,round,",
-    "trace,allocator,operations,",
-    "milliseconds,pid,",
-    "#Benchmarks",
-    "#Comparison",
-    "#snugreplay:",
-    "<!DOCTYPEhtml><htmllang=",
-    "<svgviewBox=",
+/// What tells reports, blanks left out: how one begins, and what follows in this order. The beginning alone is that of
+/// many a page, picture or list that others have written.
+const MARKS: [&[&str]; 12] = [
+    &[r#"{"format":"#, r#","title":"snug"#, r#","version":""#, r#","date":""#, r#","machine":{"#],
+    // snug replay --footprint.
+    &[r#"{"allocators":[{"name":""#, r#","library":"#, r#","version":"#, r#","settings":["#],
+    // snug stats and snug options, as JSON and as CSV.
+    &[r#"{"schema":"snug"#],
+    &[r#"[{"name":"SNUG_"#],
+    &["milliseconds,pid,reason,"],
+    &["row,allocator,round,time,unit,cpu_seconds,peak_bytes,"],
+    &["trace,allocator,operations,live_bytes,resident_kib"],
+    &["#BenchmarksWrittenby`snug", "--markdown`"],
+    &["#ComparisonWrittenby`snug", "--markdown`"],
+    &["#snugreplay:footprintsofrecordedprograms"],
+    &[r#"<!DOCTYPEhtml><htmllang="en">"#, "<title>snug", COLOURS],
+    &["<svgviewBox=", COLOURS],
 ];
+
+/// How colours.css begins.
+const COLOURS: &str = "<style>:root{--page:#ffffff;--ink:#1f2328;";
 
 /// A file that is there must be one that was made for this.
 pub fn ensure_replaceable(path: &Path) -> Result<()> {
@@ -37,15 +42,20 @@ pub fn ensure_replaceable(path: &Path) -> Result<()> {
         return Ok(());
     }
     let start = start_of(path).with_context(|| output::cannot_read(path))?;
-    let is_report = BEGINNINGS.iter().any(|beginning| start.starts_with(beginning.as_bytes()));
+    let is_report = MARKS.iter().any(|marks| has_marks(&start, marks));
     let shown = path.display();
     let message = || format!("{shown} is there and is no report of snug; without a FILE write -, as in --json=-");
     ensure!(is_report, Refusal::misuse(message()));
     Ok(())
 }
 
+fn has_marks<'a>(start: &'a str, marks: &[&str]) -> bool {
+    let behind = |rest: &'a str, mark: &&str| rest.split_once(mark).map(|(_, behind)| behind);
+    start.starts_with(marks[0]) && marks.iter().try_fold(start, behind).is_some()
+}
+
 /// Without blanks.
-fn start_of(path: &Path) -> std::io::Result<Vec<u8>> {
+fn start_of(path: &Path) -> std::io::Result<String> {
     let mut start = Vec::new();
     File::open(path)?.take(LOOKED_AT).read_to_end(&mut start)?;
     if start.starts_with(&ZSTD) {
@@ -55,7 +65,7 @@ fn start_of(path: &Path) -> std::io::Result<Vec<u8>> {
         start = plain;
     }
     start.retain(|byte| !byte.is_ascii_whitespace());
-    Ok(start)
+    Ok(String::from_utf8_lossy(&start).into_owned())
 }
 
 #[cfg(test)]
@@ -79,7 +89,23 @@ mod tests {
         for name in ["a.json", "a.json.zst", "a.csv", "a.md", "a.html", "a.svg", "empty", "none"] {
             ensure_replaceable(&at(name)).unwrap();
         }
-        for (name, bytes) in [("a.trace", &b"SNUGTRC\n"[..]), ("prog", b"#!/bin/sh\n"), ("z", &ZSTD)] {
+        fs::write(at("earlier.md"), include_bytes!("../../../../docs/benchmarks.md")).unwrap();
+        ensure_replaceable(&at("earlier.md")).unwrap();
+        let others = [
+            ("a.trace", &b"SNUGTRC\n"[..]),
+            ("prog", b"#!/bin/sh\n"),
+            ("z", &ZSTD),
+            (
+                "own.html",
+                b"<!DOCTYPE html>\n<html lang=\"en\"><head><title>snug flats</title><style>:root { --page: 1 }",
+            ),
+            ("own.svg", b"<svg viewBox=\"0 0 440 300\" xmlns=\"http://www.w3.org/2000/svg\"><style>:root { --a: 1; }"),
+            ("own.md", b"# Benchmarks of my own\n\nWritten by hand\n"),
+            ("own.json", b"{\"format\": \"mine\", \"title\": \"snug flats\", \"version\": \"1\"}"),
+            ("allocators.json", b"{\"allocators\": [\"jemalloc\"]}"),
+            ("own.csv", b"row,allocator,round,mine\n"),
+        ];
+        for (name, bytes) in others {
             fs::write(at(name), bytes).unwrap();
             assert!(ensure_replaceable(&at(name)).is_err(), "{name}");
         }

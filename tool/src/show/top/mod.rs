@@ -43,7 +43,7 @@ s        take a profile, of which sites are; end it
 Up Down PgUp PgDn Home End         move through the rows";
 
 /// These end it as q does, and then as if it had not taken them: the terminal is as it was, and so are the programs.
-const ENDING: [i32; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// So often it is looked whether one has come.
 const STEP: Duration = Duration::from_millis(50);
