@@ -13,7 +13,7 @@
 /* Layout: no code is below. */
 #define CODE_LEAST ((uintptr_t)4096)
 
-/* The number of no object. */
+/* Layout: the number of no object. */
 enum { NO_LIBRARY = UNWIND_OBJECTS + 1 };
 
 struct cursor {

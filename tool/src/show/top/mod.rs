@@ -107,7 +107,7 @@ fn print(args: &TopArgs) -> Result<ExitCode> {
     let mut left = if args.once { 1 } else { args.rounds.unwrap_or(u64::MAX) };
     let mut view = match args.pid {
         Some(pid) => View::One(Box::new(Screen::new(pid)?)),
-        None => View::All(Programs::new()),
+        None => View::All(Box::new(Programs::new())),
     };
     loop {
         let text = match &view {
@@ -130,14 +130,14 @@ fn print(args: &TopArgs) -> Result<ExitCode> {
 }
 
 enum View {
-    All(Programs),
+    All(Box<Programs>),
     One(Box<Screen>),
 }
 
 struct App {
     view: View,
     /// All programs, while one is looked at that was chosen there.
-    behind: Option<Programs>,
+    behind: Option<Box<Programs>>,
     every: Duration,
     is_paused: bool,
     has_help: bool,
@@ -155,7 +155,7 @@ impl App {
     fn new(args: &TopArgs) -> Result<App> {
         let view = match args.pid {
             Some(pid) => View::One(Box::new(Screen::new(pid)?)),
-            None => View::All(Programs::new()),
+            None => View::All(Box::new(Programs::new())),
         };
         Ok(App {
             view,
