@@ -219,7 +219,7 @@ fn assert_refused_by_loader(said: &str, status: Option<i32>) {
 fn what_is_not_there() {
     let place = Place::new();
     let output = bench(&place, &["--only", "filo"]).output().unwrap();
-    assert_refused(&output, 1, &["there is no row filo; the families are: pairs, "]);
+    assert_refused(&output, 2, &["there is no row filo; the families are: pairs, "]);
     let output = bench(&place, &["--workloads", "/no/such"]).output().unwrap();
     assert_refused(&output, 1, &["there are no workloads in /no/such", "./dev build"]);
 }

@@ -154,9 +154,10 @@ impl Profile {
         self.samples.iter().any(|sample| what.of(&sample.numbers) != 0)
     }
 
-    /// Whether all that is pinned is in it: what is live pins something, so where nothing is pinned it was not looked at.
+    /// Whether all that is pinned is in it: of samples nobody knows, and what is live pins something, so where nothing is
+    /// pinned it was not looked at.
     pub fn knows_pinned(&self) -> bool {
-        self.has(What::Pinned) || !self.has(What::Live)
+        self.mean <= 1 && (self.has(What::Pinned) || !self.has(What::Live))
     }
 
     /// What shares are of: all that sites have of it, or in a difference, in which some have less, all changes.
