@@ -19,6 +19,10 @@ enum { WAIT_SHARE = 12 };
 /* One part in: of what goes back at a time, so little is missed that it hardly was of use. */
 enum { CALM_SHARE = 4 };
 
+/* One part in: of what a heap keeps in any case, so much may wait in the lists of all its threads
+ * where most cells are free. */
+enum { SPARSE_SHARE = 4 };
+
 /* Times: so often cells were hardly of use before less may wait, so that one quiet moment does not
  * count; a large cell goes back so often before it may wait. */
 enum { CALM_MOST = 4 };
@@ -51,16 +55,11 @@ static size_t limit_most(const struct cache *cache)
     return one_may_hold(cache) * LEARNED_TIMES;
 }
 
-static size_t threads_of(const struct cache *cache)
-{
-    /* relaxed: a hint */
-    return size_max(__atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED), 1);
-}
-
 /* What may wait in one thread's lists of what all threads share. */
 static size_t part_of_thread(const struct cache *cache, size_t bytes)
 {
-    return bytes / threads_of(cache);
+    /* relaxed: a hint */
+    return bytes / size_max(__atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED), 1);
 }
 
 /* A heap keeps SNUG_DIRTY of free memory in any case. A part of that may wait in quick lists as
@@ -72,26 +71,35 @@ static size_t limit_least(const struct cache *cache)
     return size_min(size_max(QUICK_LIMIT_LEAST, part), options.thread_cache / 2);
 }
 
+/* Whether most cells are free, as after a peak: then each that waits may keep a whole span. If all
+ * are no more than the base, or not many more than may wait, that does not matter. */
+static bool cells_are_sparse(const struct cache *cache, const struct cells_use *use)
+{
+    return use->used < use->total / MOST_SHARE &&
+           use->total > size_max(options.dirty, limit_most(cache) * MOST_SHARE);
+}
+
 /* The most that may wait in all threads' lists if it is missed: however little is in use, as much
- * as a heap keeps in any case for each thread that can run at a time. */
-static size_t learned_most_of_all(const struct arenas *arenas, size_t threads,
-                                  const struct cells_use *use)
+ * as a heap keeps in any case. */
+static size_t learned_most_of_all(const struct cache *cache, const struct cells_use *use)
 {
     size_t small = 0;
     if (options.purge_delay != 0) /* or nothing is kept in any case */
-        small = size_min(use->total, options.dirty * size_min(threads, arenas->count));
-    return size_min(size_max(use->used / WAIT_SHARE, small), arenas->held_most);
+        small = size_min(use->total, options.dirty);
+    if (UNLIKELY(cells_are_sparse(cache, use)))
+        small = size_min(small, options.dirty / SPARSE_SHARE);
+    return size_min(size_max(use->used / WAIT_SHARE, small), cache->arenas->held_most);
 }
 
 /* The same in one thread's: its part, and no more than threads that may all be asleep have left. */
 static size_t limit_learned_most(const struct cache *cache, const struct cells_use *use)
 {
-    size_t threads = threads_of(cache);
-    size_t all = learned_most_of_all(cache->arenas, threads, use);
+    size_t all = learned_most_of_all(cache, use);
     /* relaxed: two threads that learn at the same time may go over it, by as much as one learns */
     size_t kept = __atomic_load_n(&cache->arenas->page_heap->lists_kept, __ATOMIC_RELAXED);
     size_t others = (kept - size_min(kept, cache->quick->kept)) << PAGE_SHIFT;
-    return size_min(limit_most(cache), size_min(all / threads, all - size_min(all, others)));
+    return size_min(limit_most(cache),
+                    size_min(part_of_thread(cache, all), all - size_min(all, others)));
 }
 
 /* The lists of a cache, made at the first use; NULL if there can be none. */
@@ -209,11 +217,8 @@ static bool make_room(struct cache *cache, size_t bytes)
     if (quick->lent)
         limit_take_back(cache, quick);
     struct cells_use use = arenas_cells_use(cache->arenas);
-    /* Where most cells are free, as after a peak, few wait: each may keep a whole span. If all are
-     * no more than the base, or not many more than may wait, that does not matter. */
-    size_t many = size_max(options.dirty, limit_most(cache) * MOST_SHARE);
-    if (UNLIKELY(use.used < use.total / MOST_SHARE && use.total > many))
-        limit_take_back(cache, quick);
+    if (UNLIKELY(cells_are_sparse(cache, &use)))
+        quick_evict(quick, 0);
     limit_adapt(cache, quick, &use);
     if (limit_lend(cache, quick, bytes))
         return true;

@@ -353,15 +353,13 @@ static size_t limit_of_threads(uint32_t threads)
     return most;
 }
 
-/* Here are two processors. */
-TEST(threads_share_what_may_wait_of_as_many_as_can_run)
+TEST(threads_share_what_may_wait)
 {
     options.dirty = MIB;
     options.thread_cache = GIB;
     assert_int_equal(limit_of_threads(1), MIB);
-    assert_int_equal(limit_of_threads(2), MIB);
-    assert_int_equal(limit_of_threads(4), MIB / 2);
-    assert_int_equal(limit_of_threads(8), MIB / 4);
+    assert_int_equal(limit_of_threads(2), MIB / 2);
+    assert_int_equal(limit_of_threads(4), MIB / 4);
 }
 
 /* Threads that have learned and sleep do not look again at how many there are. */
@@ -373,7 +371,7 @@ TEST(what_all_threads_learn_is_bounded_too)
     for (size_t i = 0; i < 8; i++) {
         cache = others[i] = cache_new(&arenas, false);
         limit_learned(3000, 1000);
-        assert_in_range(page_heap.lists_kept, 1, 2 * MIB >> PAGE_SHIFT); /* of two processors */
+        assert_in_range(page_heap.lists_kept, 1, MIB >> PAGE_SHIFT);
     }
     for (size_t i = 0; i < 8; i++)
         cache_free(others[i]);
@@ -400,7 +398,7 @@ TEST(where_free_pages_go_at_once_nothing_is_learned_of_what_is_kept)
 }
 
 /* A few cells of each span would keep it. */
-TEST(after_a_peak_no_more_may_wait_than_at_first)
+TEST(after_a_peak_less_may_wait)
 {
     enum { BLOCKS = 20000 };
     static uintptr_t blocks[BLOCKS];
@@ -412,7 +410,7 @@ TEST(after_a_peak_no_more_may_wait_than_at_first)
     for (size_t first = 0; first < 16; first++)
         for (size_t i = first; i < BLOCKS; i += 16)
             block_put(blocks[i]);
-    assert_int_equal(cache->quick->limit, 64 * KIB);
+    assert_in_range(cache->quick->limit, 64 * KIB, MIB / 4 * 3); /* a twelfth of what is in use */
     assert_held(cache);
 }
 
@@ -830,11 +828,11 @@ int main(void)
         ROW_WITH(as_much_as_a_heap_keeps_anyway_may_wait_where_it_is_missed, begin, end),
         ROW_WITH(no_more_than_all_spans_may_wait, cache_begin, cache_end),
         ROW_WITH(a_threads_lists_hold_twice_what_its_magazines_may, begin, end),
-        ROW_WITH(threads_share_what_may_wait_of_as_many_as_can_run, two_begin, end),
+        ROW_WITH(threads_share_what_may_wait, two_begin, end),
         ROW_WITH(what_all_threads_learn_is_bounded_too, two_begin, end),
         ROW_WITH(a_heap_with_a_quota_learns_no_more_than_a_thread_may_hold, begin, end),
         ROW_WITH(where_free_pages_go_at_once_nothing_is_learned_of_what_is_kept, begin, end),
-        ROW_WITH(after_a_peak_no_more_may_wait_than_at_first, begin, end),
+        ROW_WITH(after_a_peak_less_may_wait, begin, end),
         ROW_WITH(the_least_that_rises_is_within_what_a_thread_may_hold, begin, end),
         ROW_WITH(what_may_wait_beyond_the_least_counts_as_kept, begin, end),
         ROW_WITH(more_may_wait_for_aligned_requests_that_find_nothing, begin, end),
