@@ -418,7 +418,7 @@ static inline void note_extremes(struct cells *cells)
 }
 
 /* Call under the lock when all that was to be freed here is. Releases it. */
-static NOINLINE void end_of_frees(struct cells *cells)
+static void end_of_frees(struct cells *cells)
 {
     if (UNLIKELY(cells_kept_pages(cells) > cells->kept_least + cells->look_step))
         cells_look(cells);

@@ -170,7 +170,7 @@ static bool limit_lend(struct cache *cache, struct quick *quick, size_t bytes)
 }
 
 /* It waits until a request finds nothing: joined with its neighbours it may serve that. */
-static NOINLINE void limit_take_back(struct cache *cache, struct quick *quick)
+static void limit_take_back(struct cache *cache, struct quick *quick)
 {
     quick_evict(quick, 0);
     limit_set(cache, quick, limit_least(cache), 0);

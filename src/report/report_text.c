@@ -32,8 +32,8 @@ static void parts_of(const struct values *values, struct part parts[PARTS])
                              values->cached_small + values->cached_cells + values->depots +
                                  values->hardened_cached};
     parts[3] = (struct part){"free in slabs and spans", '-',
-                             values->free_slabs + values->free_cells + values->hardened_free -
-                                 values->more->cells_gone};
+                             values->free_slabs + values->hardened_free +
+                                 rest_of(values->free_cells, values->more->cells_gone)};
     parts[4] = (struct part){"free pages, to be purged", '~', values->purge_pending};
     parts[5] = (struct part){"metadata in use", 'm',
                              values->metadata_used < values->metadata ? values->metadata_used

@@ -86,24 +86,11 @@ static size_t list_of_block(uintptr_t block)
 enum { IN_USE = 40 };
 static uintptr_t in_use[IN_USE];
 
-static void use(void)
-{
-    for (size_t i = 0; i < IN_USE; i++)
-        in_use[i] = block_get(CELL_MOST);
-}
-
 static int begin(void **state)
 {
     int result = cache_begin(state);
-    use();
-    return result;
-}
-
-static int two_begin(void **state)
-{
-    int result = two_arenas_begin(state);
-    cache = cache_new(&arenas, false);
-    use();
+    for (size_t i = 0; i < IN_USE; i++)
+        in_use[i] = block_get(CELL_MOST);
     return result;
 }
 
@@ -828,8 +815,8 @@ int main(void)
         ROW_WITH(as_much_as_a_heap_keeps_anyway_may_wait_where_it_is_missed, begin, end),
         ROW_WITH(no_more_than_all_spans_may_wait, cache_begin, cache_end),
         ROW_WITH(a_threads_lists_hold_twice_what_its_magazines_may, begin, end),
-        ROW_WITH(threads_share_what_may_wait, two_begin, end),
-        ROW_WITH(what_all_threads_learn_is_bounded_too, two_begin, end),
+        ROW_WITH(threads_share_what_may_wait, begin, end),
+        ROW_WITH(what_all_threads_learn_is_bounded_too, begin, end),
         ROW_WITH(a_heap_with_a_quota_learns_no_more_than_a_thread_may_hold, begin, end),
         ROW_WITH(where_free_pages_go_at_once_nothing_is_learned_of_what_is_kept, begin, end),
         ROW_WITH(after_a_peak_less_may_wait, begin, end),
