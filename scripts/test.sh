@@ -4,7 +4,8 @@
 # Each step leaves what it has to say in build/test/: `ctest` a PRESET.xml, cargo a tool.log, and
 # a step that could not even begin a line `name: why` in broken.txt. scripts/test_summary.py counts.
 
-test_presets=(release debug asan tsan)
+test_presets=(release asan tsan)
+test_full_presets=(release debug asan tsan)
 test_wants=(
     'libclang-rt-19-dev|libclang-rt-14-dev'      # clang's fuzzer
     strace valgrind                              # what the lab counts with
@@ -15,19 +16,18 @@ test_wants=(
     pkg-config                                   # an example that is built with it
     gdb                                          # the script for gdb
     man-db groff mandoc zsh fish                 # the manual and the completions
-    build-essential debhelper fakeroot lintian   # the packages
+    build-essential                              # make, for what is built as its users build it
     ruby nginx-light 'postgresql-15|postgresql-17' # the recipes
     systemd python3-yaml
 )
-# What only the long form takes: to unpack the source of glibc, to run on the library, and bare systems,
-# images, and other packagers' tools.
-test_full_wants=(xz-utils stress-ng debootstrap buildah golang-go rpm
+# What only the long form takes: to unpack the source of glibc, to run on the library, bare systems, images,
+# packagers' tools, and other machines.
+test_full_wants=(xz-utils stress-ng debootstrap buildah golang-go rpm debhelper fakeroot lintian
     g++-aarch64-linux-gnu g++-riscv64-linux-gnu cpio qemu-system-arm qemu-system-misc)
 # What the short form does in one preset only, release: it shows that each checker finds its planted fault, and
-# runs programs that are linked with snug in all ways, of which debug has the preloaded and the static one.
+# runs programs that are linked with snug in all ways.
 test_planted='^(api|attacks|fuzz\.replay|guard|model|profile|programs|stress|traps)\..*\.planted'
-declare -A test_once=([release]='' [debug]="$test_planted|\.(shared|full_static)(\.hardened)?\$"
-    [asan]=$test_planted [tsan]=$test_planted)
+declare -A test_once=([release]='' [asan]=$test_planted [tsan]=$test_planted)
 test_seconds=600 # for the tests of the tool together; tests of the library have limits of their own
 
 # Installs the real programs that are run on snug, and what else single tests need. What cannot be
@@ -142,7 +142,7 @@ cmd_test() {
     local filter='' preset
     while (($# > 0)); do
         case $1 in
-            --full) export SNUG_TEST_FULL=1 && test_seconds=36000 ;;
+            --full) export SNUG_TEST_FULL=1 && test_seconds=36000 && test_presets=("${test_full_presets[@]}") ;;
             -R) ;;
             -*) usage_error "test does not know '$1'" ;;
             *)

@@ -36,11 +36,10 @@ case $1 in
         ;;
 esac
 
-# Speed is measured elsewhere, and warnings of -O2 are those of one machine in a short run.
+# Speed is measured elsewhere, and warnings of -O2 are for full runs.
 optimised=-O2 steps=20000
 if [[ ${SNUG_TEST_FULL:-0} != 1 ]]; then
-    steps=4000
-    if [[ $1 == musl ]]; then optimised=-O0; fi
+    optimised=-O0 steps=4000
 fi
 flags=(-std=c17 -D_GNU_SOURCE -I"$root/src" -I"$root/include" "$optimised" -fPIC -fvisibility=hidden
        -Wall -Wextra -Werror -fno-builtin-malloc -fno-builtin-calloc -DSNUG_OVERRIDE)
