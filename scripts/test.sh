@@ -52,12 +52,12 @@ timed() {
     return "$status"
 }
 
-# Builds what the tests need, and leaves in `built` the presets that have a result to test. Packages
-# that tests want come in while the first preset is built, which asks for none of them. The tool is built
-# beside the others: what compiles its own code is one process for a third of the time.
+# Builds what the tests need, and leaves in `built` the presets that have a result to test, and in `tool_build`
+# the process that goes on to build the tool, if any: what compiles its own code is one process for a third of
+# the time. Packages that tests want come in while the first preset is built, which asks for none of them.
 build_for_tests() {
-    local preset installing tool=''
-    built=()
+    local preset installing
+    built=() tool_build=''
     want_test_programs &
     installing=$!
     for preset in "${test_presets[@]}"; do
@@ -71,10 +71,14 @@ build_for_tests() {
         publish_library || broken "build/lib" "the library could not be copied there"
         if need_rust; then
             timed "building the tool" build_tool_with_tests &
-            tool=$!
+            tool_build=$!
         fi
     done
-    [[ ! $tool ]] || wait "$tool" || broken "tool" "does not build"
+}
+
+wait_for_tool() {
+    [[ ! $tool_build ]] || wait "$tool_build" || broken "tool" "does not build"
+    tool_build=''
 }
 
 build_tool_with_tests() {
@@ -139,7 +143,7 @@ tool_cargo_timed() {
 }
 
 cmd_test() {
-    local filter='' preset
+    local filter='' preset i
     while (($# > 0)); do
         case $1 in
             --full) export SNUG_TEST_FULL=1 && test_seconds=36000 && test_presets=("${test_full_presets[@]}") ;;
@@ -159,9 +163,12 @@ cmd_test() {
     results=$build/test
     rm -rf "$results" && mkdir -p "$results"
     build_for_tests
-    for preset in "${built[@]}"; do
+    for ((i = ${#built[@]} - 1; i >= 0; i--)); do # the last ones built need no tool
+        preset=${built[i]}
+        [[ $preset == [at]san ]] || wait_for_tool
         timed "testing $preset" run_library_tests "$preset" "$filter"
     done
+    wait_for_tool
     if [[ ! $filter || tool =~ $filter ]]; then
         if rust_is_there; then
             timed "testing the tool" run_tool_tests
