@@ -94,7 +94,7 @@ impl Terminal<'_> {
         stdout(&output)
     }
 
-    /// The screen, once it shows this.
+    /// The screen, once it shows this and is drawn: it is the same when looked at again.
     pub fn screen_with(&self, wanted: &str) -> String {
         self.screen_when(&["capture-pane", "-p"], wanted)
     }
@@ -107,10 +107,11 @@ impl Terminal<'_> {
     fn screen_when(&self, capture: &[&str], wanted: &str) -> String {
         for _ in 0..200 {
             let screen = self.tmux(capture);
-            if screen.contains(wanted) {
+            sleep(Duration::from_millis(25));
+            if screen.contains(wanted) && self.tmux(capture) == screen {
                 return screen;
             }
-            sleep(Duration::from_millis(50));
+            sleep(Duration::from_millis(25));
         }
         panic!("{wanted} does not come: {}", self.tmux(capture));
     }
