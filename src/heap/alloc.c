@@ -104,13 +104,18 @@ static COLD void *alloc_compact(struct heap *heap, struct cache *cache, size_t c
     return object != NULL ? object : object_alloc_larger(&heap->arenas, class);
 }
 
-/* A cell instead of an object of a class that is seldom asked for; NULL if it is not such a one. */
-static NOINLINE void *alloc_cold(struct heap *heap, struct cache *cache, size_t class)
+/* A cell instead of an object of a class that is seldom asked for. NULL: it is to be an object, of
+ * what *class is then: of a larger one, if it would grow and much of that lies idle. */
+static NOINLINE void *alloc_cold(struct heap *heap, struct cache *cache, size_t *class)
 {
     size_t dirty;
-    if (!cache_is_empty(cache, class) || !arenas_class_is_cold(&heap->arenas, class))
+    if (!cache_is_empty(cache, *class) || cache_has_spare(cache, *class))
         return NULL;
-    return cell_alloc(heap, cache, class_bytes(class), &dirty);
+    if (arenas_class_is_cold(&heap->arenas, *class))
+        return cell_alloc(heap, cache, class_bytes(*class), &dirty);
+    size_t lender = arenas_class_lender(&heap->arenas, *class);
+    *class = lender != 0 ? lender : *class;
+    return NULL;
 }
 
 static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, size_t bytes)
@@ -125,7 +130,7 @@ static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, s
     sample_request(class, bytes);
     if (UNLIKELY(heap->page_heap.compact))
         return alloc_compact(heap, cache, class);
-    void *cell = UNLIKELY(bytes > BYTES_SHORT) ? alloc_cold(heap, cache, class) : NULL;
+    void *cell = bytes >= BORROW_LEAST ? alloc_cold(heap, cache, &class) : NULL;
     return UNLIKELY(cell != NULL) ? cell : alloc_object(heap, cache, class);
 }
 

@@ -187,15 +187,6 @@ struct cells_use arenas_cells_use(const struct arenas *arenas)
     return use;
 }
 
-size_t arenas_short_cells(const struct arenas *arenas)
-{
-    size_t units = 0;
-    const struct cells *cells;
-    for (unsigned i = 0; (cells = arena_cells_next(arenas, &i)) != NULL;)
-        units += __atomic_load_n(&cells->short_units, __ATOMIC_RELAXED);
-    return units * CELL_UNIT;
-}
-
 /* ---- All of them ---- */
 
 void arenas_tick(struct arenas *arenas)

@@ -14,10 +14,6 @@
  */
 enum { STOCK_PART = 64 };
 
-/* One part in: of a class whose objects share lines, so much may lie idle in the slabs of some
- * threads while others make new ones. */
-enum { IDLE_SHARE = 8 };
-
 /* ---- Taking and putting ---- */
 
 /* Whether something waits in any depot of an arena, so that they are worth a look. */
@@ -51,32 +47,6 @@ struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct mag
             magazine = depot_get_shared(&at->depot, empty);
     }
     return magazine;
-}
-
-/* Whether more than one part in `share` of a class lies idle in slabs. Not where less than its part
- * of the base is at stake. A slab's worth in each arena does not count: it is what the arena takes
- * from next. Read without locks: a hint. */
-static bool is_idle(const struct arenas *arenas, size_t class, size_t share)
-{
-    size_t total = 0, idle = 0, slab = arena_slab_bytes(arenas, class) / class_bytes(class);
-    const struct arena_class *at;
-    for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;) {
-        size_t free = bin_free_objects(&at->bin);
-        total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
-        idle += free - size_min(free, slab);
-    }
-    return idle > total / share && total * class_bytes(class) > options.dirty / CLASS_COUNT;
-}
-
-bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
-{
-    return is_idle(arenas, class, MOST_SHARE);
-}
-
-bool arenas_class_is_shared(const struct arenas *arenas, size_t class)
-{
-    return !class_shares_lines(class) || arenas_are_alone(arenas) ||
-           is_idle(arenas, class, IDLE_SHARE);
 }
 
 /* Whether all depots of an arena hold what they may: half of the heap's base; those of homes no

@@ -70,6 +70,7 @@ struct arenas {
     size_t magazine_bytes;         /* that all magazines of threads may hold */
     struct cache *caches;          /* all that were ever made; only ever grows, and at its head */
     struct cache *idle_caches;     /* of these, those without a thread */
+    uint32_t loans[CLASS_COUNT];   /* whose objects a class borrows (arena_idle.c); 0: nobody's */
 };
 
 static inline struct arena *arena_at(const struct arenas *arenas, unsigned index)

@@ -136,6 +136,12 @@ static ALWAYS_INLINE bool cache_is_empty(const struct cache *cache, size_t class
     return is_end_mark(*cache->top[class]);
 }
 
+/* Whether there is a full spare. */
+static ALWAYS_INLINE bool cache_has_spare(const struct cache *cache, size_t class)
+{
+    return cache->shape[class] >> 4 != 0;
+}
+
 static ALWAYS_INLINE bool cache_is_full(const struct cache *cache, size_t class)
 {
     return cache->top[class][-1] < MARK_LIMIT;

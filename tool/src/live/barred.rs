@@ -29,7 +29,7 @@ struct Facts {
 }
 
 /// Commands of snug that look into one process.
-const LOOKING: [&str; 5] = ["stats", "top", "trim", "check", "profile"];
+const LOOKING: [&str; 6] = ["stats", "top", "trim", "check", "profile", "export"];
 
 /// One line, which begins with what is not allowed.
 pub fn why_not(process: i32) -> String {

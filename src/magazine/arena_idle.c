@@ -1,0 +1,100 @@
+/*
+ * How much of a class lies idle in its slabs, and what follows: whether any of it waits in
+ * magazines, whether other threads may take it, and what serves a class that would grow, cells or a
+ * larger class. See arena.h.
+ *
+ * Cost: a look at the counts of each arena. No lock is taken: all are hints.
+ */
+#include "magazine/arena_depots.h"
+#include "options/options.h"
+
+/* One part in: of a class whose objects share lines, so much may lie idle in the slabs of some
+ * threads while others make new ones. */
+enum { IDLE_SHARE = 8 };
+
+/* Whether more than one part in `share` of a class lies idle in slabs. Not where less than its part
+ * of the base is at stake. A slab's worth in each arena does not count: it is what the arena takes
+ * from next. Read without locks: a hint. */
+static bool is_idle(const struct arenas *arenas, size_t class, size_t share)
+{
+    size_t total = 0, idle = 0, slab = arena_slab_bytes(arenas, class) / class_bytes(class);
+    const struct arena_class *at;
+    for (unsigned i = 0; (at = arena_class_next(arenas, &i, class)) != NULL;) {
+        size_t free = bin_free_objects(&at->bin);
+        total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
+        idle += free - size_min(free, slab);
+    }
+    return idle > total / share && total * class_bytes(class) > options.dirty / CLASS_COUNT;
+}
+
+bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
+{
+    return is_idle(arenas, class, MOST_SHARE);
+}
+
+bool arenas_class_is_shared(const struct arenas *arenas, size_t class)
+{
+    return !class_shares_lines(class) || arenas_are_alone(arenas) ||
+           is_idle(arenas, class, IDLE_SHARE);
+}
+
+/* ---- What serves a class instead of a slab more ---- */
+
+size_t arenas_short_cells(const struct arenas *arenas)
+{
+    size_t units = 0;
+    const struct cells *cells;
+    for (unsigned i = 0; (cells = arena_cells_next(arenas, &i)) != NULL;)
+        units += __atomic_load_n(&cells->short_units, __ATOMIC_RELAXED);
+    return units * CELL_UNIT;
+}
+
+bool arenas_class_is_cold(struct arenas *arenas, size_t class)
+{
+    if (class_bytes(class) <= BYTES_SHORT || arenas->page_heap->compact)
+        return false;
+    uint8_t *count = &arenas->cold[class];
+    /* relaxed: a little more or less than COLD_REQUESTS is as good */
+    uint8_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
+    if (seen >= COLD_REQUESTS)
+        return false;
+    bool fits = arenas_short_cells(arenas) < COLD_BYTES;
+    __atomic_store_n(count, (uint8_t)(fits ? seen + 1 : COLD_REQUESTS), __ATOMIC_RELAXED);
+    return fits;
+}
+
+/* Requests: after so many it is asked anew whether the lender still has objects to spare. */
+enum { LOAN_TERM = 32 };
+
+/* Bytes (table): when so many were borrowed, SLACK_SHARE slabs' worth, a class grows by a slab. */
+enum { LOAN_MOST = SLACK_SHARE * (8 << PAGE_SHIFT) };
+
+/* Layout: a loan is the number of requests that are left, times this, and the lender. */
+enum { LOAN_UNIT = 256 };
+
+/* The nearest class that is larger by one part in LENT_SHARE at most, and of which one in
+ * IDLE_SHARE lies idle; 0: there is none. Classes are evenly apart. */
+static uint32_t lender_find(const struct arenas *arenas, size_t class)
+{
+    size_t last = size_min(class + class / LENT_SHARE, CLASS_COUNT - 1);
+    for (size_t larger = class + 1; larger <= last; larger++)
+        if (is_idle(arenas, larger, IDLE_SHARE))
+            return (uint32_t)larger;
+    return 0;
+}
+
+/* Relaxed, all: a few more or less than are due is as good. */
+size_t arenas_class_lender(struct arenas *arenas, size_t class)
+{
+    /* What was never in use has nothing free. */
+    const struct arena_class *own = &arena_for(arenas, class)->classes[class];
+    if (bin_free_objects(&own->bin) != 0 || !depot_is_empty(&own->depot))
+        return 0;
+    uint32_t *loan = &arenas->loans[class], before = __atomic_load_n(loan, __ATOMIC_RELAXED);
+    uint32_t left = before / LOAN_UNIT, lender = before % LOAN_UNIT;
+    if (left % LOAN_TERM == 0)
+        lender = lender_find(arenas, class);
+    uint32_t next = left == 0 ? LOAN_MOST / (uint32_t)class_bytes(class) : left - 1;
+    __atomic_store_n(loan, lender == 0 ? 0 : next * LOAN_UNIT + lender, __ATOMIC_RELAXED);
+    return left == 0 ? 0 : lender; /* a slab of its own first: it may only take and free */
+}
