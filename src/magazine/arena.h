@@ -74,10 +74,10 @@ bool arenas_class_is_cold(struct arenas *arenas, size_t class);
 /* A program whose sizes move on leaves slabs behind in which a few objects live: 12 MiB of each
  * size from 1,000 down to 300 B, of which every twentieth stayed, had 560 MiB. Where classes are
  * coarse the next size fills such holes. So a class that would grow borrows objects of one that is
- * a little larger as long as much of that lies idle. A borrowed object is one of the lender's in
- * all else, and is freed as such. That makes each of these requests a slow one; so for each
- * LOAN_MOST that is borrowed the class gets a slab of its own: what it only takes and frees soon
- * has its own objects then. */
+ * a little larger as long as much of that lies idle, or that grows for it. A borrowed object is one
+ * of the lender's in all else, and is freed as such. That makes each of these requests a slow one;
+ * so for each LOAN_MOST that is borrowed the class gets a slab of its own: what it only takes and
+ * frees soon has its own objects then. */
 
 /* One part in: so much larger may borrowed objects be. It is what the coarsest classes of other
  * allocators are apart. */

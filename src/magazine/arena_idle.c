@@ -73,14 +73,21 @@ enum { LOAN_MOST = SLACK_SHARE * (8 << PAGE_SHIFT) };
 enum { LOAN_UNIT = 256 };
 
 /* The nearest class that is larger by one part in LENT_SHARE at most, and of which one in
- * IDLE_SHARE lies idle; 0: there is none. Classes are evenly apart. */
+ * IDLE_SHARE lies idle. If there is none, but most of a class that is as near below, sizes move up,
+ * and what this one leaves behind would be as much in the way of larger ones: then the largest,
+ * which grows for it. 0: neither. Classes are evenly apart. */
 static uint32_t lender_find(const struct arenas *arenas, size_t class)
 {
-    size_t last = size_min(class + class / LENT_SHARE, CLASS_COUNT - 1);
-    for (size_t larger = class + 1; larger <= last; larger++)
-        if (is_idle(arenas, larger, IDLE_SHARE))
-            return (uint32_t)larger;
-    return 0;
+    uint32_t reach = (uint32_t)class / LENT_SHARE, lender = 0;
+    uint32_t last = (uint32_t)size_min(class + reach, CLASS_COUNT - 1);
+    for (uint32_t near = (uint32_t)class - reach; near <= last; near++) {
+        if (!is_idle(arenas, near, near < class ? MOST_SHARE : IDLE_SHARE))
+            continue;
+        if (near >= class)
+            return near == class ? 0 : near;
+        lender = last;
+    }
+    return lender;
 }
 
 /* Relaxed, all: a few more or less than are due is as good. */

@@ -158,13 +158,28 @@ TEST(what_must_be_aligned_is_not_borrowed)
     }
 }
 
-/* The sizes of a program move on, and a few of each stay. */
-TEST(sizes_that_move_on_take_what_others_left)
+/* A third of a smaller class is idle, of no use for what is larger, but that is nothing unusual. */
+TEST(what_is_little_idle_below_changes_nothing)
+{
+    enum { LARGER = 976 };
+    warm(LARGER);
+    for (size_t i = 0; i < BLOCKS; i++)
+        kept[i] = block_get(LARGER - 16);
+    for (size_t i = 0; i < BLOCKS; i += 3) {
+        heap_free(kept[i]);
+        kept[i] = NULL;
+    }
+    take(LARGER, BLOCKS / 2);
+    assert_int_equal(count_own(LARGER, BLOCKS / 2), BLOCKS / 2);
+}
+
+/* The sizes of a program move on, and a few of each stay. Returns the pages that it had at most. */
+static size_t pages_of_sizes(size_t first, ptrdiff_t step)
 {
     enum { SIZES = 32, BYTES = 1 << 20 };
     static char *live[SIZES * BLOCKS / STAYS];
-    size_t count = 0, pages = heap_default.page_heap.used_pages, most = pages;
-    for (size_t bytes = LARGE; bytes > LARGE - SIZES * 16; bytes -= 16) {
+    size_t count = 0, before = heap_default.page_heap.used_pages, most = before, bytes = first;
+    for (size_t size = 0; size < SIZES; size++, bytes += (size_t)step) {
         warm(bytes);
         take(bytes, BYTES / bytes);
         most = size_max(most, heap_default.page_heap.used_pages);
@@ -176,10 +191,20 @@ TEST(sizes_that_move_on_take_what_others_left)
             blocks[i] = NULL;
         }
     }
-    /* They have 32 MiB with slabs that serve one size for good. */
-    ASSERT_THAT(most - pages < 16 * MIB / PAGE_BYTES, "%zu pages", most - pages);
     while (count != 0)
         heap_free(live[--count]);
+    return most - before;
+}
+
+/* These have 32 MiB with slabs that serve one size for good. */
+TEST(sizes_that_move_down_take_what_others_left)
+{
+    assert_in_range(pages_of_sizes(LARGE, -16), 1, 12 * MIB / PAGE_BYTES);
+}
+
+TEST(sizes_that_move_up_share_slabs)
+{
+    assert_in_range(pages_of_sizes(LARGE - 31 * 16, 16), 1, 14 * MIB / PAGE_BYTES);
 }
 
 int main(void)
@@ -192,7 +217,9 @@ int main(void)
         ROW_WITH(what_is_much_larger_does_not_lend, options_reset, end),
         ROW_WITH(what_is_in_use_does_not_lend, options_reset, end),
         ROW_WITH(what_must_be_aligned_is_not_borrowed, options_reset, end),
-        ROW_WITH(sizes_that_move_on_take_what_others_left, options_reset, end),
+        ROW_WITH(what_is_little_idle_below_changes_nothing, options_reset, end),
+        ROW_WITH(sizes_that_move_down_take_what_others_left, options_reset, end),
+        ROW_WITH(sizes_that_move_up_share_slabs, options_reset, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
