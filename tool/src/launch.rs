@@ -96,10 +96,11 @@ fn watched(command: Command, args: &RunArgs, prints_itself: bool, names: plot::S
         }
     };
     let drawn = plot.map_or(Ok(()), |picture| picture.write(plot::svg(&watched, &children, names)?.as_bytes()));
-    for error in [written, drawn].into_iter().filter_map(Result::err) {
-        eprintln!("snug: {}", crate::output::told(&error));
+    if let (Err(error), Err(_)) = (&written, &drawn) {
+        eprintln!("snug: {}", crate::output::told(error));
+        return end_after(watched.status, drawn);
     }
-    Ok(end_as(watched.status))
+    end_after(watched.status, written.and(drawn))
 }
 
 fn picture(plot: &OsStr) -> Result<Whole> {
@@ -127,6 +128,17 @@ fn format_of(path: &Path) -> Format {
         Some("prom" | "om") => Format::OpenMetrics,
         _ => Format::Text,
     }
+}
+
+/// The same after something that was to be done besides. What could not be done is said, and is the end unless the command
+/// itself failed.
+pub fn end_after(status: ExitStatus, done: Result<()>) -> Result<ExitCode> {
+    match done {
+        Err(error) if status.success() => return Err(error),
+        Err(error) => eprintln!("snug: {}", crate::output::told(&error)),
+        Ok(()) => {}
+    }
+    Ok(end_as(status))
 }
 
 /// snug ends as the command has ended, by the same signal if it was one; but only one of them leaves a core.

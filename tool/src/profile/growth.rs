@@ -55,7 +55,7 @@ fn is_steady(bytes: &[i64], times: &[f64], error: f64) -> bool {
 /// What the snapshots, the earliest first, say about growth.
 pub fn text(snapshots: &[Profile], top: usize) -> String {
     let mut all = Profile::default();
-    let places: Vec<Vec<usize>> = snapshots.iter().map(|snapshot| all.join(snapshot)).collect();
+    let places: Vec<Vec<usize>> = snapshots.iter().map(|snapshot| all.join(&by_lines(snapshot))).collect();
     let mut bytes = vec![vec![0i64; snapshots.len()]; all.samples.len()];
     let mut variances = vec![0.0; all.samples.len()];
     for (at, (snapshot, places)) in snapshots.iter().zip(&places).enumerate() {
@@ -72,6 +72,16 @@ pub fn text(snapshots: &[Profile], top: usize) -> String {
     let mut growing: Vec<Growing> = of_site.filter(|site| is_steady(&site.bytes, &times, site.error)).collect();
     growing.sort_by_key(|site| Reverse(site.growth()));
     written(&all, &growing, snapshots, top)
+}
+
+/// Calls on one line are one site, as in the table: a compiler makes several of one that stands in a loop, and each of them
+/// has a part of what the site has.
+fn by_lines(snapshot: &Profile) -> Profile {
+    let mut named = snapshot.clone();
+    for place in named.places.iter_mut().filter(|place| !place.lines.is_empty()) {
+        place.address = 0;
+    }
+    named
 }
 
 /// Seconds since the first; where that is not known, as if they were evenly apart.
@@ -120,6 +130,21 @@ mod tests {
 
     fn is_steady_evenly(bytes: &[i64], error: f64) -> bool {
         is_steady(bytes, &(0..bytes.len()).map(|at| at as f64).collect::<Vec<_>>(), error)
+    }
+
+    #[test]
+    fn calls_on_one_line_are_one_site() {
+        use super::super::model::{Line, Numbers, Place};
+        let line = || Line { function: "leak".to_string(), file: "leak.c".to_string(), line: 7 };
+        let snapshot = |bytes: i64| {
+            let place = |address| Place { module: None, address, lines: vec![line()] };
+            let mut numbers = Numbers::default();
+            numbers[3] = bytes;
+            let samples = (0..3).map(|at| Sample { stack: vec![at], numbers }).collect();
+            Profile { places: [4096, 4100, 4104].map(place).to_vec(), samples, ..Profile::default() }
+        };
+        let said = text(&[snapshot(100), snapshot(200), snapshot(300), snapshot(400)], 10);
+        assert!(said.contains("1 site grows steadily") && said.contains("+900 B"), "{said}");
     }
 
     #[test]

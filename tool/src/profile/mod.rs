@@ -35,7 +35,7 @@ use anyhow::{ensure, Result};
 use clap::{Args, Subcommand};
 
 use crate::launch;
-use crate::output::print;
+use crate::output::{counted, print};
 use crate::period::period;
 use crate::process_id::process_id;
 use crate::refusal::{Refusal, OWN_FAILURE};
@@ -231,19 +231,14 @@ fn take(args: &ProfileArgs, settings: &[Setting]) -> Result<ExitCode> {
         }
     };
     let status = taken.status;
-    match (status, report(taken, output, &args.view)) {
+    match (status, report(taken, output, &args.view, wanted.every.is_some())) {
         (None, written) => written.map(|()| ExitCode::SUCCESS),
-        (Some(status), written) => {
-            if let Err(error) = written {
-                eprintln!("snug: {}", crate::output::told(&error));
-            }
-            Ok(launch::end_as(status))
-        }
+        (Some(status), written) => launch::end_after(status, written),
     }
 }
 
 /// Of a command what is printed goes to where it does not mix with what that prints.
-fn report(taken: Taken, output: Option<Output>, view: &View) -> Result<()> {
+fn report(taken: Taken, output: Option<Output>, view: &View, wanted_growth: bool) -> Result<()> {
     let Taken { profile, mut snapshots, status } = taken;
     let say = |text: &str| match status {
         Some(_) => {
@@ -253,7 +248,12 @@ fn report(taken: Taken, output: Option<Output>, view: &View) -> Result<()> {
         None => print(text.as_bytes()),
     };
     match output {
-        Some(output) => output.write(&profile, view)?,
+        Some(output) => {
+            output.write(&profile, view)?;
+            if profile.samples.is_empty() {
+                eprintln!("snug: {}", show::NOTHING);
+            }
+        }
         None => say(&show::table(&profile, view.by(&profile), view.top))?,
     }
     // A command has freed at its end what it does not leak; only what was seen before says how it grew.
@@ -262,6 +262,9 @@ fn report(taken: Taken, output: Option<Output>, view: &View) -> Result<()> {
     }
     if snapshots.len() >= SNAPSHOTS_LEAST {
         say(&format!("\n{}", growth::text(&snapshots, view.top)))?;
+    } else if wanted_growth {
+        let taken = counted(snapshots.len(), "snapshot");
+        eprintln!("snug: {taken} had samples; what grows is seen in {SNAPSHOTS_LEAST} or more");
     }
     Ok(())
 }

@@ -88,6 +88,9 @@ pub fn rate(profile: &Profile) -> String {
     }
 }
 
+/// So many blocks have a size on the average that their rounded number tells.
+const BLOCKS_WITH_SIZE: i64 = 10;
+
 /// What else there is to say about a site, or about all of them.
 pub fn others(numbers: &Numbers, by: What) -> String {
     let part = |what: What| format!("{} {}", what.words(), amount(what, what.of(numbers)));
@@ -95,9 +98,12 @@ pub fn others(numbers: &Numbers, by: What) -> String {
     let pinned = Some(What::Pinned).filter(|&what| what != by && what.of(numbers) != 0);
     let others = others.chain(pinned);
     let mut words: Vec<String> = others.map(part).collect();
-    let size = numbers[1].checked_div(numbers[0]).map_or(String::new(), |size| format!(" of about {size} B"));
-    let blocks = |count: i64| grouped(count as f64, 0);
-    words.push(format!("{} blocks allocated{size}, {} live", blocks(numbers[0]), blocks(numbers[2])));
+    // The number of blocks is rounded: of fewer it says little of their size. A difference may have less of the one.
+    let has_size = numbers[0] >= BLOCKS_WITH_SIZE && numbers[1] > 0;
+    let size = if has_size { format!(" of about {} B", numbers[1] / numbers[0]) } else { String::new() };
+    let blocks = if numbers[0] == 1 { "block" } else { "blocks" };
+    let number = |count: i64| grouped(count as f64, 0);
+    words.push(format!("{} {blocks} allocated{size}, {} live", number(numbers[0]), number(numbers[2])));
     words.join("; ")
 }
 

@@ -137,10 +137,19 @@ fn look_up(symbolizer: &Symbolizer, file: &Path, addresses: &[u64], known: &mut 
     }
 }
 
+/// A name as its source has it. Names that are mangled say so by how they begin; others are C's, and `f` or `Ss`, which
+/// stand for types within mangled names, are functions there.
+fn demangled(name: &str) -> String {
+    let rust = rustc_demangle::try_demangle(name).ok().map(|found| format!("{found:#}"));
+    let is_cpp = name.trim_start_matches('_').starts_with('Z') && name.starts_with('_');
+    let cpp = || cpp_demangle::Symbol::new(name).ok().filter(|_| is_cpp).and_then(|found| found.demangle().ok());
+    rust.or_else(cpp).unwrap_or_else(|| name.to_string())
+}
+
 /// The innermost first.
 fn lines_of(symbol: &Sym) -> Vec<Line> {
     let line = |function: &str, info: Option<&CodeInfo>| Line {
-        function: function.to_string(),
+        function: demangled(function),
         file: info.map_or(String::new(), |info| info.to_path().to_string_lossy().into_owned()),
         line: info.and_then(|info| info.line).map_or(0, i64::from),
     };
@@ -148,4 +157,26 @@ fn lines_of(symbol: &Sym) -> Vec<Line> {
         symbol.inlined.iter().rev().map(|inlined| line(&inlined.name, inlined.code_info.as_ref())).collect();
     lines.push(line(&symbol.name, symbol.code_info.as_deref()));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mangled_names_are_demangled() {
+        for (name, wanted) in [
+            ("_ZN4List4pushEi", "List::push(int)"),
+            ("_ZN4core3fmt5Write9write_str17h0123456789abcdefE", "core::fmt::Write::write_str"),
+            ("_RNvC5alloc4grow", "alloc::grow"),
+            ("_start", "_start"),
+            ("f", "f"),
+            ("i", "i"),
+            ("Ss", "Ss"),
+            ("pl", "pl"),
+            ("Zoo", "Zoo"),
+        ] {
+            assert_eq!(demangled(name), wanted);
+        }
+    }
 }
