@@ -150,7 +150,12 @@ mod tests {
     #[test]
     fn the_advice_repeats_the_command() {
         let other = Facts { users: vec![0; 3], ..facts() };
-        for (asked, advice) in [("trim", "sudo snug trim 7"), ("check", "snug check 7"), ("export", "snug export 7"), ("run", "snug stats 7")] {
+        for (asked, advice) in [
+            ("trim", "sudo snug trim 7"),
+            ("check", "snug check 7"),
+            ("export", "snug export 7"),
+            ("run", "snug stats 7"),
+        ] {
             assert!(reason(&other, asked).ends_with(advice), "{}", reason(&other, asked));
         }
     }
