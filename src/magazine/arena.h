@@ -67,8 +67,8 @@ enum { COLD_REQUESTS = 128 };
 /* The bytes of all cells that are no larger than small objects, read without locks: a hint. */
 size_t arenas_short_cells(const struct arenas *arenas);
 
-/* Whether a class is still so little asked for that a cell, packed among others, serves it better
- * than the first page of a slab of its own. Counts the request. */
+/* Whether a class, of no compact heap, is still so little asked for that a cell, packed among
+ * others, serves it better than the first page of a slab of its own. Counts the request. */
 bool arenas_class_is_cold(struct arenas *arenas, size_t class);
 
 /* A program whose sizes move on leaves slabs behind in which a few objects live: 12 MiB of each

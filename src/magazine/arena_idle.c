@@ -51,7 +51,7 @@ size_t arenas_short_cells(const struct arenas *arenas)
 
 bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 {
-    if (class_bytes(class) <= BYTES_SHORT || arenas->page_heap->compact)
+    if (class_bytes(class) <= BYTES_SHORT)
         return false;
     uint8_t *count = &arenas->cold[class];
     /* relaxed: a little more or less than COLD_REQUESTS is as good */
@@ -93,8 +93,10 @@ static uint32_t lender_find(const struct arenas *arenas, size_t class)
 /* Relaxed, all: a few more or less than are due is as good. */
 size_t arenas_class_lender(struct arenas *arenas, size_t class)
 {
-    /* What was never in use has nothing free. */
     const struct arena_class *own = &arena_for(arenas, class)->classes[class];
+    /* acquire: pairs with bin_init. What is not in use yet grows first. */
+    if (__atomic_load_n(&own->bin.page_heap, __ATOMIC_ACQUIRE) == NULL)
+        return 0;
     if (bin_free_objects(&own->bin) != 0 || !depot_is_empty(&own->depot))
         return 0;
     uint32_t *loan = &arenas->loans[class], before = __atomic_load_n(loan, __ATOMIC_RELAXED);
