@@ -64,9 +64,6 @@ enum { COLD_REQUESTS = 128 };
 /* Bytes (machine): a page for each of these classes. */
 #define COLD_BYTES ((SMALL_MOST - BYTES_SHORT) / BYTES_STEP * PAGE_BYTES)
 
-/* The bytes of all cells that are no larger than small objects, read without locks: a hint. */
-size_t arenas_short_cells(const struct arenas *arenas);
-
 /* Whether a class, of no compact heap, is still so little asked for that a cell, packed among
  * others, serves it better than the first page of a slab of its own. Counts the request. */
 bool arenas_class_is_cold(struct arenas *arenas, size_t class);

@@ -1,5 +1,6 @@
 /*
- * What arena.c asks of the depots besides taking and putting. Not for other layers.
+ * What the files of arenas ask of each other: of the depots besides taking and putting, and of what
+ * lies idle. Not for other layers.
  */
 #ifndef SNUG_MAGAZINE_ARENA_DEPOTS_H
 #define SNUG_MAGAZINE_ARENA_DEPOTS_H

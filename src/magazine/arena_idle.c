@@ -40,7 +40,8 @@ bool arenas_class_is_shared(const struct arenas *arenas, size_t class)
 
 /* ---- What serves a class instead of a slab more ---- */
 
-size_t arenas_short_cells(const struct arenas *arenas)
+/* The bytes of all cells that are no larger than small objects, read without locks: a hint. */
+static size_t short_cells(const struct arenas *arenas)
 {
     size_t units = 0;
     const struct cells *cells;
@@ -58,7 +59,7 @@ bool arenas_class_is_cold(struct arenas *arenas, size_t class)
     uint8_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
     if (seen >= COLD_REQUESTS)
         return false;
-    bool fits = arenas_short_cells(arenas) < COLD_BYTES;
+    bool fits = short_cells(arenas) < COLD_BYTES;
     __atomic_store_n(count, (uint8_t)(fits ? seen + 1 : COLD_REQUESTS), __ATOMIC_RELAXED);
     return fits;
 }

@@ -130,7 +130,7 @@ fn format_of(path: &Path) -> Format {
     }
 }
 
-/// The same after something that was to be done besides. What could not be done is said, and is the end unless the command
+/// As `end_as`, after something that was to be done besides. What could not be done is said, and is the end unless the command
 /// itself failed.
 pub fn end_after(status: ExitStatus, done: Result<()>) -> Result<ExitCode> {
     match done {
