@@ -15,6 +15,12 @@ static size_t with_room(size_t units)
     return units + units / SLACK_SHARE;
 }
 
+/* However much a program misses, it has no more than half as much again as its recent peak. */
+static size_t most_wanted(const struct retention *retention)
+{
+    return retention->high + retention->high / 2;
+}
+
 /* For how long so many units are worth keeping. */
 static uint64_t window(const struct retention *retention, size_t units)
 {
@@ -23,20 +29,14 @@ static uint64_t window(const struct retention *retention, size_t units)
     return worth < most ? worth : most;
 }
 
-/* The clock is coarse: two readings may be the same, or from two processors a little apart. */
-static uint64_t since(uint64_t then, uint64_t now)
-{
-    return now > then ? now - then : 0;
-}
-
 size_t retention_bound(const struct retention *retention, size_t base, size_t in_use)
 {
     if (options.purge_delay == DELAY_NEVER)
         return SIZE_MAX;
     if (options.purge_delay == 0)
         return 0;
-    size_t high = with_room(retention->high);
-    size_t room = high > in_use ? high - in_use : 0;
+    size_t all = size_max(with_room(retention->high), retention->wanted);
+    size_t room = all > in_use ? all - in_use : 0;
     return size_max(base, size_min(base + retention->wanted, room));
 }
 
@@ -56,34 +56,36 @@ void retention_missed(struct retention *retention, size_t units, uint64_t now)
     if (missed == 0)
         return;
     retention->ghosts -= missed;
-    GAUGE_SET(retention->wanted, size_min(retention->wanted + with_room(missed), retention->high));
+    size_t wanted = retention->wanted;
+    wanted = wanted < retention->high
+                 ? size_min(wanted + with_room(missed), retention->high)
+                 : size_min(wanted + missed / SLACK_SHARE + 1, most_wanted(retention));
+    GAUGE_SET(retention->wanted, wanted);
     /* What was learned is not to be forgotten before it could be of use: a new epoch begins. */
     retention->epoch = now;
     retention->low = SIZE_MAX;
 }
 
-/* How long an epoch is: as long for what is wanted and in use right now, since a peak that is half
- * way up must not look as if the other half were not needed. */
-static uint64_t epoch_length(const struct retention *retention, size_t kept, size_t base)
-{
-    uint64_t length = window(retention, size_max(kept > base ? kept - base : 0, retention->wanted));
-    return length > RETENTION_TICK ? length : RETENTION_TICK;
-}
-
+/* An epoch is as long for what is wanted and in use right now, since a peak that is half way up
+ * must not look as if the other half were not needed. */
 uint64_t retention_due(const struct retention *retention, size_t kept, size_t base)
 {
-    return retention->epoch + epoch_length(retention, kept, base);
+    uint64_t length = window(retention, size_max(kept > base ? kept - base : 0, retention->wanted));
+    return retention->epoch + (length > RETENTION_TICK ? length : RETENTION_TICK);
 }
 
 bool retention_tick(struct retention *retention, size_t kept, size_t base, size_t in_use,
                     uint64_t now, size_t *idle)
 {
-    if (since(retention->epoch, now) < epoch_length(retention, kept, base))
+    if (now < retention_due(retention, kept, base))
         return false;
     retention_see(retention, kept, in_use);
     *idle = retention->low > base ? retention->low - base : 0;
-    GAUGE_SET(retention->wanted, retention->wanted - size_min(retention->wanted, *idle));
-    retention->high = size_max(retention->epoch_high, in_use);
+    size_t wanted = retention->wanted - size_min(retention->wanted, *idle);
+    size_t beyond = wanted - size_min(wanted, retention->high);
+    retention->high = retention->epoch_high;
+    wanted = size_min(wanted, size_min(retention->high + beyond, most_wanted(retention)));
+    GAUGE_SET(retention->wanted, wanted);
     retention->epoch_high = in_use;
     retention->low = kept;
     retention->epoch = now;

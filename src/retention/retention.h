@@ -14,10 +14,13 @@
  * long as having the units again costs more than a few percent of the time that lies between: a
  * second for 64 MiB of pages, an eighth of one for 8 MiB, and SNUG_PURGE_DELAY at most.
  *
- * The bound: base + wanted, but no more than is free of a recent peak and an eighth; the base at
+ * The bound: base + wanted, but no more than is free of a recent peak and its room; the base at
  * least. So what is in use and what is kept never make more together than that, or than what is in
- * use and the base. The eighth is for what is kept but does not fit what is asked for: with none,
- * blocks of 1 to 16 MiB in random order went to the system ten times as often.
+ * use and the base. The room is for what is kept but does not fit what is asked for: an eighth,
+ * with which blocks of 1 to 16 MiB in random order go to the system a tenth as often. A program
+ * that has missed as much as its peak and goes on missing needs more of it, since what is kept does
+ * not fit: then `wanted` grows beyond the peak, by an eighth of what is missed, so that it stops
+ * where missing does not cost much any more. It ends at half of the peak.
  *
  * A depot has a bound of its own for what it keeps. It asks here only what nobody took through an
  * epoch, and its clock goes by fresh memory, too (magazine/arena.c).
@@ -35,7 +38,7 @@
 
 struct retention {
     uint64_t price; /* nanoseconds that having a unit again costs, its release included */
-    size_t wanted;  /* read without the lock, too: a hint */
+    size_t wanted;  /* <= high + high / 2; read without the lock, too: a hint */
     size_t ghosts;
     uint64_t ghosts_until; /* from then on nobody is missed any more */
     uint64_t epoch;        /* when the present one began */

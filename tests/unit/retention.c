@@ -104,6 +104,62 @@ TEST(in_use_and_kept_are_together_hardly_more_than_a_recent_peak)
     }
 }
 
+/* Misses as many units as were released just before, in pieces. */
+static void miss(size_t units, size_t pieces)
+{
+    retention_released(&retention, units, SECOND);
+    for (size_t i = 0; i < pieces; i++)
+        retention_missed(&retention, units / pieces, SECOND);
+    assert_int_equal(retention.ghosts, 0);
+}
+
+/* All is in use, and the base is an eighth of it: nothing that is kept above that fits. */
+TEST(who_missed_all_and_goes_on_missing_gets_more_room)
+{
+    const size_t base = PEAK / 8;
+    retention_see(&retention, 0, PEAK);
+    miss(PEAK, 1);
+    assert_int_equal(retention.wanted, PEAK);
+    assert_int_equal(retention_bound(&retention, base, PEAK), base);
+    miss(2 * PEAK, 2048); /* an eighth of it, and a unit each time */
+    assert_int_equal(retention.wanted, PEAK + PEAK / 4 + 2048);
+    assert_int_equal(retention_bound(&retention, base, PEAK), PEAK / 4 + 2048);
+    assert_int_equal(retention_bound(&retention, base, PEAK / 2), base + PEAK * 5 / 8 + 2048);
+    for (unsigned i = 0; i < 10; i++)
+        miss(PEAK, 4);
+    assert_int_equal(retention.wanted, PEAK + PEAK / 2);
+    assert_int_equal(retention_bound(&retention, base, PEAK), PEAK / 2);
+}
+
+TEST(more_room_goes_when_it_is_idle)
+{
+    const size_t base = PEAK / 8;
+    retention_see(&retention, 0, PEAK);
+    miss(PEAK, 1);
+    miss(2 * PEAK, 2048);
+    assert_true(tick(PEAK / 4, base, PEAK, 20 * SECOND));
+    assert_int_equal(retention.wanted, PEAK + PEAK / 8 + 2048);
+    assert_true(tick(PEAK / 8, base, PEAK, 40 * SECOND));
+    assert_int_equal(retention.wanted, PEAK + PEAK / 8 + 2048);
+}
+
+/* What was learned beyond the peak is for what is in use, not for the peak. */
+TEST(more_room_outlives_a_peak_but_the_peak_gives_none)
+{
+    retention_see(&retention, 0, PEAK);
+    miss(PEAK, 1);
+    miss(PEAK / 4, 1);
+    const size_t beyond = PEAK / 32 + 1;
+    assert_int_equal(retention.wanted, PEAK + beyond);
+    assert_true(tick(0, 0, PEAK / 2, 20 * SECOND)); /* the epoch of the peak */
+    assert_int_equal(retention.wanted, PEAK + beyond);
+    assert_true(tick(0, 0, PEAK / 2, 40 * SECOND));
+    assert_int_equal(retention.wanted, PEAK / 2 + beyond);
+    assert_true(tick(0, 0, 100, 60 * SECOND));
+    assert_true(tick(0, 0, 100, 80 * SECOND));
+    assert_int_equal(retention.wanted, 150); /* half of what is in use, at most */
+}
+
 TEST(what_stays_idle_for_an_epoch_is_forgotten)
 {
     const size_t base = 1024;
@@ -212,6 +268,9 @@ int main(void)
         ROW_WITH(the_option_limits_for_how_long, begin, options_reset),
         ROW_WITH(ghosts_of_long_ago_are_not_added_to, begin, options_reset),
         ROW_WITH(in_use_and_kept_are_together_hardly_more_than_a_recent_peak, begin, options_reset),
+        ROW_WITH(who_missed_all_and_goes_on_missing_gets_more_room, begin, options_reset),
+        ROW_WITH(more_room_goes_when_it_is_idle, begin, options_reset),
+        ROW_WITH(more_room_outlives_a_peak_but_the_peak_gives_none, begin, options_reset),
         ROW_WITH(what_stays_idle_for_an_epoch_is_forgotten, begin, options_reset),
         ROW_WITH(what_nobody_took_through_an_epoch_is_told, begin, options_reset),
         ROW_WITH(an_epoch_is_as_long_as_what_is_kept_is_worth, begin, options_reset),
