@@ -62,6 +62,16 @@ fn a_command_that_leaks() {
 }
 
 #[test]
+fn a_command_too_short_to_be_sampled_or_to_grow() {
+    let place = Place::new();
+    let output = place.output(&["profile", "-o", "p.pb.gz", "--every", "60", "true"]);
+    let said = stderr(&output);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""), "{said}");
+    assert!(said.contains("no sample was taken"), "{said}");
+    assert!(said.contains("0 snapshots had samples; what grows is seen in 3 or more"), "{said}");
+}
+
+#[test]
 fn a_running_program_that_leaks_and_options_behind_its_number() {
     let place = Place::new();
     let mut child = start(&place, "12000"); // until it is killed

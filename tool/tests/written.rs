@@ -33,6 +33,21 @@ fn a_file_for_each_process_is_tried_before() {
     assert_eq!(stdout(&output), "");
 }
 
+/// What fails when the command has ended well is snug's failure; a command that failed says more.
+#[test]
+fn what_cannot_be_written_in_the_end_is_the_end_of_a_command_that_ended_well() {
+    let place = Place::new();
+    for (wanted, file) in [("profile", "-o=d/p.pb.gz"), ("run", "--stats=d/s.json")] {
+        for (command, status) in [("rm -r d", 125), ("rm -r d; exit 7", 7)] {
+            fs::create_dir(place.path("d")).unwrap();
+            let output = place.output(&[wanted, file, "sh", "-c", command]);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(status), "{wanted}: {said}");
+            assert!(said.contains("cannot be written: No such file"), "{wanted}: {said}");
+        }
+    }
+}
+
 #[test]
 fn one_report_that_cannot_be_written_leaves_the_others() {
     let place = Place::new();

@@ -53,11 +53,13 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         aligned,
         big,
         large_pairs,
+        replace_large,
         sparse,
         fragmented,
         cold,
         overhead,
         fragment,
+        moving_sizes,
         peak_idle,
         latency,
     ];
@@ -290,6 +292,18 @@ fn large_pairs(scale: &Scale) -> Vec<Entry> {
     ]
 }
 
+fn replace_large(scale: &Scale) -> Vec<Entry> {
+    let rows = [
+        ("200K-1600K", "100 MiB", ["200000", "1600000", "100", scale.pick("2000", "20000")]),
+        ("1M-10M", "200 MiB", ["1000000", "10000000", "200", scale.pick("500", "5000")]),
+    ];
+    let make = |&(name, all, args): &(&str, &str, [&str; 4])| {
+        let about = format!("a cache of {all} in blocks of {name}, any replaced by others, every page written");
+        entry(&format!("replace-large/{name}"), &about, 1, "replace_large", &args)
+    };
+    rows[..scale.pick(1, 2)].iter().map(make).collect()
+}
+
 fn sparse(scale: &Scale) -> Vec<Entry> {
     let make = |name: &str, about: &str, args: [&str; 5]| entry(&format!("sparse/{name}"), about, 1, "sparse", &args);
     let rows = vec![
@@ -351,6 +365,15 @@ fn fragment(scale: &Scale) -> Vec<Entry> {
     let operations = scale.pick("100000", "800000");
     let about = "a long run in which sizes drift from 256 B to 16 KiB and back, twenty times";
     vec![entry("fragment/drift", about, 1, "fragment", &[operations, "5000"])]
+}
+
+fn moving_sizes(scale: &Scale) -> Vec<Entry> {
+    let make = |&(first, last, way): &(&str, &str, &str)| {
+        let about = format!("12 MiB of each size {way} by 16 B, of which every 20th block stays");
+        let args = [first, last, "16", scale.pick("2", "12"), "20"];
+        entry(&format!("moving-sizes/{first}-{last}"), &about, 1, "moving_sizes", &args)
+    };
+    [("1000", "296", "down"), ("16", "400", "up")][..scale.pick(1, 2)].iter().map(make).collect()
 }
 
 fn peak_idle(scale: &Scale) -> Vec<Entry> {
