@@ -97,7 +97,7 @@ static ALWAYS_INLINE void *moved_from(struct cache *cache, void *block, size_t c
 }
 
 /* The same while requests are looked at (profile/watch.h), and what the magazines leave. */
-static NOINLINE void *realloc_counted(void *block, size_t class, size_t size)
+static COLD void *realloc_counted(void *block, size_t class, size_t size)
 {
     struct cache *cache = thread_self.cache;
     uintptr_t address = (uintptr_t)block;

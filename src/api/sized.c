@@ -5,6 +5,7 @@
 
 #include "heap/alloc.h"
 #include "heap/empty.h"
+#include "magazine/arena.h"
 
 /* Bytes: a cell may be so much larger than was asked for, besides EXCESS_PART of it, by a remainder
  * that was not split off. */
@@ -20,8 +21,10 @@ static size_t usable_most(struct place place, size_t size, enum maker maker)
         return size_max(MOST_SHARE * size + PAGE_BYTES, STAYS_MOST);
     if (place.heap->page_heap.compact)
         return SIZE_MAX;
-    if (class_byte_is_small(place.class))
-        return align_up(size + (size == 0), MIN_ALIGN);
+    if (class_byte_is_small(place.class)) {
+        size_t most = align_up(size + (size == 0), MIN_ALIGN);
+        return arenas_have_lent(&place.heap->arenas) ? most + most / LENT_SHARE : most;
+    }
     return size + size / EXCESS_PART + (place.class == 0 ? PAGE_BYTES : CELL_EXCESS);
 }
 

@@ -353,7 +353,7 @@ void *heap_alloc_small(size_t bytes, struct heap *heap, struct cache *cache)
     return LIKELY(object != NULL) ? look_at_limit(heap, object) : alloc_polled(bytes, heap);
 }
 
-static NOINLINE void *alloc_counted_cell(size_t bytes, struct heap *heap, struct cache *cache)
+static COLD void *alloc_counted_cell(size_t bytes, struct heap *heap, struct cache *cache)
 {
     void *cell = cache_pop_cell_counted(cache, bytes);
     return LIKELY(cell != NULL) ? cell : heap_alloc_slow(bytes, heap);

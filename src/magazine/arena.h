@@ -74,7 +74,8 @@ bool arenas_class_is_cold(struct arenas *arenas, size_t class);
  * a little larger as long as much of that lies idle, or that grows for it. A borrowed object is one
  * of the lender's in all else, and is freed as such. That makes each of these requests a slow one;
  * so for each LOAN_MOST that is borrowed the class gets a slab of its own: what it only takes and
- * frees soon has its own objects then. */
+ * frees soon has its own objects then. And it borrows no more than those have that lie idle: who
+ * borrows more has the same again and again, and had better make it. */
 
 /* One part in: so much larger may borrowed objects be. It is what the coarsest classes of other
  * allocators are apart. */
@@ -82,6 +83,13 @@ enum { LENT_SHARE = 4 };
 
 /* Bytes: below, the next class is larger by more. */
 enum { BORROW_LEAST = LENT_SHARE * BYTES_STEP };
+
+/* Whether any object may be larger than its size asked for by that. */
+static inline bool arenas_have_lent(const struct arenas *arenas)
+{
+    /* relaxed: who frees a borrowed object has it from who took it */
+    return __atomic_load_n(&arenas->loans, __ATOMIC_RELAXED) != 0;
+}
 
 /* The class that is to serve a request of a class which has nothing free and would grow; 0: it
  * grows. Counts the request. */

@@ -12,10 +12,10 @@
  * threads while others make new ones. */
 enum { IDLE_SHARE = 8 };
 
-/* Whether more than one part in `share` of a class lies idle in slabs. Not where less than its part
- * of the base is at stake. A slab's worth in each arena does not count: it is what the arena takes
- * from next. Read without locks: a hint. */
-static bool is_idle(const struct arenas *arenas, size_t class, size_t share)
+/* The bytes of a class, if more than one part in `share` of them lies idle in slabs; 0: less. Not
+ * where less than its part of the base is at stake. A slab's worth in each arena does not count: it
+ * is what the arena takes from next. Read without locks: a hint. */
+static size_t bytes_if_idle(const struct arenas *arenas, size_t class, size_t share)
 {
     size_t total = 0, idle = 0, slab = arena_slab_bytes(arenas, class) / class_bytes(class);
     const struct arena_class *at;
@@ -24,18 +24,19 @@ static bool is_idle(const struct arenas *arenas, size_t class, size_t share)
         total += __atomic_load_n(&at->bin.total_objects, __ATOMIC_RELAXED);
         idle += free - size_min(free, slab);
     }
-    return idle > total / share && total * class_bytes(class) > options.dirty / CLASS_COUNT;
+    size_t bytes = total * class_bytes(class);
+    return idle > total / share && bytes > options.dirty / CLASS_COUNT ? bytes : 0;
 }
 
 bool arenas_class_is_sparse(const struct arenas *arenas, size_t class)
 {
-    return is_idle(arenas, class, MOST_SHARE);
+    return bytes_if_idle(arenas, class, MOST_SHARE) != 0;
 }
 
 bool arenas_class_is_shared(const struct arenas *arenas, size_t class)
 {
     return !class_shares_lines(class) || arenas_are_alone(arenas) ||
-           is_idle(arenas, class, IDLE_SHARE);
+           bytes_if_idle(arenas, class, IDLE_SHARE) != 0;
 }
 
 /* ---- What serves a class instead of a slab more ---- */
@@ -67,28 +68,57 @@ bool arenas_class_is_cold(struct arenas *arenas, size_t class)
 /* Requests: after so many it is asked anew whether the lender still has objects to spare. */
 enum { LOAN_TERM = 32 };
 
-/* Bytes (table): when so many were borrowed, SLACK_SHARE slabs' worth, a class grows by a slab. */
+/* Requests: a class that found none that lends looks again after so many. */
+enum { LOAN_PAUSE = 7 };
+
+/* Bytes (table): when so many were borrowed, SLACK_SHARE slabs' worth, a class grows by a slab.
+ * That is a loan. */
 enum { LOAN_MOST = SLACK_SHARE * (8 << PAGE_SHIFT) };
 
 /* Layout: a loan is the number of requests that are left, times this, and the lender. */
 enum { LOAN_UNIT = 256 };
 
 /* The nearest class that is larger by one part in LENT_SHARE at most, and of which one in
- * IDLE_SHARE lies idle. If there is none, but most of a class that is as near below, sizes move up,
- * and what this one leaves behind would be as much in the way of larger ones: then the largest,
- * which grows for it. 0: neither. Classes are evenly apart. */
-static uint32_t lender_find(const struct arenas *arenas, size_t class)
+ * IDLE_SHARE lies idle. If there is none, but most of two classes that are as near below, sizes
+ * move up, and what this one leaves behind would be as much in the way of larger ones: then the
+ * largest, which grows for it. 0: neither. Classes are evenly apart. `*bytes`: of all these. */
+static uint32_t lender_find(const struct arenas *arenas, size_t class, size_t *bytes)
 {
-    uint32_t reach = (uint32_t)class / LENT_SHARE, lender = 0;
+    uint32_t reach = (uint32_t)class / LENT_SHARE, lender = 0, below = 0;
     uint32_t last = (uint32_t)size_min(class + reach, CLASS_COUNT - 1);
     for (uint32_t near = (uint32_t)class - reach; near <= last; near++) {
-        if (!is_idle(arenas, near, near < class ? MOST_SHARE : IDLE_SHARE))
+        size_t idle = bytes_if_idle(arenas, near, near < class ? MOST_SHARE : IDLE_SHARE);
+        if (idle == 0)
             continue;
-        if (near >= class)
-            return near == class ? 0 : near;
-        lender = last;
+        if (near == class)
+            return 0;
+        *bytes += idle;
+        if (near < class)
+            below++;
+        else if (lender == 0)
+            lender = near;
     }
-    return lender;
+    return lender == 0 && below > 1 ? last : lender;
+}
+
+/* Counts a loan. False: the class has borrowed as many bytes as those have that lie idle near it,
+ * so it has the same again and again, or others grow for nothing; until others have borrowed
+ * SLACK_SHARE times as much. */
+static bool loan_begin(struct arenas *arenas, struct lending *lending, size_t bytes)
+{
+    uint32_t all = __atomic_load_n(&arenas->loans, __ATOMIC_RELAXED);
+    uint16_t count = __atomic_load_n(&lending->count, __ATOMIC_RELAXED);
+    uint16_t others = (uint16_t)all - __atomic_load_n(&lending->first, __ATOMIC_RELAXED);
+    size_t most = bytes / LOAN_MOST;
+    if (others > SLACK_SHARE * most) {
+        __atomic_store_n(&lending->first, (uint16_t)all, __ATOMIC_RELAXED);
+        count = 0;
+    }
+    if (count >= most)
+        return false;
+    __atomic_store_n(&lending->count, count + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&arenas->loans, all + 1, __ATOMIC_RELAXED);
+    return true;
 }
 
 /* Relaxed, all: a few more or less than are due is as good. */
@@ -100,11 +130,18 @@ size_t arenas_class_lender(struct arenas *arenas, size_t class)
         return 0;
     if (bin_free_objects(&own->bin) != 0 || !depot_is_empty(&own->depot))
         return 0;
-    uint32_t *loan = &arenas->loans[class], before = __atomic_load_n(loan, __ATOMIC_RELAXED);
-    uint32_t left = before / LOAN_UNIT, lender = before % LOAN_UNIT;
-    if (left % LOAN_TERM == 0)
-        lender = lender_find(arenas, class);
-    uint32_t next = left == 0 ? LOAN_MOST / (uint32_t)class_bytes(class) : left - 1;
-    __atomic_store_n(loan, lender == 0 ? 0 : next * LOAN_UNIT + lender, __ATOMIC_RELAXED);
+    struct lending *lending = &arenas->lending[class];
+    uint32_t loan = __atomic_load_n(&lending->loan, __ATOMIC_RELAXED);
+    uint32_t left = loan / LOAN_UNIT, lender = loan % LOAN_UNIT;
+    uint32_t next = left != 0 ? left - 1 : LOAN_MOST / (uint32_t)class_bytes(class);
+    if (left % LOAN_TERM == 0) {
+        size_t bytes = 0;
+        lender = lender_find(arenas, class, &bytes);
+        if (lender == 0 || (left == 0 && !loan_begin(arenas, lending, bytes))) {
+            lender = 0;
+            next = LOAN_PAUSE;
+        }
+    }
+    __atomic_store_n(&lending->loan, next * LOAN_UNIT + lender, __ATOMIC_RELAXED);
     return left == 0 ? 0 : lender; /* a slab of its own first: it may only take and free */
 }
