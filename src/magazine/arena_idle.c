@@ -75,8 +75,13 @@ enum { LOAN_PAUSE = 7 };
  * That is a loan. */
 enum { LOAN_MOST = SLACK_SHARE * (8 << PAGE_SHIFT) };
 
-/* Layout: a loan is the number of requests that are left, times this, and the lender. */
-enum { LOAN_UNIT = 256 };
+/* Layout: the lender, how many requests are left of the loan, times this, and how many loans the
+ * class has begun lately. */
+enum { LOAN_LEFT = 256, LOAN_BEGUN = LOAN_LEFT << 13 };
+
+_Static_assert((size_t)CLASS_COUNT < LOAN_LEFT &&
+                   (size_t)LOAN_MOST / BORROW_LEAST < LOAN_BEGUN / LOAN_LEFT,
+               "they fit");
 
 /* The nearest class that is larger by one part in LENT_SHARE at most, and of which one in
  * IDLE_SHARE lies idle. If there is none, but most of two classes that are as near below, sizes
@@ -101,22 +106,19 @@ static uint32_t lender_find(const struct arenas *arenas, size_t class, size_t *b
     return lender == 0 && below > 1 ? last : lender;
 }
 
-/* Counts a loan. False: the class has borrowed as many bytes as those have that lie idle near it,
- * so it has the same again and again, or others grow for nothing; until others have borrowed
- * SLACK_SHARE times as much. */
-static bool loan_begin(struct arenas *arenas, struct lending *lending, size_t bytes)
+/* Counts a loan of a class that has begun so many. False: it has borrowed as many bytes as those
+ * have that lie idle near it, so it has the same again and again, or others grow for nothing. For
+ * each CLASS_COUNT loans of any class the others may have one more again: that is little for those
+ * which all borrow the same again, and enough for one whose turn comes once in a while. */
+static bool loan_begin(struct arenas *arenas, uint32_t begun, size_t bytes)
 {
     uint32_t all = __atomic_load_n(&arenas->loans, __ATOMIC_RELAXED);
-    uint16_t count = __atomic_load_n(&lending->count, __ATOMIC_RELAXED);
-    uint16_t others = (uint16_t)all - __atomic_load_n(&lending->first, __ATOMIC_RELAXED);
-    size_t most = bytes / LOAN_MOST;
-    if (others > SLACK_SHARE * most) {
-        __atomic_store_n(&lending->first, (uint16_t)all, __ATOMIC_RELAXED);
-        count = 0;
-    }
-    if (count >= most)
+    uint32_t *other = &arenas->lending[all % CLASS_COUNT];
+    uint32_t others = __atomic_load_n(other, __ATOMIC_RELAXED);
+    if (begun >= bytes / LOAN_MOST)
         return false;
-    __atomic_store_n(&lending->count, count + 1, __ATOMIC_RELAXED);
+    if (others >= LOAN_BEGUN)
+        __atomic_store_n(other, others - LOAN_BEGUN, __ATOMIC_RELAXED);
     __atomic_store_n(&arenas->loans, all + 1, __ATOMIC_RELAXED);
     return true;
 }
@@ -130,18 +132,18 @@ size_t arenas_class_lender(struct arenas *arenas, size_t class)
         return 0;
     if (bin_free_objects(&own->bin) != 0 || !depot_is_empty(&own->depot))
         return 0;
-    struct lending *lending = &arenas->lending[class];
-    uint32_t loan = __atomic_load_n(&lending->loan, __ATOMIC_RELAXED);
-    uint32_t left = loan / LOAN_UNIT, lender = loan % LOAN_UNIT;
+    uint32_t *loan = &arenas->lending[class], before = __atomic_load_n(loan, __ATOMIC_RELAXED);
+    uint32_t lender = before % LOAN_LEFT, left = before % LOAN_BEGUN / LOAN_LEFT;
+    uint32_t begun = before / LOAN_BEGUN;
     uint32_t next = left != 0 ? left - 1 : LOAN_MOST / (uint32_t)class_bytes(class);
     if (left % LOAN_TERM == 0) {
         size_t bytes = 0;
         lender = lender_find(arenas, class, &bytes);
-        if (lender == 0 || (left == 0 && !loan_begin(arenas, lending, bytes))) {
-            lender = 0;
-            next = LOAN_PAUSE;
-        }
+        bool goes_on = lender != 0 && (left != 0 || loan_begin(arenas, begun, bytes));
+        begun += goes_on && left == 0;
+        lender = goes_on ? lender : 0;
+        next = goes_on ? next : LOAN_PAUSE;
     }
-    __atomic_store_n(&lending->loan, next * LOAN_UNIT + lender, __ATOMIC_RELAXED);
+    __atomic_store_n(loan, begun * LOAN_BEGUN + next * LOAN_LEFT + lender, __ATOMIC_RELAXED);
     return left == 0 ? 0 : lender; /* a slab of its own first: it may only take and free */
 }

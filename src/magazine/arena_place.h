@@ -50,13 +50,6 @@ struct arena {
     _Alignas(64) struct shared shared;
 };
 
-/* What a class borrows (arena_idle.c). Relaxed, all. */
-struct lending {
-    uint32_t loan;  /* whose objects, and how many more requests; 0: nobody's */
-    uint16_t count; /* of the loans that it has begun since `first` */
-    uint16_t first; /* the number of all loans then, modulo 2^16 */
-};
-
 struct arenas {
     /* What every slow path reads, and hardly anybody writes. */
     struct page_heap *page_heap;
@@ -77,8 +70,8 @@ struct arenas {
     size_t magazine_bytes;         /* that all magazines of threads may hold */
     struct cache *caches;          /* all that were ever made; only ever grows, and at its head */
     struct cache *idle_caches;     /* of these, those without a thread */
-    struct lending lending[CLASS_COUNT]; /* what a class borrows */
-    uint32_t loans;                      /* how many were ever begun */
+    uint32_t lending[CLASS_COUNT]; /* what a class borrows (arena_idle.c) */
+    uint32_t loans;                /* how many were ever begun */
 };
 
 static inline struct arena *arena_at(const struct arenas *arenas, unsigned index)

@@ -292,7 +292,7 @@ TEST(what_borrowed_long_before_others_did_borrows_again)
     take(SMALLER, COUNT);
     assert_int_equal(count_own(SMALLER, COUNT), COUNT);
     give_back(COUNT);
-    for (size_t round = 0; round < ROUNDS; round++)
+    for (size_t round = 0; round < 4 * ROUNDS; round++)
         pages_of_sizes(SMALLER * 3 / 4, -16);
     cache_flush(thread_self.cache);
     heap_trim(0);
