@@ -287,13 +287,13 @@ TEST(what_borrowed_long_before_others_did_borrows_again)
     for (size_t round = 0; round < ROUNDS; round++) {
         take(SMALLER, COUNT);
         give_back(COUNT);
-        pages_of_sizes(SMALLER * 3 / 4, 0); /* these borrow nothing */
+        pages_of_sizes(SMALLER * 4 / 5, 0); /* these borrow nothing */
     }
     take(SMALLER, COUNT);
     assert_int_equal(count_own(SMALLER, COUNT), COUNT);
     give_back(COUNT);
     for (size_t round = 0; round < 4 * ROUNDS; round++)
-        pages_of_sizes(SMALLER * 3 / 4, -16);
+        pages_of_sizes(SMALLER * 4 / 5, -16);
     cache_flush(thread_self.cache);
     heap_trim(0);
     take(SMALLER, COUNT);
