@@ -13,12 +13,12 @@
 
 enum { MOST_BLOCKS = 1 << 22 };
 
-static unsigned char **blocks; /* those of this size; what stays is moved to the front of `stay` */
-static unsigned char **stay;
+static unsigned char **blocks; /* those of this size */
+static unsigned char **stay;   /* what stayed so far, of all sizes */
 static size_t stayed;
-static int64_t live;
 
-/* Takes MIB MiB of a size and frees most. Returns how many blocks there were. */
+/* Takes `bytes` of a size and frees most; adds to `*kept` what stays. Returns how many blocks there
+ * were. */
 static size_t one_stage(size_t size, size_t bytes, size_t keep, int64_t *kept)
 {
     size_t count = bytes / size;
@@ -33,8 +33,7 @@ static size_t one_stage(size_t size, size_t bytes, size_t keep, int64_t *kept)
         block[0] = block[size - 1] = (unsigned char)size;
         blocks[i] = block;
     }
-    live = *kept + (int64_t)(count * size);
-    meter_set(0, live);
+    meter_set(0, *kept + (int64_t)(count * size));
     for (size_t i = 0; i < count; i++) {
         if ((i + 1) % keep != 0) {
             free(blocks[i]);

@@ -19,8 +19,8 @@
  * use and the base. The room is for what is kept but does not fit what is asked for: an eighth,
  * with which blocks of 1 to 16 MiB in random order go to the system a tenth as often. A program
  * that has missed as much as its peak and goes on missing needs more of it, since what is kept does
- * not fit: then `wanted` grows beyond the peak, by an eighth of what is missed, so that it stops
- * where missing does not cost much any more. It ends at half of the peak.
+ * not fit: then `wanted` grows beyond the peak, by an eighth of what is missed and a unit, so that
+ * it stops where missing does not cost much any more. It ends at half of the peak.
  *
  * A depot has a bound of its own for what it keeps. It asks here only what nobody took through an
  * epoch, and its clock goes by fresh memory, too (magazine/arena.c).

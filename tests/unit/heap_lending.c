@@ -32,6 +32,14 @@ static void leave_idle(size_t bytes, size_t count)
         }
 }
 
+static void give_back(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        heap_free(blocks[i]);
+        blocks[i] = NULL;
+    }
+}
+
 static int end(void **state)
 {
     (void)state;
@@ -39,10 +47,7 @@ static int end(void **state)
         heap_free(kept[i]);
         kept[i] = NULL;
     }
-    for (size_t i = 0; i < BLOCKS; i++) {
-        heap_free(blocks[i]);
-        blocks[i] = NULL;
-    }
+    give_back(BLOCKS);
     cache_flush(thread_self.cache);
     heap_trim(0); /* nothing is left for the next test to borrow, and none has borrowed */
     memset(heap_default.arenas.lending, 0, sizeof(heap_default.arenas.lending));
@@ -184,14 +189,6 @@ TEST(what_is_little_idle_below_changes_nothing)
     assert_int_equal(count_own(LARGER, BLOCKS / 2), BLOCKS / 2);
     for (size_t i = 0; i < BLOCKS; i++)
         heap_free(smaller[i]);
-}
-
-static void give_back(size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        heap_free(blocks[i]);
-        blocks[i] = NULL;
-    }
 }
 
 /* Each of the requests that borrow is a slow one, so what a class has borrowed once it makes. */
