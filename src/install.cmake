@@ -39,7 +39,7 @@ function(install_pc PC_NAME PC_DESCRIPTION PC_LIBRARY)
           COMPONENT development)
 endfunction()
 install_pc(snug "A malloc that fits the program snugly" -lsnug)
-install_pc(snug-static "The same, linked into the program" "-l:libsnug.a -pthread -Wl,--eh-frame-hdr")
+install_pc(snug-static "The same, linked into the program" "-l:libsnug.a -pthread -Wl,--eh-frame-hdr -Wl,-z,nodelete")
 
 # ---- gdb ----
 

@@ -114,6 +114,10 @@ part_pkg_config() {
     "$scratch/static" | grep -q 'checked: sound'
     [[ $(readelf -d "$scratch/shared") == *"[libsnug.so.0]"* ]] || wrong "it is not linked by the library's name"
     [[ $(readelf -d "$scratch/static") != *libsnug* ]] || wrong "the static library was not taken"
+    # A plugin with it inside stays loaded: threads that have used it look for it when they end.
+    # shellcheck disable=SC2046
+    "$compiler" -shared -fPIC "$source/examples/link/main.c" -o "$scratch/plugin.so" $(pkg-config --cflags --libs snug-static)
+    [[ $(readelf -d "$scratch/plugin.so") == *NODELETE* ]] || wrong "a plugin with the static library could be unloaded"
 }
 
 # gdb loads the script by itself, from a place that it trusts.
