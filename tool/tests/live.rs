@@ -22,6 +22,7 @@ pub fn tests() -> Tests {
         ("what_was_never_touched_is_not_in_memory", what_was_never_touched_is_not_in_memory),
         ("what_a_trim_gives_back_is_known_before", what_a_trim_gives_back_is_known_before),
         ("what_only_begins_is_waited_for", what_only_begins_is_waited_for),
+        ("an_exec_is_no_end", an_exec_is_no_end),
         ("what_cannot_be_looked_at", what_cannot_be_looked_at),
         ("without_a_page_map_one_look_will_do", without_a_page_map_one_look_will_do),
         ("a_busy_program_is_looked_at", a_busy_program_is_looked_at),
@@ -484,6 +485,37 @@ fn what_only_begins_is_waited_for(place: &Place) -> Result<Completion, Failed> {
     begins.kill().unwrap();
     begins.wait().unwrap();
     assert_clean(&found);
+    Ok(Completion::Completed)
+}
+
+/// Whoever names a process while it becomes one program after the other sees one of them.
+fn an_exec_is_no_end(place: &Place) -> Result<Completion, Failed> {
+    let source = r#"
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        int main(int count, char **words)
+        {
+            int left = atoi(words[1]);
+            char next[16], *again[] = {words[0], next, NULL};
+            void *volatile kept = malloc(5000000 + left);
+            for (int i = 0; i < 1000; i++) { void *volatile p = malloc(i); }
+            snprintf(next, sizeof(next), "%d", left - 1);
+            if (left > 0)
+                execv(words[0], again);
+            pause();
+            return kept == NULL;
+        }"#;
+    let program = place.compile("execs", source, &["-O1", "-w", "-fno-builtin"]);
+    for look in
+        [["stats", "--json"], ["export", "--output=/proc/self/fd/1"], ["top", "--once"], ["trim", "--wait=5"]].repeat(3)
+    {
+        let mut execs = place.snug(&["run", text(&program), "300"]).stdout(Stdio::null()).spawn().unwrap();
+        let found = place.output(&[look[0], look[1], &execs.id().to_string()]);
+        execs.kill().unwrap();
+        execs.wait().unwrap();
+        assert_clean(&found);
+    }
     Ok(Completion::Completed)
 }
 

@@ -15,7 +15,7 @@ use clap::Args;
 
 use crate::carried;
 use crate::live::list::{name_of, programs};
-use crate::live::{Depth, Format, Program};
+use crate::live::{Depth, Format, Program, Values};
 use crate::output;
 use crate::period::period;
 use crate::process_id::process_id;
@@ -80,14 +80,15 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode> {
 
 /// What ends while it is looked at is left out; of processes that were named, one must be there.
 fn exposition(pids: &[i32]) -> Result<String> {
-    let found: Vec<(i32, Program)> = match pids {
-        [] => programs(),
-        [one] => vec![(*one, Program::find_named(*one)?)],
-        several => several.iter().filter_map(|&pid| Some((pid, Program::find_named(pid).ok()?))).collect(),
+    let look = |program: &Program| program.values(Depth::Resident);
+    let named = |pid| Program::with_named(pid, look).map(|(_, values)| (pid, values));
+    let found: Vec<(i32, Values)> = match pids {
+        [] => programs().iter().filter_map(|(pid, program)| Some((*pid, look(program).ok()?))).collect(),
+        [one] => vec![named(*one)?],
+        several => several.iter().filter_map(|&pid| named(pid).ok()).collect(),
     };
     ensure!(pids.is_empty() || !found.is_empty(), "none of these processes runs on snug");
-    let source = |(process, program): &(i32, Program)| {
-        let values = program.values(Depth::Resident).ok()?;
+    let source = |(process, values): &(i32, Values)| {
         let text = String::from_utf8(values.written(Format::OpenMetrics, false).ok()?).ok()?;
         Some(Source { process: *process, program: name_of(*process)?, text })
     };

@@ -117,6 +117,11 @@ pub fn thread_with_memory(process: i32) -> i32 {
     threads.find(|&thread| resident_pages(thread).is_some()).unwrap_or(process)
 }
 
+/// Whether a process has not ended.
+pub fn has_memory(process: i32) -> bool {
+    resident_pages(thread_with_memory(process)).is_some()
+}
+
 fn resident_pages(thread: i32) -> Option<u64> {
     let text = proc::text(format!("/proc/{thread}/statm")).ok()?;
     let mut sizes = text.split_ascii_whitespace().map_while(|size| size.parse::<u64>().ok());

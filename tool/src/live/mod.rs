@@ -33,7 +33,7 @@ use anyhow::{bail, ensure, Context, Result};
 use crate::output::shown;
 use crate::scratch;
 pub use memory::thread_with_memory;
-use memory::Memory;
+use memory::{has_memory, Memory};
 
 /// A program that runs on snug.
 pub struct Program {
@@ -115,13 +115,31 @@ const BEGINS_MOST: Duration = Duration::from_secs(2);
 const BEGINS_STEP: Duration = Duration::from_millis(5);
 
 impl Program {
-    /// Finds snug in a process that somebody names, maybe at once when it was started: while it only begins, as `snug run`
-    /// does before it becomes the command, it is waited for.
-    pub fn find_named(process: i32) -> Result<Program> {
-        let begun = Instant::now();
+    /// Does something with snug in a process that somebody names, maybe at once when it was started: while it only begins,
+    /// as `snug run` does before it becomes the command, it is waited for. What fails because the process has become another
+    /// program meanwhile is done with that one.
+    pub fn with_named<T>(process: i32, mut what: impl FnMut(&Program) -> Result<T>) -> Result<(Program, T)> {
+        let until = Instant::now() + BEGINS_MOST;
+        let mut is_another = false;
         loop {
-            let found = Program::find(process);
-            if found.is_ok() || begun.elapsed() > BEGINS_MOST || !find::is_beginning(process) {
+            let program = Program::find_until(process, until, is_another)?;
+            match what(&program) {
+                Err(_) if Instant::now() < until && program.is_another() => is_another = true,
+                done => return Ok((program, done?)),
+            }
+        }
+    }
+
+    /// Finds snug in a process that is known to begin, or seems to.
+    fn find_until(process: i32, until: Instant, begins: bool) -> Result<Program> {
+        loop {
+            let found = Program::find(process).and_then(|program| {
+                // Its anchor is there before it is filled in, and before there is a heap.
+                program.values(Depth::Quick)?;
+                Ok(program)
+            });
+            let may_come = || has_memory(process) && (begins || find::is_beginning(process));
+            if found.is_ok() || Instant::now() > until || !may_come() {
                 return found;
             }
             sleep(BEGINS_STEP);
@@ -215,6 +233,12 @@ impl Program {
     pub fn has_ended(&self) -> bool {
         self.memory.refresh();
         self.check_is_the_same().is_err()
+    }
+
+    /// Whether the process lives, and is another program now.
+    fn is_another(&self) -> bool {
+        let lives = find::began(self.process).is_ok_and(|began| began == self.began) && has_memory(self.process);
+        lives && self.has_ended()
     }
 
     /// After an exec there is another program in the process, and after its end maybe another process.

@@ -88,19 +88,21 @@ fn profile_of_all(watched: &Watched, children: &Children) -> Profile {
 /// profile of the same process, counts as live, but not as allocated. A signal that would end the tool ends the time, and
 /// so does the end of the process: what was seen until then is the profile.
 pub fn of_process(pid: i32, time: Duration, wanted: &Wanted) -> Result<Taken> {
-    let program = Program::find_named(pid)?;
-    let before = program.profile();
-    let before: Before =
-        before.map(|raw| raw.sites.into_iter().map(|site| (site.stack, site)).collect()).unwrap_or_default();
     let over = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&over))?;
     }
-    let running = program.is_profiled()?;
-    let begun = Instant::now();
-    if !running {
-        begin(&program, pid, time, &over)?;
-    }
+    let (program, (before, running, begun)) = Program::with_named(pid, |program| {
+        let begun = Instant::now();
+        let before = program.profile();
+        let running = program.is_profiled()?;
+        if !running {
+            begin(program, pid, time, &over)?;
+        }
+        Ok((before, running, begun))
+    })?;
+    let before: Before =
+        before.map(|raw| raw.sites.into_iter().map(|site| (site.stack, site)).collect()).unwrap_or_default();
     let (last, snapshots) = look_until(&program, begun + time, &over, &before, wanted);
     if !running {
         let _ = program.request_profile(false); // if it has ended, so has the profile

@@ -76,15 +76,10 @@ pub fn run(args: &StatsArgs) -> Result<ExitCode> {
     let message = "an exposition is one look: with --every give --output=FILE, which then holds the last one";
     ensure!(!in_row, Refusal::misuse(message.to_string()));
     let output = output.map(absolute).transpose()?;
-    let program = Program::find_named(args.pid)?;
+    let mut begun = Instant::now();
+    let (program, mut values) = Program::with_named(args.pid, |program| program.values(Depth::Whole))?;
     let mut first = true;
     loop {
-        let begun = Instant::now();
-        // That it has ended meanwhile is how a row of looks ends.
-        let values = match program.values(Depth::Whole) {
-            Err(_) if !first && program.has_ended() => return Ok(ExitCode::SUCCESS),
-            values => values?,
-        };
         let bytes = match format {
             Format::Text => values.told(Some(args.pid), args.detail)?,
             format => values.written(format, args.detail)?,
@@ -99,6 +94,12 @@ pub fn run(args: &StatsArgs) -> Result<ExitCode> {
         }
         first = false;
         sleep(every.saturating_sub(begun.elapsed()));
+        begun = Instant::now();
+        // That it has ended meanwhile is how a row of looks ends.
+        values = match program.values(Depth::Whole) {
+            Err(_) if program.has_ended() => return Ok(ExitCode::SUCCESS),
+            values => values?,
+        };
     }
 }
 

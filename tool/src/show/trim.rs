@@ -75,10 +75,9 @@ pub enum Trimmed {
 }
 
 pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
-    let program = Program::find_named(args.pid)?;
-    let before = resident(args.pid)?;
     let waiting = output::waiting(&format!("process {} gives back", args.pid), args.wait + args.work);
-    let done = trim(&program, args.wait, args.work)?;
+    let trimmed = |program: &Program| Ok((resident(args.pid)?, trim(program, args.wait, args.work)?));
+    let (program, (before, done)) = Program::with_named(args.pid, trimmed)?;
     drop(waiting);
     let after = resident(args.pid).with_context(|| format!("process {} has ended", args.pid))?;
     let how = match done {
@@ -153,7 +152,9 @@ fn said(done: &Done, program: &Program) -> String {
 }
 
 pub fn check(CheckArgs { asked: args }: &CheckArgs) -> Result<ExitCode> {
-    let done = walked(args)?;
+    let waiting = output::waiting(&format!("process {} looks at its heap", args.pid), args.wait + args.work);
+    let (_, done) = Program::with_named(args.pid, |program| walked(program, args))?;
+    drop(waiting);
     if let Some(wrong) = done.wrong {
         output::say(&format!("process {}: its heap is damaged: {wrong}\n", args.pid))?;
         return Ok(ExitCode::FAILURE);
@@ -170,10 +171,8 @@ pub fn check(CheckArgs { asked: args }: &CheckArgs) -> Result<ExitCode> {
 }
 
 /// A thread of the program has walked through the heap.
-fn walked(args: &AskedArgs) -> Result<Done> {
-    let program = Program::find_named(args.pid)?;
+fn walked(program: &Program, args: &AskedArgs) -> Result<Done> {
     let begun = Instant::now();
-    let _waiting = output::waiting(&format!("process {} looks at its heap", args.pid), args.wait + args.work);
     loop {
         match program.call(What::Check, args.work)? {
             Outcome::Done(done) => return Ok(done),

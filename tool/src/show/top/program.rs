@@ -98,9 +98,8 @@ impl Drop for Screen {
 
 impl Screen {
     pub fn new(pid: i32) -> Result<Screen> {
-        let program = Program::find_named(pid)?;
         let mut walked = Walked::new();
-        let now = look(&program, pid, &mut walked)?;
+        let (program, now) = Program::with_named(pid, |program| look(program, pid, &mut walked))?;
         let mut screen = Screen {
             program,
             pid,
