@@ -378,7 +378,26 @@ fn what_is_free_and_why(place: &Place) -> Result<Completion, Failed> {
     assert!(ended.contains("what is free, and why") && ended.contains("pinned by few objects"), "{ended}");
     let little = stderr(&place.output(&["run", "--stats", "true"]));
     assert!(little.contains("It has taken no memory from snug.\n"), "{little}");
+    // A malloc of its own in the program comes before snug's.
+    let own = r#"
+        #include <string.h>
+        static char all[32 << 20], *next = all;
+        void *malloc(unsigned long size) { next += 4096; return next + size < all + sizeof(all) ? next : 0; }
+        void free(void *block) { }
+        void *calloc(unsigned long count, unsigned long size) { return malloc(count * size); }
+        void *realloc(void *block, unsigned long size) { return malloc(size); }
+        int main(void) { for (int i = 0; i < 5000; i++) memset(malloc(4096), 1, 4096); return 0; }"#;
+    let own = place.compile("own", own, &["-O1", "-w", "-fno-builtin-malloc", "-rdynamic"]);
+    for command in [&["run", "--stats", text(&own)][..], &["compare", "--rounds=1", "--warmup=0", text(&own)]] {
+        let output = place.output(command);
+        let said = (stdout(&output) + &stderr(&output)).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            said.contains("taken no memory from snug, though 2") && said.contains("malloc of the program's own"),
+            "{said}"
+        );
+    }
     let little = stderr(&place.output(&["run", "--stats", "ls", "/"]));
+    assert!(!little.contains("malloc of the program's own"), "{little}");
     let bare = little.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(bare.contains("; there is little to gain.") && !little.contains("what is free, and why"), "{little}");
     Ok(Completion::Completed)

@@ -45,6 +45,13 @@ const BESIDE: [&str; 13] = [
     "resident_excess",
 ];
 
+/// Blocks of hardened heaps.
+const HARDENED: [&str; 4] = ["live_hardened", "hardened_waiting", "hardened_cached", "hardened_free"];
+
+/// A process with so many bytes of which snug never had more than this part does not have its memory from snug.
+const ELSEWHERE_LEAST: u64 = 8 << 20;
+const ELSEWHERE_PART: u64 = 16;
+
 /// How much of what is in use occupies memory: nobody looks at each block, so it is known from two sides.
 struct InUse {
     least: u64,
@@ -69,10 +76,14 @@ impl Values {
     /// What to do, in a few lines. `process`: its number while it runs.
     pub fn verdict(&self, process: Option<i32>) -> String {
         let get = |name: &str| self.get(name).unwrap_or(0);
-        if get("live").saturating_add(get("heaps_live")) == 0 && self.weight() == 0 {
-            return "It has taken no memory from snug.\n".to_string();
+        let elsewhere = self.elsewhere();
+        if self.took_nothing() || get("live").saturating_add(get("heaps_live")) == 0 && self.weight() == 0 {
+            let nothing = format!("It has taken no memory from snug{}.", elsewhere.unwrap_or_default());
+            return crate::output::filled(&nothing, 78) + "\n";
         }
-        let mut text = if process.is_none() { self.at_the_peak() } else { String::new() };
+        let mut text =
+            elsewhere.map_or(String::new(), |elsewhere| format!("snug had little of its memory{elsewhere}. "));
+        text += if process.is_none() { self.at_the_peak() } else { String::new() }.as_str();
         text += if process.is_some() { "Now " } else { "At the end " };
         text += &self.in_use();
         let gains = self.gains(process);
@@ -80,6 +91,29 @@ impl Values {
         text += "; ";
         text += if what.is_empty() { "there is little to gain" } else { "" };
         crate::output::filled(&(text + &what.join("; ") + "."), 78) + "\n"
+    }
+
+    /// Whether no page was ever in use, nor is a block.
+    fn took_nothing(&self) -> bool {
+        let all = ["used_peak", "live", "large_taken_bytes", "heaps_mapped", "peak_heaps"].iter().chain(&HARDENED);
+        self.get("used_peak").is_some() && all.filter_map(|name| self.get(name)).all(|bytes| bytes == 0)
+    }
+
+    /// That nearly all of the process is not snug's: then these are no figures of its memory. It may be code, so nobody says
+    /// that it is another malloc's. Of a hardened heap it is not known.
+    fn elsewhere(&self) -> Option<String> {
+        let get = |name: &str| self.get(name).unwrap_or(0);
+        let resident = get("resident_peak").max(get("resident"));
+        let most = self.get("mapped_peak")?.max(get("mapped").min(get("resident"))).saturating_add(get("heaps_mapped"));
+        let had =
+            if self.took_nothing() { 0 } else { HARDENED.iter().map(|name| get(name)).fold(most, u64::saturating_add) };
+        (resident >= ELSEWHERE_LEAST && had <= resident / ELSEWHERE_PART).then(|| {
+            format!(
+                ", though {} were resident: a malloc of the program's own has the rest, or it is code, or straight from the \
+                 system; what is said here is not about that",
+                size(resident)
+            )
+        })
     }
 
     /// What is in use and, as far as that is known, how much of what snug occupies that is. A block may never have been
