@@ -7,7 +7,7 @@ use std::process::Output;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{assert_refused, is_full, stderr, stdout, text, Place};
+use crate::common::{assert_clean, assert_refused, is_full, stderr, stdout, text, Place};
 
 /// Takes 1,000 blocks of 7,777 bytes, frees 300, and ends as it is told.
 const ENDING: &str = r#"
@@ -505,4 +505,22 @@ fn recording_a_loop_that_only_allocates() {
         "{bytes} of {operations}"
     );
     assert_eq!((&info["totals"]["missing_frees"], &info["totals"]["unknown_frees"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn what_is_no_trace_is_not_written_over() {
+    let place = Place::new();
+    let refused = |path: &str| {
+        let before = fs::read(path).unwrap();
+        let output = place.output(&["record", "-o", path, "touch", "ran"]);
+        assert_refused(&output, 125, &[path, "no trace", "nothing was run"]);
+        assert!(fs::read(path).unwrap() == before && !place.path("ran").exists());
+    };
+    refused(text(&place.write("program", "#!/bin/sh\n", 0o755)));
+    refused(text(&place.write("short", "SNUG", 0o644)));
+    let empty = place.write("empty", "", 0o644);
+    // Twice: the second time there is a trace.
+    for path in [text(&empty), text(&empty), "/dev/null", "/proc/self/fd/1"] {
+        assert_clean(&place.output(&["record", "-q", "-o", path, "true"]));
+    }
 }

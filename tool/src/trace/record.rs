@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use clap::Args;
 
 use super::format::{self, Header, Kind, Writer};
+use super::reader::Trace;
 use super::region::{self, Region, Slot, SLOT_SIZE};
 use crate::cache;
 use crate::carried;
@@ -89,6 +90,7 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         .context("cannot share memory with the program")?;
     let path = args.output.clone().unwrap_or_else(|| default_output(&args.words[0]));
     ensure_is_a_name(&path)?;
+    ensure_is_no_others(&path)?;
     let writer = Writer::create(&path).with_context(|| output::cannot_write(&path))?;
 
     launch::set_up(&mut command, &recorder, &[]);
@@ -110,6 +112,19 @@ pub fn run(args: &RecordArgs) -> Result<ExitCode> {
         eprintln!("snug: {}: {summary}", path.display());
     }
     Ok(ExitCode::from(code_of(status?)))
+}
+
+/// A trace goes when another takes its name; what else has it may be anything, such as the program in `-o ./program`, where
+/// the name was forgotten.
+fn ensure_is_no_others(path: &Path) -> Result<()> {
+    let is_full = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    let is_other = is_full && File::open(path).is_ok() && !Trace::is_trace(path);
+    ensure!(
+        !is_other,
+        "{} is there, and no trace: it stays, and nothing was run; remove it, or give another name",
+        path.display()
+    );
+    Ok(())
 }
 
 /// `gcc` is recorded to gcc.trace in the current folder.
