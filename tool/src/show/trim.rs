@@ -83,8 +83,7 @@ pub fn run(TrimArgs { asked: args }: &TrimArgs) -> Result<ExitCode> {
     let how = match done {
         Trimmed::NotYet(why) => {
             let later = "it will do it when a thread of it next needs more than its magazines have";
-            output::say(&format!("process {} was asked, but {why}; {later}{WORDS}\n", args.pid))?;
-            return Ok(ExitCode::FAILURE);
+            bail!("process {} was asked, but {why}; {later}{WORDS}", args.pid);
         }
         Trimmed::By(done) => said(&done, &program),
         Trimmed::Itself => "a thread of it did it in a call of malloc's".to_string(),
