@@ -159,12 +159,14 @@ fn mistake(error: &clap::Error, first: &str) -> String {
 }
 
 /// Phrases of clap and of the standard library, and plainer ones.
-const PLAINER: [(&str, &str); 5] = [
+const PLAINER: [(&str, &str); 7] = [
     ("the following required arguments were not provided:", "this is missing:"),
     ("invalid digit found in string", "not a whole number"),
     ("cannot parse integer from empty string", "not a whole number"),
     (" is not in ", " is not from "),
     ("..=", " to "),
+    ("..18446744073709551615", " on"),
+    ("number too large to fit in target type", "too large a number"),
 ];
 
 /// Advice that misspelled options and forgotten numbers bring, and that helps nobody who made such a mistake.
@@ -282,6 +284,10 @@ mod tests {
         assert_eq!(
             said("snug compare --rounds 0 true"),
             "invalid value '0' for '--rounds <N>': 0 is not from 1 to 10000; see: snug compare --help"
+        );
+        assert_eq!(
+            said("snug top --batch --rounds 0"),
+            "invalid value '0' for '--rounds <N>': 0 is not from 1 on; see: snug top --help"
         );
         assert_eq!(
             said("snug run --stat true"),
