@@ -38,6 +38,8 @@ pub struct Raw {
     /// Names of code that is in no file.
     pub made: MadeCode,
     pub process: i32,
+    /// The file of the program itself.
+    pub program: PathBuf,
     /// When it was read.
     pub taken: SystemTime,
 }
@@ -85,7 +87,8 @@ impl Program {
             false => MadeCode::default(),
         };
         let (mean, lost, process) = (totals.mean, totals.lost, self.process);
-        Some(Raw { mean, lost, sites, blocks, calls, objects, made, process, taken: SystemTime::now() })
+        let program = program_of(&self.memory);
+        Some(Raw { mean, lost, sites, blocks, calls, objects, made, process, program, taken: SystemTime::now() })
     }
 
     /// Asks the program to take a profile, or to end that. It does so at the next request of any of its threads.
@@ -144,6 +147,10 @@ fn objects_of(calls: &HashMap<u32, Call>, profile: &Buffer, memory: &Memory) -> 
     objects
 }
 
+fn program_of(memory: &Memory) -> PathBuf {
+    fs::read_link(format!("/proc/{}/exe", memory.thread())).unwrap_or_default()
+}
+
 fn object_of(number: u32, profile: &Buffer, memory: &Memory, mapped: &Mapped) -> Object {
     let mut raw = ffi::Object { start: 0, end: 0, bias: 0, name: [0; 232] };
     // SAFETY: the profile was filled in; the name ends in 0.
@@ -152,7 +159,7 @@ fn object_of(number: u32, profile: &Buffer, memory: &Memory, mapped: &Mapped) ->
         CStr::from_ptr(raw.name.as_ptr())
     };
     let name = match name.to_bytes() {
-        b"" => fs::read_link(format!("/proc/{}/exe", memory.thread())).unwrap_or_default(),
+        b"" => program_of(memory),
         name => PathBuf::from(OsStr::from_bytes(name)),
     };
     mapped.object(memory, &name.to_string_lossy(), (raw.start, raw.end, raw.bias))

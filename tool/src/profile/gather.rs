@@ -19,7 +19,8 @@ pub fn profile_of(raw: &Raw, before: &Before) -> Profile {
 pub fn profile_of_sites(raw: &Raw, sites: &[Site], before: &Before) -> Profile {
     let mut profile = Profile { mean: raw.mean as i64, taken: Some(raw.taken), ..Profile::default() };
     let mut numbers: Vec<u32> = raw.objects.keys().copied().collect();
-    numbers.sort_unstable();
+    // Readers of pprof's format take the first for the program, and what follows for its libraries.
+    numbers.sort_unstable_by_key(|number| (raw.objects[number].path != raw.program, *number));
     let modules: HashMap<u32, usize> = numbers.iter().enumerate().map(|(at, &number)| (number, at)).collect();
     profile.modules = numbers.iter().map(|number| module_of(&raw.objects[number])).collect();
     let pinned = raw.blocks.as_deref().map(pages::pinned).unwrap_or_default();
@@ -116,9 +117,30 @@ mod tests {
             objects: HashMap::new(),
             made: MadeCode::default(),
             process: 1,
+            program: "/bin/a".into(),
             taken: std::time::UNIX_EPOCH,
         };
         let profile = profile_of(&raw, &Before::new());
         assert_eq!(profile.samples[0].stack.len(), DEPTH_MOST);
+    }
+
+    #[test]
+    fn the_program_comes_before_its_libraries() {
+        let object = |path: &str| Object { path: path.into(), build_id: String::new(), start: 0, end: 9, bias: 0 };
+        let raw = Raw {
+            mean: 1.0,
+            lost: 0,
+            sites: vec![],
+            blocks: None,
+            calls: HashMap::new(),
+            objects: HashMap::from([(1, object("/lib/c")), (2, object("/bin/a")), (3, object("/lib/d"))]),
+            made: MadeCode::default(),
+            process: 1,
+            program: "/bin/a".into(),
+            taken: std::time::UNIX_EPOCH,
+        };
+        let paths: Vec<String> =
+            profile_of(&raw, &Before::new()).modules.into_iter().map(|module| module.path).collect();
+        assert_eq!(paths, ["/bin/a", "/lib/c", "/lib/d"]);
     }
 }
