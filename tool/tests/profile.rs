@@ -228,6 +228,8 @@ fn profiles_are_shown_merged_and_compared(place: &Place) -> Result<Completion, F
     assert_clean(&place.output(&["profile", "diff", "a.pb.gz", "b.pb.gz", "-o", "grown.json"]));
     let grown = stdout(&place.output(&["profile", "diff", "a.pb.gz", "b.pb.gz"]));
     assert!(grown.starts_with("a difference: ") && grown.contains("\nallocated: "), "{grown}");
+    assert_clean(&place.output(&["profile", "diff", "a.pb.gz", "b.pb.gz", "-o", "grown.pb.gz"]));
+    assert_eq!(stdout(&place.output(&["profile", "show", "grown.pb.gz"])), grown);
     let same = place.output(&["profile", "diff", "a.pb.gz", "a.pb.gz"]);
     assert_clean(&same);
     assert_eq!(stdout(&same), "no difference: each site has as much in the one profile as in the other\n");

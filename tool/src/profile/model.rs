@@ -54,6 +54,9 @@ const ALLOC_VARIANCE: usize = 6;
 const INUSE_VARIANCE: usize = 7;
 pub const PINNED: usize = 10;
 
+/// What is said of a difference; a file of one has it among its notes.
+pub const DIFFERENCE: &str = "a difference: what the later profile has more, and with - what it has less";
+
 pub type Numbers = [i64; KEPT.len()];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use flate2::Compression;
 use prost::encoding::{decode_key, decode_varint, WireType};
 use prost::Message;
 
-use super::model::{Line, Module, Numbers, Place, Profile, Sample, What, KEPT, PINNED};
+use super::model::{Line, Module, Numbers, Place, Profile, Sample, What, DIFFERENCE, KEPT, PINNED};
 use crate::output::shown;
 
 mod proto {
@@ -181,7 +181,9 @@ fn messages(profile: &Profile) -> proto::Profile {
         value: sample.numbers.to_vec(),
     };
     out.sample = profile.samples.iter().map(sample).collect();
-    out.comment = profile.notes.iter().map(|note| strings.put(note)).collect();
+    let difference = profile.is_difference.then_some(DIFFERENCE);
+    let notes = profile.notes.iter().map(String::as_str);
+    out.comment = difference.into_iter().chain(notes).map(|note| strings.put(note)).collect();
     out.string_table = strings.table;
     out
 }
@@ -303,6 +305,8 @@ pub fn decode(bytes: &[u8]) -> Result<Profile> {
         profile.samples.push(Sample { stack, numbers });
     }
     profile.notes = of.comment.iter().map(|&note| text(note)).collect::<Result<Vec<_>>>()?;
+    profile.is_difference = profile.notes.iter().any(|note| note == DIFFERENCE);
+    profile.notes.retain(|note| note != DIFFERENCE);
     Ok(profile)
 }
 
@@ -339,6 +343,9 @@ mod tests {
     fn what_is_written_is_read() {
         let read = decode(&encode(&some()).unwrap()).unwrap();
         assert_eq!(format!("{read:?}"), format!("{:?}", some()));
+        let difference = Profile { is_difference: true, ..some() };
+        let read = decode(&encode(&difference).unwrap()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{difference:?}"));
     }
 
     #[test]

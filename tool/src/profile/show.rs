@@ -7,7 +7,7 @@ use anyhow::Result;
 use indicatif::BinaryBytes;
 use serde_json::json;
 
-use super::model::{self, Numbers, Profile, Sample, What};
+use super::model::{self, Numbers, Profile, Sample, What, DIFFERENCE};
 use crate::output::{counted, grouped, shown};
 
 /// Frames of a site that the table shows: the libraries of C++ and Rust take ten before the code that calls them.
@@ -70,9 +70,6 @@ fn joined(profile: &Profile) -> Profile {
 /// What is said of a profile in which nothing is.
 pub const NOTHING: &str =
     "no sample was taken: too little was allocated; SNUG_PROFILE_BYTES=1 before the command looks at every block";
-
-/// What stands above a difference.
-const DIFFERENCE: &str = "a difference: what the later profile has more, and with - what it has less";
 
 /// What is said of what is pinned where it is not known.
 const UNKNOWN: &str = "what live blocks pin is known only of profiles of every block, with SNUG_PROFILE_BYTES=1";
