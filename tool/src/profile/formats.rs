@@ -11,6 +11,7 @@ use anyhow::{ensure, Context, Result};
 
 use super::model::Profile;
 use super::{flame, pprof, show, View};
+use crate::output::complain;
 use crate::refusal::Refusal;
 use crate::whole::Whole;
 
@@ -31,6 +32,7 @@ fn contents(path: &Path) -> Result<Vec<u8>> {
 
 /// A file that will be written, in a format that is known before anything is done for it.
 pub struct Output {
+    path: PathBuf,
     format: Format,
     file: Whole,
 }
@@ -85,7 +87,7 @@ impl Output {
             Refusal::misuse(format!("{}: there is no format for it; known are {known}", path.display()))
         })?;
         ensure!(!path.is_dir(), "{} is a directory", path.display());
-        Ok(Output { format, file: Whole::new(path)? })
+        Ok(Output { path: path.to_path_buf(), format, file: Whole::new(path)? })
     }
 
     pub fn write(self, profile: &Profile, view: &View) -> Result<()> {
@@ -98,7 +100,12 @@ impl Output {
             Format::Json => show::json(profile)?,
             Format::Text => show::table(profile, by, view.top).into_bytes(),
         };
-        self.file.write(&bytes)
+        self.file.write(&bytes)?;
+        if matches!(self.format, Format::Html | Format::Svg | Format::Folded) {
+            let left_out = show::left_out(profile, by);
+            left_out.into_iter().for_each(|what| complain(&format!("snug: {} is {what}\n", self.path.display())));
+        }
+        Ok(())
     }
 }
 

@@ -162,13 +162,28 @@ pub fn error(what: What, error: Option<f64>) -> String {
 /// A line for each stack, `outermost;...;innermost number`, stacks with the same names together. What became less is
 /// left out: pictures of such stacks have no room for it.
 pub fn folded(profile: &Profile, by: What) -> String {
+    let lines = by_names(profile, by);
+    lines.iter().filter(|(_, &number)| number > 0).map(|(names, number)| format!("{names} {number}\n")).collect()
+}
+
+/// That some stacks are left out there, if they are.
+pub fn left_out(profile: &Profile, by: What) -> Option<String> {
+    match by_names(profile, by).values().filter(|&&number| number < 0).count() {
+        0 => None,
+        count => Some(format!("without {} that became less: {LEFT_OUT}", counted(count, "stack"))),
+    }
+}
+
+const LEFT_OUT: &str = "this format has no place for them; .txt, .json and .pb.gz do";
+
+fn by_names(profile: &Profile, by: What) -> BTreeMap<String, i64> {
     let mut lines: BTreeMap<String, i64> = BTreeMap::new();
     for sample in &profile.samples {
         let names: Vec<String> = profile.names(&sample.stack).iter().rev().map(|name| name.replace(';', ",")).collect();
         let all = lines.entry(names.join(";")).or_default();
         *all = all.saturating_add(by.of(&sample.numbers));
     }
-    lines.iter().filter(|(_, &number)| number > 0).map(|(names, number)| format!("{names} {number}\n")).collect()
+    lines
 }
 
 pub fn json(profile: &Profile) -> Result<Vec<u8>> {
@@ -272,6 +287,9 @@ mod tests {
         };
         let text = table(&profile, What::Live, 9);
         assert!(text.contains("  50.0 %") && text.contains("  -50.0 %"), "{text}");
+        assert_eq!(folded(&profile, What::Live), "0x1000 10000500\n");
+        assert!(left_out(&profile, What::Live).unwrap().starts_with("without 1 stack that became less"));
+        assert_eq!(left_out(&profile, What::Peak), None);
     }
 
     #[test]
