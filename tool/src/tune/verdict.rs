@@ -77,9 +77,15 @@ pub struct Best {
     pub elsewhere: Option<Estimate>,
 }
 
+/// Whether the gain is no less than the range in which it may lie. Of many candidates some are better in each of few rounds by
+/// chance, but then they are so by now this, now that; of many rounds the range is narrow, and a small gain is seen.
+fn is_steady(estimate: &Estimate) -> bool {
+    estimate.interval.is_some_and(|interval| 1.0 - estimate.median >= interval.high - interval.low)
+}
+
 /// Of those that are about as good as the very best, the one with the fewest options.
 pub fn best(row: &RowResult, candidates: &[Candidate], goal: Goal) -> Option<Best> {
-    let better = promising(row, goal);
+    let better: Vec<_> = promising(row, goal).into_iter().filter(|(_, estimate)| is_steady(estimate)).collect();
     let limit = better.first()?.1.median + WORTH_A_WORD;
     let as_good = better.into_iter().filter(|(_, estimate)| estimate.median <= limit);
     let (place, gain) = as_good.min_by_key(|&(place, _)| candidates[place].0.len())?;
@@ -145,6 +151,18 @@ mod tests {
         let row = row(vec![times(1.0), noise, times(1.1)]);
         assert_eq!(best(&row, &candidates(), Goal::Time), None);
         assert_eq!(best(&row, &candidates(), Goal::Memory), None);
+    }
+
+    #[test]
+    fn what_is_better_in_each_of_few_rounds_by_chance_wins_nothing() {
+        let scattered = |ratios: [f64; 5]| {
+            let found: Vec<f64> = DEFAULT.iter().zip(ratios).map(|(time, ratio)| time * ratio).collect();
+            row(vec![times(1.0), series(&found, 100)])
+        };
+        let chance = scattered([0.99, 0.91, 0.97, 0.94, 0.985]);
+        assert_eq!(promising(&chance, Goal::Time).len(), 1, "it is worth new runs");
+        assert_eq!(best(&chance, &candidates(), Goal::Time), None);
+        assert!(best(&scattered([0.92, 0.91, 0.94, 0.93, 0.92]), &candidates(), Goal::Time).is_some());
     }
 
     #[test]
