@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::common::{stderr, stdout, text, Place};
 
 /// Snug's peak over the system's, by trace: what it was when this was written, and a little more. Since a program that
-/// takes no memory has no heap, the 276 KiB of its first use are in it. So are pages of the library's file, of which the
-/// kernel maps 64 KiB more or less by what lies in its cache; what begins a program stands apart from malloc there, so
-/// that malloc's pages come with the first operations, not before.
+/// takes no memory has no heap, the memory of its first use is in it.
 const PEAK_LIMITS: [(&str, f64); 6] =
-    [("cc1", 1.36), ("cpython", 1.29), ("git", 1.24), ("node", 1.17), ("perl", 1.04), ("sqlite", 1.26)];
+    [("cc1", 1.28), ("cpython", 1.18), ("git", 1.17), ("node", 1.09), ("perl", 0.98), ("sqlite", 1.22)];
 
 fn traces() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/traces");

@@ -6,12 +6,12 @@
  *
  * It prints one line
  *     ops=N ns_per_op=N threads=N live=N live_bytes=N sizes=HASH base_kib=N peak_rss_kib=N
- * after lines `sample=DONE,LIVE_BYTES,RESIDENT_KIB`, if there are to be some. Resident memory is
- * that without the tables of the replay. base_kib is what there was before the first operation, the
- * program itself and the allocator's start; peak_rss_kib is the most there was. With samples the
- * time is longer and not to be used. What is needed for the replay itself comes from mmap, but for
- * what pthread_create takes. Live bytes are told to `snug replay` as those of a workload are, see
- * bench/meter.h.
+ * after lines `sample=DONE,LIVE_BYTES,ANONYMOUS_KIB`, if there are to be some. Memory is that
+ * without the tables of the replay. base_kib is the anonymous memory before the first operation, of
+ * the program itself and the allocator's start; peak_rss_kib is the most of all kinds. With samples
+ * the time is longer and not to be used. What is needed for the replay itself comes from mmap, but
+ * for what pthread_create takes. Live bytes are told to `snug replay` as those of a workload are,
+ * see bench/meter.h.
  */
 #include "memory.h"
 #include "meter.h"
@@ -84,7 +84,7 @@ static void print_samples(struct replay *replay)
     for (uint64_t i = 0; i < count && i < replay->sample_room; i++) {
         const struct sample *sample = &replay->samples[i];
         printf("sample=%llu,%lld,%ld\n", (unsigned long long)sample->done, (long long)sample->live,
-               sample->resident_kib);
+               sample->anonymous_kib);
     }
 }
 
@@ -112,7 +112,7 @@ int main(int count, char **words)
     struct arguments arguments = parse(count, words);
     prepare(&replay, &arguments);
 
-    long base = resident_kib();
+    long base = anonymous_kib();
     replay.start = now_ns();
     worker_run(&replay.workers[0]);
     uint64_t ns = now_ns() - replay.start;

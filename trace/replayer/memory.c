@@ -59,12 +59,12 @@ static long kib_from_proc(const char *path, const char *name)
     return found != NULL ? (long)number_at(found + strlen(name)) : -1;
 }
 
-/* smaps_rollup counts page table entries; the counters behind VmRSS lag behind by some pages for
+/* smaps_rollup counts page table entries; the counters behind RssAnon lag behind by some pages for
  * each thread or processor. */
-long resident_kib(void)
+long anonymous_kib(void)
 {
-    long kib = kib_from_proc("/proc/self/smaps_rollup", "Rss:");
-    return (kib >= 0 ? kib : kib_from_proc("/proc/self/status", "VmRSS:")) - our_own_kib();
+    long kib = kib_from_proc("/proc/self/smaps_rollup", "Anonymous:");
+    return (kib >= 0 ? kib : kib_from_proc("/proc/self/status", "RssAnon:")) - our_own_kib();
 }
 
 long peak_resident_kib(void)

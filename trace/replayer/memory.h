@@ -17,8 +17,10 @@ void *memory_of_our_own(size_t size);
 /* How much of that there is. */
 long our_own_kib(void);
 
-/* Resident memory now, and the most there was since exec; without our own. */
-long resident_kib(void);
+/* Resident memory now that is no file's, since of a file the kernel maps up to 64 KiB around what
+ * is touched, more or less by where the file lies; and the most there was of any since exec. Both
+ * without our own. */
+long anonymous_kib(void);
 long peak_resident_kib(void);
 
 uint64_t now_ns(void);

@@ -195,7 +195,7 @@ static void take_sample(struct replay *replay, uint64_t done)
     for (unsigned i = 0; i < METER_SLOTS; i++)
         live += __atomic_load_n(&meter->slots[i].live, __ATOMIC_RELAXED);
     replay->samples[index] =
-        (struct sample){.done = done, .live = live, .resident_kib = resident_kib()};
+        (struct sample){.done = done, .live = live, .anonymous_kib = anonymous_kib()};
 }
 
 /* Runs operations, with stops for samples after every `interval` at most. */

@@ -45,7 +45,7 @@ struct replay {
 struct sample {
     uint64_t done;
     int64_t live; /* bytes asked for and not yet freed */
-    long resident_kib;
+    long anonymous_kib;
 };
 
 /* One thread. Live bytes may be negative, if it frees what others allocated. */

@@ -1,8 +1,8 @@
 //! `snug replay --footprint`: how much memory an allocator holds for the same requests, counted rather than sampled.
 //!
 //! One thread carries out all operations in the recorded order, with addresses that are not randomised, and looks at
-//! its own resident memory after equal numbers of operations. So two runs of one allocator differ by a few pages at
-//! most, and two allocators, or two versions of one, can be compared by single runs.
+//! its own resident memory, but that of files, after equal numbers of operations. So two runs of one allocator differ by
+//! a few pages at most, and two allocators, or two versions of one, can be compared by single runs.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;

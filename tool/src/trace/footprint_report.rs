@@ -14,8 +14,8 @@ use crate::output;
 
 const TITLE: &str = "snug replay: footprints of recorded programs";
 const NOTE: &str = "\
-KiB of resident memory without the replayer's own; overhead is resident over requested bytes, each added up over the \
-samples. One thread, in the recorded order: it is the same each time. * is the least.";
+KiB of resident memory without the replayer's own and without files; overhead is that over requested bytes, each added \
+up over the samples. One thread, in the recorded order: it is the same each time. * is the least.";
 
 pub fn publish(found: &Footprints, files: &ReportArgs) -> Result<()> {
     let table = table(found);
