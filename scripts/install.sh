@@ -62,9 +62,11 @@ list_staged() {
 
 # Usage: tell_loader PREFIX: where the loader looks there for libraries, it does so by a list, which is made anew.
 tell_loader() {
-    local PATH=$PATH:/usr/sbin:/sbin
+    local PATH=$PATH:/usr/sbin:/sbin places
     [[ ! ${DESTDIR-} ]] && ((EUID == 0)) && command -v ldconfig >/dev/null || return 0
-    if ldconfig -N -X -v 2>/dev/null | grep -qE "^$1/lib[^:]*:"; then ldconfig; fi
+    # Into a variable: a pipe to a reader that leaves early would end ldconfig, and so count as "no".
+    places=$(ldconfig -N -X -v 2>/dev/null) || true
+    if [[ $'\n'$places =~ $'\n'"$1/lib"[^:$'\n']*: ]]; then ldconfig; fi
 }
 
 cmd_install() {
