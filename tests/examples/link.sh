@@ -43,6 +43,6 @@ case $way in
         # shellcheck disable=SC2046
         "$compiler" -fno-builtin "$scratch/plain.c" -o "$scratch/plain" \
             $(pkg-config "${flags[@]}" snug) -Wl,--as-needed -Wl,-rpath,"$(dirname "$PKG_CONFIG_PATH")"
-        SNUG_STATS=stderr "$scratch/plain" 2>&1 | grep -q '^snug: statistics'
+        SNUG_STATS=stderr "$scratch/plain" 2>&1 | grep '^snug: statistics' >/dev/null
         ;;
 esac

@@ -127,7 +127,7 @@ part_rpm() {
     need_package 'snug-0*.rpm'
     need_root
     local root=$scratch/root file
-    rpm -qp --requires "$(package_of 'snug-libs-*.rpm')" | grep -q 'libc.so.6(GLIBC_' || wrong "the library asks for no libc"
+    rpm -qp --requires "$(package_of 'snug-libs-*.rpm')" | grep 'libc.so.6(GLIBC_' >/dev/null || wrong "the library asks for no libc"
     # A root with the libc of this system: what the packages need, and rpm does not know of.
     mkdir -p "$root"/{lib64,usr/lib64,bin,dev,proc,tmp}
     for file in $(ldd /bin/ls | grep -o '/[^ ]*'); do mkdir -p "$root/$(dirname "$file")" && cp -L "$file" "$root/$file"; done
@@ -141,8 +141,8 @@ part_rpm() {
     for file in usr/include/snug/snug.h usr/lib64/libsnug.a usr/lib64/pkgconfig/snug.pc usr/share/man/man1/snug-run.1; do
         [[ -e $root/$file ]] || wrong "$file is not installed"
     done
-    in_root "$root" /usr/bin/snug run SNUG_STATS=stderr /bin/ls / 2>&1 | grep -q '^snug: statistics' || wrong "the tool does not work there"
-    env -i LD_PRELOAD=/usr/lib64/libsnug.so.0 SNUG_STATS=stderr /usr/sbin/chroot "$root" /bin/ls / 2>&1 | grep -q '^snug: statistics' ||
+    in_root "$root" /usr/bin/snug run SNUG_STATS=stderr /bin/ls / 2>&1 | grep '^snug: statistics' >/dev/null || wrong "the tool does not work there"
+    env -i LD_PRELOAD=/usr/lib64/libsnug.so.0 SNUG_STATS=stderr /usr/sbin/chroot "$root" /bin/ls / 2>&1 | grep '^snug: statistics' >/dev/null ||
         wrong "the library does not work there"
     quietly rpm --root "$root" -e --nodeps snug snug-libs snug-devel
     (cd "$root" && find usr lib64 ! -type d | sort) | diff "$scratch/before" - || wrong "left behind or gone"

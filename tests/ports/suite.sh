@@ -92,7 +92,7 @@ for part in unit model stress api; do
 done
 if [[ $tests == *api* ]]; then parts+=(tests/traps/libsnug_planted.so); fi
 ninja -C "$work/build" -k 0 "${parts[@]}" >"$work/build.log" 2>&1 ||
-    grep -A3 FAILED "$work/build.log" | grep -E 'FAILED|error' | head -n 40
+    grep -A3 FAILED "$work/build.log" | grep -E 'FAILED|error' | sed -n 1,40p
 if [[ $kernel ]]; then
     exec bash "$root/tests/ports/kernel.sh" "$kernel" "$work" "$tests" "$but"
 fi

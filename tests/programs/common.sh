@@ -72,14 +72,14 @@ check_witness() { # LIBRARY
     local name log=$work/library.witness
     [ -s "$log" ] || fail "no process was seen with the library preloaded"
     for name in "${must_run[@]}"; do
-        cut -f1 "$log" | grep -qE "/$name\$" || fail "$name was not seen running"
+        cut -f1 "$log" | grep -E "/$name\$" >/dev/null || fail "$name was not seen running"
         awk -F'\t' -v library="$1" -v name="/$name\$" '
             $1 ~ name && $2 != library { print $1 " has its malloc from " $2; bad = 1 }
             END { exit bad }' "$log" || fail "$name did not run on $1"
     done
     echo "processes by executable and where malloc was found:"
     sort "$log" | uniq -c
-    if cut -f2 "$work/system.witness" | grep -qxF "$1"; then
+    if cut -f2 "$work/system.witness" | grep -xF "$1" >/dev/null; then
         fail "the run that should be without the library had it"
     fi
 }

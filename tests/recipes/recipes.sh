@@ -215,7 +215,7 @@ recipe_systemd() {
     echo "systemd has nothing to say of the unit"
     # What the drop-in sets does what it says.
     # shellcheck disable=SC2046 # words
-    env $(sed -n 's/^Environment=//p' "$scratch/recipe") SNUG_STATS=stderr /bin/true 2>&1 | grep -q '^snug: statistics' ||
+    env $(sed -n 's/^Environment=//p' "$scratch/recipe") SNUG_STATS=stderr /bin/true 2>&1 | grep '^snug: statistics' >/dev/null ||
         wrong "a program with these variables is not on snug"
 }
 
