@@ -70,7 +70,8 @@ pub struct AllocatorArgs {
     pub peer: Vec<String>,
 }
 
-/// An allocator that can be installed: the start of its library's file name, and the command that does it.
+/// An allocator that can be installed: the start of its library's file name, and the command that does it. Of a package
+/// that only one release of Debian has, the release is named; `libtcmalloc-minimal4` is provided by the `t64` of later ones.
 struct Known {
     name: &'static str,
     file: &'static str,
@@ -79,8 +80,12 @@ struct Known {
 
 const KNOWN: [Known; 8] = [
     Known { name: "jemalloc", file: "libjemalloc.so.2", install: "apt-get install libjemalloc2" },
-    Known { name: "mimalloc2", file: "libmimalloc.so.2", install: "apt-get install libmimalloc2.0" },
-    Known { name: "mimalloc3", file: "libmimalloc.so.3", install: "./dev bench --install-peers" },
+    Known { name: "mimalloc2", file: "libmimalloc.so.2", install: "Debian 12: apt-get install libmimalloc2.0" },
+    Known {
+        name: "mimalloc3",
+        file: "libmimalloc.so.3",
+        install: "Debian 13: apt-get install libmimalloc3; else ./dev bench --install-peers",
+    },
     Known { name: "tcmalloc", file: "libtcmalloc_minimal.so.4", install: "apt-get install libtcmalloc-minimal4" },
     Known { name: "tbbmalloc", file: "libtbbmalloc_proxy.so.2", install: "apt-get install libtbbmalloc2" },
     Known { name: "snmalloc", file: "libpeer_snmalloc.so", install: "./dev bench --install-peers" },
@@ -282,6 +287,17 @@ mod tests {
             assert_eq!(is_version_of(Path::new(file), "libx.so.2"), expected, "{file}");
         }
         assert!(!is_version_of(Path::new("/l/liby.so.2"), "libx.so.2"));
+    }
+
+    #[test]
+    fn the_mimallocs_of_debian_12_and_13_are_known_and_told_apart() {
+        for (file, name, package) in
+            [("libmimalloc.so.2.0", "mimalloc2", "libmimalloc2.0"), ("libmimalloc.so.3", "mimalloc3", "libmimalloc3")]
+        {
+            let file = Path::new("/usr/lib/x86_64-linux-gnu").join(file);
+            let found: Vec<&Known> = KNOWN.iter().filter(|known| is_version_of(&file, known.file)).collect();
+            assert!(matches!(found[..], [known] if known.name == name && known.install.contains(package)), "{name}");
+        }
     }
 
     #[test]
