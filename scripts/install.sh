@@ -45,15 +45,19 @@ ensure_writable() {
 }
 
 # Usage: list_staged STAGE PLACE: prints what is about to go from STAGE to PLACE: files, then the
-# directories that are not there yet, or that an earlier installation made, deepest first.
+# directories that are not there yet, or that an earlier installation made, deepest first, PLACE itself
+# last, as `./`.
 list_staged() {
     local stage=$1 place=$2 name
     (cd "$stage" && find . ! -type d -printf '%P\n')
     printf '%s\n' "$install_list"
     {
-        printf '%s\n' "${install_list%/*}"
-        (cd "$stage" && find . -mindepth 1 -type d -printf '%P\n')
-    } | sort -ru | while IFS= read -r name; do
+        {
+            printf '%s\n' "${install_list%/*}"
+            (cd "$stage" && find . -mindepth 1 -type d -printf '%P\n')
+        } | sort -ru
+        echo .
+    } | while IFS= read -r name; do
         if [[ ! -e $place/$name ]] || grep -qsxF "$name/" "$place/$install_list"; then
             printf '%s/\n' "$name"
         fi
@@ -109,6 +113,7 @@ cmd_uninstall() {
     done
     for name in "${names[@]}"; do
         case $name in
+            ./) [[ $place == /usr/local ]] || rmdir "$place" 2>/dev/null || true ;;
             */) rmdir "$place/$name" 2>/dev/null || true ;;
             *) rm -f "$place/$name" || fail "$place/$name cannot be removed" ;;
         esac

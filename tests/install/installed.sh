@@ -231,6 +231,11 @@ part_dev() {
     [[ $said == ". ./bin ./include ./include/snug ./include/snug/of_the_user.h ./share " ]] || wrong "left: $said"
     said=$("$source/dev" uninstall --prefix /opt/tree 2>&1) && wrong "nothing was removed"
     [[ $said == *"nothing was installed under"* ]] || wrong "$said"
+    # A directory that was made for it goes as well, and not the one that it is in.
+    "$source/dev" install --prefix=/opt/new/tree >"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; }
+    "$source/dev" uninstall --prefix=/opt/new/tree
+    said=$(cd "$scratch/a root/opt/new" && find .)
+    [[ $said == . ]] || wrong "left: $said"
     said=$(DESTDIR='' "$source/dev" install --prefix /dev/null/x 2>&1) && wrong "installed into /dev/null"
     [[ $said == *"cannot be written to"* ]] || wrong "$said"
 }
