@@ -27,7 +27,7 @@ lib=$(dirname "$(find "$prefix" -name libsnug.so)")
 
 part_files() {
     local file
-    for file in include/snug/snug.h include/snug/snug.hpp "${lib#"$prefix/"}"/{libsnug.so.0,libsnug.so.0.*[0-9],libsnug.a} \
+    for file in include/snug/snug.h include/snug/snug.hpp "${lib#"$prefix/"}"/{libsnug.so.0,libsnug.so.0.*[0-9],libsnug.a,libsnug-compat.so.0} \
         "${lib#"$prefix/"}"/{pkgconfig/snug.pc,pkgconfig/snug-static.pc,cmake/snug/snugConfig.cmake} \
         share/doc/snug/LICENSE; do
         # shellcheck disable=SC2086 # a pattern
