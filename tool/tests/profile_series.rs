@@ -31,8 +31,12 @@ fn server(place: &Place) -> std::path::PathBuf {
 }
 
 fn start(place: &Place, hundredths: &str) -> Child {
+    start_with(place, "SNUG_PROFILE_BYTES=1", hundredths)
+}
+
+fn start_with(place: &Place, setting: &str, hundredths: &str) -> Child {
     let program = server(place);
-    let words = ["run", "SNUG_PROFILE_BYTES=1", text(&program), "for", hundredths];
+    let words = ["run", setting, text(&program), "for", hundredths];
     let child = place.snug(&words).spawn().unwrap();
     sleep(Duration::from_millis(300));
     child
@@ -69,6 +73,7 @@ fn a_command_too_short_to_be_sampled_or_to_grow() {
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), ""), "{said}");
     assert!(said.contains("no sample was taken"), "{said}");
     assert!(said.contains("0 snapshots had samples; what grows is seen in 3 or more"), "{said}");
+    assert!(said.contains("a shorter --every") && said.contains("SNUG_PROFILE_BYTES=4096"), "{said}");
 }
 
 #[test]
@@ -83,6 +88,16 @@ fn a_running_program_that_leaks_and_options_behind_its_number() {
     assert_clean(&output);
     assert!(stdout(&output).contains("session  "), "{}", stdout(&output));
     assert_grows(&stdout(&output));
+}
+
+#[test]
+fn a_running_program_that_asks_for_too_little() {
+    let place = Place::new();
+    let mut child = start_with(&place, "SNUG_PROFILE_BYTES=1TiB", "12000"); // until it is killed
+    let output = place.output(&["profile", &child.id().to_string(), "--for", "0.2s"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_refused(&output, 1, &["too little for a sample", "longer --for", "SNUG_PROFILE_BYTES=4096"]);
 }
 
 #[test]

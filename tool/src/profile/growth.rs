@@ -21,6 +21,9 @@ use crate::output::counted;
 /// Fewer have no middle.
 pub const SNAPSHOTS_LEAST: usize = 3;
 
+/// What is proposed to who looks for less: one byte in so many.
+pub const FINE: i64 = 4096;
+
 /// Parts of a site's life that its line shows.
 const SHOWN: usize = 6;
 
@@ -101,6 +104,9 @@ fn written(all: &Profile, growing: &[Growing], snapshots: &[Profile], top: usize
         1 => writeln!(out, "1 site grows steadily"),
         count => writeln!(out, "{count} sites grow steadily, the fastest first"),
     };
+    if let (true, Some(hidden)) = (growing.is_empty(), hidden_growth(snapshots)) {
+        let _ = writeln!(out, "{hidden}");
+    }
     for site in growing.iter().take(top) {
         let growth = site.growth();
         let error = if site.error >= 1.0 { format!(" ± {}", BinaryBytes(site.error as u64)) } else { String::new() };
@@ -117,6 +123,19 @@ fn written(all: &Profile, growing: &[Growing], snapshots: &[Profile], top: usize
         show::stack(&mut out, all, site.sample);
     }
     out
+}
+
+/// That none is named is no proof that nothing grows. Of a site that has grown from nothing by `n` samples the error is the
+/// root of `n`, so with nine or fewer it is within three of them, however steadily they came.
+fn hidden_growth(snapshots: &[Profile]) -> Option<String> {
+    let coarsest = snapshots.iter().max_by_key(|snapshot| snapshot.mean).filter(|coarsest| coarsest.mean > 1)?;
+    let least = BinaryBytes(coarsest.mean.unsigned_abs().saturating_mul(9));
+    let finer = if coarsest.mean > FINE { FINE } else { 1 };
+    let rate = show::rate(coarsest);
+    Some(format!(
+        "{rate} was looked at, so growth of less than about {least} in small blocks is not told \
+         from chance: a leak may be slower; with SNUG_PROFILE_BYTES={finer} before the command smaller growth is seen"
+    ))
 }
 
 fn time_between(first: Option<SystemTime>, last: Option<SystemTime>) -> Option<Duration> {
@@ -145,6 +164,17 @@ mod tests {
         };
         let said = text(&[snapshot(100), snapshot(200), snapshot(300), snapshot(400)], 10);
         assert!(said.contains("1 site grows steadily") && said.contains("+900 B"), "{said}");
+    }
+
+    #[test]
+    fn what_samples_are_too_few_for_is_said() {
+        let said = |mean| text(&[0, 1, 2].map(|_| Profile { mean, ..Profile::default() }), 10);
+        let coarse = said(512 * 1024);
+        assert!(coarse.contains("no site grows steadily\none byte in 512.00 KiB was looked at"), "{coarse}");
+        assert!(coarse.contains("less than about 4.50 MiB") && coarse.contains("SNUG_PROFILE_BYTES=4096 "), "{coarse}");
+        let fine = said(4096);
+        assert!(fine.contains("less than about 36.00 KiB") && fine.contains("SNUG_PROFILE_BYTES=1 "), "{fine}");
+        assert!(said(1).ends_with("no site grows steadily\n"), "every block was looked at");
     }
 
     #[test]

@@ -42,7 +42,7 @@ use crate::refusal::{Refusal, OWN_FAILURE};
 use crate::settings::Setting;
 use crate::watch::{parse_children, Children};
 use formats::{read, Output};
-use growth::SNAPSHOTS_LEAST;
+use growth::{FINE, SNAPSHOTS_LEAST};
 use model::Profile;
 use snapshots::Wanted;
 use symbols::Symbols;
@@ -264,7 +264,10 @@ fn report(taken: Taken, output: Option<Output>, view: &View, wanted_growth: bool
         say(&format!("\n{}", growth::text(&snapshots, view.top)))?;
     } else if wanted_growth {
         let taken = counted(snapshots.len(), "snapshot");
-        eprintln!("snug: {taken} had samples; what grows is seen in {SNAPSHOTS_LEAST} or more");
+        eprintln!(
+            "snug: {taken} had samples; what grows is seen in {SNAPSHOTS_LEAST} or more: a shorter --every takes more, and \
+             SNUG_PROFILE_BYTES={FINE} before the command has samples sooner"
+        );
     }
     Ok(())
 }

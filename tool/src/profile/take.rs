@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Context, Result};
 
 use super::gather::{profile_of, Before};
+use super::growth::FINE;
 use super::model::Profile;
 use super::snapshots::{Descendants, Wanted, STEP};
 use super::symbols::Symbols;
@@ -109,7 +110,10 @@ pub fn of_process(pid: i32, time: Duration, wanted: &Wanted) -> Result<Taken> {
     }
     let raw = last.with_context(|| match program.has_ended() {
         true => format!("process {pid} has ended before there was a sample"),
-        false => format!("process {pid} has asked for too little for a sample; a longer --for sees more"),
+        false => format!(
+            "process {pid} has asked for too little for a sample; a longer --for sees more, and so does \
+             `snug run SNUG_PROFILE_BYTES={FINE}`, if it is started so"
+        ),
     })?;
     let mut symbols = Symbols::new();
     let mut profile = profile_of(&raw, &before);
