@@ -24,12 +24,15 @@ fn block<'a>(lines: &[&'a str], at: usize) -> Vec<&'a str> {
     block.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect()
 }
 
-fn compile(place: &Place, name: &str, source: &str) {
+/// By the command that the page gives.
+fn compile(place: &Place, page: &str, name: &str, source: &str) {
     place.write(name, source, 0o644);
     let (program, ending) = name.split_once('.').unwrap();
     let (compiler, flags) = if ending == "rs" { ("rustc", "-O") } else { ("c++", "-O1") };
-    let done = Command::new(compiler).args([flags, "-g", "-o", program, name]).current_dir(place.dir.path()).output();
-    let done = done.unwrap();
+    let words = [flags, "-g", "-o", program, name];
+    let command = format!("\n    $ {compiler} {}\n", words.join(" "));
+    assert!(page.contains(&command), "the page has no{command}");
+    let done = Command::new(compiler).args(words).current_dir(place.dir.path()).output().unwrap();
     assert!(done.status.success(), "{}", stderr(&done));
 }
 
@@ -61,7 +64,7 @@ fn the_page_shows_what_the_tool_finds() {
             new.push(line.to_string());
         }
         if let Some(name) = marked(line, FILE) {
-            compile(&place, name, &block(&lines, at).join("\n"));
+            compile(&place, &old, name, &block(&lines, at).join("\n"));
         }
         if let Some(words) = marked(line, PROFILED) {
             let now = shown(&place, words);
