@@ -36,11 +36,31 @@ may_install() {
     command -v apt-get >/dev/null && as_root >/dev/null
 }
 
+# What Debian asks before it starts, stops or restarts a service because of a package.
+service_policy=/usr/sbin/policy-rc.d
+
+# For `sh -c`, with arguments POLICY COMMAND...: runs the command, and meanwhile the policy is that no service is touched:
+# servers that come in for tests do not listen on the machine. Somebody's own policy is left alone. Ours says no only
+# for as long as its process is there, so that it does no harm where nobody was left to remove it.
+# shellcheck disable=SC2016 # sh's
+services_untouched='
+    policy=$1 mark="made by ./dev of snug"
+    shift
+    exec 9<"${policy%/*}" && flock 9
+    if { [ ! -e "$policy" ] && [ ! -L "$policy" ]; } || grep -qs "$mark" "$policy"; then
+        trap "rm -f \"$policy\"" EXIT
+        trap "exit 1" HUP INT TERM
+        { printf "#!/bin/sh\n# %s, for one apt-get\n[ ! -e /proc/%d ] || exit 101\n" "$mark" $$ >"$policy" &&
+            chmod 755 "$policy"; } || exit
+    fi
+    "$@" 9<&-
+'
+
 apt_get() {
     local -a privileged
     read -ra privileged <<<"$(as_root)"
     mkdir -p "$build/log"
-    "${privileged[@]}" env DEBIAN_FRONTEND=noninteractive \
+    "${privileged[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "$services_untouched" sh "$service_policy" \
         apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null >>"$build/log/apt.log" 2>&1
 }
 

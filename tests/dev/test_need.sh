@@ -33,6 +33,36 @@ expect "1.100.0 is new enough" yes "$(yes_or_no version_at_least 1.100.0 1.85)"
 expect "1.84.9 is too old" no "$(yes_or_no version_at_least 1.84.9 1.85)"
 expect "0.66.0+ds1-1 is too old" no "$(yes_or_no version_at_least 0.66.0+ds1-1 1.85)"
 
+# While apt-get runs, services are left alone, whatever becomes of it; and a policy of somebody's own stays.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cat >"$scratch/apt-get" <<'END'
+#!/bin/sh
+sh "${0%/*}/policy-rc.d" x start
+echo "policy $?"
+cp "${0%/*}/policy-rc.d" "${0%/*}/kept"
+[ "$5" = works ]
+END
+chmod +x "$scratch/apt-get"
+# Usage: asked works|fails: what such an apt-get has seen, and what it leaves.
+asked() (
+    as_root() { :; }
+    PATH=$scratch:$PATH build=$scratch service_policy=$scratch/policy-rc.d
+    rm -f "$scratch/log/apt.log"
+    if apt_get install "$1"; then echo worked; fi
+    cat "$scratch/log/apt.log"
+    if [[ -e $service_policy ]]; then echo left; fi
+)
+expect "no service is touched while apt-get runs" "worked policy 101" "$(asked works | xargs)"
+expect "nor if it fails" "policy 101" "$(asked fails | xargs)"
+status=0
+sh "$scratch/kept" x start || status=$?
+expect "a policy that was left behind says yes" 0 "$status"
+mv "$scratch/kept" "$scratch/policy-rc.d"
+expect "and is replaced" "worked policy 101" "$(asked works | xargs)"
+echo "exit 104" >"$scratch/policy-rc.d"
+expect "a policy of one's own holds, and stays" "worked policy 104 left" "$(asked works | xargs)"
+
 may_install() { return 1; }
 status=0
 output=$(need_packages bash:bash no-such-program:first /no/such.h:second 2>&1) || status=$?
