@@ -9,4 +9,4 @@ library=$1 program=$2
 
 command -v valgrind >/dev/null || skip "there is no valgrind"
 said=$(LD_PRELOAD=$library valgrind -q --error-exitcode=9 "$program" 2>&1) || wrong "$said"
-[[ $said == done ]] || wrong "$said"
+[[ $said == "done" ]] || wrong "$said"
