@@ -57,7 +57,15 @@ lint_shell() {
     # Tests run under the errexit of what they source, so that a failing `cd` ends them.
     (cd "$root" && shellcheck --check-sourced dev .ci/run) &&
         find "$root/bench" "$root/tests" -name '*.sh' -print0 |
-        (cd "$root" && xargs -0 -r shellcheck --exclude=SC2103,SC2164)
+        (cd "$root" && xargs -0 -r shellcheck --exclude=SC2103,SC2164) && lint_pipes
+}
+
+# Where a reader leaves early, what writes to it may die of that, and under pipefail the pipe has failed: by chance.
+lint_pipes() {
+    if (cd "$root" && grep -rnE --include='*.sh' --include=dev '[^|]\| *grep +-[A-Za-z]*q' dev scripts bench tests); then
+        say "grep -q behind a pipe leaves early; say grep >/dev/null"
+        return 1
+    fi
 }
 
 lint_layers() {

@@ -25,7 +25,7 @@ if [ "$status" -eq 0 ]; then
     echo "must_fail: the command passed over a planted fault" >&2
     exit 1
 fi
-if ! printf '%s\n' "$output" | grep -Eq -- "$expected"; then
+if ! printf '%s\n' "$output" | grep -E -- "$expected" >/dev/null; then
     echo "must_fail: it failed, but not with: $expected" >&2
     exit 1
 fi
