@@ -45,7 +45,7 @@ HOT void snug_free(void *block)
         free_above(block, class, cache);
 }
 
-NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum maker maker)
+void free_stated(void *block, size_t alignment, size_t size, enum maker maker)
 {
     if (page_map_class((uintptr_t)block) == PAGE_MAP_HARDENED &&
         LIKELY(((uintptr_t)block & (alignment - 1)) == 0))

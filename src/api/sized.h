@@ -26,6 +26,6 @@ static inline bool sizes_are_checked(void)
 bool size_is_possible(const void *block, size_t alignment, size_t size, enum maker maker);
 
 /* Frees a block that no magazine took, which `maker` made as the program says. */
-NOINLINE void free_stated(void *block, size_t alignment, size_t size, enum maker maker);
+COLD void free_stated(void *block, size_t alignment, size_t size, enum maker maker);
 
 #endif

@@ -421,7 +421,7 @@ static inline void note_extremes(struct cells *cells)
 static void end_of_frees(struct cells *cells)
 {
     if (UNLIKELY(cells_kept_pages(cells) > cells->kept_least + cells->look_step))
-        cells_look(cells);
+        cells_look(cells, 0);
     lock_release(&cells->lock);
 }
 

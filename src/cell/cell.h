@@ -161,6 +161,10 @@ size_t cells_purge(struct cells *cells, bool all);
  */
 void cells_tick(struct cells *cells);
 
+/* Call when `fresh` pages that no slab had before were taken since it was called last: as many of
+ * the free ones that nothing needed meanwhile go, but for what is wanted. Takes the lock. */
+void cells_end_epoch(struct cells *cells, size_t fresh);
+
 /* Calls `visit` with every live cell of a span until it returns false; false if it did. Nobody else
  * may use the heap meanwhile. (cell_visit.c) */
 bool cells_visit(const struct span *span, bool (*visit)(void *context, void *block, size_t bytes),

@@ -177,8 +177,9 @@ void cell_set_gone(struct cells *cells, struct cell *cell, size_t pages);
  * shorter than a page, and each would miss none. */
 void cells_note_missed(struct cells *cells, struct cell *rest, size_t gone);
 
-/* Looks at what is kept, and gives back what is not worth keeping. */
-void cells_look(struct cells *cells);
+/* Looks at what is kept, and gives back what is not worth keeping; and of idle pages that could
+ * stay as many as `fresh` ones were taken elsewhere. */
+void cells_look(struct cells *cells, size_t fresh);
 
 /* Looks: a cell that is free at so many in a row is no part of the working set. */
 enum { IDLE_LOOKS = 2 };

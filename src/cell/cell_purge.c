@@ -11,6 +11,10 @@
  * gone. So of a program that frees some 30 MiB at each turn the first turn's pages go, and no
  * others.
  *
+ * A slab cannot have the pages of a free cell, so while slabs take fresh ones a heap would have
+ * both. So then as many pages go that were idle meanwhile, though all could stay, but for what was
+ * missed.
+ *
  * Cost: a walk over the lists of large cells at every look at which more is kept than should be;
  * one system call for up to OS_RANGES_MOST cells purged where the kernel can, the largest first,
  * until only what was learned is kept.
@@ -180,19 +184,22 @@ static void ask_tick(struct cells *cells, size_t base)
         page_heap_ask_tick(cells->page_heap, retention_due(&cells->retention, kept, base));
 }
 
-void cells_look(struct cells *cells)
+void cells_look(struct cells *cells, size_t fresh)
 {
     struct retention *retention = &cells->retention;
     cells_tell(cells);
     size_t kept = cells_kept_pages(cells), base = base_pages(cells);
     size_t bound = retention_bound(retention, base, used_pages(cells));
+    size_t keep = size_max(kept - size_min(kept, fresh), retention->wanted);
+    if (kept > bound)
+        keep = bound - size_min(bound, base);
     cells->looks++;
     cells->look_step = page_heap_base(cells->page_heap);
-    if (kept > bound) {
+    if (kept > keep) {
         /* A part of a huge page that is free now may soon be in use, or free as a whole with its
          * span. Parts go when they are many. */
-        size_t purged = purge_idle(cells, kept > KEPT_WITH_PARTS_MOST * bound ? IDLE : IDLE_APART,
-                                   bound - size_min(bound, base));
+        size_t purged =
+            purge_idle(cells, kept > KEPT_WITH_PARTS_MOST * bound ? IDLE : IDLE_APART, keep);
         if (purged != 0)
             retention_released(retention, purged, cells->page_heap->now());
     }
@@ -201,13 +208,20 @@ void cells_look(struct cells *cells)
     ask_tick(cells, base);
 }
 
+void cells_end_epoch(struct cells *cells, size_t fresh)
+{
+    lock_acquire(&cells->lock);
+    cells_look(cells, fresh);
+    lock_release(&cells->lock);
+}
+
 void cells_tick(struct cells *cells)
 {
     lock_acquire(&cells->lock);
     size_t idle;
     retention_tick(&cells->retention, cells_kept_pages(cells), base_pages(cells), used_pages(cells),
                    cells->page_heap->now(), &idle);
-    cells_look(cells);
+    cells_look(cells, 0);
     release_top(cells, true);
     lock_release(&cells->lock);
 }

@@ -274,8 +274,8 @@ static void *alloc_watched(struct heap *heap, struct cache *cache, size_t alignm
 }
 
 /* A request that is not looked at gets what the fast path would have given. */
-static NOINLINE void *take_watched(struct heap *heap, struct cache *cache, size_t alignment,
-                                   size_t bytes, size_t *dirty)
+static COLD void *take_watched(struct heap *heap, struct cache *cache, size_t alignment,
+                               size_t bytes, size_t *dirty)
 {
     size_t class = class_of_aligned(alignment, bytes);
     void *block = alloc_watched(heap, cache, alignment, bytes, dirty);

@@ -110,17 +110,26 @@ void arena_depots_tick(struct arena *arena)
  * long as the look at all classes at its end. */
 enum { EPOCHS_PER_DIRTY = 16 };
 
+/* Pages of free cells serve no slab: while fresh ones are taken, those go that lie idle. */
+static void end_epoch(const struct arenas *arenas, struct arena *arena, size_t bytes)
+{
+    arena_depots_tick(arena);
+    struct cells *cells = arena_cells_of(arenas, arena);
+    if (cells != NULL && options.purge_delay != DELAY_NEVER)
+        cells_end_epoch(cells, bytes >> PAGE_SHIFT);
+}
+
 void arena_depots_grow(struct arenas *arenas, struct arena *arena, size_t bytes)
 {
-    if (__atomic_add_fetch(&arena->grown, bytes, __ATOMIC_RELAXED) <=
-        options.dirty / EPOCHS_PER_DIRTY)
+    size_t epoch = options.dirty / EPOCHS_PER_DIRTY;
+    if (__atomic_add_fetch(&arena->grown, bytes, __ATOMIC_RELAXED) <= epoch)
         return;
-    arena_depots_tick(arena);
+    end_epoch(arenas, arena, epoch);
     /* One of another in turn, whose threads may sleep. */
     unsigned turn = __atomic_add_fetch(&arenas->turn, 1, __ATOMIC_RELAXED) % arenas_end(arenas);
     struct arena *other = arena_at(arenas, turn);
     if (other != NULL && other != arena)
-        arena_depots_tick(other);
+        end_epoch(arenas, other, epoch);
 }
 
 /* ---- Stock ---- */

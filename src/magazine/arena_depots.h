@@ -20,8 +20,8 @@ static inline size_t arena_slab_bytes(const struct arenas *arenas, size_t class)
 /* Ends an epoch of an arena's depots: what nobody needed in it goes back. */
 void arena_depots_tick(struct arena *arena);
 
-/* Call before a slab of so many bytes is made for an arena. Idle objects cost when memory grows, so
- * the depots' clock goes by fresh memory, too, not by time alone. */
+/* Call before a slab of so many bytes is made for an arena. What is idle costs when memory grows,
+ * so the clock of depots and cells goes by fresh memory, too, not by time alone. */
 void arena_depots_grow(struct arenas *arenas, struct arena *arena, size_t bytes);
 
 /* Call when a class had to grow for a thread that takes `count` objects at a time. */

@@ -181,15 +181,20 @@ static inline struct arena_class *arena_class_if_used(const struct arenas *arena
     return __atomic_load_n(&at->bin.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL : at;
 }
 
-/* The cells of arena `index` if they are in use. */
-static inline struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
+/* The cells of an arena if they are in use; a compact heap's arena ends before them. */
+static inline struct cells *arena_cells_of(const struct arenas *arenas, struct arena *arena)
 {
-    struct arena *arena = arena_at(arenas, index);
     if (arena == NULL || arenas->page_heap->compact)
         return NULL;
     /* acquire: pairs with cells_init */
     return __atomic_load_n(&arena->cells.page_heap, __ATOMIC_ACQUIRE) == NULL ? NULL
                                                                               : &arena->cells;
+}
+
+/* The same of arena `index`. */
+static inline struct cells *arena_cells_if_used(const struct arenas *arenas, unsigned index)
+{
+    return arena_cells_of(arenas, arena_at(arenas, index));
 }
 
 /* The class in the first arena from `*index` on in which it is in use, and `*index` is the next

@@ -256,14 +256,19 @@ static void purge(struct input *input)
     purge_one(how % OWNERS, how % 4 < 2);
 }
 
-/* The heap ticks, and the next block that comes back is one at which what is kept is looked at. */
+/* The heap ticks, or slabs have taken fresh pages, and the next block that comes back is one at
+ * which what is kept is looked at. */
 static void make_tick(struct input *input)
 {
     unsigned owner = (unsigned)input_index(input, OWNERS);
     struct cells *ticking = &cells[owner];
     struct shadow_cell top;
     bool yielded = shadow_yield_top(owner, &top);
-    cells_tick(ticking);
+    uint8_t fresh = input_byte(input);
+    if (fresh % 2 == 0)
+        cells_tick(ticking);
+    else
+        cells_end_epoch(ticking, fresh);
     if (yielded && ticking->top != NULL)
         shadow_keep_top(&top);
     ticking->look_step = 0;

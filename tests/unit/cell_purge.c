@@ -214,6 +214,39 @@ TEST(much_that_is_freed_at_once_is_purged_soon)
     assert_cells_empty();
 }
 
+/* Though all could stay: slabs cannot have these pages, and take others meanwhile. */
+TEST(idle_pages_go_for_fresh_ones)
+{
+    options.dirty = GIB;
+    struct hole hole = hole_make(8000), other = hole_make(8000);
+    size_t bytes = whole_pages(&hole, 8000), pages = bytes >> PAGE_SHIFT;
+    uintptr_t rest[REST_MOST];
+    size_t count = cells_alloc_rest(rest); /* so that no top is purged */
+    cell_put(hole.block);
+    cell_put(other.block);
+    for (unsigned i = 0; i < IDLE_LOOKS - 1; i++)
+        cells_end_epoch(&cells, pages);
+    assert_int_equal(fake.purged_bytes, 0); /* they may just have been free */
+    cells_end_epoch(&cells, 0);
+    assert_int_equal(fake.purged_bytes, 0);
+    cells_end_epoch(&cells, pages);
+    assert_int_equal(fake.purged_bytes, bytes); /* as many, not both */
+    assert_cells_sound();
+    uintptr_t block = cell_get_units(8000);
+    cell_put(block == hole.block ? block : cell_get_units(8000)); /* wanted again */
+    cell_put(block == hole.block ? cell_get_units(8000) : block);
+    assert_true(cells.retention.wanted >= pages);
+    cells.retention.wanted = cells_kept_pages(&cells);
+    for (unsigned i = 0; i < 2 * IDLE_LOOKS; i++)
+        cells_end_epoch(&cells, pages);
+    assert_int_equal(fake.purged_bytes, bytes); /* what was missed stays */
+    while (count > 0)
+        cell_put(rest[--count]);
+    hole_end(&hole);
+    hole_end(&other);
+    assert_cells_empty();
+}
+
 enum { WAVE = 40 };
 
 /* Frees many large cells, and takes them again. Returns the bytes that were purged. */
@@ -449,6 +482,7 @@ int main(void)
         ROW_WITH(small_cells_keep_their_pages, cells_begin, page_heap_end),
         ROW_WITH(cells_are_purged_when_they_have_been_idle, cells_begin, page_heap_end),
         ROW_WITH(much_that_is_freed_at_once_is_purged_soon, cells_begin, page_heap_end),
+        ROW_WITH(idle_pages_go_for_fresh_ones, cells_begin, page_heap_end),
         ROW_WITH(what_was_missed_is_kept_until_it_is_not_needed, cells_begin, page_heap_end),
         ROW_WITH(what_was_learned_stays_and_the_largest_goes_first, cells_begin, page_heap_end),
         ROW_WITH(blocks_shorter_than_a_page_miss_the_pages_they_take, cells_begin, page_heap_end),

@@ -343,6 +343,35 @@ TEST(what_nobody_takes_goes_when_fresh_memory_is_taken)
     assert_arenas_empty();
 }
 
+/* A slab cannot have the pages of a free cell: the arena would have both. */
+TEST(idle_pages_of_cells_go_when_fresh_memory_is_taken)
+{
+    struct misuse misuse;
+    size_t dirty, all = 4 * options.dirty / 16 / 64;
+    uintptr_t blocks[3];
+    for (size_t i = 0; i < 3; i++) {
+        blocks[i] =
+            (uintptr_t)arenas_alloc_cell(&arenas, 100 * KIB, MIN_ALIGN, CELLS_NEW, &misuse, &dirty);
+        cell_set_state(blocks[i], CELL_CACHED);
+    }
+    struct cells *here = &arenas.list[0]->cells;
+    cells_free(&blocks[1], 1);
+    size_t kept = cells_kept_pages(here);
+    assert_true(kept >= 20);
+    int64_t delay = options.purge_delay;
+    options.purge_delay = DELAY_NEVER;
+    take_many(all, 1);
+    objects_free(many, all);
+    assert_int_equal(cells_kept_pages(here), kept);
+    options.purge_delay = delay;
+    take_many(2 * all, 1);
+    assert_true(cells_kept_pages(here) <= 1); /* less than a page at its ends */
+    objects_free(many, 2 * all);
+    cells_free(&blocks[0], 1);
+    cells_free(&blocks[2], 1);
+    assert_arenas_empty();
+}
+
 /* Its own threads may sleep. */
 TEST(what_nobody_takes_goes_when_another_arena_takes_fresh_memory)
 {
@@ -554,6 +583,7 @@ int main(void)
         ROW_WITH(a_depot_is_bounded_in_magazines, arenas_begin, page_heap_end),
         ROW_WITH(what_nobody_takes_goes_back, arenas_begin, page_heap_end),
         ROW_WITH(what_nobody_takes_goes_when_fresh_memory_is_taken, arenas_begin, page_heap_end),
+        ROW_WITH(idle_pages_of_cells_go_when_fresh_memory_is_taken, arenas_begin, page_heap_end),
         ROW_WITH(what_nobody_takes_goes_when_another_arena_takes_fresh_memory, two_arenas_begin,
                  page_heap_end),
         ROW_WITH(what_is_needed_between_looks_stays, arenas_begin, page_heap_end),
