@@ -104,13 +104,17 @@ static COLD void *alloc_compact(struct heap *heap, struct cache *cache, size_t c
     return object != NULL ? object : object_alloc_larger(&heap->arenas, class);
 }
 
-/* A cell instead of an object of a class that is seldom asked for. NULL: it is to be an object, of
- * what *class is then: of a larger one, if it would grow and much of that lies idle. */
-static NOINLINE void *alloc_cold(struct heap *heap, struct cache *cache, size_t *class)
+/* What serves a request better than the class's magazine: that of the processor if the thread has
+ * no cache; a cell instead of an object of a class that is seldom asked for. NULL: it is to be an
+ * object, of what *class is then: of a larger one, if it would grow and much of that lies idle. */
+static NOINLINE void *alloc_otherwise(struct heap *heap, struct cache *cache, size_t *class)
 {
     size_t dirty;
     if (!cache_is_empty(cache, *class) || cache_has_spare(cache, *class))
         return NULL;
+    void *object = cache_exists(cache) ? NULL : shared_pop(&heap->arenas, *class);
+    if (object != NULL || class_bytes(*class) < BORROW_LEAST)
+        return object;
     if (arenas_class_is_cold(&heap->arenas, *class))
         return cell_alloc(heap, cache, class_bytes(*class), &dirty);
     size_t lender = arenas_class_lender(&heap->arenas, *class);
@@ -130,8 +134,8 @@ static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, s
     sample_request(class, bytes);
     if (UNLIKELY(heap->page_heap.compact))
         return alloc_compact(heap, cache, class);
-    void *cell = bytes >= BORROW_LEAST ? alloc_cold(heap, cache, &class) : NULL;
-    return UNLIKELY(cell != NULL) ? cell : alloc_object(heap, cache, class);
+    void *block = alloc_otherwise(heap, cache, &class);
+    return UNLIKELY(block != NULL) ? block : alloc_object(heap, cache, class);
 }
 
 static void *alloc_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)

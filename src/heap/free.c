@@ -25,7 +25,7 @@ static COLD void free_wrong(const struct heap *heap, uintptr_t address, size_t c
 /* Frees an object for which the thread has no magazine. */
 static NOINLINE void free_shared(struct heap *heap, uintptr_t address, size_t class)
 {
-    enum shared_put put = shared_put(&heap->arenas, address, class);
+    enum shared_put put = shared_put(&heap->arenas, address, class, false);
     if (put == SHARED_NO_ROOM)
         object_free(address);
     else if (UNLIKELY(put == SHARED_REFUSED))

@@ -51,7 +51,9 @@ static unsigned magazine_log_most(size_t class)
 static struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
 {
     size_t bytes = cache_magazine_bytes(class, log);
-    if (bytes > cache_may_hold(cache))
+    size_t room = bytes <= ALWAYS_HELD ? room_below(cache, cache_limit(cache))
+                                       : cache_may_hold(cache) / GROWTH_SHARE;
+    if (bytes > room)
         return NULL;
     struct magazine *magazine = magazine_new(log);
     if (magazine != NULL)
@@ -262,17 +264,19 @@ static bool cache_grow_full(struct cache *cache, size_t class, struct magazine *
     return true;
 }
 
-/* Gives the older half of a full magazine back. */
+/* Gives the older half of a full magazine back. The halves change places in it: a copy would be a
+ * kilobyte of each thread's stack. */
 static NOINLINE void flush_half(struct cache *cache, size_t class, struct magazine *full)
 {
-    uintptr_t given[MAGAZINE_SLOTS_MOST];
-    size_t capacity = magazine_capacity(full->log);
-    size_t kept = capacity / 2;
-    uintptr_t *begin = magazine_begin(full);
-    memcpy(given, begin + kept, (capacity - kept) * sizeof(*given));
-    memmove(begin + capacity - kept, begin, kept * sizeof(*begin));
-    cache_load(cache, class, full, begin + capacity - kept);
-    slabs_free(given, capacity - kept, "free");
+    size_t half = magazine_capacity(full->log) / 2;
+    uintptr_t *older = magazine_begin(full), *kept = older + half;
+    for (size_t i = 0; i < half; i++) {
+        uintptr_t newer = older[i];
+        older[i] = kept[i];
+        kept[i] = newer;
+    }
+    cache_load(cache, class, full, kept);
+    slabs_free(older, half, "free");
 }
 
 /* Log2: a magazine of a sparse class has 12 slots at most, as each object in it may keep a slab. */

@@ -52,7 +52,7 @@ static NOINLINE void limit_set(struct cache *cache, struct quick *quick, size_t 
 
 static size_t limit_most(const struct cache *cache)
 {
-    return one_may_hold(cache) * LEARNED_TIMES;
+    return cache_part(cache) * LEARNED_TIMES;
 }
 
 /* What may wait in one thread's lists of what all threads share. */

@@ -82,43 +82,44 @@ static inline void cache_magazine_free(struct cache *cache, size_t class, struct
     magazine_free(magazine);
 }
 
-/* What all threads together may hold. A processor's cache has a sum of its own, which is never as
- * much. */
-static inline size_t all_may_hold(const struct cache *cache)
-{
-    return THREADS_OF_ARENA * options.thread_cache * cache->arenas->count;
-}
-
 /* One part in: of what threads hold, so much may wait for all processors together. Where it is
  * little, as after a peak, the few objects that wait would each keep a slab. */
 enum { PROCESSORS_SHARE = 16 };
 
-/* What one thread may hold, or a processor. */
-static inline size_t one_may_hold(const struct cache *cache)
-{
-    if (UNLIKELY(cache->shared)) {
-        size_t threads = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
-        return size_max(options.processor_cache, threads / PROCESSORS_SHARE / cache->arenas->count);
-    }
-    return size_min(options.thread_cache, cache->arenas->held_most);
-}
+/* Threads: so many for each processor may hold SNUG_THREAD_CACHE each; of more, each a part of
+ * that. No more than processors run at a time, and what sleeping ones hold nobody else can have. */
+enum { FULL_CACHES = 4 };
 
-/* Whether the thread, or all together, hold more than they may. */
+/* Bytes: a thread may always have a magazine of any class that holds no more, however many threads
+ * there are. Of all classes together that is 180 KiB. */
+enum { ALWAYS_HELD = PAGE_BYTES };
+
+/* One part in: of what a cache may still hold, a class may grow to so much beyond that. So the last
+ * classes have large magazines, too. */
+enum { GROWTH_SHARE = 16 };
+
+/* Bytes: that the cache of a thread or a processor may hold in any case. */
+size_t cache_limit(const struct cache *cache);
+
+/* Bytes: the same in larger magazines. Of N threads that come one after the other, all together
+ * hold 1 + log(N / those that may hold all) times what those hold. */
+size_t cache_part(const struct cache *cache);
+
+/* Whether it holds more. */
 static inline bool cache_holds_too_much(const struct cache *cache)
 {
-    return cache->held_bytes > one_may_hold(cache) ||
-           __atomic_load_n(cache->all_hold, __ATOMIC_RELAXED) > all_may_hold(cache);
+    return cache->held_bytes > cache_part(cache);
 }
 
-/* How much more the thread may hold. */
+static inline size_t room_below(const struct cache *cache, size_t most)
+{
+    return most - size_min(cache->held_bytes, most);
+}
+
+/* How much more it may hold in larger magazines. */
 static inline size_t cache_may_hold(const struct cache *cache)
 {
-    size_t most = one_may_hold(cache);
-    size_t total = __atomic_load_n(cache->all_hold, __ATOMIC_RELAXED);
-    size_t most_of_all = all_may_hold(cache);
-    if (cache->held_bytes >= most || total >= most_of_all)
-        return 0;
-    return size_min(most - cache->held_bytes, most_of_all - total);
+    return room_below(cache, cache_part(cache));
 }
 
 #endif

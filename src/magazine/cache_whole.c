@@ -21,28 +21,7 @@ struct magazine *loaded_anywhere(const struct cache *cache, size_t class, size_t
     return magazine_of_end(top);
 }
 
-/* ---- The newest ---- */
-
-bool cache_put_slow(struct cache *cache, uintptr_t address, size_t class)
-{
-    size_t class_before = cache->newest_class;
-    if (class_before != 0 && cache_is_full(cache, class_before))
-        cache_make_room(cache, class_before);
-    if (UNLIKELY(!object_is_live(address, class)))
-        return false;
-    /* Now, as a report of what was misused may run a handler that frees. */
-    uintptr_t before = cache->newest, *top = cache->top[cache->newest_class];
-    class_before = cache->newest_class;
-    *object_key_word(address) = object_key(address);
-    cache_set_newest(cache, address, class);
-    if (LIKELY(top[-1] >= MARK_LIMIT)) {
-        top[-1] = before;
-        cache_set_top(cache, class_before, top - 1);
-    } else if (before != 0) {
-        slabs_free(&before, 1, "free");
-    }
-    return true;
-}
+/* ---- The whole ---- */
 
 static void drop_newest(struct cache *cache)
 {
@@ -50,8 +29,6 @@ static void drop_newest(struct cache *cache)
     cache_set_newest(cache, 0, 0); /* first, as in class_flush */
     slabs_free(&newest, newest != 0, "free");
 }
-
-/* ---- The whole ---- */
 
 /* Makes it that of a thread, or of a processor. */
 static void cache_begin(struct cache *cache, bool shared)

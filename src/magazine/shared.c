@@ -80,7 +80,18 @@ void *shared_alloc(struct arenas *arenas, size_t class)
     return object != NULL ? object : object_alloc(arenas, class);
 }
 
-enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t class)
+NOINLINE void *shared_pop(struct arenas *arenas, size_t class)
+{
+    struct shared *shared;
+    struct cache *cache = shared_here(arenas, &shared);
+    if (cache == NULL)
+        return NULL;
+    void *object = cache_pop(cache, class);
+    shared_return(shared);
+    return object;
+}
+
+enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t class, bool free)
 {
     struct shared *shared;
     struct misuse_waits waits;
@@ -90,7 +101,7 @@ enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t clas
     misuse_hold(&waits);
     /* Its key is looked at as well, as this is no fast path: a second free is seen at once. */
     enum shared_put put = SHARED_REFUSED;
-    if (object_is_live(address, class)) {
+    if (free || object_is_live(address, class)) {
         bool room = !cache_is_full(cache, class) || cache_make_room(cache, class);
         put = room && cache_push_of(cache, address, class) ? SHARED_PUT : SHARED_NO_ROOM;
     }

@@ -26,6 +26,9 @@
 /* An object of a class from the cache of the processor, or of the slabs; NULL: no memory. */
 void *shared_alloc(struct arenas *arenas, size_t class);
 
+/* The same if one waits in the cache of the processor, otherwise NULL. */
+void *shared_pop(struct arenas *arenas, size_t class);
+
 /* What became of an object. */
 enum shared_put {
     SHARED_PUT,     /* it waits */
@@ -33,8 +36,9 @@ enum shared_put {
     SHARED_REFUSED  /* nothing was done: it is not on the grid, or is free */
 };
 
-/* Puts the object at `address`, whose page has this class, into the cache of the processor. */
-enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t class);
+/* Puts the object at `address`, whose page has this class, into the cache of the processor. `free`:
+ * it is free already, and carries its key. */
+enum shared_put shared_put(struct arenas *arenas, uintptr_t address, size_t class, bool free);
 
 /* What is done with all of them that no thread has at this moment. */
 enum shared_call {

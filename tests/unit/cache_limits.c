@@ -141,25 +141,83 @@ TEST(without_room_there_is_no_magazine_but_all_else)
     assert_int_equal(*object_key_word(object), object_key(object));
 }
 
-TEST(all_threads_together_are_bounded_too)
+/* Bytes of the magazines that any thread may have. */
+static size_t always_held(void)
 {
-    assert_int_equal(all_may_hold(cache), 16 * MIB);
-    arenas.magazine_bytes = 16 * MIB;
-    uintptr_t object = object_get(cache, CLASS_64);
-    assert_null(loaded_of(cache, CLASS_64));
-    object_put(cache, object);
-    assert_null(loaded_of(cache, CLASS_64));
-    arenas.magazine_bytes = 16 * MIB - 4 * 64;
-    object_put(cache, object_get(cache, CLASS_64));
-    assert_int_equal(loaded_of(cache, CLASS_64)->log, 0);
-    assert_int_equal(arenas.magazine_bytes, 16 * MIB);
-    for (size_t i = 0; i < 20; i++)
-        live[i] = object_get(cache, CLASS_64);
-    assert_int_equal(loaded_of(cache, CLASS_64)->log, 0);
-    for (size_t i = 0; i < 20; i++)
-        object_put(cache, live[i]);
-    cache_flush(cache);
-    arenas.magazine_bytes = 0;
+    size_t sum = 0;
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        unsigned log = size_classes[class].magazine_log;
+        while (cache_magazine_bytes(class, log) > ALWAYS_HELD)
+            log--;
+        sum += cache_magazine_bytes(class, log);
+    }
+    return sum;
+}
+
+TEST(of_many_threads_each_may_hold_its_part)
+{
+    assert_int_equal(arenas.count, 1);
+    for (arenas.threads = 1; arenas.threads <= FULL_CACHES; arenas.threads++)
+        assert_int_equal(cache_part(cache), options.thread_cache);
+    arenas.threads = 2 * FULL_CACHES;
+    size_t part = options.thread_cache / 2;
+    assert_int_equal(cache_part(cache), part);
+    use_many_classes(3, 6000, check_held);
+    assert_in_range(cache->held_bytes, part / 2, part);
+    put_all();
+    arenas.threads = 1;
+}
+
+/* Others may have come meanwhile. */
+TEST(who_holds_more_than_its_part_gives_it_back_when_it_works)
+{
+    use_and_limit(1000, true);
+    options.thread_cache *= 20;
+    size_t held = cache->held_bytes;
+    assert_non_null(loaded_of(cache, CLASS_64)->link);
+    arenas.threads = 80 * FULL_CACHES;
+    assert_true(cache_holds_too_much(cache));
+    for (size_t i = 0; i < 1000; i++)
+        live[live_count++] = object_get(cache, CLASS_64);
+    put_all();
+    assert_true(cache->held_bytes <= held / 2);
+    assert_null(loaded_of(cache, CLASS_64)->link);
+    arenas.threads = 1;
+}
+
+/* Uses so many objects of each class at a time, from the first to the last. */
+static void use_class_by_class(size_t objects)
+{
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        for (size_t i = 0; i < objects; i++)
+            live[live_count++] = object_get(cache, class);
+        put_all();
+    }
+}
+
+TEST(of_very_many_each_has_small_magazines)
+{
+    arenas.threads = 1000 * FULL_CACHES;
+    use_class_by_class(400);
+    for (size_t class = 1; class < CLASS_COUNT; class++) {
+        size_t bytes = cache_magazine_bytes(class, loaded_of(cache, class)->log);
+        assert_in_range(bytes, ALWAYS_HELD / 3, ALWAYS_HELD);
+        assert_null(loaded_of(cache, class)->link);
+    }
+    assert_int_equal(cache->held_bytes, always_held());
+    assert_in_range(always_held(), 170 * KIB, 180 * KIB);
+    arenas.threads = 1;
+}
+
+TEST(the_classes_that_come_last_have_large_magazines_too)
+{
+    options.thread_cache = 512 * KIB;
+    use_class_by_class(400);
+    size_t large = 0;
+    for (size_t class = CLASS_COUNT / 4; class < CLASS_COUNT / 2; class++)
+        large += cache_magazine_bytes(class, loaded_of(cache, class)->log) > ALWAYS_HELD;
+    assert_in_range(large, CLASS_COUNT / 8, CLASS_COUNT / 4);
+    check_held();
 }
 
 static int two_begin(void **state)
@@ -170,12 +228,13 @@ static int two_begin(void **state)
 }
 
 /* A program with many more threads than processors, each of which does a little and waits. */
-TEST(a_thousand_threads_hold_what_is_meant_for_the_processors)
+TEST(a_thousand_threads_hold_little_more_than_those_that_may_hold_all)
 {
     enum { THREADS = 1000, EACH = 40 };
     static struct cache *caches[THREADS];
     static uintptr_t objects[EACH];
-    size_t most = 0;
+    size_t most = 0, full = 2 * FULL_CACHES * options.thread_cache;
+    cache_free(cache);
     for (size_t i = 0; i < THREADS; i++) {
         caches[i] = cache_new(&arenas, false);
         for (size_t class = 1; class < CLASS_COUNT; class++) {
@@ -187,10 +246,14 @@ TEST(a_thousand_threads_hold_what_is_meant_for_the_processors)
         most = size_max(most, arenas.magazine_bytes);
     }
     assert_int_equal(arenas.count, 2);
-    ASSERT_THAT(most <= 32 * MIB && most > 31 * MIB, "%zu bytes", most);
+    /* 1 + log(1,000 / 8) */
+    ASSERT_THAT(most <= 6 * full + THREADS * always_held() && most > 2 * full, "%zu bytes", most);
+    assert_int_equal(cache_part(caches[0]), full / THREADS);
+    assert_in_range(caches[THREADS - 1]->held_bytes, always_held() / 2, always_held());
     for (size_t i = 0; i < THREADS; i++)
         cache_free(caches[i]);
     assert_int_equal(arenas.magazine_bytes, 0);
+    cache = cache_new(&arenas, false);
 }
 
 TEST(a_full_magazine_that_may_not_grow_gives_its_older_half)
@@ -374,8 +437,12 @@ int main(void)
         ROW_WITH(what_a_full_thread_gives_to_the_depot_it_takes_again, cache_begin, cache_end),
         ROW_WITH(so_does_one_with_a_single_magazine, cache_begin, cache_end),
         ROW_WITH(without_room_there_is_no_magazine_but_all_else, cache_begin, cache_end),
-        ROW_WITH(all_threads_together_are_bounded_too, cache_begin, cache_end),
-        ROW_WITH(a_thousand_threads_hold_what_is_meant_for_the_processors, two_begin, cache_end),
+        ROW_WITH(of_many_threads_each_may_hold_its_part, cache_begin, cache_end),
+        ROW_WITH(who_holds_more_than_its_part_gives_it_back_when_it_works, cache_begin, cache_end),
+        ROW_WITH(of_very_many_each_has_small_magazines, cache_begin, cache_end),
+        ROW_WITH(the_classes_that_come_last_have_large_magazines_too, cache_begin, cache_end),
+        ROW_WITH(a_thousand_threads_hold_little_more_than_those_that_may_hold_all, two_begin,
+                 cache_end),
         ROW_WITH(a_full_magazine_that_may_not_grow_gives_its_older_half, cache_begin, cache_end),
         ROW_WITH(every_object_is_somewhere, cache_begin, cache_end),
         ROW_WITH(a_flush_gives_everything_back, cache_begin, cache_end),

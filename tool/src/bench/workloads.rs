@@ -48,6 +48,7 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         producer_consumer,
         cells,
         many_threads,
+        sleeping_threads,
         realloc_growth,
         realloc_small,
         aligned,
@@ -240,6 +241,16 @@ fn many_threads(scale: &Scale) -> Vec<Entry> {
         entry(&format!("many-threads/{threads}"), about, threads, "many_threads", &[&threads.to_string()])
     };
     scale.threads(&[100], &[1000]).into_iter().map(make).collect()
+}
+
+fn sleeping_threads(scale: &Scale) -> Vec<Entry> {
+    let operations = scale.pick("1000000", "4000000");
+    let make = |threads: u32| {
+        let about = "1,000 blocks of 16..1,015 B, any replaced by another, beside threads that did the same and sleep";
+        let args = [&threads.to_string(), "1015", operations];
+        entry(&format!("sleeping-threads/{threads}"), about, threads, "sleeping_threads", &args)
+    };
+    scale.threads(&[60], &[60, 300]).into_iter().map(make).collect()
 }
 
 fn realloc_growth(scale: &Scale) -> Vec<Entry> {

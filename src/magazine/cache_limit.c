@@ -1,0 +1,21 @@
+/*
+ * What the cache of a thread or a processor may hold. See cache_magazines.h.
+ */
+#include "magazine/cache_magazines.h"
+
+size_t cache_limit(const struct cache *cache)
+{
+    const struct arenas *arenas = cache->arenas;
+    if (LIKELY(!cache->shared))
+        return size_min(options.thread_cache, arenas->held_most);
+    /* relaxed, here and below: how much, not what is in it */
+    size_t held = __atomic_load_n(&arenas->magazine_bytes, __ATOMIC_RELAXED);
+    return size_max(options.processor_cache, held / PROCESSORS_SHARE / arenas->count);
+}
+
+size_t cache_part(const struct cache *cache)
+{
+    size_t limit = cache_limit(cache), full = FULL_CACHES * cache->arenas->count;
+    size_t threads = __atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED);
+    return cache->shared || threads <= full ? limit : limit * full / threads;
+}
