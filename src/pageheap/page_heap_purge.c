@@ -7,6 +7,7 @@
 #include "pageheap/recent.h"
 #include "pageheap/run.h"
 #include "pageheap/segments.h"
+#include "pageheap/sparse.h"
 #include "platform/memory.h"
 #include "stats/event.h"
 
@@ -149,6 +150,16 @@ bool page_heap_wait_apart(struct page_heap *page_heap)
     return true;
 }
 
+/* ---- Together ---- */
+
+/* Tells what went. */
+static void note_went(struct page_heap *page_heap)
+{
+    if (page_heap->went != 0)
+        retention_released(&page_heap->retention, page_heap->went, page_heap->now());
+    page_heap->went = 0;
+}
+
 /* Dirty runs that go together, in no bin meanwhile. */
 struct purge_batch {
     size_t count;
@@ -180,6 +191,10 @@ static size_t batch_purge(struct page_heap *page_heap, struct purge_batch *batch
 {
     size_t purged = 0;
     bool apart = unlock_apart(page_heap, batch->pages);
+    size_t there = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        there += sparse_pages_there(page_heap, batch->ranges[i].iov_base, batch->parts[i]->pages,
+                                    batch->parts[i]->pages);
     uint64_t gone = provider_purge_ranges(page_heap->provider, batch->ranges, batch->count);
     lock_again(page_heap, apart);
     for (size_t i = 0; i < batch->count; i++) {
@@ -188,6 +203,7 @@ static size_t batch_purge(struct page_heap *page_heap, struct purge_batch *batch
         part_end(page_heap, batch->parts[i], went);
     }
     page_heap->purge_refused = purged == 0;
+    page_heap->went += size_min(there, purged);
     return purged;
 }
 
@@ -201,10 +217,15 @@ static bool cached_give(struct page_heap *page_heap, struct segment *segment, en
     size_t huge = segment->huge == HUGE_THERE ? segment->pages : 0;
     segment_cache_remove(&page_heap->cache, segment);
     bool apart = what != GIVE_WHOLE_LOCKED && unlock_apart(page_heap, segment->pages);
+    size_t there = segment->dirty_pages;
+    if (what != GIVE_WHOLE_LOCKED)
+        there = sparse_pages_there(page_heap, segment->start, segment->pages, there);
     bool done = whole ? segments_drop(page_heap, segment) : segments_purge(page_heap, segment);
     lock_again(page_heap, apart);
-    if (done)
+    if (done) {
         huge_ahead_fewer(page_heap, huge);
+        page_heap->went += there;
+    }
     if (!whole)
         segment_cache_put_back(&page_heap->cache, segment);
     else if (!done) /* as the newest: others are tried before it is again */
@@ -301,6 +322,7 @@ COLD size_t page_heap_release_cache(struct page_heap *page_heap, size_t refused)
             break;
         gone += pages;
     }
+    page_heap->went = 0; /* they had to go, which tells nothing; so it is below */
     return gone;
 }
 
@@ -316,13 +338,11 @@ void page_heap_shrink_cache(struct page_heap *page_heap)
     uint64_t now = page_heap->now();
     struct segment *surplus;
     while ((surplus = segment_cache_surplus(&page_heap->cache, &bounds, now)) != NULL) {
-        size_t dirty = surplus->dirty_pages;
         /* If the provider cannot, too many mappings for one, the pages go, later, as others do, and
          * the addresses serve again. */
         if (!cached_give(page_heap, surplus, GIVE_WHOLE))
             return;
-        if (dirty != 0)
-            retention_released(&page_heap->retention, dirty, now);
+        note_went(page_heap);
     }
 }
 
@@ -352,6 +372,7 @@ COLD size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
         gone = page_heap_release_cache(page_heap, 0);
     }
     gone += purge_down_to(page_heap, keep_pages, true);
+    page_heap->went = 0;
     lock_release(&page_heap->lock);
     return gone << PAGE_SHIFT;
 }
@@ -414,14 +435,12 @@ void page_heap_keep_bound(struct page_heap *page_heap)
     if (kept > bound) {
         page_heap->settled.kept = SIZE_MAX;
         page_heap_join_recent(page_heap);
-        size_t purged =
-            purge_down_to(page_heap, bound - size_min(bound, base / PURGE_STEP_SHARE), false);
+        purge_down_to(page_heap, bound - size_min(bound, base / PURGE_STEP_SHARE), false);
         /* The rest are parts of huge pages, whose other parts may be free soon. They go when they
          * are many. */
         if (page_heap_kept_pages(page_heap) > KEPT_WITH_PARTS_MOST * bound)
-            purged += purge_down_to(page_heap, bound, true);
-        if (purged != 0)
-            retention_released(&page_heap->retention, purged, page_heap->now());
+            purge_down_to(page_heap, bound, true);
+        note_went(page_heap);
         page_heap_see(page_heap);
     }
     if (kept > base || page_heap->cache.count != 0 || page_heap->tick_due != UINT64_MAX)
@@ -443,9 +462,8 @@ static void purge_idle_parts(struct page_heap *page_heap, size_t least)
     size_t bound = page_heap_bound(page_heap);
     if (least <= bound || page_heap_kept_pages(page_heap) <= bound)
         return;
-    size_t purged = purge_down_to(page_heap, bound, true);
-    if (purged != 0)
-        retention_released(&page_heap->retention, purged, page_heap->now());
+    purge_down_to(page_heap, bound, true);
+    note_went(page_heap);
 }
 
 void page_heap_ask_tick(struct page_heap *page_heap, uint64_t due)

@@ -87,6 +87,7 @@ struct page_heap {
     size_t noted_pages;         /* of another heap: what pages_in_use.others has of it */
     struct segment_cache cache; /* empty segments in addition to those in `segments` */
     struct retention retention; /* how many free pages are worth keeping */
+    size_t went;                /* pages that were in memory and went since it was told */
     /* When page_heap_keep_bound found last that all may stay; no state is like it if something had
      * to go since. */
     struct settled {

@@ -30,6 +30,12 @@ enum { SPARSE_SEEN = 2, SPARSE_LONG = 16 };
 /* Call before a large block is joined with what is free beside it. */
 void sparse_look(struct page_heap *page_heap, const struct span *span);
 
+/* Of a range of `pages`, how many of so many dirty ones are in memory, before they go back: the
+ * program may hardly have written to them, and who has such a block again misses no more of it.
+ * Needs no lock. */
+size_t sparse_pages_there(const struct page_heap *page_heap, const void *start, size_t pages,
+                          size_t dirty);
+
 /* Where a new block of `pages` is to begin: at a multiple of so many bytes. Needs no lock: without
  * it the result is a hint. */
 static inline size_t sparse_alignment(const struct page_heap *page_heap, size_t pages)

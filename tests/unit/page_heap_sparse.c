@@ -260,6 +260,43 @@ TEST(a_refusal_ends_that)
     give_blocks();
 }
 
+/* Takes a block, writes to so much of it, and frees it. Returns the ghosts that this leaves. */
+static size_t ghosts_of(size_t bytes, size_t written)
+{
+    size_t dirty;
+    page_heap.retention.ghosts = 0;
+    char *block = large_alloc(&page_heap, bytes, MIN_ALIGN, &dirty);
+    assert_non_null(block);
+    memset(block, 1, written);
+    assert_int_equal(large_free(&page_heap, (uintptr_t)block).kind, MISUSE_NONE);
+    page_heap_join_recent(&page_heap);
+    page_heap_keep_bound(&page_heap);
+    assert_true(page_heap_kept_pages(&page_heap) <= options.dirty >> PAGE_SHIFT);
+    return page_heap.retention.ghosts;
+}
+
+/* What goes back of it is not missed when memory is needed. */
+TEST(what_was_never_there_is_no_ghost)
+{
+    NEED_SMALL_PAGES;
+    options.dirty = MIB;
+    options.cache_bytes = 512 * MIB;
+    /* A run, a mapping that waits first, and one that may not. */
+    static const size_t bytes[] = {16 * MIB, 200 * MIB, 1024 * MIB};
+    for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {
+        assert_in_range(ghosts_of(bytes[i], 1), 0, 2);
+        assert_in_range(ghosts_of(bytes[i], 8 * MIB), 7 * MIB >> PAGE_SHIFT, 8 * MIB >> PAGE_SHIFT);
+    }
+    /* What is trimmed does not count with what comes. */
+    struct span *live = span_get(1), *freed = span_get(SPAN_PAGES);
+    memset(freed->start, 1, SPAN_PAGES * PAGE_BYTES);
+    span_put(freed);
+    assert_true(page_heap_purge(&page_heap, 0) >= SPAN_PAGES * PAGE_BYTES);
+    assert_int_equal(page_heap.went, 0);
+    span_put(live);
+    assert_page_heap_empty();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -275,6 +312,7 @@ int main(void)
         ROW_WITH(in_a_small_heap_nobody_looks, begin, page_heap_end),
         ROW_WITH(where_addresses_are_scarce_blocks_lie_close, begin, page_heap_end),
         ROW_WITH(a_refusal_ends_that, begin, page_heap_end),
+        ROW_WITH(what_was_never_there_is_no_ghost, begin, page_heap_end),
     };
     return needs_end(cmocka_run_group_tests(tests, NULL, NULL));
 }
