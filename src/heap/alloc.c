@@ -177,6 +177,13 @@ static ALWAYS_INLINE void *alloc_once(struct heap *heap, struct cache *cache, si
     return alloc_small(heap, cache, bytes);
 }
 
+/* The same for what is seldom. */
+static COLD void *alloc_once_seldom(struct heap *heap, struct cache *cache, size_t alignment,
+                                    size_t bytes, size_t *dirty)
+{
+    return alloc_once(heap, cache, alignment, bytes, dirty);
+}
+
 /* What another structure may still have where that for this size has nothing: pages where a span of
  * cells cannot be had, a cell where a slab cannot. So hardly a request fails that a longer one
  * would not. */
@@ -201,7 +208,7 @@ static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t ali
     do {
         more = heap_reclaim(heap, size_max(bytes, alignment), &step);
         if (more)
-            block = alloc_once(heap, cache, alignment, bytes, dirty);
+            block = alloc_once_seldom(heap, cache, alignment, bytes, dirty);
         if (block == NULL)
             block = alloc_elsewhere(heap, alignment, bytes, dirty);
     } while (block == NULL && more);
@@ -247,7 +254,7 @@ static void *sample_alloc_smaller(struct heap *heap, size_t alignment, size_t by
     if (heap != &heap_default)
         return look_at_limit(heap, alloc_large(heap, bytes + (bytes == 0), alignment, dirty));
     heap_poll_taking(heap_samples);
-    return alloc_once(heap_samples, heap_cache(heap_samples), alignment, bytes, dirty);
+    return alloc_once_seldom(heap_samples, heap_cache(heap_samples), alignment, bytes, dirty);
 }
 
 COLD void *sample_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,

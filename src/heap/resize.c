@@ -16,20 +16,20 @@
  * it leaves is joined. With slabs of one class after the other, each half empty as the blocks moved
  * on, programs took three times the memory. Up to BYTES_SHORT a block is not worth a header. It
  * gets `wish` bytes, or `bytes` if that is too much. */
-static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes, size_t wish)
+static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes, size_t wish,
+                           size_t *dirty)
 {
     void *block = NULL;
-    size_t dirty;
     if (wish > BYTES_SHORT && wish <= SMALL_MOST && medium_most(heap) == CELL_MOST) {
-        block = cell_alloc(heap, cache, wish, &dirty);
+        block = cell_alloc(heap, cache, wish, dirty);
     } else if (wish > CELL_MOST) {
-        block = large_alloc_grown(&heap->page_heap, wish, &dirty);
+        block = large_alloc_grown(&heap->page_heap, wish, dirty);
         wish = bytes;
     }
     if (block == NULL)
-        block = block_alloc(heap, cache, MIN_ALIGN, wish, &dirty);
+        block = block_alloc(heap, cache, MIN_ALIGN, wish, dirty);
     if (UNLIKELY(block == NULL) && wish != bytes)
-        block = block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
+        block = block_alloc(heap, cache, MIN_ALIGN, bytes, dirty);
     return block;
 }
 
@@ -46,12 +46,33 @@ static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
     return creeps && bytes > BYTES_SHORT && wish <= GROWN_MOST ? wish : bytes;
 }
 
-/* Ends a move of `bytes`: `moved` has what was in a block of this place, or is NULL. */
-static void *moved_to(void *moved, struct place place, void *block, size_t bytes)
+static bool is_zero(const char *start, size_t bytes)
+{
+    return *start == 0 && memcmp(start, start + 1, bytes - 1) == 0;
+}
+
+/* Copies between two blocks, of which `to` begins with a page and is zero behind its first `dirty`
+ * bytes. Pages of zeros are not written there: so what the program never touched occupies no memory
+ * after the copy either. */
+static void copy_pages(char *to, const char *from, size_t bytes, size_t dirty)
+{
+    for (size_t done = 0, page; done < bytes; done += page) {
+        page = size_min(bytes - done, PAGE_BYTES);
+        if (done < dirty || !is_zero(from + done, page))
+            memcpy(to + done, from + done, page);
+    }
+}
+
+/* Ends a move of `bytes`: `moved`, which is zero behind its first `dirty` bytes, has what was in a
+ * block of this place, or is NULL. */
+static void *moved_to(void *moved, struct place place, void *block, size_t bytes, size_t dirty)
 {
     if (moved == NULL)
         return NULL;
-    memcpy(moved, block, bytes);
+    if (UNLIKELY(bytes > CELL_MOST))
+        copy_pages(moved, block, bytes, dirty);
+    else
+        memcpy(moved, block, bytes);
     struct cache *cache = heap_cache(place.heap);
     if (place.class == PAGE_MAP_CELL && LIKELY(cache_push_cell(cache, (uintptr_t)block)))
         return moved;
@@ -76,12 +97,12 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
 {
     size_t dirty;
     struct cache *cache = heap_cache(place.heap);
-    void *moved = bytes > old_bytes
-                      ? alloc_to_grow(place.heap, cache, bytes, bytes_to_grow(old_bytes, bytes))
-                      : block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
+    void *moved = bytes > old_bytes ? alloc_to_grow(place.heap, cache, bytes,
+                                                    bytes_to_grow(old_bytes, bytes), &dirty)
+                                    : block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
     if (UNLIKELY(moved == NULL))
         return stay(place, block, old_bytes, bytes);
-    return moved_to(moved, place, block, size_min(old_bytes, bytes));
+    return moved_to(moved, place, block, size_min(old_bytes, bytes), dirty);
 }
 
 /* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which may
@@ -147,7 +168,7 @@ static void *move(struct heap *heap, struct place place, void *block, size_t old
         moved = guard_alloc(bytes, MIN_ALIGN);
     if (moved == NULL)
         moved = block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
-    return moved_to(moved, place, block, size_min(old_bytes, bytes));
+    return moved_to(moved, place, block, size_min(old_bytes, bytes), SIZE_MAX);
 }
 
 /* A block that is resized is allocated anew, wherever it is afterwards: it is counted, becomes a
@@ -177,7 +198,7 @@ static COLD void *resize_empty(struct place place, void *block, size_t bytes)
     uintptr_t address = (uintptr_t)block;
     if (!empty_covers(address) || empty_misuse(address).kind != MISUSE_NONE)
         return NULL;
-    return moved_to(heap_alloc_slow(bytes, place.heap), place, block, 0);
+    return moved_to(heap_alloc_slow(bytes, place.heap), place, block, 0, SIZE_MAX);
 }
 
 void *heap_resize(void *block, size_t bytes)

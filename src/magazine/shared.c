@@ -80,7 +80,7 @@ void *shared_alloc(struct arenas *arenas, size_t class)
     return object != NULL ? object : object_alloc(arenas, class);
 }
 
-NOINLINE void *shared_pop(struct arenas *arenas, size_t class)
+void *shared_pop(struct arenas *arenas, size_t class)
 {
     struct shared *shared;
     struct cache *cache = shared_here(arenas, &shared);

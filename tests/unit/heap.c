@@ -391,6 +391,46 @@ TEST(large_blocks_are_resized_without_a_copy)
     heap_free(block);
 }
 
+/* A block of which little is written is copied. Returns how much of the copy is in memory. */
+static size_t copy_little(void)
+{
+    enum { BYTES = 20 * MIB + 5000, APART = 100 * PAGE_BYTES };
+    char *block = block_get(BYTES);
+    memset(block, 0, BYTES / 4); /* as if they had been touched */
+    for (size_t i = 0; i < BYTES; i += APART)
+        block[i + i / APART] = 7;
+    memset(block + BYTES / 2, 8, 3 * PAGE_BYTES + 1);
+    block[BYTES - 1] = 9;
+    char *moved = heap_resize(block, 30 * MIB);
+    assert_ptr_not_equal(moved, block);
+    size_t there = os_resident_bytes(moved, 30 * MIB), sum = 0;
+    for (size_t i = 0; i < BYTES; i++)
+        sum += (size_t)moved[i];
+    assert_int_equal(moved[BYTES / 2 + 3 * PAGE_BYTES], 8);
+    assert_int_equal(moved[BYTES - 1], 9);
+    assert_int_equal(sum, (BYTES / APART + 1) * 7 + (3 * PAGE_BYTES + 1) * 8 + 9);
+    heap_free(moved);
+    return there;
+}
+
+TEST(what_was_never_written_occupies_no_memory_after_a_copy)
+{
+    NEED_SMALL_PAGES;
+    size_t border = heap_default.page_heap.large_most;
+    heap_default.page_heap.large_most = LARGE_MOST;
+    heap_trim(0);
+    assert_in_range(copy_little(), 50 * PAGE_BYTES, 70 * PAGE_BYTES);
+    /* What others left is written over. */
+    options.dirty = GIB;
+    char *other = block_get(100 * MIB);
+    memset(other, 0xff, 100 * MIB);
+    heap_free(other);
+    copy_little();
+    options_reset(NULL);
+    heap_default.page_heap.large_most = border;
+    heap_trim(0);
+}
+
 TEST(a_refused_resize_leaves_the_block)
 {
     for (const size_t *bytes = border_sizes; *bytes != 0; bytes++) {
@@ -550,6 +590,7 @@ int main(void)
         ROW(rare_sizes_and_blocks_that_grow_are_served_by_what_was_freed),
         ROW(what_waits_is_joined_before_a_heap_grows),
         ROW(large_blocks_are_resized_without_a_copy),
+        ROW(what_was_never_written_occupies_no_memory_after_a_copy),
         ROW(a_refused_resize_leaves_the_block),
         ROW(errno_is_kept_by_frees),
         ROW(totals_follow_what_is_taken),
