@@ -88,9 +88,9 @@ static void batch_add(struct purge_batch *batch, struct cell *cell, enum purge_s
         batch_purge(batch);
 }
 
-/* Purges, the largest cells first, until `keep` pages are kept. Returns the pages that went. The
- * lock must be held. */
-static size_t purge_idle(struct cells *cells, enum purge_scope how, size_t keep)
+/* Purges, the largest cells first, until `keep` pages are kept, and looks at `most` of them.
+ * Returns the pages that went. The lock must be held. */
+static size_t purge_idle(struct cells *cells, enum purge_scope how, size_t keep, size_t most)
 {
     struct purge_batch batch;
     batch.cells = cells;
@@ -100,7 +100,7 @@ static size_t purge_idle(struct cells *cells, enum purge_scope how, size_t keep)
     batch_purge(&batch); /* its pages do not count as kept */
     size_t list = bitmap_previous(cells->bitmap, CELL_LISTS - 1);
     struct free_links *links = NULL;
-    while (cells_kept_pages(cells) > keep + batch.pages) {
+    for (; most != 0 && cells_kept_pages(cells) > keep + batch.pages; most--) {
         if (links == NULL) {
             if (list == SIZE_MAX || list < CELL_AGED_UNITS)
                 break;
@@ -130,7 +130,7 @@ COLD size_t cells_purge(struct cells *cells, bool all)
 {
     lock_acquire(&cells->lock);
     release_top(cells, !all);
-    size_t purged = purge_idle(cells, all ? ALL : IDLE, 0);
+    size_t purged = purge_idle(cells, all ? ALL : IDLE, 0, SIZE_MAX);
     lock_release(&cells->lock);
     return purged << PAGE_SHIFT;
 }
@@ -184,25 +184,29 @@ static void ask_tick(struct cells *cells, size_t base)
         page_heap_ask_tick(cells->page_heap, retention_due(&cells->retention, kept, base));
 }
 
+/* A cell is looked at for each page that was fresh: a look takes a thirtieth of what it takes to
+ * have the page. */
 void cells_look(struct cells *cells, size_t fresh)
 {
     struct retention *retention = &cells->retention;
     cells_tell(cells);
-    size_t kept = cells_kept_pages(cells), base = base_pages(cells);
-    size_t bound = retention_bound(retention, base, used_pages(cells));
+    size_t kept = cells_kept_pages(cells), base = base_pages(cells), most = fresh;
     size_t keep = size_max(kept - size_min(kept, fresh), retention->wanted);
-    if (kept > bound)
-        keep = bound - size_min(bound, base);
-    cells->looks++;
-    cells->look_step = page_heap_base(cells->page_heap);
-    if (kept > keep) {
+    enum purge_scope how = IDLE_APART;
+    if (fresh == 0) {
+        size_t bound = retention_bound(retention, base, used_pages(cells));
+        keep = kept > bound ? bound - size_min(bound, base) : kept;
+        most = SIZE_MAX;
         /* A part of a huge page that is free now may soon be in use, or free as a whole with its
          * span. Parts go when they are many. */
-        size_t purged =
-            purge_idle(cells, kept > KEPT_WITH_PARTS_MOST * bound ? IDLE : IDLE_APART, keep);
-        if (purged != 0)
-            retention_released(retention, purged, cells->page_heap->now());
+        if (kept > KEPT_WITH_PARTS_MOST * bound)
+            how = IDLE;
     }
+    cells->looks++;
+    cells->look_step = page_heap_base(cells->page_heap);
+    size_t purged = kept > keep ? purge_idle(cells, how, keep, most) : 0;
+    if (purged != 0)
+        retention_released(retention, purged, cells->page_heap->now());
     cells->kept_least = cells_kept_pages(cells);
     cells_tell(cells);
     ask_tick(cells, base);

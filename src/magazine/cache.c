@@ -47,12 +47,15 @@ static unsigned magazine_log_most(size_t class)
     return size_classes[class].magazine_log;
 }
 
-/* A magazine, if the limits allow it; NULL otherwise. */
-static struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log)
+/* A magazine, if the limits allow it, in place of `old`, which goes (NULL: it does not replace
+ * one); NULL otherwise. */
+static struct magazine *cache_magazine_new(struct cache *cache, size_t class, unsigned log,
+                                           const struct magazine *old)
 {
     size_t bytes = cache_magazine_bytes(class, log);
-    size_t room = bytes <= ALWAYS_HELD ? room_below(cache, cache_limit(cache))
-                                       : cache_may_hold(cache) / GROWTH_SHARE;
+    size_t room = room_below(cache, bytes <= ALWAYS_HELD ? cache_limit(cache) : cache_part(cache));
+    if (old != NULL)
+        room += cache_magazine_bytes(class, old->log);
     if (bytes > room)
         return NULL;
     struct magazine *magazine = magazine_new(log);
@@ -170,7 +173,7 @@ static struct magazine *grow_empty(struct cache *cache, size_t class, struct mag
     unsigned log = old == NULL ? 0 : old->log + 1;
     if (log > magazine_log_most(class))
         return old;
-    struct magazine *grown = cache_magazine_new(cache, class, log);
+    struct magazine *grown = cache_magazine_new(cache, class, log, old);
     if (grown == NULL)
         return old;
     CHECK(old == NULL || old->link == NULL);
@@ -253,7 +256,7 @@ static bool cache_grow_full(struct cache *cache, size_t class, struct magazine *
     unsigned log = full->log + 1;
     if (log > magazine_log_most(class))
         return false;
-    struct magazine *grown = cache_magazine_new(cache, class, log);
+    struct magazine *grown = cache_magazine_new(cache, class, log, full);
     if (grown == NULL)
         return false;
     size_t count = magazine_capacity(full->log);
@@ -295,7 +298,7 @@ static NOINLINE void flush_all(struct cache *cache, size_t class, struct magazin
         slabs_free(magazine_begin(spare), count, "free");
     arenas_empty_depots(cache->arenas, class);
     struct magazine *small =
-        full->log > SPARSE_LOG ? cache_magazine_new(cache, class, SPARSE_LOG) : NULL;
+        full->log > SPARSE_LOG ? cache_magazine_new(cache, class, SPARSE_LOG, full) : NULL;
     if (small == NULL)
         return;
     cache_load(cache, class, small, magazine_end(small));
@@ -356,12 +359,13 @@ static NOINLINE void room_without_spare(struct cache *cache, size_t class, struc
         return;
     }
     bool largest = full->log == magazine_log_most(class);
-    load_empty(cache, class, full, largest ? cache_magazine_new(cache, class, full->log) : NULL);
+    load_empty(cache, class, full,
+               largest ? cache_magazine_new(cache, class, full->log, NULL) : NULL);
 }
 
 static NOINLINE bool room_by_first(struct cache *cache, size_t class)
 {
-    struct magazine *first = cache_magazine_new(cache, class, 0);
+    struct magazine *first = cache_magazine_new(cache, class, 0, NULL);
     if (first != NULL)
         cache_load(cache, class, first, magazine_end(first));
     return first != NULL;

@@ -16,6 +16,11 @@ size_t cache_limit(const struct cache *cache)
 size_t cache_part(const struct cache *cache)
 {
     size_t limit = cache_limit(cache), full = FULL_CACHES * cache->arenas->count;
+    if (UNLIKELY(cache->shared))
+        return limit;
     size_t threads = __atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED);
-    return cache->shared || threads <= full ? limit : limit * full / threads;
+    size_t held = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
+    size_t left = full * limit - size_min(full * limit, held);
+    size_t part = full * limit / 2 / size_max(threads, 1);
+    return size_min(limit, left != 0 ? size_max(part, cache->held_bytes + left) : part);
 }

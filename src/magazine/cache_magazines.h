@@ -86,23 +86,20 @@ static inline void cache_magazine_free(struct cache *cache, size_t class, struct
  * little, as after a peak, the few objects that wait would each keep a slab. */
 enum { PROCESSORS_SHARE = 16 };
 
-/* Threads: so many for each processor may hold SNUG_THREAD_CACHE each; of more, each a part of
- * that. No more than processors run at a time, and what sleeping ones hold nobody else can have. */
-enum { FULL_CACHES = 4 };
+/* Threads: so many for each processor may hold SNUG_THREAD_CACHE each, as no more than processors
+ * run at a time. When that much is held, be it by others that sleep, which nobody else can have, a
+ * thread may still hold its part of half of it. */
+enum { FULL_CACHES = THREADS_OF_ARENA };
 
 /* Bytes: a thread may always have a magazine of any class that holds no more, however many threads
  * there are. Of all classes together that is 180 KiB. */
 enum { ALWAYS_HELD = PAGE_BYTES };
 
-/* One part in: of what a cache may still hold, a class may grow to so much beyond that. So the last
- * classes have large magazines, too. */
-enum { GROWTH_SHARE = 16 };
-
 /* Bytes: that the cache of a thread or a processor may hold in any case. */
 size_t cache_limit(const struct cache *cache);
 
-/* Bytes: the same in larger magazines. Of N threads that come one after the other, all together
- * hold 1 + log(N / those that may hold all) times what those hold. */
+/* Bytes: the same in larger magazines. Of N threads that come one after the other all together hold
+ * 1 + log(N / those that may hold all) / 2 times what those hold. */
 size_t cache_part(const struct cache *cache);
 
 /* Whether it holds more. */

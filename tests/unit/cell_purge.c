@@ -247,6 +247,28 @@ TEST(idle_pages_go_for_fresh_ones)
     assert_cells_empty();
 }
 
+/* Whatever else is free: as many are looked at as pages were fresh. */
+TEST(for_fresh_pages_few_cells_are_looked_at)
+{
+    options.dirty = GIB;
+    struct hole longer = hole_make(8000), idle = hole_make(7000);
+    uintptr_t rest[REST_MOST];
+    size_t count = cells_alloc_rest(rest);
+    cell_put(idle.block);
+    for (unsigned i = 0; i < IDLE_LOOKS; i++)
+        cells_end_epoch(&cells, 0);
+    cell_put(longer.block);
+    cells_end_epoch(&cells, 1); /* which is for the longer */
+    assert_int_equal(fake.purged_bytes, 0);
+    cells_end_epoch(&cells, 2);
+    assert_true(fake.purged_bytes > 0);
+    while (count > 0)
+        cell_put(rest[--count]);
+    hole_end(&longer);
+    hole_end(&idle);
+    assert_cells_empty();
+}
+
 enum { WAVE = 40 };
 
 /* Frees many large cells, and takes them again. Returns the bytes that were purged. */
@@ -483,6 +505,7 @@ int main(void)
         ROW_WITH(cells_are_purged_when_they_have_been_idle, cells_begin, page_heap_end),
         ROW_WITH(much_that_is_freed_at_once_is_purged_soon, cells_begin, page_heap_end),
         ROW_WITH(idle_pages_go_for_fresh_ones, cells_begin, page_heap_end),
+        ROW_WITH(for_fresh_pages_few_cells_are_looked_at, cells_begin, page_heap_end),
         ROW_WITH(what_was_missed_is_kept_until_it_is_not_needed, cells_begin, page_heap_end),
         ROW_WITH(what_was_learned_stays_and_the_largest_goes_first, cells_begin, page_heap_end),
         ROW_WITH(blocks_shorter_than_a_page_miss_the_pages_they_take, cells_begin, page_heap_end),
