@@ -191,10 +191,6 @@ static size_t batch_purge(struct page_heap *page_heap, struct purge_batch *batch
 {
     size_t purged = 0;
     bool apart = unlock_apart(page_heap, batch->pages);
-    size_t there = 0;
-    for (size_t i = 0; i < batch->count; i++)
-        there += sparse_pages_there(page_heap, batch->ranges[i].iov_base, batch->parts[i]->pages,
-                                    batch->parts[i]->pages);
     uint64_t gone = provider_purge_ranges(page_heap->provider, batch->ranges, batch->count);
     lock_again(page_heap, apart);
     for (size_t i = 0; i < batch->count; i++) {
@@ -203,7 +199,7 @@ static size_t batch_purge(struct page_heap *page_heap, struct purge_batch *batch
         part_end(page_heap, batch->parts[i], went);
     }
     page_heap->purge_refused = purged == 0;
-    page_heap->went += size_min(there, purged);
+    page_heap->went += purged;
     return purged;
 }
 
@@ -218,7 +214,7 @@ static bool cached_give(struct page_heap *page_heap, struct segment *segment, en
     segment_cache_remove(&page_heap->cache, segment);
     bool apart = what != GIVE_WHOLE_LOCKED && unlock_apart(page_heap, segment->pages);
     size_t there = segment->dirty_pages;
-    if (what != GIVE_WHOLE_LOCKED)
+    if (what == GIVE_WHOLE && segment->pages > options.cache_bytes >> PAGE_SHIFT)
         there = sparse_pages_there(page_heap, segment->start, segment->pages, there);
     bool done = whole ? segments_drop(page_heap, segment) : segments_purge(page_heap, segment);
     lock_again(page_heap, apart);

@@ -38,14 +38,10 @@ void sparse_look(struct page_heap *page_heap, const struct span *span)
         page_heap->sparse_asked.wait = BACKOFF_LEAST;
 }
 
-/* Pages (machine): whether a shorter range is there is not asked: the answer costs a tenth of what
- * giving it back does, and of the call more. */
-enum { ASK_LEAST = 64 };
-
 size_t sparse_pages_there(const struct page_heap *page_heap, const void *start, size_t pages,
                           size_t dirty)
 {
-    if (dirty < ASK_LEAST || page_heap->provider != &provider_os)
+    if (page_heap->provider != &provider_os)
         return dirty;
     return size_min(os_resident_bytes(start, pages << PAGE_SHIFT) >> PAGE_SHIFT, dirty);
 }

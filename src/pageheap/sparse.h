@@ -30,9 +30,9 @@ enum { SPARSE_SEEN = 2, SPARSE_LONG = 16 };
 /* Call before a large block is joined with what is free beside it. */
 void sparse_look(struct page_heap *page_heap, const struct span *span);
 
-/* Of a range of `pages`, how many of so many dirty ones are in memory, before they go back: the
- * program may hardly have written to them, and who has such a block again misses no more of it.
- * Needs no lock. */
+/* Of a range of `pages` that is too long to wait, how many of so many dirty ones are in memory,
+ * before it goes back: the program may hardly have written to it, and others are not to be kept in
+ * its place. What may wait counts in full: as kept, as gone, and as missed. Needs no lock. */
 size_t sparse_pages_there(const struct page_heap *page_heap, const void *start, size_t pages,
                           size_t dirty);
 
