@@ -6,9 +6,9 @@
  * It imitates a server whose pool of threads is large, and of which few have something to do: what
  * the others hold must not be what these lack. THREADS threads each have up to 1,000 blocks of 16
  * to LARGEST bytes, replace any of them 20,000 times, free all, and wait. Then a new thread does
- * the same OPERATIONS times, which is what the time is of. Prints one line: threads=N largest=N
- * sleeping_kib=N ops=N ns_per_op=F peak_rss_kib=N sleeping_kib is resident memory while all sleep
- * and have nothing.
+ * the same OPERATIONS times, which is what the time is of. Prints one line:
+ *     threads=N largest=N sleeping_kib=N ops=N ns_per_op=F peak_rss_kib=N
+ * sleeping_kib is resident memory while all sleep and have nothing.
  */
 #include <pthread.h>
 

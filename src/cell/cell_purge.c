@@ -184,8 +184,8 @@ static void ask_tick(struct cells *cells, size_t base)
         page_heap_ask_tick(cells->page_heap, retention_due(&cells->retention, kept, base));
 }
 
-/* A cell is looked at for each page that was fresh: a look takes a thirtieth of what it takes to
- * have the page. */
+/* A cell is looked at for each page that was fresh: where cells are far from the processor a look
+ * takes a tenth of what it takes to have the page. */
 void cells_look(struct cells *cells, size_t fresh)
 {
     struct retention *retention = &cells->retention;
