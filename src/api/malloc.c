@@ -102,8 +102,10 @@ static COLD void *realloc_counted(void *block, size_t class, size_t size)
     struct cache *cache = thread_self.cache;
     uintptr_t address = (uintptr_t)block;
     void *moved = cache_pop_copy_counted(cache, address, class_size(class), size);
-    return LIKELY(moved != NULL) ? moved_from(cache, block, class, moved)
-                                 : realloc_slow(block, size);
+    if (moved == NULL)
+        return realloc_slow(block, size);
+    snug_free(block);
+    return moved;
 }
 
 /* An object that a magazine has instead of the small one of this class at `block`; NULL: nothing

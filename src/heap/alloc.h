@@ -1,6 +1,6 @@
 /*
- * Taking and freeing blocks without a look at who asks for them: what alloc.c, free.c and resize.c
- * share.
+ * Taking and freeing blocks without a look at who asks for them: what alloc.c, free.c and
+ * resize_plain.c share.
  */
 #ifndef SNUG_HEAP_ALLOC_H
 #define SNUG_HEAP_ALLOC_H

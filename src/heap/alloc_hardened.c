@@ -311,7 +311,7 @@ static COLD void *resize_long(void *block, size_t bytes)
     void *moved = heap_alloc_hardened(heap, MIN_ALIGN, bytes);
     if (moved == NULL && bytes > old_bytes)
         return NULL;
-    if (moved == NULL) { /* as elsewhere; see resize.c */
+    if (moved == NULL) { /* as elsewhere; see resize_plain.c */
         errno = error;
         return block;
     }

@@ -4,6 +4,7 @@
 #include "pageheap/large.h"
 
 #include "meta/page_map.h"
+#include "pageheap/run_find.h"
 #include "pageheap/segments.h"
 #include "pageheap/sparse.h"
 #include "platform/memory.h"
@@ -124,8 +125,10 @@ static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, si
     lock_release(&page_heap->lock);
     char *moved = page_heap->provider->resize(page_heap->provider, span->start, span_bytes(span),
                                               bytes, true);
+    size_t fresh = 0;
     if (moved != NULL) {
         bool shorter = bytes < span_bytes(span); /* what is added is zero */
+        fresh = shorter ? 0 : (bytes - span_bytes(span)) >> PAGE_SHIFT;
         span->start = moved;
         span->pages = (uint32_t)(bytes >> PAGE_SHIFT);
         span->requested = requested;
@@ -133,9 +136,52 @@ static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, si
     }
     lock_acquire(&page_heap->lock);
     large_table_use_place(&page_heap->large);
-    huge_list(page_heap, span, 0);
+    huge_list(page_heap, span, fresh);
     lock_release(&page_heap->lock);
     return moved;
+}
+
+/* Moves a block of a segment into a mapping of its own that is longer, without a copy. Where it was
+ * is clean then. NULL: that cannot be done. */
+static void *span_detach(struct page_heap *page_heap, struct span *span, size_t requested)
+{
+    const struct provider *provider = page_heap->provider;
+    size_t bytes = align_up(requested, os_page_size());
+    struct span *huge = bytes >> PAGE_SHIFT > UINT32_MAX ? NULL : descriptor_alloc(page_heap);
+    if (huge == NULL)
+        return NULL;
+    char *start = provider->detach(provider, span->start, span_bytes(span), bytes);
+    if (start == NULL) {
+        descriptor_free(page_heap, huge);
+        return NULL;
+    }
+    *huge = (struct span){.requested = requested,
+                          .start = start,
+                          .owner = page_heap,
+                          .pages = (uint32_t)(bytes >> PAGE_SHIFT),
+                          .kind = SPAN_HUGE,
+                          .units = 1};
+    margin_make(page_heap, huge, true);
+    size_t fresh = huge->pages - span->pages;
+    lock_acquire(&page_heap->lock);
+    span_free_locked(page_heap, span, SPAN_CLEAN, span->requested);
+    huge_list(page_heap, huge, fresh); /* in the place that this leaves in the table */
+    lock_release(&page_heap->lock);
+    return start;
+}
+
+/* Whether a block moves like that if it becomes so long: not where memory that is kept has room for
+ * it, for a copy costs less than new pages, nor out of huge pages. */
+static bool may_detach(struct page_heap *page_heap, const struct span *span, size_t bytes)
+{
+    if (bytes <= GROWN_MOST || bytes <= span_bytes(span) || page_heap->provider->detach == NULL ||
+        page_heap->locked || span->segment->huge == HUGE_THERE)
+        return false;
+    lock_acquire(&page_heap->lock);
+    bool kept = bytes <= large_most(page_heap) &&
+                run_find_kept(page_heap, bytes_to_pages(bytes), PAGE_BYTES).run != NULL;
+    lock_release(&page_heap->lock);
+    return !kept;
 }
 
 /* ---- Both kinds ---- */
@@ -176,12 +222,11 @@ void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignm
 
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty)
 {
-    if (bytes <= GROWN_MOST || bytes > large_most(page_heap) || page_heap->compact)
-        return large_alloc(page_heap, bytes, PAGE_BYTES, dirty);
-    void *block = large_alloc_recent(page_heap, bytes, PAGE_BYTES);
-    *dirty = bytes;
-    if (block == NULL)
-        block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
+    if (page_heap->compact)
+        return NULL;
+    void *block = bytes <= large_most(page_heap)
+                      ? span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty)
+                      : NULL;
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }
 
@@ -215,7 +260,7 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
         large_put_recent(page_heap, span); /* it was not in its home slot */
     } else if (span->kind == SPAN_LARGE) {
-        span_free_locked(page_heap, span, span->requested);
+        span_free_locked(page_heap, span, SPAN_DIRTY, span->requested);
     } else {
         huge_unlist(page_heap, span);
         segments_free_range(page_heap, span);
@@ -249,16 +294,16 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
         bool stays = bytes > GROWN_MOST || (bytes < span_bytes(span) && bytes >= LARGE_LEAST);
         return stays ? huge_resize(page_heap, span, bytes) : NULL;
     }
-    if (bytes > large_most(page_heap))
-        return NULL;
     size_t pages = bytes_to_pages(bytes), old_pages = span->pages;
     bool done = pages == old_pages;
-    if (pages > span->pages)
+    if (bytes > large_most(page_heap))
+        done = false;
+    else if (pages > old_pages)
         done = span_extend(page_heap, span, pages);
-    else if (pages < span->pages)
+    else if (pages < old_pages)
         done = span_shrink(page_heap, span, pages);
     if (!done)
-        return NULL;
+        return may_detach(page_heap, span, bytes) ? span_detach(page_heap, span, bytes) : NULL;
     bool fresh = pages > old_pages && span->dirty_bytes <= bytes;
     lock_acquire(&page_heap->lock);
     span_request(page_heap, span, bytes);

@@ -30,7 +30,8 @@ static ALWAYS_INLINE void *large_alloc(struct page_heap *page_heap, size_t bytes
     return LIKELY(recent != NULL) ? recent : large_alloc_other(page_heap, bytes, alignment, dirty);
 }
 
-/* The same for a block that was shorter before, and will probably be longer. */
+/* A block of more than GROWN_MOST that was shorter before, and will probably be longer; as the
+ * first. NULL also if only such a one cannot be had. */
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);
 
 /* Frees the block at `address`, unless the result says that there is none. MISUSE_OVERFLOW: it is

@@ -186,14 +186,16 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 /* ---- Freeing ---- */
 
 /* Frees pages that nothing leads to any more, and lets go what is too much then. */
-static void span_free_pages(struct page_heap *page_heap, struct span *span, size_t object_bytes)
+static void span_free_pages(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                            size_t object_bytes)
 {
-    if (span_join(page_heap, span, object_bytes))
+    if (span_join(page_heap, span, kind, object_bytes))
         page_heap_shrink_cache(page_heap);
     page_heap_keep_bound(page_heap);
 }
 
-void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes)
+void span_free_locked(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                      size_t object_bytes)
 {
     if (span->kind != SPAN_LARGE)
         page_heap->shared_pages -= span->pages;
@@ -205,13 +207,13 @@ void span_free_locked(struct page_heap *page_heap, struct span *span, size_t obj
     } else {
         page_map_fill_entries(span->start, span->pages, entry_freed(object_bytes));
     }
-    span_free_pages(page_heap, span, object_bytes);
+    span_free_pages(page_heap, span, kind, object_bytes);
 }
 
 void span_free(struct page_heap *page_heap, struct span *span, size_t object_bytes)
 {
     lock_acquire(&page_heap->lock);
-    span_free_locked(page_heap, span, object_bytes);
+    span_free_locked(page_heap, span, SPAN_DIRTY, object_bytes);
     lock_release(&page_heap->lock);
 }
 
@@ -228,7 +230,7 @@ bool span_shrink(struct page_heap *page_heap, struct span *span, size_t pages)
     span->pages = (uint32_t)pages;
     if (page_heap->compact)
         page_map_fill_entries(rest->start, rest->pages, entry_freed(0));
-    span_free_pages(page_heap, rest, 0);
+    span_free_pages(page_heap, rest, SPAN_DIRTY, 0);
     lock_release(&page_heap->lock);
     return true;
 }

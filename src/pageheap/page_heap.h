@@ -59,8 +59,9 @@ bool span_alloc_kept(struct page_heap *page_heap, struct span *span, enum span_k
  * objects that were in it, for messages about later misuse. The pages' class bytes must be 0. */
 void span_free(struct page_heap *page_heap, struct span *span, size_t object_bytes);
 
-/* The same for a caller that holds the lock. */
-void span_free_locked(struct page_heap *page_heap, struct span *span, size_t object_bytes);
+/* The same for a caller that holds the lock, and says whether the pages are dirty or clean. */
+void span_free_locked(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                      size_t object_bytes);
 
 /* The span in a segment that an address is in, found by walking; NULL if none is. The lock must be
  * held. */

@@ -7,13 +7,14 @@
 #include "pageheap/segments.h"
 #include "pageheap/sparse.h"
 
-bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes)
+bool span_join(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+               size_t object_bytes)
 {
     struct segment *segment = span->segment;
     segment_count_out(page_heap, segment, span->pages);
     GAUGE_ADD(page_heap->used_pages, -(size_t)span->pages);
     page_heap_note_use(page_heap);
-    span->kind = SPAN_DIRTY;
+    span->kind = (uint8_t)kind;
     span->former_bytes = object_bytes;
     run_settle(page_heap, span);
     /* The only empty one stays in the list, or a program that goes up and down across its edge
@@ -33,7 +34,7 @@ bool recent_join_oldest(struct page_heap *page_heap)
     large_sizes_change(&page_heap->sizes, span->requested, 0);
     size_t bytes = span->requested; /* joined, it is a link */
     page_heap_note_freed(page_heap, span->start, bytes);
-    return span_join(page_heap, span, bytes);
+    return span_join(page_heap, span, SPAN_DIRTY, bytes);
 }
 
 bool recent_join(struct page_heap *page_heap)

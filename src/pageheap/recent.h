@@ -74,8 +74,9 @@ static inline bool recent_put(struct page_heap *page_heap, struct span *span)
 /* Joins all of them with their neighbours. True: a segment went to the cache. */
 bool recent_join(struct page_heap *page_heap);
 
-/* Makes a span, to which nothing leads any more, free pages. True: its segment went to the cache.
- */
-bool span_join(struct page_heap *page_heap, struct span *span, size_t object_bytes);
+/* Makes a span, to which nothing leads any more, free pages, dirty or clean. True: its segment went
+ * to the cache. */
+bool span_join(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+               size_t object_bytes);
 
 #endif

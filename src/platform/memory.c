@@ -420,6 +420,50 @@ void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
     return is_error(result) ? NULL : (void *)result;
 }
 
+#if !defined(MADV_COLD)
+#define MADV_COLD 20 /* since Linux 5.4 */
+#endif
+#if !defined(MREMAP_DONTUNMAP)
+#define MREMAP_DONTUNMAP 4
+#endif
+
+void *os_detach(void *start, size_t bytes)
+{
+    size_t page = os_page_size();
+    /* Locked memory can get no such advice. The kernel would unlock all of its mapping. */
+    if (MOVES_TO_MAPPED || (((uintptr_t)start | bytes) & (page - 1)) != 0 ||
+        is_error(syscall3(SYS_madvise, (long)start, (long)page, MADV_COLD)))
+        return NULL;
+    OS_COUNT(mremap, bytes);
+    long result = syscall6(SYS_mremap, (long)start, (long)bytes, (long)bytes,
+                           MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0, 0);
+    if (is_error(result))
+        return NULL;
+    os_open(start, bytes); /* an emulator takes the part for unmapped, until it is told */
+    return (void *)result;
+}
+
+/* Its setting stands in a file, but a sandbox may forbid to open one. */
+bool os_huge_pages_by_default(void)
+{
+    enum { NOT_KNOWN, BY_DEFAULT, ONLY_IF_ASKED };
+    static uint8_t cached; /* relaxed, twice: whoever is early tries, too */
+    uint8_t known = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (known == NOT_KNOWN) {
+        uint8_t present = 0;
+        char *start = os_map_aligned(OS_HUGE_PAGE, OS_HUGE_PAGE, OS_PAGES_ANY);
+        if (start == NULL)
+            return false;
+        *(volatile char *)start = 1;
+        size_t page = os_kernel_page_size();
+        os_which_resident(start + OS_HUGE_PAGE - page, page, &present);
+        os_unmap(start, OS_HUGE_PAGE);
+        known = (present & 1) != 0 ? BY_DEFAULT : ONLY_IF_ASKED;
+        __atomic_store_n(&cached, known, __ATOMIC_RELAXED);
+    }
+    return known == BY_DEFAULT;
+}
+
 void os_advise_huge_pages(void *start, size_t bytes, bool huge)
 {
     check_range(start, bytes);

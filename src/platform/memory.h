@@ -121,6 +121,14 @@ void os_advise_huge_pages(void *start, size_t bytes, bool huge);
  * Returns the new start, or NULL and the mapping is untouched. */
 void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move);
 
+/* Moves the pages of a part of a mapping into one of its own, and returns where that begins. The
+ * part stays mapped, and reads as zero. NULL: the system cannot (before Linux 5.7, or what is
+ * locked in memory), and nothing has changed. */
+void *os_detach(void *start, size_t bytes);
+
+/* Whether the system serves by huge pages what nobody asked it about. It is tried, once. */
+bool os_huge_pages_by_default(void);
+
 /* Names a mapping for those who read /proc/PID/smaps, if the kernel can: it shows as "[anon:NAME]".
  * A kernel that cannot is asked once. */
 void os_name(const void *start, size_t bytes, const char *name);

@@ -40,6 +40,11 @@ struct provider {
     /* Resizes a whole taken range, keeping its contents; growth is zero. NULL: it cannot. */
     void *(*resize)(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes, bool may_move);
+    /* Moves the contents of a part of a taken range, of `old_bytes`, to a range of its own, which
+     * is as one that take_block gave and zero behind them. The part stays, and is zero. NULL: it
+     * cannot, and nothing has changed. No function: the same. */
+    void *(*detach)(const struct provider *provider, void *start, size_t old_bytes,
+                    size_t new_bytes);
     /* Prepares memory in which many small blocks will lie; it may make some of it present. NULL:
      * nothing needs to be done. */
     void (*prepare)(const struct provider *provider, void *start, size_t bytes);

@@ -1,6 +1,8 @@
 /*
  * The provider that takes private anonymous memory from the system and counts the calls.
  */
+#include <string.h>
+
 #include "options/options.h"
 #include "platform/clock.h"
 #include "platform/memory.h"
@@ -99,6 +101,31 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     return moved;
 }
 
+static void *detach(const struct provider *provider, void *start, size_t old_bytes,
+                    size_t new_bytes)
+{
+    (void)provider;
+    if (!limit_take(new_bytes))
+        return NULL;
+    char *part = os_detach(start, old_bytes), *moved = NULL;
+    if (part != NULL)
+        moved = os_remap(part, old_bytes, new_bytes, true);
+    if (moved == NULL) {
+        if (part != NULL) {
+            memcpy(start, part, old_bytes);
+            os_unmap(part, old_bytes);
+        }
+        limit_give(new_bytes);
+        return NULL;
+    }
+    COUNT(remap_calls, 1);
+    COUNT(map_bytes, new_bytes);
+    /* The mapping that it was in had none. */
+    if (options.huge_pages != HUGE_PAGES_NEVER && os_huge_pages_by_default())
+        os_advise_huge_pages(moved, new_bytes, true);
+    return moved;
+}
+
 static void prepare(const struct provider *provider, void *start, size_t bytes)
 {
     (void)provider;
@@ -146,6 +173,7 @@ const struct provider provider_os = {.kind = KIND_SYSTEM,
                                      .purge = purge,
                                      .purge_ranges = purge_ranges,
                                      .resize = resize,
+                                     .detach = detach,
                                      .prepare = prepare,
                                      .populate = populate,
                                      .want_huge = want_huge,

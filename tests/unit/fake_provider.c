@@ -105,6 +105,18 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     return moved;
 }
 
+void *fake_detach(const struct provider *provider, void *start, size_t old_bytes, size_t new_bytes)
+{
+    struct fake_provider *fake = fake_of(provider);
+    char *moved = fake->refuse_resize ? NULL : take(provider, new_bytes, os_page_size());
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, start, old_bytes);
+    os_purge(start, old_bytes);
+    fake->resizes++;
+    return moved;
+}
+
 void fake_provider_init(struct fake_provider *fake)
 {
     memset(fake, 0, sizeof(*fake));

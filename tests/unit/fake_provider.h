@@ -42,6 +42,9 @@ void fake_provider_init(struct fake_provider *fake);
 uint64_t fake_purge_together(const struct provider *provider, const struct iovec *ranges,
                              size_t count);
 
+/* For `provider.detach`; a copy stands for the move. It counts as a resize. */
+void *fake_detach(const struct provider *provider, void *start, size_t old_bytes, size_t new_bytes);
+
 /* Gives what is still handed out back to the system. */
 void fake_provider_end(struct fake_provider *fake);
 

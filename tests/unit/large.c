@@ -220,6 +220,98 @@ TEST(a_refused_remap_leaves_a_huge_block_as_it_was)
     assert_page_heap_empty();
 }
 
+/* ---- Detaching ---- */
+
+/* A block of a segment, which something behind it keeps from growing where it is. */
+static char *take_full(size_t bytes, char **wall)
+{
+    fake.provider.detach = fake_detach;
+    char *start = take(bytes, MIN_ALIGN);
+    *wall = take(20 * KIB, MIN_ALIGN);
+    assert_ptr_equal(*wall, start + align_up(bytes, PAGE_BYTES));
+    memset(start, 7, bytes);
+    strcpy(start, "first");
+    strcpy(start + bytes - 8, "last");
+    return start;
+}
+
+TEST(a_block_that_grows_takes_its_pages_along)
+{
+    NEED_SMALL_PAGES;
+    enum { BYTES = 700000 };
+    char *wall, *start = take_full(BYTES, &wall);
+    size_t segments = page_heap.segment_pages, used = page_heap.used_pages;
+    retention_released(&page_heap.retention, GIB >> PAGE_SHIFT, fake_now);
+    char *moved = resize(start, 5 * MIB - 100);
+    assert_non_null(moved);
+    assert_string_equal(moved, "first");
+    assert_string_equal(moved + BYTES - 8, "last");
+    assert_true(all_bytes_are(moved + align_up(BYTES, PAGE_BYTES), PAGE_BYTES, 0));
+    assert_int_equal(usable(moved), 5 * MIB - 100);
+    assert_int_equal(fake.resizes, 1);
+    assert_int_equal(page_heap.huge_count, 1);
+    assert_int_equal(page_heap.huge_pages, 5 * MIB >> PAGE_SHIFT);
+    assert_int_equal(page_heap.segment_pages, segments);
+    /* Where it was is free, and occupies nothing. */
+    size_t pages = bytes_to_pages(BYTES), fresh = (5 * MIB >> PAGE_SHIFT) - pages;
+    assert_int_equal(page_heap.used_pages, used - pages);
+    assert_int_equal(page_heap_kept_pages(&page_heap), 0);
+    assert_int_equal(page_heap.retention.ghosts, (GIB >> PAGE_SHIFT) - fresh);
+    size_t bytes;
+    assert_int_equal(large_usable(&page_heap, (uintptr_t)start, &bytes).kind, MISUSE_DOUBLE_FREE);
+    assert_page_heap_sound();
+    assert_ptr_equal(take(BYTES, MIN_ALIGN), start);
+    assert_int_equal(last_dirty, 0);
+    assert_true(all_bytes_are(start, BYTES, 0));
+    /* What grows further is missed as well. */
+    moved = resize(moved, 9 * MIB - 100);
+    assert_string_equal(moved, "first");
+    fresh += pages + (4 * MIB >> PAGE_SHIFT);
+    assert_int_equal(page_heap.retention.ghosts, (GIB >> PAGE_SHIFT) - fresh);
+    moved = resize(moved, 2 * MIB);
+    assert_int_equal(page_heap.retention.ghosts, (GIB >> PAGE_SHIFT) - fresh);
+    give(moved);
+    give(start);
+    give(wall);
+    assert_page_heap_empty();
+}
+
+TEST(a_block_that_grows_is_copied_into_what_is_kept)
+{
+    NEED_SMALL_PAGES;
+    page_heap.large_most = 8 * MIB;
+    options.dirty = GIB;
+    char *wall, *start = take_full(700000, &wall);
+    give(take(3 * MIB, MIN_ALIGN));
+    assert_null(resize(start, 2 * MIB));
+    char *moved = resize(start, 4 * MIB);
+    assert_non_null(moved);
+    assert_int_equal(fake.resizes, 1);
+    give(moved);
+    give(wall);
+    assert_page_heap_empty();
+}
+
+TEST(a_block_that_cannot_take_its_pages_along_stays)
+{
+    char *wall, *start = take_full(700000, &wall);
+    fake.refuse_resize = true;
+    assert_null(resize(start, 2 * MIB));
+    fake.refuse_resize = false;
+    page_heap.locked = true;
+    assert_null(resize(start, 2 * MIB));
+    page_heap.locked = false;
+    fake.limit = fake.bytes + MIB;
+    assert_null(resize(start, 2 * MIB));
+    assert_null(resize(start, MIB)); /* is not worth a mapping */
+    assert_int_equal(usable(start), 700000);
+    assert_string_equal(start, "first");
+    assert_int_equal(fake.resizes, 0);
+    give(start);
+    give(wall);
+    assert_page_heap_empty();
+}
+
 static size_t asked_for;
 
 static bool might_take_nothing(const struct provider *provider, size_t bytes)
@@ -377,6 +469,9 @@ int main(void)
         ROW_WITH(the_border_to_huge_is_not_crossed_without_a_copy, page_heap_begin, page_heap_end),
         ROW_WITH(a_huge_block_is_remapped, page_heap_begin, page_heap_end),
         ROW_WITH(a_refused_remap_leaves_a_huge_block_as_it_was, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_that_grows_takes_its_pages_along, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_that_grows_is_copied_into_what_is_kept, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_that_cannot_take_its_pages_along_stays, page_heap_begin, page_heap_end),
         ROW_WITH(what_is_kept_is_given_up_only_if_that_may_help, page_heap_begin, page_heap_end),
         ROW_WITH(a_huge_mapping_that_cannot_go_loses_its_contents, page_heap_begin, page_heap_end),
         ROW_WITH(an_address_inside_a_block_is_told, page_heap_begin, page_heap_end),

@@ -51,14 +51,6 @@ static bool mapped_pages_are_ours(void)
 #define NEED_OWN_PAGES() \
     NEED(mapped_pages_are_ours(), "an emulator has mappings of its own in the process")
 
-static bool all_bytes_are(const char *start, size_t bytes, char value)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (start[i] != value)
-            return false;
-    return true;
-}
-
 TEST(the_page_size_is_the_systems)
 {
     assert_int_equal(os_page_size(), sysconf(_SC_PAGESIZE));
@@ -298,6 +290,64 @@ TEST(a_refused_remap_changes_nothing)
     assert_true(os_unmap(start, 2 * page));
 }
 
+TEST(detaching_leaves_zero_pages)
+{
+    size_t page = os_page_size();
+    char *start = os_map(6 * page, OS_PAGES_SMALL);
+    memset(start, 3, 6 * page);
+    errno = 77;
+    char *moved = os_detach(start + 2 * page, 2 * page);
+    assert_int_equal(errno, 77);
+    if (moved == NULL) {
+        assert_true(all_bytes_are(start, 6 * page, 3));
+        assert_true(os_unmap(start, 6 * page));
+#if !defined(__SANITIZE_THREAD__) /* which has to be told of each mapping, so none is made */
+        NEED(false, "the kernel moves no pages away from what stays mapped");
+#endif
+        return;
+    }
+    assert_true(moved + 2 * page <= start || moved >= start + 6 * page);
+    assert_true(all_bytes_are(moved, 2 * page, 3));
+    assert_true(all_bytes_are(start, 2 * page, 3));
+    assert_true(all_bytes_are(start + 4 * page, 2 * page, 3));
+    /* The system takes what was left for memory: it reads there, and gives the addresses to nobody.
+     */
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], start + 2 * page, page), page);
+    close(ends[0]);
+    close(ends[1]);
+    for (size_t i = 0; i < 100; i++) {
+        char *other = os_map(2 * page, OS_PAGES_SMALL);
+        assert_true(other + 2 * page <= start || other >= start + 6 * page);
+    }
+    assert_true(all_bytes_are(start + 2 * page, 2 * page, 0));
+    memset(start + 2 * page, 4, 2 * page);
+    assert_true(all_bytes_are(moved, 2 * page, 3));
+    moved = os_remap(moved, 2 * page, 40 * page, true);
+    assert_non_null(moved);
+    assert_true(all_bytes_are(moved, 2 * page, 3));
+    assert_true(all_bytes_are(moved + 2 * page, 38 * page, 0));
+    assert_true(os_unmap(moved, 40 * page));
+    assert_true(os_unmap(start, 6 * page));
+}
+
+/* The kernel would unlock all of the mapping. */
+TEST(what_is_locked_is_not_detached)
+{
+    size_t page = os_page_size();
+    char *start = os_map(4 * page, OS_PAGES_SMALL);
+    memset(start, 3, 4 * page);
+    NEED(kernel_refuses_advice(), "what agrees to any advice agrees about memory that is locked");
+    assert_int_equal(syscall(SYS_mlock, start, 4 * page), 0);
+    errno = 77;
+    assert_null(os_detach(start + page, page));
+    assert_int_equal(errno, 77);
+    assert_true(all_bytes_are(start, 4 * page, 3));
+    assert_false(os_purge(start, page)); /* still locked */
+    assert_true(os_unmap(start, 4 * page));
+}
+
 enum { STACK_BYTES = 96 << 20 }; /* more than glibc keeps of ended threads' stacks */
 
 static void *write_on_stack(void *unused)
@@ -358,6 +408,8 @@ int main(void)
         ROW(remapping_shrinks_in_place),
         ROW(remapping_moves_only_if_it_may),
         ROW(a_refused_remap_changes_nothing),
+        ROW(detaching_leaves_zero_pages),
+        ROW(what_is_locked_is_not_detached),
         ROW(addresses_of_ended_stacks_are_new_memory),
         ROW(guards_guard),
         ROW(guards_guard_where_the_system_only_agrees),

@@ -130,6 +130,14 @@ static inline size_t random_below(uint64_t *state, size_t limit)
     return (size_t)(random_next(state) >> 16) % limit;
 }
 
+static inline bool all_bytes_are(const char *start, size_t bytes, char value)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (start[i] != value)
+            return false;
+    return true;
+}
+
 /* Fails with a formatted line unless the condition holds; for loops in which cmocka's assertions
  * would not say where they were, or take too long. */
 #define ASSERT_THAT(condition, ...) \

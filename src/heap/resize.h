@@ -1,0 +1,29 @@
+/*
+ * The ways of realloc, between which resize.c chooses: resize_plain.c is for every program,
+ * resize_watched.c for blocks while requests are looked at, and for blocks of no bytes.
+ */
+#ifndef SNUG_HEAP_RESIZE_H
+#define SNUG_HEAP_RESIZE_H
+
+#include "heap/alloc.h"
+
+/* Resizes a block of a heap that is not hardened, of which `old_bytes` may be used. NULL: it is as
+ * before. */
+void *resize_plain(struct place place, void *block, size_t old_bytes, size_t bytes);
+
+/* Ends a move of `bytes`: `moved`, which is zero behind its first `dirty` bytes, has what was in a
+ * block of this place, or is NULL. */
+void *resize_moved(void *moved, struct place place, void *block, size_t bytes, size_t dirty);
+
+/* A block that could not be moved. One that becomes shorter stays: hardly a program is ready for a
+ * refusal then. */
+void *resize_stay(struct place place, void *block, size_t old_bytes, size_t bytes);
+
+/* A block that is resized is allocated anew, wherever it is afterwards: it is counted, becomes a
+ * sample or not, and is no more what it was. A large one stays where it is, if it can. */
+void *resize_watched(struct place place, void *block, size_t old_bytes, size_t bytes);
+
+/* A block of no bytes, or what is none, which was reported. */
+void *resize_empty(struct place place, void *block, size_t bytes);
+
+#endif
