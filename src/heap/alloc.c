@@ -187,7 +187,8 @@ static COLD void *alloc_once_seldom(struct heap *heap, struct cache *cache, size
 /* What another structure may still have where that for this size has nothing: pages where a span of
  * cells cannot be had, a cell where a slab cannot. So hardly a request fails that a longer one
  * would not. */
-static COLD void *alloc_elsewhere(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
+static COLD NOINLINE void *alloc_elsewhere(struct heap *heap, size_t alignment, size_t bytes,
+                                           size_t *dirty)
 {
     if (bytes > CELL_MOST)
         return NULL;
@@ -198,9 +199,10 @@ static COLD void *alloc_elsewhere(struct heap *heap, size_t alignment, size_t by
     return cell_alloc_slow(heap, size_max(bytes, 1), MIN_ALIGN, dirty);
 }
 
-/* The same when there was no memory: again after each step that gives some back. */
-static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t alignment,
-                              size_t bytes, size_t *dirty)
+/* The same again after each step that gives some back. Of what it finds elsewhere a heap at its end
+ * may live for long: then that is looked for first, for a moment. */
+static void *alloc_reclaimed(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
+                             size_t *dirty)
 {
     void *block = NULL;
     enum reclaim_step step = RECLAIM_OWN;
@@ -209,10 +211,27 @@ static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t ali
         more = heap_reclaim(heap, size_max(bytes, alignment), &step);
         if (more)
             block = alloc_once_seldom(heap, cache, alignment, bytes, dirty);
-        if (block == NULL)
+        if (block == NULL) {
             block = alloc_elsewhere(heap, alignment, bytes, dirty);
+            page_heap_set_dry(&heap->page_heap, block != NULL);
+        }
     } while (block == NULL && more);
     return block;
+}
+
+/* When there was no memory. None is told to the program before the provider was asked. */
+static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t alignment,
+                              size_t bytes, size_t *dirty)
+{
+    void *block = NULL;
+    if (page_heap_is_dry(&heap->page_heap)) {
+        block = alloc_elsewhere(heap, alignment, bytes, dirty);
+        if (block == NULL) {
+            page_heap_set_dry(&heap->page_heap, false);
+            block = alloc_once_seldom(heap, cache, alignment, bytes, dirty);
+        }
+    }
+    return block != NULL ? block : alloc_reclaimed(heap, cache, alignment, bytes, dirty);
 }
 
 static COLD void *alloc_finally(struct heap *heap, struct cache *cache, size_t alignment,

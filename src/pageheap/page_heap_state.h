@@ -25,6 +25,10 @@ enum { BLOCKS_FREED = 4 };
  * in turn, and two lines of cache are looked through. */
 enum { RECENT_MOST = 8 };
 
+/* Nanoseconds (machine): in so long a thousand reclaims that help nobody are spared, and what the
+ * program itself gives back to the system is not waited for any longer. */
+#define DRY_TIME ((uint64_t)10000000)
+
 /* See recent.h. */
 struct recent {
     struct span *spans[RECENT_MOST]; /* the oldest first; all of kind SPAN_RECENT */
@@ -108,7 +112,8 @@ struct page_heap {
     uint32_t margins_in_vain;    /* looks that told nothing since one that did */
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
     const char *fresh_end;
-    uint64_t tick_due; /* when the heap wants a tick; UINT64_MAX: never */
+    uint64_t tick_due;  /* when the heap wants a tick; UINT64_MAX: never */
+    uint64_t dry_until; /* the provider is not asked for segments before: see page_heap_is_dry */
 };
 
 static inline struct runs *runs_of(struct page_heap *page_heap, const struct span *run)
@@ -139,6 +144,23 @@ static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
 static inline void huge_ahead_fewer(struct page_heap *page_heap, size_t pages)
 {
     page_heap->huge_ahead -= size_min(page_heap->huge_ahead, pages);
+}
+
+/* Whether the provider had no segment a moment ago, even after all had been given back that could
+ * be: asking it, and giving back, takes some 10 us, and hardly helps the next request. Needs no
+ * lock. */
+static inline bool page_heap_is_dry(const struct page_heap *page_heap)
+{
+    /* relaxed: who is early or late asks the provider, or does not */
+    uint64_t until = __atomic_load_n(&page_heap->dry_until, __ATOMIC_RELAXED);
+    return UNLIKELY(until != 0) && page_heap->now() < until;
+}
+
+/* Says that it is so, for DRY_TIME, or not. */
+static inline void page_heap_set_dry(struct page_heap *page_heap, bool dry)
+{
+    __atomic_store_n(&page_heap->dry_until, dry ? page_heap->now() + DRY_TIME : 0,
+                     __ATOMIC_RELAXED);
 }
 
 /* Tells pages_in_use what there is now. The lock must be held. */

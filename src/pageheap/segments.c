@@ -251,7 +251,7 @@ bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only)
 {
     if (reuse(page_heap, segment_cache_take(&page_heap->cache, pages, dirty_only), pages))
         return true;
-    if (dirty_only)
+    if (dirty_only || page_heap_is_dry(page_heap))
         return false;
     /* If the provider has not that much, half of it, and so on; if it had nothing, no more is asked
      * for than is needed. */

@@ -12,6 +12,7 @@
 #include "heap/totals.h"
 #include "heap/user_heaps.h"
 #include "heap_calls.h"
+#include "platform/clock.h"
 
 struct link {
     struct link *next;
@@ -160,6 +161,68 @@ TEST(short_requests_fail_last)
         assert_succeeds(exhaust_by_length, (void *)&sizes[i]);
 }
 
+static struct link *small_blocks;
+
+/* Takes so many small blocks, or fewer if there are no more. Returns how often the system was asked
+ * for memory. */
+static uint64_t take_small(size_t count, size_t *taken)
+{
+    uint64_t calls = os_calls.mmap_calls;
+    struct link *block;
+    for (*taken = 0; *taken < count && (block = heap_alloc(100)) != NULL; ++*taken) {
+        block->next = small_blocks;
+        small_blocks = block;
+    }
+    return os_calls.mmap_calls - calls;
+}
+
+static uint64_t much_later(void)
+{
+    return os_clock() + 1000 * DRY_TIME;
+}
+
+/* All memory is taken by medium blocks, and every other one is freed: the others keep their pages.
+ */
+static void use_up(void)
+{
+    size_t count;
+    for (struct link *block = take_all(5000, &count); block != NULL && block->next != NULL;) {
+        struct link *after = block->next->next;
+        heap_free(block->next);
+        block = after;
+    }
+}
+
+static void live_at_the_limit(void *argument)
+{
+    size_t taken;
+    char *others = os_map(8 * MIB, OS_PAGES_SMALL);
+    (void)argument;
+    CHILD_CHECK(others != NULL);
+    limit_memory(LIMIT);
+    use_up();
+    take_small(1000, &taken);
+    CHILD_CHECK(taken == 1000);
+    CHILD_CHECK(take_small(100000, &taken) < 10000);
+    CHILD_CHECK(taken == 100000);
+    /* After a while the system is asked again. */
+    heap_default.page_heap.now = much_later;
+    CHILD_CHECK(take_small(20000, &taken) > 0 && taken == 20000);
+    /* What others give back is had before a request fails, even though nobody asks just now. */
+    CHILD_CHECK(page_heap_is_dry(&heap_default.page_heap));
+    os_unmap(others, 8 * MIB);
+    CHILD_CHECK(heap_alloc(4 * MIB) != NULL);
+    take_small(SIZE_MAX, &taken);
+    CHILD_CHECK(os_map(MIB, OS_PAGES_SMALL) == NULL);
+    give_all(small_blocks);
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(small_requests_at_the_limit_do_not_ask_each_time)
+{
+    assert_succeeds(live_at_the_limit, NULL);
+}
+
 static void shorten_without_memory(void *argument)
 {
     enum { SIZES = 10 };
@@ -203,6 +266,7 @@ int main(void)
         ROW(a_block_that_creeps_needs_no_more_than_it_asks_for),
         ROW(random_use_at_the_limit_breaks_nothing),
         ROW(short_requests_fail_last),
+        ROW(small_requests_at_the_limit_do_not_ask_each_time),
         ROW(a_block_can_become_shorter_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
