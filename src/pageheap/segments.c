@@ -71,7 +71,12 @@ static size_t pages_wanted(struct page_heap *page_heap, size_t request)
     size_t wanted =
         size_max(alone ? share : size_max(least, share), bytes_to_pages(options.prefault));
     /* A whole number of huge pages: the kernel then begins the segment where one can be. */
-    return wanted > SEGMENT_PAGES_FIRST ? align_up(wanted, OS_HUGE_PAGE >> PAGE_SHIFT) : wanted;
+    if (wanted > SEGMENT_PAGES_FIRST)
+        wanted = align_up(wanted, OS_HUGE_PAGE >> PAGE_SHIFT);
+    /* Where what is not used counts, nothing is left over by blocks like this one. */
+    if (most == SEGMENT_PAGES_SEVERAL && wanted > request)
+        wanted = align_up(wanted - wanted % request, bytes_to_pages(SEGMENT_LEAST));
+    return wanted;
 }
 
 static size_t segment_bytes(const struct segment *segment)

@@ -69,6 +69,21 @@ TEST(what_is_limited_is_not_taken_ahead)
     give_spans();
 }
 
+TEST(of_what_is_limited_blocks_leave_nothing_over)
+{
+    static const size_t pages[] = {720, 270, 150, 1000}, wanted[] = {720, 816, 912, 1008};
+    options.limit = limit_used() + 4096 * MIB;
+    for (size_t i = 0; i < 4; i++)
+        next_segment();
+    for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
+        size_t before = page_heap.segment_pages;
+        while (page_heap.segment_pages == before)
+            spans[span_count++] = span_get(pages[i]);
+        assert_int_equal(page_heap.segment_pages - before, wanted[i]);
+    }
+    give_spans();
+}
+
 TEST(what_the_system_limits_is_not_taken_ahead)
 {
     struct rlimit before, limit;
@@ -303,6 +318,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         ROW_WITH(a_segment_is_as_long_as_all_before, begin, page_heap_end),
         ROW_WITH(what_is_limited_is_not_taken_ahead, begin, page_heap_end),
+        ROW_WITH(of_what_is_limited_blocks_leave_nothing_over, begin, page_heap_end),
         ROW_WITH(what_the_system_limits_is_not_taken_ahead, begin, page_heap_end),
         ROW_WITH(of_what_is_refused_half_is_tried, begin, page_heap_end),
         ROW_WITH(blocks_that_stay_empty_begin_where_others_began, begin, page_heap_end),
