@@ -13,6 +13,11 @@
 /* Layout: a block for each multiple of the guaranteed alignment, and words of bits for them. */
 enum { EMPTY_BLOCKS = (int)(EMPTY_BYTES / MIN_ALIGN), EMPTY_WORDS = EMPTY_BLOCKS / 64 };
 
+/* Words: where so many have no clear bit, one after the other, hardly any has. Each request would
+ * look through all of them otherwise in a program that has more blocks of no size than there is
+ * room. */
+enum { EMPTY_LOOKS = 8 };
+
 /* Layout: no address, instead of a range that cannot be had. */
 #define NO_RANGE ((char *)1)
 
@@ -48,7 +53,7 @@ void *empty_alloc(void)
     /* relaxed: where to begin; each request takes from another word, so that the first has a clear
      * bit unless there are many blocks */
     size_t first = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
-    for (size_t i = 0; i < EMPTY_WORDS; i++) {
+    for (size_t i = 0; i < EMPTY_LOOKS; i++) {
         size_t word = (first + i) % EMPTY_WORDS;
         uint64_t bits = __atomic_load_n(&live[word], __ATOMIC_RELAXED);
         while (bits != UINT64_MAX) {

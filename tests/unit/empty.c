@@ -88,6 +88,34 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* How many requests are ordinary, or the first that is none, when one of the range is free. */
+static size_t requests_until_found(void)
+{
+    static void *ordinary[RANGE_BLOCKS];
+    size_t count = 0;
+    while (!empty_covers((uintptr_t)(ordinary[count++] = snug_malloc(0))))
+        assert_true(count < RANGE_BLOCKS);
+    for (size_t i = 0; i + 1 < count; i++)
+        snug_free(ordinary[i]);
+    return count;
+}
+
+/* Each request would look through all of the range for a block that hardly ever is there. */
+TEST(where_there_are_nearly_too_many_nobody_looks_far)
+{
+    enum { TIMES = 50, APART = 1237 };
+    size_t requests = 0;
+    for (size_t i = 0; i < RANGE_BLOCKS; i++)
+        blocks[i] = snug_malloc(0);
+    for (size_t i = 0; i < TIMES; i++) {
+        snug_free(blocks[i * APART]);
+        requests += requests_until_found(); /* which has the same address */
+    }
+    assert_true(requests > (size_t)8 * TIMES);
+    for (size_t i = 0; i < RANGE_BLOCKS; i++)
+        snug_free(blocks[i]);
+}
+
 TEST(where_there_are_too_many_they_are_ordinary)
 {
     size_t ordinary = 0, count = RANGE_BLOCKS + MORE;
@@ -158,6 +186,7 @@ int main(void)
         ROW(nobody_can_use_them),
         ROW(their_free_waits_for_nobody),
         ROW(they_can_be_resized),
+        ROW(where_there_are_nearly_too_many_nobody_looks_far),
         ROW(where_there_are_too_many_they_are_ordinary),
         ROW(an_address_is_not_given_again_soon),
         ROW(wrong_frees_are_said),
