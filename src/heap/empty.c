@@ -13,7 +13,7 @@
 /* Layout: a block for each multiple of the guaranteed alignment, and words of bits for them. */
 enum { EMPTY_BLOCKS = (int)(EMPTY_BYTES / MIN_ALIGN), EMPTY_WORDS = EMPTY_BLOCKS / 64 };
 
-/* Words: where so many have no clear bit, one after the other, hardly any has. Each request would
+/* Looks: where so many words in a row have no clear bit, hardly any has. Each request would
  * look through all of them otherwise in a program that has more blocks of no size than there is
  * room. */
 enum { EMPTY_LOOKS = 8 };
