@@ -12,20 +12,20 @@ void (*heap_taking_handler)(void);
 
 void heap_tick(struct heap *heap)
 {
+    int error = errno; /* the program's; see event.h, and a provider of its own may write it */
     if (events_requested()) {
-        int error = errno; /* the program's; see event.h */
         struct misuse_waits waits;
         misuse_hold(&waits); /* a handler that jumps out would leave requests under way */
         sampled_obey();
         events_run();
         misuse_let_go(&waits);
-        errno = error;
     }
     /* Several threads may come at the same time: page_heap_tick lets one of them go on. */
     if (page_heap_tick_is_due(&heap->page_heap) && page_heap_tick(&heap->page_heap)) {
         arenas_tick(&heap->arenas);
         shared_do_all(&heap->arenas, SHARED_TICK);
     }
+    errno = error;
 }
 
 struct polled heap_polled(size_t bytes, struct heap *heap)

@@ -110,8 +110,6 @@ static COLD void *huge_alloc(struct page_heap *page_heap, size_t requested, size
 static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, size_t requested)
 {
     size_t bytes = align_up(requested, os_page_size());
-    if (bytes >> PAGE_SHIFT > UINT32_MAX)
-        return NULL;
     lock_acquire(&page_heap->lock);
     if (bytes == span_bytes(span)) {
         span_request(page_heap, span, requested);
@@ -147,7 +145,7 @@ static void *span_detach(struct page_heap *page_heap, struct span *span, size_t 
 {
     const struct provider *provider = page_heap->provider;
     size_t bytes = align_up(requested, os_page_size());
-    struct span *huge = bytes >> PAGE_SHIFT > UINT32_MAX ? NULL : descriptor_alloc(page_heap);
+    struct span *huge = descriptor_alloc(page_heap);
     if (huge == NULL)
         return NULL;
     char *start = provider->detach(provider, span->start, span_bytes(span), bytes);
@@ -167,6 +165,7 @@ static void *span_detach(struct page_heap *page_heap, struct span *span, size_t 
     span_free_locked(page_heap, span, SPAN_CLEAN, span->requested);
     huge_list(page_heap, huge, fresh); /* in the place that this leaves in the table */
     lock_release(&page_heap->lock);
+    COUNT(large_taken_bytes, requested);
     return start;
 }
 
@@ -178,8 +177,7 @@ static bool may_detach(struct page_heap *page_heap, const struct span *span, siz
         page_heap->locked || span->segment->huge == HUGE_THERE)
         return false;
     lock_acquire(&page_heap->lock);
-    bool kept = bytes <= large_most(page_heap) &&
-                run_find_kept(page_heap, bytes_to_pages(bytes), PAGE_BYTES).run != NULL;
+    bool kept = run_find_kept(page_heap, bytes_to_pages(bytes), PAGE_BYTES).run != NULL;
     lock_release(&page_heap->lock);
     return !kept;
 }
@@ -190,11 +188,12 @@ static bool may_detach(struct page_heap *page_heap, const struct span *span, siz
 static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t alignment, bool kept,
                            size_t *dirty)
 {
-    struct span *span = descriptor_alloc(page_heap);
+    size_t pages = bytes_to_pages(bytes);
+    struct span *span = pages > UINT32_MAX ? NULL : descriptor_alloc(page_heap);
     if (span == NULL)
         return NULL;
     span->requested = bytes;
-    size_t pages = bytes_to_pages(bytes), wish = sparse_alignment(page_heap, pages);
+    size_t wish = sparse_alignment(page_heap, pages);
     bool done = kept ? span_alloc_kept(page_heap, span, SPAN_LARGE, pages)
                      : (wish > alignment && span_alloc(page_heap, span, SPAN_LARGE, pages, wish)) ||
                            span_alloc(page_heap, span, SPAN_LARGE, pages, alignment);
@@ -224,9 +223,7 @@ void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty
 {
     if (page_heap->compact)
         return NULL;
-    void *block = bytes <= large_most(page_heap)
-                      ? span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty)
-                      : NULL;
+    void *block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }
 
@@ -287,6 +284,9 @@ struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_
 
 void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
 {
+    size_t pages = bytes_to_pages(bytes);
+    if (align_up(bytes, os_page_size()) >> PAGE_SHIFT > UINT32_MAX)
+        return NULL;
     lock_acquire(&page_heap->lock);
     struct span *span = large_at(page_heap, address);
     lock_release(&page_heap->lock);
@@ -294,11 +294,9 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
         bool stays = bytes > GROWN_MOST || (bytes < span_bytes(span) && bytes >= LARGE_LEAST);
         return stays ? huge_resize(page_heap, span, bytes) : NULL;
     }
-    size_t pages = bytes_to_pages(bytes), old_pages = span->pages;
+    size_t old_pages = span->pages;
     bool done = pages == old_pages;
-    if (bytes > large_most(page_heap))
-        done = false;
-    else if (pages > old_pages)
+    if (pages > old_pages)
         done = span_extend(page_heap, span, pages);
     else if (pages < old_pages)
         done = span_shrink(page_heap, span, pages);

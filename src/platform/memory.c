@@ -71,6 +71,12 @@ static void check_range(const void *start, size_t bytes)
     (void)start, (void)bytes;
 }
 
+static long advise(void *start, size_t bytes, int advice)
+{
+    OS_COUNT(madvise, bytes);
+    return syscall3(SYS_madvise, (long)start, (long)bytes, advice);
+}
+
 /* Whether the kernel is this version or newer. */
 static bool kernel_is_at_least(unsigned major, unsigned minor)
 {
@@ -182,8 +188,7 @@ bool os_populate(void *start, size_t bytes)
     check_range(start, bytes);
     long result;
     do {
-        OS_COUNT(madvise, bytes);
-        result = syscall3(SYS_madvise, (long)start, (long)bytes, MADV_POPULATE_WRITE);
+        result = advise(start, bytes, MADV_POPULATE_WRITE);
     } while (result == -EINTR || result == -EAGAIN);
     if (result != -EINVAL)
         return !is_error(result);
@@ -228,8 +233,7 @@ static size_t piece_next(size_t piece, uint64_t begun)
 
 static bool purge(char *start, size_t bytes)
 {
-    OS_COUNT(madvise, bytes);
-    return !is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED));
+    return !is_error(advise(start, bytes, MADV_DONTNEED));
 }
 
 bool os_purge(void *start, size_t bytes)
@@ -276,8 +280,7 @@ bool os_hide(void *start, size_t bytes)
 void os_set_apart(void *start, size_t bytes)
 {
     check_range(start, bytes);
-    OS_COUNT(madvise, bytes);
-    (void)syscall3(SYS_madvise, (long)start, (long)bytes, MADV_DONTDUMP);
+    advise(start, bytes, MADV_DONTDUMP);
 }
 
 bool os_open(void *start, size_t bytes)
@@ -300,8 +303,7 @@ bool os_mark_guard(void *start, size_t bytes)
     unsigned known = __atomic_load_n(&guards, __ATOMIC_RELAXED);
     if (known == THEY_DO_NOT || !kernel_is_at_least(6, 13))
         return false;
-    OS_COUNT(madvise, bytes);
-    if (is_error(syscall3(SYS_madvise, (long)start, (long)bytes, MADV_GUARD_INSTALL)))
+    if (is_error(advise(start, bytes, MADV_GUARD_INSTALL)))
         return false;
     if (known == NOT_KNOWN) {
         known = os_is_readable((uintptr_t)start) ? THEY_DO_NOT : THEY_GUARD;
@@ -423,6 +425,9 @@ void *os_remap(void *start, size_t old_bytes, size_t new_bytes, bool may_move)
 #if !defined(MADV_COLD)
 #define MADV_COLD 20 /* since Linux 5.4 */
 #endif
+#if !defined(MADV_FREE)
+#define MADV_FREE 8 /* since Linux 4.5 */
+#endif
 #if !defined(MREMAP_DONTUNMAP)
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -432,7 +437,7 @@ void *os_detach(void *start, size_t bytes)
     size_t page = os_page_size();
     /* Locked memory can get no such advice. The kernel would unlock all of its mapping. */
     if (MOVES_TO_MAPPED || (((uintptr_t)start | bytes) & (page - 1)) != 0 ||
-        is_error(syscall3(SYS_madvise, (long)start, (long)page, MADV_COLD)))
+        is_error(advise(start, page, MADV_COLD)))
         return NULL;
     OS_COUNT(mremap, bytes);
     long result = syscall6(SYS_mremap, (long)start, (long)bytes, (long)bytes,
@@ -440,6 +445,10 @@ void *os_detach(void *start, size_t bytes)
     if (is_error(result))
         return NULL;
     os_open(start, bytes); /* an emulator takes the part for unmapped, until it is told */
+    /* What the program has mapped there of a file, or shares, is no such memory, and would not be
+     * zero: then the call below fails. */
+    if (is_error(advise(start, page, MADV_FREE)) && os_move((void *)result, start, bytes))
+        return NULL;
     return (void *)result;
 }
 
@@ -450,15 +459,17 @@ bool os_huge_pages_by_default(void)
     static uint8_t cached; /* relaxed, twice: whoever is early tries, too */
     uint8_t known = __atomic_load_n(&cached, __ATOMIC_RELAXED);
     if (known == NOT_KNOWN) {
-        uint8_t present = 0;
-        char *start = os_map_aligned(OS_HUGE_PAGE, OS_HUGE_PAGE, OS_PAGES_ANY);
+        size_t page = os_kernel_page_size(), before;
+        char *start = os_map_aligned(OS_HUGE_PAGE, OS_HUGE_PAGE, OS_PAGES_UNRESERVED);
         if (start == NULL)
             return false;
+        char *last = start + OS_HUGE_PAGE - page;
+        before = os_resident_bytes(last, page);
         *(volatile char *)start = 1;
-        size_t page = os_kernel_page_size();
-        os_which_resident(start + OS_HUGE_PAGE - page, page, &present);
+        known = before == 0 && os_resident_bytes(last, page) != 0 ? BY_DEFAULT : ONLY_IF_ASKED;
         os_unmap(start, OS_HUGE_PAGE);
-        known = (present & 1) != 0 ? BY_DEFAULT : ONLY_IF_ASKED;
+        if (before != 0) /* what is mapped is in memory at once, for now */
+            return false;
         __atomic_store_n(&cached, known, __ATOMIC_RELAXED);
     }
     return known == BY_DEFAULT;
@@ -467,8 +478,7 @@ bool os_huge_pages_by_default(void)
 void os_advise_huge_pages(void *start, size_t bytes, bool huge)
 {
     check_range(start, bytes);
-    OS_COUNT(madvise, bytes);
-    syscall3(SYS_madvise, (long)start, (long)bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    advise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 /* From the kernel's interface, whose headers not every libc brings along: prctl(2). */

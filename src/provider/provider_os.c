@@ -101,17 +101,26 @@ static void *resize(const struct provider *provider, void *start, size_t old_byt
     return moved;
 }
 
+/* The system is asked, and nothing stays taken. */
+static bool system_has(size_t bytes)
+{
+    void *start = os_map(bytes, OS_PAGES_SMALL | reserve());
+    return start != NULL && (os_unmap(start, bytes), true);
+}
+
 static void *detach(const struct provider *provider, void *start, size_t old_bytes,
                     size_t new_bytes)
 {
     (void)provider;
     if (!limit_take(new_bytes))
         return NULL;
-    char *part = os_detach(start, old_bytes), *moved = NULL;
+    /* Whether there is so much is asked before anything moves. */
+    char *part = system_has(new_bytes) ? os_detach(start, old_bytes) : NULL, *moved = NULL;
     if (part != NULL)
         moved = os_remap(part, old_bytes, new_bytes, true);
     if (moved == NULL) {
-        if (part != NULL) {
+        /* Another thread has taken it since. */
+        if (part != NULL && !os_move(part, start, old_bytes)) {
             memcpy(start, part, old_bytes);
             os_unmap(part, old_bytes);
         }
@@ -156,14 +165,10 @@ static bool want_huge(const struct provider *provider, void *start, size_t bytes
     return huge;
 }
 
-/* The system is asked, and nothing stays taken. */
 static bool might_take(const struct provider *provider, size_t bytes)
 {
     (void)provider;
-    if (bytes > limit_bytes())
-        return false;
-    void *start = os_map(bytes, OS_PAGES_SMALL | reserve());
-    return start != NULL && (os_unmap(start, bytes), true);
+    return bytes <= limit_bytes() && system_has(bytes);
 }
 
 const struct provider provider_os = {.kind = KIND_SYSTEM,

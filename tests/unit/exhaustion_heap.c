@@ -161,6 +161,28 @@ TEST(short_requests_fail_last)
         assert_succeeds(exhaust_by_length, (void *)&sizes[i]);
 }
 
+/* A block that cannot grow stays as it is: what it never touched is not touched then either. */
+static void refuse_growth(void *argument)
+{
+    (void)argument;
+    heap_default.page_heap.large_most = LARGE_MOST;
+    char *block = heap_alloc(20 * MIB), *wall = heap_alloc(300000);
+    CHILD_CHECK(block != NULL && wall != NULL);
+    memset(block, 1, MIB);
+    limit_memory(25 * MIB); /* more than is added, and not so much in one piece */
+    uint64_t calls = os_calls.mremap_calls;
+    CHILD_CHECK(heap_resize(block, 40 * MIB) == NULL);
+    CHILD_CHECK(os_calls.mremap_calls == calls);
+    CHILD_CHECK(os_resident_bytes(block, 20 * MIB) <= 2 * MIB);
+    CHILD_CHECK(block[MIB - 1] == 1 && block[MIB] == 0);
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(a_block_that_cannot_grow_stays_as_it_is)
+{
+    assert_succeeds(refuse_growth, NULL);
+}
+
 static struct link *small_blocks;
 
 /* Takes so many small blocks, or fewer if there are no more. Returns how often the system was asked
@@ -266,6 +288,7 @@ int main(void)
         ROW(a_block_that_creeps_needs_no_more_than_it_asks_for),
         ROW(random_use_at_the_limit_breaks_nothing),
         ROW(short_requests_fail_last),
+        ROW(a_block_that_cannot_grow_stays_as_it_is),
         ROW(small_requests_at_the_limit_do_not_ask_each_time),
         ROW(a_block_can_become_shorter_without_memory),
     };

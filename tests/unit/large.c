@@ -161,6 +161,9 @@ TEST(a_large_block_is_resized_in_place)
 TEST(the_border_to_huge_is_not_crossed_without_a_copy)
 {
     char *large = take(100 * KIB, MIN_ALIGN), *huge = take(2 * MIB, MIN_ALIGN);
+    assert_ptr_equal(resize(large, BORDER + 1), large); /* where there is room */
+    assert_ptr_equal(resize(large, 100 * KIB), large);
+    char *wall = take(20 * KIB, MIN_ALIGN);
     assert_null(resize(large, BORDER + 1));
     assert_null(resize(large, 10 * MIB));
     assert_int_equal(usable(large), 100 * KIB);
@@ -172,6 +175,7 @@ TEST(the_border_to_huge_is_not_crossed_without_a_copy)
     assert_int_equal(usable(huge), BORDER / 2);
     assert_int_equal(fake.resizes, 1);
     give(large);
+    give(wall);
     give(huge);
     assert_page_heap_empty();
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -348,6 +349,30 @@ TEST(what_is_locked_is_not_detached)
     assert_true(os_unmap(start, 4 * page));
 }
 
+/* It would not be zero afterwards where it was, and what is added would be the file's. */
+TEST(what_is_of_a_file_is_not_detached)
+{
+    NEED(kernel_refuses_advice(), "what agrees to any advice agrees about files");
+    size_t page = os_page_size();
+    char *start = os_map(4 * page, OS_PAGES_SMALL), text[] = "the file's";
+    int file = memfd_create("part", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(file, (off_t)(8 * page)), 0);
+    memset(start, 3, 4 * page);
+    for (int shared = 0; shared < 2; shared++) {
+        int flags = MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE);
+        char *part = start + page;
+        assert_ptr_equal(mmap(part, 2 * page, PROT_READ | PROT_WRITE, flags, file, 0), part);
+        memcpy(part, text, sizeof(text));
+        assert_null(os_detach(part, 2 * page));
+        assert_string_equal(part, text);
+        assert_true(all_bytes_are(part + page, page, 0));
+    }
+    close(file);
+    assert_true(all_bytes_are(start, page, 3));
+    assert_true(all_bytes_are(start + 3 * page, page, 3));
+    assert_true(os_unmap(start, 4 * page));
+}
+
 enum { STACK_BYTES = 96 << 20 }; /* more than glibc keeps of ended threads' stacks */
 
 static void *write_on_stack(void *unused)
@@ -410,6 +435,7 @@ int main(void)
         ROW(a_refused_remap_changes_nothing),
         ROW(detaching_leaves_zero_pages),
         ROW(what_is_locked_is_not_detached),
+        ROW(what_is_of_a_file_is_not_detached),
         ROW(addresses_of_ended_stacks_are_new_memory),
         ROW(guards_guard),
         ROW(guards_guard_where_the_system_only_agrees),

@@ -78,7 +78,8 @@ class Ranges:
             self.forget(start, length)
         elif call == "mremap":
             name = self.pages[start >> 12]
-            self.forget(start, length)
+            if "MREMAP_DONTUNMAP" not in arguments[3]:
+                self.forget(start, length)
             self.name(result, int(arguments[2]), name)
         return True
 
