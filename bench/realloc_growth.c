@@ -1,16 +1,18 @@
 /*
  * realloc_growth.c - things that grow.
  *
- * usage: realloc_growth vectors|strings|buffer [ROUNDS]
+ * usage: realloc_growth vectors|strings|buffer|array [ROUNDS]
  *
  *   vectors   100 vectors, each doubled when it is full, from 16 bytes to 256 KiB, all growing at
  *             the same time: containers that are filled
  *   strings   2,000 strings to each of which 1 to 40 bytes are added a hundred times, each time by
  *             realloc to the exact length: text that is put together
  *   buffer    one buffer that grows to 64 MiB by 64 KiB at a time: a file that is read to its end
+ *   array     one array that grows by half of itself, from 64 KiB to some 60 MiB: results of a
+ * query
  *
  * An operation is a realloc, of which the last of each thing frees it. What is new of a block is
- * written. 20 rounds unless given (buffer: 2).
+ * written. 20 rounds unless given (buffer: 2, array: 6).
  */
 #include "workload.h"
 
@@ -21,7 +23,8 @@ enum {
     STRINGS = 2000,
     APPENDS = 100,
     BUFFER_STEP = 64 << 10,
-    BUFFER_MOST = 64 << 20
+    BUFFER_MOST = 64 << 20,
+    ARRAY_LEAST = 64 << 10
 };
 
 static struct thing {
@@ -82,11 +85,19 @@ static void buffer(void)
     drop(&things[0]);
 }
 
+static void array(void)
+{
+    for (size_t size = ARRAY_LEAST; size <= BUFFER_MOST; size += size / 2)
+        grow(&things[0], size);
+    drop(&things[0]);
+}
+
 static const struct kind {
     const char *name;
     void (*round)(void);
     long rounds;
-} kinds[] = {{"vectors", vectors, 20}, {"strings", strings, 20}, {"buffer", buffer, 2}};
+} kinds[] = {
+    {"vectors", vectors, 20}, {"strings", strings, 20}, {"buffer", buffer, 2}, {"array", array, 6}};
 
 int main(int argc, char **argv)
 {
@@ -101,6 +112,6 @@ int main(int argc, char **argv)
         print_figures(operations, (double)(end - start) / (double)operations);
         return 0;
     }
-    fprintf(stderr, "usage: %s vectors|strings|buffer [ROUNDS]\n", argv[0]);
+    fprintf(stderr, "usage: %s vectors|strings|buffer|array [ROUNDS]\n", argv[0]);
     return 2;
 }

@@ -262,6 +262,7 @@ fn realloc_growth(scale: &Scale) -> Vec<Entry> {
         make("vectors", 2, 5, "100 vectors that double, from 16 B to 256 KiB, at the same time"),
         make("strings", 2, 8, "2,000 strings to which some bytes are added a hundred times"),
         make("buffer", 1, 1, "one buffer that grows to 64 MiB by 64 KiB"),
+        make("array", 1, 6, "one array that grows by half of itself, from 64 KiB to 60 MiB, again and again"),
     ];
     let wanted = scale.pick(2, rows.len());
     rows.into_iter().take(wanted).collect()
