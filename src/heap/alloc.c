@@ -187,8 +187,7 @@ static COLD void *alloc_once_seldom(struct heap *heap, struct cache *cache, size
 /* What another structure may still have where that for this size has nothing: pages where a span of
  * cells cannot be had, a cell where a slab cannot. So hardly a request fails that a longer one
  * would not. */
-static COLD NOINLINE void *alloc_elsewhere(struct heap *heap, size_t alignment, size_t bytes,
-                                           size_t *dirty)
+static COLD void *alloc_elsewhere(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty)
 {
     if (bytes > CELL_MOST)
         return NULL;

@@ -170,14 +170,14 @@ static void *span_detach(struct page_heap *page_heap, struct span *span, size_t 
 }
 
 /* Whether a block moves like that if it becomes so long: not where memory that is kept has room for
- * it, for a copy costs less than new pages, nor out of huge pages. */
+ * all of it, for a copy costs less than new pages, nor out of huge pages. */
 static bool may_detach(struct page_heap *page_heap, const struct span *span, size_t bytes)
 {
     if (bytes <= GROWN_MOST || bytes <= span_bytes(span) || page_heap->provider->detach == NULL ||
         page_heap->locked || span->segment->huge == HUGE_THERE)
         return false;
     lock_acquire(&page_heap->lock);
-    bool kept = run_find_kept(page_heap, bytes_to_pages(bytes), PAGE_BYTES).run != NULL;
+    bool kept = run_find_dirty(page_heap, bytes_to_pages(bytes), PAGE_BYTES) != NULL;
     lock_release(&page_heap->lock);
     return !kept;
 }

@@ -157,7 +157,7 @@ static inline bool page_heap_is_dry(const struct page_heap *page_heap)
 }
 
 /* Says that it is so, for DRY_TIME, or not. */
-static inline void page_heap_set_dry(struct page_heap *page_heap, bool dry)
+static ALWAYS_INLINE void page_heap_set_dry(struct page_heap *page_heap, bool dry)
 {
     __atomic_store_n(&page_heap->dry_until, dry ? page_heap->now() + DRY_TIME : 0,
                      __ATOMIC_RELAXED);

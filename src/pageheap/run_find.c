@@ -34,12 +34,18 @@ static bool may_widen(const struct page_heap *page_heap, size_t pages, size_t al
                                    page_heap->sparse_seen < SPARSE_SEEN);
 }
 
-struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t alignment)
+struct span *run_find_dirty(struct page_heap *page_heap, size_t pages, size_t alignment)
 {
     struct span *run = runs_find(&page_heap->dirty, pages, alignment);
     if (run == NULL && page_heap->cache.dirty_pages != 0 &&
         segments_grow(page_heap, with_alignment(pages, alignment), true))
         run = runs_find(&page_heap->dirty, pages, alignment);
+    return run;
+}
+
+struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t alignment)
+{
+    struct span *run = run_find_dirty(page_heap, pages, alignment);
     if (run != NULL || !may_widen(page_heap, pages, alignment))
         return found_run(run, pages);
     run = runs_find_long(&page_heap->dirty, with_alignment(pages, alignment), pages / WIDEN_PART,

@@ -17,4 +17,7 @@ struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignmen
  */
 struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t alignment);
 
+/* A run with room that is dirty throughout; or NULL. */
+struct span *run_find_dirty(struct page_heap *page_heap, size_t pages, size_t alignment);
+
 #endif

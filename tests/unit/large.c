@@ -296,6 +296,26 @@ TEST(a_block_that_grows_is_copied_into_what_is_kept)
     assert_page_heap_empty();
 }
 
+/* Little that is kept, with clean pages beside it, spares few new ones, and there would be a copy.
+ */
+TEST(a_block_that_grows_is_not_copied_into_what_is_hardly_kept)
+{
+    NEED_SMALL_PAGES;
+    page_heap.large_most = 8 * MIB;
+    options.prefault = 8 * MIB; /* long segments */
+    char *wall, *start = take_full(MIB + 300000, &wall);
+    char *kept = take(200 * KIB, MIN_ALIGN);
+    memset(kept, 1, 200 * KIB);
+    give(kept);
+    char *moved = resize(start, 3 * MIB);
+    assert_non_null(moved);
+    assert_int_equal(fake.resizes, 1);
+    assert_true(page_heap_kept_pages(&page_heap) <= 200 * KIB >> PAGE_SHIFT);
+    give(moved);
+    give(wall);
+    assert_page_heap_empty();
+}
+
 TEST(a_block_that_cannot_take_its_pages_along_stays)
 {
     char *wall, *start = take_full(700000, &wall);
@@ -475,6 +495,8 @@ int main(void)
         ROW_WITH(a_refused_remap_leaves_a_huge_block_as_it_was, page_heap_begin, page_heap_end),
         ROW_WITH(a_block_that_grows_takes_its_pages_along, page_heap_begin, page_heap_end),
         ROW_WITH(a_block_that_grows_is_copied_into_what_is_kept, page_heap_begin, page_heap_end),
+        ROW_WITH(a_block_that_grows_is_not_copied_into_what_is_hardly_kept, page_heap_begin,
+                 page_heap_end),
         ROW_WITH(a_block_that_cannot_take_its_pages_along_stays, page_heap_begin, page_heap_end),
         ROW_WITH(what_is_kept_is_given_up_only_if_that_may_help, page_heap_begin, page_heap_end),
         ROW_WITH(a_huge_mapping_that_cannot_go_loses_its_contents, page_heap_begin, page_heap_end),
