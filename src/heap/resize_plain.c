@@ -20,8 +20,9 @@ static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes,
     void *block = NULL;
     if (wish > BYTES_SHORT && wish <= SMALL_MOST && medium_most(heap) == CELL_MOST) {
         block = cell_alloc(heap, cache, wish, dirty);
-    } else if (wish > GROWN_MOST) {
+    } else if (wish > CELL_MOST) {
         block = large_alloc_grown(&heap->page_heap, wish, dirty);
+        wish = bytes; /* nothing is given back to have more than was asked for */
     }
     if (block == NULL)
         block = block_alloc(heap, cache, MIN_ALIGN, wish, dirty);

@@ -221,8 +221,8 @@ void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignm
 
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty)
 {
-    if (page_heap->compact)
-        return NULL;
+    if (bytes <= GROWN_MOST || page_heap->compact)
+        return large_alloc_other(page_heap, bytes, PAGE_BYTES, dirty);
     void *block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }

@@ -2,7 +2,8 @@
  * Large objects: those that are no small class's. Up to LARGE_MOST each is a span of a segment, so
  * that pages which are kept serve blocks of any length; above, a mapping of its own. What grows
  * has a mapping of its own from GROWN_MOST on, for that can be resized by moving page table
- * entries, unless it fits into what is kept: copying costs less than faulting in.
+ * entries, and it gets there in the same way; unless it can grow where it is, or fits into what is
+ * kept: copying costs less than faulting in.
  *
  * Thread-safe; takes RANK_PAGE_HEAP.
  */
@@ -30,8 +31,7 @@ static ALWAYS_INLINE void *large_alloc(struct page_heap *page_heap, size_t bytes
     return LIKELY(recent != NULL) ? recent : large_alloc_other(page_heap, bytes, alignment, dirty);
 }
 
-/* A block of more than GROWN_MOST that was shorter before, and will probably be longer; as the
- * first. NULL also if only such a one cannot be had. */
+/* As the first, for a block that was shorter before, and will probably be longer. */
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);
 
 /* Frees the block at `address`, unless the result says that there is none. MISUSE_OVERFLOW: it is

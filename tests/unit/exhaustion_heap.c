@@ -89,7 +89,9 @@ static void creep(void *argument)
     CHILD_CHECK(hole < ALL);
     struct link *rest = take_all(200000, &count);
     heap_free(all[hole]);
+    uint64_t advices = os_calls.madvise_calls;
     CHILD_CHECK(heap_resize(block, BYTES - 5000) == all[hole]);
+    CHILD_CHECK(os_calls.madvise_calls == advices); /* nothing was given back for more */
     for (size_t i = 0; i < ALL; i++)
         heap_free(all[i]); /* the block is in the hole */
     give_all(rest);
