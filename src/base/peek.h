@@ -23,30 +23,8 @@ struct peek {
     bool failed; /* a read did not succeed: nothing that was read is worth anything */
 };
 
-static inline uint64_t peek_here(const void *address, size_t bytes)
-{
-    /* acquire: pointers are followed; what they lead to was written before them */
-    switch (bytes) {
-    case 1:
-        return __atomic_load_n((const uint8_t *)address, __ATOMIC_ACQUIRE);
-    case 4:
-        return __atomic_load_n((const uint32_t *)address, __ATOMIC_ACQUIRE);
-    default:
-        return __atomic_load_n((const uint64_t *)address, __ATOMIC_ACQUIRE);
-    }
-}
-
-static inline uint64_t peek_word(struct peek *peek, const void *address, size_t bytes)
-{
-    if (peek == NULL)
-        return peek_here(address, bytes);
-    uint64_t value = 0; /* both machines are little-endian: its first bytes are the low ones */
-    if (!peek->failed && !peek->read(peek->context, (uintptr_t)address, &value, bytes)) {
-        peek->failed = true;
-        value = 0;
-    }
-    return value;
-}
+/* The word of 1, 4 or 8 bytes at an address; 0 where reading fails. */
+uint64_t peek_word(struct peek *peek, const void *address, size_t bytes);
 
 /* A reader for one walk: what it finds that is not there counts for nothing else. */
 static inline struct peek *peek_apart(struct peek *apart, const struct peek *peek)
@@ -64,10 +42,7 @@ static inline size_t rest_of(size_t whole, size_t parts)
 }
 
 /* Of 8 bytes, as most are: calls are shorter without that number. */
-static inline uint64_t peek_long(struct peek *peek, const void *address)
-{
-    return peek_word(peek, address, 8);
-}
+uint64_t peek_long(struct peek *peek, const void *address);
 
 /* The value of a field of 1, 4 or 8 bytes. */
 #define PEEK(peek, field) \

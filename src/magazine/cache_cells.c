@@ -110,7 +110,7 @@ static struct quick *cache_quick(struct cache *cache)
         return NULL;
     struct quick *quick = cache->quick;
     if (!quick_exists(quick)) {
-        quick = meta_alloc(sizeof(*quick));
+        quick = meta_alloc_optional(sizeof(*quick));
         if (quick == NULL)
             return NULL;
         *quick = quick_none;

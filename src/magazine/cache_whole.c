@@ -60,7 +60,7 @@ void cache_init(struct cache *cache, struct arenas *arenas)
 
 static struct cache *cache_make(struct arenas *arenas)
 {
-    struct cache *cache = meta_alloc(sizeof(*cache));
+    struct cache *cache = meta_alloc_optional(sizeof(*cache));
     if (cache == NULL)
         return NULL;
     cache->quick = cache_none.quick;

@@ -17,7 +17,7 @@ READ_BY_ALL const struct end_mark end_marks[END_MARKS] = {
 
 struct magazine *magazine_new(unsigned log)
 {
-    struct magazine *magazine = meta_alloc(META_LEAST << log);
+    struct magazine *magazine = meta_alloc_optional(META_LEAST << log);
     if (magazine == NULL)
         return NULL;
     size_t capacity = magazine_capacity(log);

@@ -3,6 +3,7 @@
  */
 #include "meta/meta.h"
 
+#include "base/backoff.h"
 #include "base/bits.h"
 #include "base/peek.h"
 #include "platform/check.h"
@@ -141,6 +142,16 @@ void *meta_alloc_from(struct meta *meta, size_t bytes)
     if (block != NULL)
         GAUGE_ADD(meta->used, META_LEAST << index);
     lock_release(&meta->lock);
+    return block;
+}
+
+void *meta_alloc_optional(size_t bytes)
+{
+    static struct backoff refusals;
+    if (UNLIKELY(!backoff_try(&refusals)))
+        return NULL;
+    void *block = meta_alloc(bytes);
+    backoff_note(&refusals, block != NULL);
     return block;
 }
 

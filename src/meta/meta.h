@@ -64,6 +64,11 @@ static inline void meta_free(void *block, size_t bytes)
     meta_free_to(&meta_system, block, bytes);
 }
 
+/* The same of snug's own memory for what is done without, as a thread does without a magazine.
+ * After a refusal 8 such requests have NULL at once, then 16, up to 1,024: at a limit each call
+ * would ask the system for it, with a lock held. */
+void *meta_alloc_optional(size_t bytes);
+
 /* `bytes` of zero memory in pages of its own, for tables; never given back. NULL if there is
  * none. */
 void *meta_map(size_t bytes);

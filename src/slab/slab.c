@@ -206,7 +206,7 @@ static struct slab *bin_next_slab(struct bin *bin, bool may_grow)
             list_remove(node);
             return CONTAINER_OF(node, struct slab, span.link);
         }
-    return may_grow ? slab_new(bin) : NULL;
+    return may_grow && !page_heap_is_dry(bin->page_heap) ? slab_new(bin) : NULL;
 }
 
 /* Takes objects that are all fresh, or all were handed out before. The lock must be held. */

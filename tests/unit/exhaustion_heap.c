@@ -247,6 +247,27 @@ TEST(small_requests_at_the_limit_do_not_ask_each_time)
     assert_succeeds(live_at_the_limit, NULL);
 }
 
+/* Nor do they where there is no memory for descriptors either. */
+static void live_without_metadata(void *argument)
+{
+    size_t taken;
+    (void)argument;
+    limit_memory(LIMIT);
+    use_up();
+    while (meta_alloc(META_LEAST) != NULL)
+        continue;
+    take_small(1000, &taken);
+    CHILD_CHECK(taken == 1000);
+    CHILD_CHECK(take_small(100000, &taken) < 10000);
+    CHILD_CHECK(taken == 100000);
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(small_requests_at_the_limit_do_not_ask_for_descriptors)
+{
+    assert_succeeds(live_without_metadata, NULL);
+}
+
 static void shorten_without_memory(void *argument)
 {
     enum { SIZES = 10 };
@@ -292,6 +313,7 @@ int main(void)
         ROW(short_requests_fail_last),
         ROW(a_block_that_cannot_grow_stays_as_it_is),
         ROW(small_requests_at_the_limit_do_not_ask_each_time),
+        ROW(small_requests_at_the_limit_do_not_ask_for_descriptors),
         ROW(a_block_can_become_shorter_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
