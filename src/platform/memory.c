@@ -376,19 +376,22 @@ bool os_which_resident(const void *start, size_t bytes, uint8_t *present)
     return !is_error(syscall3(SYS_mincore, (long)start, (long)bytes, (long)present));
 }
 
+/* Looks (machine): at a range, each of as many pages. */
+enum { LOOKS_MOST = 128, LOOK_PAGES = 512 };
+
 size_t os_resident_bytes(const void *start, size_t bytes)
 {
-    uint8_t present[512]; /* one for each page */
+    uint8_t present[LOOK_PAGES]; /* one for each page */
     size_t page = os_kernel_page_size(), resident = 0;
-    for (size_t done = 0; done < bytes;) {
-        size_t piece = size_min(bytes - done, sizeof(present) * page);
+    size_t each = (bytes - 1) / LOOKS_MOST / (LOOK_PAGES * page) + 1; /* of so many pieces one */
+    for (size_t done = 0; done < bytes; done += each * LOOK_PAGES * page) {
+        size_t piece = size_min(bytes - done, LOOK_PAGES * page);
         if (!os_which_resident((const char *)start + done, piece, present))
             return bytes;
         for (size_t i = 0; i < piece / page; i++)
             resident += (present[i] & 1) * page;
-        done += piece;
     }
-    return resident;
+    return resident * each;
 }
 
 /* Where the kernel may not choose the addresses: the sanitizer has to be told of them, or they have

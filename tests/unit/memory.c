@@ -228,6 +228,22 @@ static void guard_pages(void *only_agrees)
     CHILD_CHECK(all_bytes_are(start, page, 1) && all_bytes_are(start + 6 * page, page, 1));
 }
 
+/* Of 384 pieces every third is looked at: the others may even be missing. */
+TEST(much_is_looked_at_in_places)
+{
+    size_t page = os_kernel_page_size(), piece = 512 * page;
+    char *start = os_map(384 * piece, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
+    assert_non_null(start);
+    memset(start, 1, 3 * page);
+    memset(start + 3 * piece, 1, page);
+    assert_int_equal(os_resident_bytes(start, 128 * piece), 4 * page);
+    assert_true(os_unmap(start + 127 * piece, piece));
+    assert_int_equal(os_resident_bytes(start, 128 * piece), 128 * piece); /* it cannot be told */
+    assert_true(os_unmap(start + piece, 2 * piece));
+    assert_int_equal(os_resident_bytes(start, 384 * piece), 3 * 4 * page);
+    os_unmap(start, 384 * piece);
+}
+
 TEST(guards_guard)
 {
     assert_succeeds(guard_pages, NULL);
@@ -437,6 +453,7 @@ int main(void)
         ROW(what_is_locked_is_not_detached),
         ROW(what_is_of_a_file_is_not_detached),
         ROW(addresses_of_ended_stacks_are_new_memory),
+        ROW(much_is_looked_at_in_places),
         ROW(guards_guard),
         ROW(guards_guard_where_the_system_only_agrees),
     };
