@@ -1,5 +1,6 @@
 /*
- * Bit arithmetic on machine words; each function is one or two instructions.
+ * Bit arithmetic on machine words, and maps of bits: one or two instructions, where it is not a
+ * search.
  */
 #ifndef SNUG_BASE_BITS_H
 #define SNUG_BASE_BITS_H
@@ -53,31 +54,9 @@ static inline void bitmap_clear(uint64_t *map, size_t index)
 
 /* The first bit set at or after `from` in a map of `words` words, or `words * 64` if there is
  * none. */
-static inline size_t bitmap_next(const uint64_t *map, size_t words, size_t from)
-{
-    size_t index = from / 64;
-    if (index >= words)
-        return words * 64;
-    uint64_t word = map[index] & (~(uint64_t)0 << (from % 64));
-    while (word == 0) {
-        if (++index == words)
-            return words * 64;
-        word = map[index];
-    }
-    return index * 64 + bit_lowest(word);
-}
+size_t bitmap_next(const uint64_t *map, size_t words, size_t from);
 
 /* The last bit set at or before `from`, or SIZE_MAX if there is none. */
-static inline size_t bitmap_previous(const uint64_t *map, size_t from)
-{
-    size_t index = from / 64;
-    uint64_t word = map[index] & (~(uint64_t)0 >> (63 - from % 64));
-    while (word == 0) {
-        if (index-- == 0)
-            return SIZE_MAX;
-        word = map[index];
-    }
-    return index * 64 + bit_highest(word);
-}
+size_t bitmap_previous(const uint64_t *map, size_t from);
 
 #endif

@@ -193,6 +193,7 @@ void cells_look(struct cells *cells, size_t fresh)
     size_t kept = cells_kept_pages(cells), base = base_pages(cells), most = fresh;
     size_t keep = size_max(kept - size_min(kept, fresh), retention->wanted);
     enum purge_scope how = IDLE_APART;
+    retention->tight = false; /* what goes for fresh ones goes because it is idle */
     if (fresh == 0) {
         size_t bound = retention_bound(retention, base, used_pages(cells));
         keep = kept > bound ? bound - size_min(bound, base) : kept;

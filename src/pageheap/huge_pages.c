@@ -32,7 +32,7 @@ static bool may_be_ahead(const struct page_heap *page_heap)
     return page_heap->huge_ahead + HUGE_PAGES_PAGES <= filled_pages(page_heap) / ONE_OF_MANY;
 }
 
-static bool may_buy(const struct page_heap *page_heap)
+static bool may_buy(struct page_heap *page_heap)
 {
     return options.huge_pages == HUGE_PAGES_AUTO && page_heap->provider->populate != NULL &&
            may_be_ahead(page_heap) &&

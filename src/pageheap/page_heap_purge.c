@@ -404,7 +404,7 @@ static uint64_t next_tick(const struct page_heap *page_heap)
     return due < page_heap->arenas_due ? due : page_heap->arenas_due;
 }
 
-size_t page_heap_bound(const struct page_heap *page_heap)
+size_t page_heap_bound(struct page_heap *page_heap)
 {
     return retention_bound(&page_heap->retention, base_pages(page_heap),
                            page_heap_in_use_pages(page_heap));

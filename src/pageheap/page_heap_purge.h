@@ -25,7 +25,7 @@
 enum { KEPT_WITH_PARTS_MOST = 2 };
 
 /* How many dirty pages may be kept now. */
-size_t page_heap_bound(const struct page_heap *page_heap);
+size_t page_heap_bound(struct page_heap *page_heap);
 
 /* Purges the pages that are kept above the bound. */
 void page_heap_keep_bound(struct page_heap *page_heap);

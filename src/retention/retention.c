@@ -10,34 +10,36 @@
 enum { TIME_PER_COST = 40 };
 
 /* A share more, as what is kept never fits exactly, and the next peak is not just as high. */
-static size_t with_room(size_t units)
+static size_t with_share(size_t units)
 {
     return units + units / SLACK_SHARE;
 }
 
-/* However much a program misses, it has no more than half as much again as its recent peak. */
-static size_t most_wanted(const struct retention *retention)
+/* Learned room, of a peak: however much a program misses, it has no more than half as much again.
+ */
+static uint32_t most_room(const struct retention *retention)
 {
-    return retention->high + retention->high / 2;
+    return (uint32_t)size_min(retention->high / 2 - retention->high / SLACK_SHARE, UINT32_MAX);
 }
 
 /* For how long so many units are worth keeping. */
 static uint64_t window(const struct retention *retention, size_t units)
 {
     uint64_t most = options_nanoseconds(options.purge_delay);
-    uint64_t worth = size_min(units, UINT32_MAX) * retention->price * TIME_PER_COST;
+    uint64_t worth = (uint64_t)size_min(units, UINT32_MAX) * retention->price * TIME_PER_COST;
     return worth < most ? worth : most;
 }
 
-size_t retention_bound(const struct retention *retention, size_t base, size_t in_use)
+size_t retention_bound(struct retention *retention, size_t base, size_t in_use)
 {
     if (options.purge_delay == DELAY_NEVER)
         return SIZE_MAX;
     if (options.purge_delay == 0)
         return 0;
-    size_t all = size_max(with_room(retention->high), retention->wanted);
-    size_t room = all > in_use ? all - in_use : 0;
-    return size_max(base, size_min(base + retention->wanted, room));
+    size_t all = with_share(retention->high) + retention->room;
+    size_t left = all > in_use ? all - in_use : 0;
+    retention->tight = base + retention->wanted > left;
+    return size_max(base, size_min(base + retention->wanted, left));
 }
 
 void retention_released(struct retention *retention, size_t units, uint64_t now)
@@ -45,6 +47,7 @@ void retention_released(struct retention *retention, size_t units, uint64_t now)
     if (now > retention->ghosts_until)
         retention->ghosts = 0;
     retention->ghosts += units;
+    retention->cramped = retention->tight;
     retention->ghosts_until = now + window(retention, retention->ghosts);
 }
 
@@ -56,21 +59,24 @@ void retention_missed(struct retention *retention, size_t units, uint64_t now)
     if (missed == 0)
         return;
     retention->ghosts -= missed;
-    size_t wanted = retention->wanted;
-    wanted = wanted < retention->high
-                 ? size_min(wanted + with_room(missed), retention->high)
-                 : size_min(wanted + missed / SLACK_SHARE + 1, most_wanted(retention));
-    GAUGE_SET(retention->wanted, wanted);
+    if (retention->cramped)
+        retention->room =
+            (uint32_t)size_min(retention->room + missed / SLACK_SHARE + 1, most_room(retention));
+    else
+        GAUGE_SET(retention->wanted,
+                  size_min(retention->wanted + with_share(missed), retention->high));
     /* What was learned is not to be forgotten before it could be of use: a new epoch begins. */
     retention->epoch = now;
     retention->low = SIZE_MAX;
 }
 
 /* An epoch is as long for what is wanted and in use right now, since a peak that is half way up
- * must not look as if the other half were not needed. */
+ * must not look as if the other half were not needed; for room it is as long as for what has to be
+ * missed to learn it again. */
 uint64_t retention_due(const struct retention *retention, size_t kept, size_t base)
 {
-    uint64_t length = window(retention, size_max(kept > base ? kept - base : 0, retention->wanted));
+    size_t learned = retention->wanted + SLACK_SHARE * (size_t)retention->room;
+    uint64_t length = window(retention, size_max(kept > base ? kept - base : 0, learned));
     return retention->epoch + (length > RETENTION_TICK ? length : RETENTION_TICK);
 }
 
@@ -81,11 +87,11 @@ bool retention_tick(struct retention *retention, size_t kept, size_t base, size_
         return false;
     retention_see(retention, kept, in_use);
     *idle = retention->low > base ? retention->low - base : 0;
-    size_t wanted = retention->wanted - size_min(retention->wanted, *idle);
-    size_t beyond = wanted - size_min(wanted, retention->high);
     retention->high = retention->epoch_high;
-    wanted = size_min(wanted, size_min(retention->high + beyond, most_wanted(retention)));
-    GAUGE_SET(retention->wanted, wanted);
+    retention->room = (uint32_t)size_min(retention->room - size_min(retention->room, *idle),
+                                         most_room(retention));
+    size_t wanted = retention->wanted - size_min(retention->wanted, *idle);
+    GAUGE_SET(retention->wanted, size_min(wanted, retention->high));
     retention->epoch_high = in_use;
     retention->low = kept;
     retention->epoch = now;

@@ -16,11 +16,12 @@
  *
  * The bound: base + wanted, but no more than is free of a recent peak and its room; the base at
  * least. So what is in use and what is kept never make more together than that, or than what is in
- * use and the base. The room is for what is kept but does not fit what is asked for: an eighth,
- * with which blocks of 1 to 16 MiB in random order go to the system a tenth as often. A program
- * that has missed as much as its peak and goes on missing needs more of it, since what is kept does
- * not fit: then `wanted` grows beyond the peak, by an eighth of what is missed and a unit, so that
- * it stops where missing does not cost much any more. It ends at half of the peak.
+ * use and the base. The room is for what is kept but does not fit what is asked for. It is an
+ * eighth of the peak, with which blocks of 1 to 16 MiB in random order go to the system a tenth as
+ * often, and what was learned: where units went because the room is so small (`cramped`), to want
+ * more is no help, and what is missed of them raises `room`, by an eighth of it and a unit, so that
+ * it stops where missing does not cost much any more. Room and peak make half as much again as the
+ * peak at most.
  *
  * A depot has a bound of its own for what it keeps. It asks here only what nobody took through an
  * epoch, and its clock goes by fresh memory, too (magazine/arena.c).
@@ -37,8 +38,11 @@
 #include "base/peek.h"
 
 struct retention {
-    uint64_t price; /* nanoseconds that having a unit again costs, its release included */
-    size_t wanted;  /* <= high + high / 2; read without the lock, too: a hint */
+    uint16_t price; /* nanoseconds that having a unit again costs, its release included */
+    bool tight;     /* the bound was last as small as it was for want of room, */
+    bool cramped;   /* and when units were last released */
+    uint32_t room;  /* learned, besides an eighth of `high`; both <= high / 2 together */
+    size_t wanted;  /* <= high; read without the lock, too: a hint */
     size_t ghosts;
     uint64_t ghosts_until; /* from then on nobody is missed any more */
     uint64_t epoch;        /* when the present one began */
@@ -63,13 +67,13 @@ struct retention {
 #define RETENTION_TICK ((uint64_t)20000000)
 
 /* `retention` is zero. */
-static inline void retention_init(struct retention *retention, uint64_t price)
+static inline void retention_init(struct retention *retention, uint16_t price)
 {
     retention->price = price;
 }
 
-/* How many idle units may be kept; SIZE_MAX if all. */
-size_t retention_bound(const struct retention *retention, size_t base, size_t in_use);
+/* How many idle units may be kept; SIZE_MAX if all. What goes next goes for the same reason. */
+size_t retention_bound(struct retention *retention, size_t base, size_t in_use);
 
 /* Notes that so many units were released. */
 void retention_released(struct retention *retention, size_t units, uint64_t now);
@@ -92,6 +96,7 @@ static inline void retention_see(struct retention *retention, size_t kept, size_
 static inline void retention_forget(struct retention *retention)
 {
     GAUGE_SET(retention->wanted, 0);
+    retention->room = 0;
 }
 
 /* When the present epoch ends if nothing changes until then. */

@@ -133,6 +133,7 @@ TEST(an_aligned_request_takes_what_is_on_the_left_as_well)
     assert_int_equal(page_heap.dirty.pages, 2);
     retention_released(&page_heap.retention, 8 * STEP, page_heap.now());
     page_heap.retention.wanted = 0;
+    page_heap.retention.cramped = false;
     /* The first of these pages is one behind a multiple, the last two before one, so there is one
      * place. */
     assert_non_null(span = span_new(SPAN_LARGE, 4 * STEP, STEP * PAGE_BYTES));

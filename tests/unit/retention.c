@@ -113,51 +113,80 @@ static void miss(size_t units, size_t pieces)
     assert_int_equal(retention.ghosts, 0);
 }
 
-/* All is in use, and the base is an eighth of it: nothing that is kept above that fits. */
-TEST(who_missed_all_and_goes_on_missing_gets_more_room)
+/* All is in use, and the base is an eighth of it: more than that there is no room for. */
+static void be_cramped(size_t base)
 {
-    const size_t base = PEAK / 8;
     retention_see(&retention, 0, PEAK);
-    miss(PEAK, 1);
-    assert_int_equal(retention.wanted, PEAK);
     assert_int_equal(retention_bound(&retention, base, PEAK), base);
-    miss(2 * PEAK, 2048); /* an eighth of it, and a unit each time */
-    assert_int_equal(retention.wanted, PEAK + PEAK / 4 + 2048);
+    miss(PEAK / 2, 1); /* that might be because it is not wanted */
+    assert_int_equal(retention.wanted, PEAK / 2 + PEAK / 16);
+    assert_int_equal(retention.room, 0);
+    assert_int_equal(retention_bound(&retention, base, PEAK), base);
+}
+
+TEST(who_misses_for_want_of_room_gets_more)
+{
+    const size_t base = PEAK / 8, wanted = PEAK / 2 + PEAK / 16;
+    be_cramped(base);
+    miss(PEAK, 2048); /* an eighth of it, and a unit each time */
+    assert_int_equal(retention.room, PEAK / 8 + 2048);
+    assert_int_equal(retention.wanted, wanted);
     assert_int_equal(retention_bound(&retention, base, PEAK), PEAK / 4 + 2048);
-    assert_int_equal(retention_bound(&retention, base, PEAK / 2), base + PEAK * 5 / 8 + 2048);
     for (unsigned i = 0; i < 10; i++)
         miss(PEAK, 4);
-    assert_int_equal(retention.wanted, PEAK + PEAK / 2);
+    assert_int_equal(retention.room, PEAK / 4 + PEAK / 8);
+    assert_int_equal(retention.wanted, wanted);
     assert_int_equal(retention_bound(&retention, base, PEAK), PEAK / 2);
+    assert_int_equal(retention_bound(&retention, base, PEAK / 2), base + wanted);
+}
+
+/* Below a peak there is room for all that is wanted: what is missed there was not wanted enough. */
+TEST(who_misses_with_room_left_wants_more)
+{
+    be_cramped(PEAK / 8);
+    retention.wanted = PEAK / 4;
+    assert_int_equal(retention_bound(&retention, PEAK / 8, PEAK / 2), PEAK / 4 + PEAK / 8);
+    miss(PEAK / 8, 1);
+    assert_int_equal(retention.room, 0);
+    assert_int_equal(retention.wanted, PEAK / 4 + PEAK / 8 + PEAK / 64);
 }
 
 TEST(more_room_goes_when_it_is_idle)
 {
     const size_t base = PEAK / 8;
-    retention_see(&retention, 0, PEAK);
-    miss(PEAK, 1);
-    miss(2 * PEAK, 2048);
+    be_cramped(base);
+    miss(PEAK, 2048);
     assert_true(tick(PEAK / 4, base, PEAK, 20 * SECOND));
-    assert_int_equal(retention.wanted, PEAK + PEAK / 8 + 2048);
+    assert_int_equal(retention.room, 2048);
     assert_true(tick(PEAK / 8, base, PEAK, 40 * SECOND));
-    assert_int_equal(retention.wanted, PEAK + PEAK / 8 + 2048);
+    assert_int_equal(retention.room, 2048);
+    assert_true(tick(PEAK, base, PEAK, 60 * SECOND));
+    assert_true(tick(PEAK, base, PEAK, 80 * SECOND));
+    assert_int_equal(retention.room, 0);
+    retention_forget(&retention);
+    be_cramped(base);
+    miss(PEAK, 1);
+    retention_forget(&retention);
+    assert_int_equal(retention.room, 0);
 }
 
-/* What was learned beyond the peak is for what is in use, not for the peak. */
+/* Room is for what is in use, not for a peak of long ago. */
 TEST(more_room_outlives_a_peak_but_the_peak_gives_none)
 {
-    retention_see(&retention, 0, PEAK);
-    miss(PEAK, 1);
+    const size_t room = PEAK / 32 + 1;
+    be_cramped(PEAK / 8);
     miss(PEAK / 4, 1);
-    const size_t beyond = PEAK / 32 + 1;
-    assert_int_equal(retention.wanted, PEAK + beyond);
+    assert_int_equal(retention.room, room);
     assert_true(tick(0, 0, PEAK / 2, 20 * SECOND)); /* the epoch of the peak */
-    assert_int_equal(retention.wanted, PEAK + beyond);
+    assert_int_equal(retention.room, room);
     assert_true(tick(0, 0, PEAK / 2, 40 * SECOND));
-    assert_int_equal(retention.wanted, PEAK / 2 + beyond);
+    assert_int_equal(retention.room, room);
+    assert_int_equal(retention.wanted, PEAK / 2);
+    assert_int_equal(retention_bound(&retention, 0, PEAK / 2), PEAK / 16 + room);
     assert_true(tick(0, 0, 100, 60 * SECOND));
     assert_true(tick(0, 0, 100, 80 * SECOND));
-    assert_int_equal(retention.wanted, 150); /* half of what is in use, at most */
+    assert_int_equal(retention.room, 50 - 100 / 8); /* half of what is in use, with the eighth */
+    assert_int_equal(retention.wanted, 100);
 }
 
 TEST(what_stays_idle_for_an_epoch_is_forgotten)
@@ -208,6 +237,10 @@ TEST(an_epoch_is_as_long_as_what_is_kept_is_worth)
     retention.epoch = SECOND;
     retention.wanted = PEAK;
     assert_true(retention_due(&retention, 1024 + PEAK / 16, 1024) == 11 * SECOND);
+    /* A unit of room is learned from eight. */
+    retention.wanted = 0;
+    retention.room = 2048;
+    assert_in_range(retention_due(&retention, 1024, 1024), 2 * SECOND - MS, 2 * SECOND);
 }
 
 /* What costs a tenth is worth keeping for a tenth of the time. */
@@ -268,7 +301,8 @@ int main(void)
         ROW_WITH(the_option_limits_for_how_long, begin, options_reset),
         ROW_WITH(ghosts_of_long_ago_are_not_added_to, begin, options_reset),
         ROW_WITH(in_use_and_kept_are_together_hardly_more_than_a_recent_peak, begin, options_reset),
-        ROW_WITH(who_missed_all_and_goes_on_missing_gets_more_room, begin, options_reset),
+        ROW_WITH(who_misses_for_want_of_room_gets_more, begin, options_reset),
+        ROW_WITH(who_misses_with_room_left_wants_more, begin, options_reset),
         ROW_WITH(more_room_goes_when_it_is_idle, begin, options_reset),
         ROW_WITH(more_room_outlives_a_peak_but_the_peak_gives_none, begin, options_reset),
         ROW_WITH(what_stays_idle_for_an_epoch_is_forgotten, begin, options_reset),
