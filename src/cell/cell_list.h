@@ -101,11 +101,8 @@ static inline void cell_list_add(struct cells *cells, struct cell *cell, size_t 
     bitmap_set(cells->summary, list / 64);
 }
 
-static inline bool is_in_cells(const struct free_links *links)
-{
-    uintptr_t address = (uintptr_t)links;
-    return address % CELL_UNIT == 0 && page_map_is_cell(address);
-}
+/* Whether links may be those of a cell. (cell_inspect.c) */
+bool cell_links_there(const struct free_links *links);
 
 /* The word that the top, which is in no list, has in place of links; its complement stands behind
  * it. */
@@ -122,7 +119,7 @@ static inline bool cell_top_is_sound(const struct cell *top)
 
 static inline bool cell_next_is_sound(const struct free_links *links)
 {
-    return links->next == NULL || (is_in_cells(links->next) && links->next->prev == links);
+    return links->next == NULL || (cell_links_there(links->next) && links->next->prev == links);
 }
 
 /* Whether the links of a free cell lead to cells that lead back: a program that writes to memory it
@@ -131,7 +128,7 @@ static inline bool cell_links_sound(const struct cells *cells, struct cell *cell
 {
     struct free_links *links = cell_links(cell);
     if (links->prev == NULL ? cells->free[cell_list_of(cell->units)] != links
-                            : !is_in_cells(links->prev) || links->prev->next != links)
+                            : !cell_links_there(links->prev) || links->prev->next != links)
         return false;
     return cell_next_is_sound(links);
 }

@@ -114,6 +114,8 @@ bool heap_reclaim(struct heap *heap, size_t bytes, enum reclaim_step *step)
 {
     if (bytes >= MAX_REQUEST / 2)
         return false;
+    if (page_heap_feed_meta(&heap_default.page_heap)) /* the one that nobody ends */
+        return true;
     if (*step == RECLAIM_OWN && !trim_may_help(heap, bytes))
         *step = RECLAIM_TELL;
     switch ((*step)++) {

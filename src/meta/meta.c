@@ -72,9 +72,11 @@ static bool chunk_new(struct meta *meta, size_t least)
     if (chunk == NULL) {
         bytes = align_up(least, os_page_size()); /* a limit may be near, and this may still fit */
         chunk = os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
-        if (chunk == NULL)
-            return false;
     }
+    /* relaxed: see meta_is_refused */
+    __atomic_store_n(&meta->refused, chunk == NULL, __ATOMIC_RELAXED);
+    if (chunk == NULL)
+        return false;
     meta->chunk = chunk;
     meta->chunk_end = chunk + bytes;
     range_add(meta, chunk, bytes);

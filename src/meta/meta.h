@@ -33,6 +33,7 @@ struct meta {
     struct meta_block *free[META_SIZES];
     char *chunk;        /* what is left of the newest chunk */
     char *chunk_end;    /* chunk <= chunk_end; both multiples of META_LEAST */
+    bool refused;       /* the system had no chunk, and no heap gave pages since */
     size_t used;        /* bytes handed out now */
     size_t mapped;      /* bytes of all chunks and tables */
     size_t range_count; /* chunks and tables, with or without room below; counted, then filled in */
@@ -68,6 +69,24 @@ static inline void meta_free(void *block, size_t bytes)
  * After a refusal 8 such requests have NULL at once, then 16, up to 1,024: at a limit each call
  * would ask the system for it, with a lock held. */
 void *meta_alloc_optional(size_t bytes);
+
+/* Whether the system had no more for it when it was last asked. Needs no lock. */
+static inline bool meta_is_refused(const struct meta *meta)
+{
+    /* relaxed: who comes too early or too late is here again at the next refusal */
+    return __atomic_load_n(&meta->refused, __ATOMIC_RELAXED);
+}
+
+/* Makes pages of a heap the chunk, for good, as the system has no more; they are none of `mapped`.
+ * Both ends are multiples of META_LEAST. */
+static inline void meta_use_pages(struct meta *meta, char *start, char *end)
+{
+    lock_acquire(&meta->lock);
+    meta->chunk = start;
+    meta->chunk_end = end;
+    __atomic_store_n(&meta->refused, false, __ATOMIC_RELAXED); /* as above */
+    lock_release(&meta->lock);
+}
 
 /* `bytes` of zero memory in pages of its own, for tables; never given back. NULL if there is
  * none. */

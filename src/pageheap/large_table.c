@@ -42,7 +42,10 @@ static bool table_grow(struct large_table *table, struct meta *meta)
 {
     struct large_table old = *table;
     unsigned log = old.slots == NULL ? LOG_LEAST : old.log + 1;
-    struct span **slots = slots_new(meta, sizeof(*slots) << log);
+    size_t bytes = sizeof(*old.slots) << log;
+    struct span **slots = old.spare != NULL ? old.spare : slots_new(meta, bytes);
+    table->lacks = slots == NULL ? bytes : 0;
+    table->spare = NULL;
     if (slots == NULL)
         return false;
     table->slots = slots;
@@ -61,9 +64,10 @@ bool large_table_reserve(struct large_table *table, struct meta *meta)
 {
     size_t slots = table->slots == NULL ? 0 : slot_mask(table) + 1;
     size_t count = table->count + table->out + 1;
-    if (count <= slots / 64 * LOAD_WANTED || table_grow(table, meta))
-        return true;
-    return count <= slots - slots / SLACK_SHARE; /* a fuller one is slower */
+    bool full = count > slots - slots / SLACK_SHARE; /* a fuller one is slower */
+    if (count <= slots / 64 * LOAD_WANTED || (table->lacks != 0 && !full))
+        return true; /* what was refused is asked for again when it is needed */
+    return table_grow(table, meta) || !full;
 }
 
 void large_table_add(struct large_table *table, struct span *span)

@@ -24,6 +24,8 @@ struct large_table {
     unsigned log;        /* of the number of slots */
     size_t count;        /* of blocks, and */
     size_t out;          /* of those that were taken out and come back; count + out < slots */
+    size_t lacks;        /* bytes: of a larger one, for which there was no memory; else 0 */
+    struct span **spare; /* as many, which are zero, for the next time; NULL: there are none */
 };
 
 /* Makes sure that one more block finds room. False: no memory for a larger table. */

@@ -20,7 +20,8 @@ enum span_kind {
     SPAN_DIRTY,  /* free, with leftovers in it */
     SPAN_CLEAN,  /* free and zero */
     SPAN_RECENT, /* a large block that was freed, but is not a run yet: see recent.h */
-    SPAN_BUSY,   /* free, and being made present or purged, without the lock: see run.h */
+    SPAN_BUSY,   /* free, and being made present or purged, without the lock: see run.h; or
+                    metadata for good: see meta_pages.c */
     SPAN_SLAB,
     SPAN_CELLS,
     SPAN_LARGE,

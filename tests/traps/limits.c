@@ -5,6 +5,8 @@
  *   limits address-space   RLIMIT_AS of 512 MiB
  *   limits data            RLIMIT_DATA of 256 MiB, which private memory counts against
  *   limits threads         RLIMIT_AS is reached, and threads start and end
+ *   limits pieces          RLIMIT_AS is reached by small blocks, and what is free in pieces between
+ *                          them serves larger ones, though the system has no metadata for that
  *   limits mappings        all but a few of the mappings that vm.max_map_count allows are in use
  *   limits affinity        the CPUs that the threads may run on change all the while
  *   limits overcommit      where vm.overcommit_memory is 2 only; skipped elsewhere, since it is a
@@ -195,6 +197,40 @@ static void threads_at_the_limit(void)
     free_all(&rest);
 }
 
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+/* Frees a thousand blocks, keeps a thousand, and so on; says how many were freed. */
+static size_t free_half(struct held **list)
+{
+    struct held *kept = NULL;
+    size_t freed = 0;
+    for (size_t i = 0; *list != NULL; i++) {
+        struct held *block = *list;
+        *list = block->next;
+        if (i / 1000 % 2 != 0) {
+            free(block);
+            freed++;
+        } else {
+            block->next = kept;
+            kept = block;
+        }
+    }
+    *list = kept;
+    return freed;
+}
+
+static void pieces(void)
+{
+    set_limit(RLIMIT_AS, 512 * MIB);
+    struct held *small = NULL, *larger = NULL;
+    CHECK(take_all(200, &small) > 1000000);
+    size_t freed = free_half(&small) * 200, got = take_all(20000, &larger) * 20000;
+    CHECK_MSG(got > freed / 4 * 3, "of %zu MiB that were freed %zu could be had", freed / MIB,
+              got / MIB);
+    free_all(&larger);
+    free_all(&small);
+}
+
 /* ---- Mappings -------------------------------------------------------------------------------- */
 
 /* Splits one region into as many mappings as there may be, and leaves `spare` of them. */
@@ -333,6 +369,8 @@ int main(int argc, char **argv)
         address_space();
     else if (strcmp(argv[1], "threads") == 0)
         threads_at_the_limit();
+    else if (strcmp(argv[1], "pieces") == 0)
+        pieces();
     else if (strcmp(argv[1], "data") == 0)
         data();
     else if (strcmp(argv[1], "overcommit") == 0)

@@ -268,6 +268,48 @@ TEST(small_requests_at_the_limit_do_not_ask_for_descriptors)
     assert_succeeds(live_without_metadata, NULL);
 }
 
+static uint64_t at_once(void)
+{
+    return DRY_TIME;
+}
+
+/* What is free lies in pieces of a thousand blocks, and there is no memory for descriptors: small
+ * and larger blocks in turn have most of it all the same, and ask the system seldom. */
+static void live_in_pieces(void *argument)
+{
+    size_t count, freed = 0, taken = 0, rounds = 0;
+    (void)argument;
+    heap_free(heap_alloc(20000)); /* the table for such blocks is there */
+    limit_memory(LIMIT);
+    struct link *all = take_all(200, &count), *kept = NULL;
+    while (meta_alloc(META_LEAST) != NULL)
+        continue;
+    for (size_t i = 0; all != NULL; i++) {
+        struct link *next = all->next;
+        all->next = kept;
+        if (i / 1000 % 2 == 0)
+            kept = all;
+        else
+            heap_free(all);
+        freed += i / 1000 % 2 * 200;
+        all = next;
+    }
+    heap_default.page_heap.now = at_once;
+    uint64_t calls = os_calls.mmap_calls + os_calls.madvise_calls;
+    for (; heap_alloc(20000) != NULL; rounds++, taken += 20000)
+        for (size_t i = 0; i < 100 && heap_alloc(48) != NULL; i++)
+            taken += 48;
+    calls = os_calls.mmap_calls + os_calls.madvise_calls - calls;
+    CHILD_CHECK(taken > freed / 4 * 3);
+    CHILD_CHECK(calls < rounds / 8);
+    CHILD_CHECK(heap_check() == NULL);
+}
+
+TEST(pieces_between_small_blocks_serve_others_at_the_limit)
+{
+    assert_succeeds(live_in_pieces, NULL);
+}
+
 static void shorten_without_memory(void *argument)
 {
     enum { SIZES = 10 };
@@ -314,6 +356,7 @@ int main(void)
         ROW(a_block_that_cannot_grow_stays_as_it_is),
         ROW(small_requests_at_the_limit_do_not_ask_each_time),
         ROW(small_requests_at_the_limit_do_not_ask_for_descriptors),
+        ROW(pieces_between_small_blocks_serve_others_at_the_limit),
         ROW(a_block_can_become_shorter_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
