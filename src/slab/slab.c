@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/bits.h"
 #include "meta/meta.h"
 #include "platform/check.h"
@@ -197,12 +198,6 @@ static void objects_set_keys(const uintptr_t *objects, size_t count, bool zero, 
         *object_key_word(object) = key + object; /* object_key(), loaded once */
 }
 
-/* Not where neither pages nor metadata can be had any more: each request would ask the system. */
-static bool may_make_slab(const struct bin *bin)
-{
-    return !meta_is_refused(bin->page_heap->meta) || !page_heap_is_dry(bin->page_heap);
-}
-
 /* The slab to take from next: the fullest that has free objects, or a new one. */
 static struct slab *bin_next_slab(struct bin *bin, bool may_grow)
 {
@@ -212,7 +207,16 @@ static struct slab *bin_next_slab(struct bin *bin, bool may_grow)
             list_remove(node);
             return CONTAINER_OF(node, struct slab, span.link);
         }
-    return may_grow && may_make_slab(bin) ? slab_new(bin) : NULL;
+    /* At its limit a heap may have pages for a slab, and metadata, or not: after a refusal the next
+     * requests do not look. */
+    static struct backoff refusals;
+    bool dry = page_heap_is_dry(bin->page_heap);
+    if (!may_grow || (dry && !backoff_try(&refusals)))
+        return NULL;
+    struct slab *slab = slab_new(bin);
+    if (dry)
+        backoff_note(&refusals, slab != NULL);
+    return slab;
 }
 
 /* Takes objects that are all fresh, or all were handed out before. The lock must be held. */
