@@ -8,12 +8,6 @@
  */
 #include "cell/cell_span.h"
 
-bool cell_links_there(const struct free_links *links)
-{
-    uintptr_t address = (uintptr_t)links;
-    return address % CELL_UNIT == 0 && page_map_is_cell(address);
-}
-
 /* ---- One block ---- */
 
 /* Looks for the cell around an address by walking its span. The lock must be held. */

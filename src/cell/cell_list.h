@@ -101,7 +101,7 @@ static inline void cell_list_add(struct cells *cells, struct cell *cell, size_t 
     bitmap_set(cells->summary, list / 64);
 }
 
-/* Whether links may be those of a cell. (cell_inspect.c) */
+/* Whether links may be those of a cell. */
 bool cell_links_there(const struct free_links *links);
 
 /* The word that the top, which is in no list, has in place of links; its complement stands behind

@@ -7,6 +7,7 @@
 #include "heap/thread.h"
 #include "heap/user_heaps.h"
 #include "magazine/shared.h"
+#include "pageheap/meta_pages.h"
 #include "provider/limit.h"
 
 /* ---- One heap ---- */

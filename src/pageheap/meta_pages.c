@@ -1,14 +1,8 @@
 /*
- * Pages that become metadata.
- *
- * The idea: where the system has no more, not even for metadata, free pages would lie idle, as no
- * part of a run can be taken without a descriptor for it. So some of them become metadata for good.
- * They begin with their own descriptor.
- *
- * Cost: O(1), when a request was refused. These pages are never given back, nor is the segment they
- * lie in.
+ * Free pages for descriptors and the table. See meta_pages.h.
  */
-#include "pageheap/page_heap.h"
+#include "pageheap/meta_pages.h"
+
 #include "pageheap/run.h"
 
 /* Pages: so many go at once, or half of them where runs are shorter, and so on. */

@@ -73,11 +73,6 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages);
 /* Makes a span shorter and frees the rest. False: no memory for a descriptor; as before. */
 bool span_shrink(struct page_heap *page_heap, struct span *span, size_t pages);
 
-/* Makes free pages metadata, or a larger table of large blocks, if the system refused memory for
- * that. Only of a heap that nobody ends. False: it refused none, or nothing is free.
- * (meta_pages.c) */
-bool page_heap_feed_meta(struct page_heap *page_heap);
-
 /* Frees every span at once, huge ones included. With `keep`, as much memory stays as if they had
  * been freed one by one; without, all of it goes back. Slabs and cells that lay in it must be
  * forgotten too. (page_heap_clear.c) */

@@ -12,6 +12,7 @@
 #include "heap/totals.h"
 #include "heap/user_heaps.h"
 #include "heap_calls.h"
+#include "pageheap/meta_pages.h"
 #include "platform/clock.h"
 
 struct link {

@@ -1,10 +1,11 @@
 /*
- * Tests of pages that become metadata (page_heap.h, page_heap_feed_meta), on a heap whose metadata
+ * Tests of pages that become metadata (meta_pages.h), on a heap whose metadata
  * is a small area of its own.
  */
 #include "page_heap_support.h"
 
 #include "meta/meta.h"
+#include "pageheap/meta_pages.h"
 
 enum { ROOM = 80, SPANS = 1500 };
 static struct meta own;
