@@ -15,9 +15,8 @@
 #include "pageheap/page_heap_state.h"
 
 /* Makes free pages metadata, or a larger table of large blocks, if the system refused memory for
- * that. Only of a heap that nobody ends. False: it refused none, or nothing is free. Takes the
- * lock.
- */
+ * that. Only of a heap that nobody ends. False: it refused none, or nothing is free. Takes
+ * the lock. */
 bool page_heap_feed_meta(struct page_heap *page_heap);
 
 #endif
