@@ -73,8 +73,8 @@ static bool chunk_new(struct meta *meta, size_t least)
         bytes = align_up(least, os_page_size()); /* a limit may be near, and this may still fit */
         chunk = os_map(bytes, OS_PAGES_SMALL | OS_PAGES_UNRESERVED);
     }
-    /* relaxed: see meta_is_refused */
-    __atomic_store_n(&meta->refused, chunk == NULL, __ATOMIC_RELAXED);
+    /* relaxed: see meta_lacks */
+    __atomic_store_n(&meta->lacks, chunk == NULL ? least : 0, __ATOMIC_RELAXED);
     if (chunk == NULL)
         return false;
     meta->chunk = chunk;

@@ -33,7 +33,7 @@ struct meta {
     struct meta_block *free[META_SIZES];
     char *chunk;        /* what is left of the newest chunk */
     char *chunk_end;    /* chunk <= chunk_end; both multiples of META_LEAST */
-    bool refused;       /* the system had no chunk, and no heap gave pages since */
+    size_t lacks;       /* of the block for which the system had no chunk, nor a heap since; or 0 */
     size_t used;        /* bytes handed out now */
     size_t mapped;      /* bytes of all chunks and tables */
     size_t range_count; /* chunks and tables, with or without room below; counted, then filled in */
@@ -70,11 +70,12 @@ static inline void meta_free(void *block, size_t bytes)
  * would ask the system for it, with a lock held. */
 void *meta_alloc_optional(size_t bytes);
 
-/* Whether the system had no more for it when it was last asked. Needs no lock. */
-static inline bool meta_is_refused(const struct meta *meta)
+/* The bytes for which there was no more when they were last asked for; 0: there was. Needs no lock.
+ */
+static inline size_t meta_lacks(const struct meta *meta)
 {
     /* relaxed: who comes too early or too late is here again at the next refusal */
-    return __atomic_load_n(&meta->refused, __ATOMIC_RELAXED);
+    return __atomic_load_n(&meta->lacks, __ATOMIC_RELAXED);
 }
 
 /* Makes pages of a heap the chunk, for good, as the system has no more; they are none of `mapped`.
@@ -84,7 +85,7 @@ static inline void meta_use_pages(struct meta *meta, char *start, char *end)
     lock_acquire(&meta->lock);
     meta->chunk = start;
     meta->chunk_end = end;
-    __atomic_store_n(&meta->refused, false, __ATOMIC_RELAXED); /* as above */
+    __atomic_store_n(&meta->lacks, 0, __ATOMIC_RELAXED); /* as above */
     lock_release(&meta->lock);
 }
 

@@ -8,13 +8,17 @@
 /* Pages: so many go at once, or half of them where runs are shorter, and so on. */
 enum { META_PAGES = 16 };
 
-/* Takes that many out of a clean run, but `least` at least. NULL: there is no such run. */
-static struct span *take_for_good(struct page_heap *page_heap, size_t least)
+/* Takes that many out of a clean run, but so many that `bytes` have room behind their descriptor.
+ * NULL: there is no such run. */
+static struct span *take_for_good(struct page_heap *page_heap, size_t bytes)
 {
-    size_t most = size_max(least, META_PAGES);
-    struct span *run = NULL;
-    for (size_t pages = most; run == NULL && pages >= least; pages /= 2)
+    size_t least = bytes_to_pages(bytes + META_LEAST), most = size_max(least, META_PAGES);
+    size_t pages = most;
+    struct span *run = runs_find(&page_heap->clean, pages, PAGE_BYTES);
+    while (run == NULL && pages > least) {
+        pages = size_max(pages / 2, least);
         run = runs_find(&page_heap->clean, pages, PAGE_BYTES);
+    }
     if (run == NULL)
         return NULL;
     struct span *taken = (struct span *)run->start;
@@ -26,14 +30,17 @@ static struct span *take_for_good(struct page_heap *page_heap, size_t least)
 
 bool page_heap_feed_meta(struct page_heap *page_heap)
 {
+    struct meta *meta = page_heap->meta;
     struct span *taken = NULL;
     lock_acquire(&page_heap->lock);
-    size_t lacks = page_heap->large.lacks;
-    if (lacks != 0 && (taken = take_for_good(page_heap, bytes_to_pages(lacks + META_LEAST)))) {
+    size_t table = page_heap->large.lacks, block = meta_lacks(meta);
+    if (table != 0 && (taken = take_for_good(page_heap, table))) {
         page_heap->large.spare = (struct span **)(taken->start + META_LEAST);
         page_heap->large.lacks = 0;
-    } else if (meta_is_refused(page_heap->meta) && (taken = take_for_good(page_heap, 1))) {
-        meta_use_pages(page_heap->meta, taken->start + META_LEAST, span_end(taken));
+    } else if (block != 0 && (taken = take_for_good(page_heap, 2 * block - META_LEAST))) {
+        /* It begins at a multiple of its length, and none of 4 KiB has room in a page that begins
+         * so: pages that do not serve would be asked for one after the other. */
+        meta_use_pages(meta, taken->start + META_LEAST, span_end(taken));
     }
     lock_release(&page_heap->lock);
     return taken != NULL;

@@ -25,7 +25,7 @@ static struct span *page_take(void)
 {
     struct span *span = meta_alloc_from(&own, sizeof(*span));
     if (span == NULL) {
-        own.refused = true; /* as the system's own is: this one does not grow */
+        own.lacks = sizeof(*span); /* as the system's own would: this one does not grow */
         return NULL;
     }
     span->units = 1;
@@ -51,7 +51,7 @@ TEST(pages_become_descriptors_and_a_table)
     assert_in_range(count, 40, ROOM);
     assert_true(page_heap.clean.pages > 100);
     assert_true(page_heap_feed_meta(&page_heap));
-    assert_false(own.refused);
+    assert_int_equal(own.lacks, 0);
     assert_int_equal(page_heap.busy_pages, 16);
     assert_page_heap_sound();
     /* A table of more than 4 KiB is not made of blocks of metadata. */
@@ -97,7 +97,7 @@ TEST(shorter_runs_go_as_a_whole)
     }
     rest = span_new(SPAN_LARGE, page_heap.clean.pages, PAGE_BYTES);
     assert_non_null(rest);
-    own.refused = true;
+    own.lacks = META_LEAST;
     assert_false(page_heap_feed_meta(&page_heap)); /* nothing is free */
     span_put(triples[1]);
     page_heap_purge(&page_heap, 0);
@@ -121,12 +121,45 @@ TEST(shorter_runs_go_as_a_whole)
     assert_int_equal(page_heap_in_use_pages(&page_heap), 0);
 }
 
+/* Or pages would go for nothing, one after the other. */
+TEST(pages_go_only_where_the_block_fits)
+{
+    NEED_SMALL_PAGES;
+    struct span *holes[3], *walls[3], *rest;
+    for (size_t i = 0; i < 3; i++) {
+        holes[i] = span_new(SPAN_LARGE, i == 0 ? 2 : 1, PAGE_BYTES);
+        walls[i] = span_new(SPAN_LARGE, 1, PAGE_BYTES);
+    }
+    rest = span_new(SPAN_LARGE, page_heap.clean.pages, PAGE_BYTES);
+    span_put(holes[1]);
+    span_put(holes[2]);
+    page_heap_purge(&page_heap, 0);
+    own.lacks = META_MOST;
+    assert_false(page_heap_feed_meta(&page_heap));
+    own.lacks = META_MOST / 2;
+    assert_true(page_heap_feed_meta(&page_heap));
+    assert_int_equal(page_heap.busy_pages, 1);
+    assert_non_null(meta_alloc_from(&own, META_MOST / 2));
+    span_put(holes[0]);
+    page_heap_purge(&page_heap, 0);
+    own.lacks = META_MOST;
+    assert_true(page_heap_feed_meta(&page_heap));
+    assert_int_equal(page_heap.busy_pages, 3);
+    assert_non_null(meta_alloc_from(&own, META_MOST));
+    span_put(rest);
+    for (size_t i = 0; i < 3; i++)
+        span_put(walls[i]);
+    assert_page_heap_sound();
+    assert_int_equal(page_heap_in_use_pages(&page_heap), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(pages_become_descriptors_and_a_table, begin, page_heap_end),
         ROW_WITH(no_pages_go_unless_some_were_refused, begin, page_heap_end),
         ROW_WITH(shorter_runs_go_as_a_whole, begin, page_heap_end),
+        ROW_WITH(pages_go_only_where_the_block_fits, begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
