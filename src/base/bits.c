@@ -5,16 +5,7 @@
 
 size_t bitmap_next(const uint64_t *map, size_t words, size_t from)
 {
-    size_t index = from / 64;
-    if (index >= words)
-        return words * 64;
-    uint64_t word = map[index] & (~(uint64_t)0 << (from % 64));
-    while (word == 0) {
-        if (++index == words)
-            return words * 64;
-        word = map[index];
-    }
-    return index * 64 + bit_lowest(word);
+    return bitmap_next_here(map, words, from);
 }
 
 size_t bitmap_previous(const uint64_t *map, size_t from)

@@ -56,6 +56,21 @@ static inline void bitmap_clear(uint64_t *map, size_t index)
  * none. */
 size_t bitmap_next(const uint64_t *map, size_t words, size_t from);
 
+/* The same, in the code of who calls it. */
+static ALWAYS_INLINE size_t bitmap_next_here(const uint64_t *map, size_t words, size_t from)
+{
+    size_t index = from / 64;
+    if (index >= words)
+        return words * 64;
+    uint64_t word = map[index] & (~(uint64_t)0 << (from % 64));
+    while (word == 0) {
+        if (++index == words)
+            return words * 64;
+        word = map[index];
+    }
+    return index * 64 + bit_lowest(word);
+}
+
 /* The last bit set at or before `from`, or SIZE_MAX if there is none. */
 size_t bitmap_previous(const uint64_t *map, size_t from);
 

@@ -201,7 +201,7 @@ static inline size_t cell_list_best(const struct cells *cells, size_t units)
     size_t word = list / 64;
     uint64_t bits = cells->bitmap[word] & (~(uint64_t)0 << (list % 64));
     if (bits == 0) {
-        word = bitmap_next(cells->summary, CELL_WORDS / 64 + 1, word + 1);
+        word = bitmap_next_here(cells->summary, CELL_WORDS / 64 + 1, word + 1);
         if (word >= CELL_WORDS)
             return CELL_LISTS;
         bits = cells->bitmap[word];
