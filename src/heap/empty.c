@@ -4,14 +4,15 @@
 #include "heap/empty.h"
 
 #include "base/bits.h"
+#include "magazine/fast.h"
 #include "platform/memory.h"
 
 /* Bytes (table): address space for 65,536 blocks, more than programs have of no size; its bits take
  * two pages. */
-#define EMPTY_BYTES (1 * MIB)
+#define EMPTY_BYTES ((size_t)EMPTY_WORDS * 64 * MIN_ALIGN)
 
 /* Layout: a block for each multiple of the guaranteed alignment, and words of bits for them. */
-enum { EMPTY_BLOCKS = (int)(EMPTY_BYTES / MIN_ALIGN), EMPTY_WORDS = EMPTY_BLOCKS / 64 };
+enum { EMPTY_WORDS_LOG = 10, EMPTY_WORDS = 1 << EMPTY_WORDS_LOG };
 
 /* Looks: where so many words in a row have no clear bit, hardly any has. Each request would
  * look through all of them otherwise in a program that has more blocks of no size than there is
@@ -22,7 +23,6 @@ enum { EMPTY_LOOKS = 8 };
 #define NO_RANGE ((char *)1)
 
 static char *range;
-static uint32_t turn;
 BULKY static uint64_t live[EMPTY_WORDS];
 
 /* The range. The first thread reserves it; what another has reserved meanwhile is given back. */
@@ -43,6 +43,14 @@ static uintptr_t range_start(void)
     return (uintptr_t)__atomic_load_n(&range, __ATOMIC_ACQUIRE);
 }
 
+/* The word at which a thread begins: what it knows of itself lies in other pages than what another
+ * does. The multiplier is 2^32 over the golden ratio, which spreads neighbours. */
+static size_t first_word(void)
+{
+    return (uint32_t)((uintptr_t)&thread_self >> PAGE_SHIFT) * 0x9e3779b9u >>
+           (32 - EMPTY_WORDS_LOG);
+}
+
 void *empty_alloc(void)
 {
     uintptr_t start = range_start();
@@ -50,9 +58,9 @@ void *empty_alloc(void)
         start = (uintptr_t)range_new();
     if (UNLIKELY(start == (uintptr_t)NO_RANGE))
         return NULL;
-    /* relaxed: where to begin; each request takes from another word, so that the first has a clear
-     * bit unless there are many blocks */
-    size_t first = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
+    /* Each request takes from another word, so that the first has a clear bit unless there are many
+     * blocks. Threads begin at places of their own: they would wait for each other's lines. */
+    size_t first = first_word() + thread_self.empty_turn++;
     for (size_t i = 0; i < EMPTY_LOOKS; i++) {
         size_t word = (first + i) % EMPTY_WORDS;
         uint64_t bits = __atomic_load_n(&live[word], __ATOMIC_RELAXED);

@@ -3,10 +3,10 @@
  * so a program that uses what it did not ask for is stopped there.
  *
  * The idea: address space costs nothing. One range of it is reserved at the first such request; a
- * bit says for each multiple of 16 bytes in it whether it is a block. Requests go round in it, so
- * an address is not given again soon, and a second free finds the bit clear. Where the range is
- * nearly used up, or cannot be had, such a request gets an object of the least size, as it would
- * without.
+ * bit says for each multiple of 16 bytes in it whether it is a block. Each thread's requests go
+ * round in it, from a place of its own on, so an address is not given again soon, and a second free
+ * finds the bit clear. Where the range is nearly used up, or cannot be had, such a request gets an
+ * object of the least size, as it would without.
  *
  * Cost: a system call and a mapping once, no memory but the bits; an atomic instruction for each
  * block and its free. No lock: safe across fork.

@@ -238,7 +238,7 @@ struct cache *heap_cache_new(struct heap *heap)
     struct heap_slot *slot = other ? slot_of(heap) : NULL;
     if (other && slot == NULL)
         return none;
-    uint32_t *calls = other ? &slot->calls : &thread_self.slow_calls;
+    uint16_t *calls = other ? &slot->calls : &thread_self.slow_calls;
     if (*calls == 0)
         tally_spread(); /* until it has a tally of its own */
     if (++*calls < calls_before_cache(&heap->arenas))

@@ -20,7 +20,7 @@
 struct heap_slot {
     uint64_t id;         /* of the heap; 0: of none. No two heaps of a process have the same. */
     struct cache *cache; /* `cache_none` until it is worth having one */
-    uint32_t calls;      /* made without one */
+    uint16_t calls;      /* made without one */
 };
 
 /* Layout: of a thread's table of caches of other heaps. */

@@ -104,7 +104,8 @@ _Static_assert(offsetof(struct cache, newest_class) ==
  * for it in what little static thread storage the loader keeps in reserve. */
 struct thread {
     struct cache *cache;
-    uint32_t slow_calls;     /* made without a cache */
+    uint16_t slow_calls;     /* made without a cache */
+    uint16_t empty_turn;     /* blocks of no bytes that it asked for; goes over (heap/empty.c) */
     bool ended;              /* its cache is gone and stays gone */
     bool arming;             /* libc is being told to tell of its end, and may allocate */
     uint8_t polls;           /* while some heap wanted a tick; see heap/tick.h */

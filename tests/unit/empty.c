@@ -3,6 +3,7 @@
  */
 #include "heap_support.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,37 @@ TEST(an_address_is_not_given_again_soon)
     }
 }
 
+enum { THREADS = 8, LINE_BLOCKS = 64 * 8 }; /* what the bits in one line of a cache stand for */
+
+static pthread_barrier_t all_have_one;
+
+static void *take_one(void *block)
+{
+    *(void **)block = snug_malloc(0);
+    pthread_barrier_wait(&all_have_one); /* so that no two have the same stack */
+    return NULL;
+}
+
+/* Threads that take and free many would wait for each other's lines. */
+TEST(threads_begin_apart)
+{
+    pthread_t threads[THREADS];
+    size_t apart = 0, pairs = THREADS * (THREADS - 1) / 2;
+    assert_int_equal(pthread_barrier_init(&all_have_one, NULL, THREADS), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_one, &blocks[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    qsort(blocks, THREADS, sizeof(*blocks), by_address);
+    for (size_t i = 0; i < THREADS; i++)
+        for (size_t j = 0; j < i; j++)
+            apart += (uintptr_t)blocks[i] - (uintptr_t)blocks[j] >= LINE_BLOCKS * MIN_ALIGN;
+    for (size_t i = 0; i < THREADS; i++)
+        snug_free(blocks[i]);
+    pthread_barrier_destroy(&all_have_one);
+    assert_true(apart >= pairs * 3 / 4);
+}
+
 static void assert_act_says(void (*act)(void *block), void *block, const char *format,
                             size_t address)
 {
@@ -189,6 +221,7 @@ int main(void)
         ROW(where_there_are_nearly_too_many_nobody_looks_far),
         ROW(where_there_are_too_many_they_are_ordinary),
         ROW(an_address_is_not_given_again_soon),
+        ROW(threads_begin_apart),
         ROW(wrong_frees_are_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
