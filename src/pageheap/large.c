@@ -243,19 +243,15 @@ static struct span *large_at(const struct page_heap *page_heap, uintptr_t addres
 
 struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
 {
-    if (large_free_recent(page_heap, address))
-        return (struct misuse){.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);
     struct span *span = large_at(page_heap, address);
     if (span == NULL) {
         lock_release(&page_heap->lock);
         return large_misuse(page_heap, address);
     }
-    struct misuse misuse = {.kind = MISUSE_NONE};
-    if (UNLIKELY(!margin_is_sound(page_heap, span)))
-        misuse = margin_misuse(span);
+    struct misuse misuse = margin_misuse(page_heap, span);
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
-        large_put_recent(page_heap, span); /* it was not in its home slot */
+        large_put_recent(page_heap, span);
     } else if (span->kind == SPAN_LARGE) {
         span_free_locked(page_heap, span, SPAN_DIRTY, span->requested);
     } else {
@@ -275,8 +271,7 @@ struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_
     struct span *span = large_at(page_heap, address);
     if (span != NULL) {
         *bytes = span->requested;
-        if (UNLIKELY(!margin_is_sound(page_heap, span)))
-            misuse = margin_misuse(span);
+        misuse = margin_misuse(page_heap, span);
     }
     lock_release(&page_heap->lock);
     return span != NULL ? misuse : large_misuse(page_heap, address);

@@ -5,6 +5,8 @@
 #include "pageheap/large_margin.h"
 
 #include "options/options.h"
+#include "platform/lock.h"
+#include "platform/memory.h"
 
 static void word_make(struct margin_word word, uint64_t seal)
 {
@@ -22,20 +24,32 @@ static void margin_seal(const struct span *span)
 /* Looks: so many in a row that tell nothing are nobody's loss, a page fault each. */
 enum { VAIN_LOOKS_MOST = 64 };
 
-/* Notes whether it paid to look: whether anything was written to the page in which the margin
- * begins, as far as two of its words tell. */
-static void note_look(struct page_heap *page_heap, const struct span *span)
+/* Whether the page of a word may be looked at. One that is not there would be faulted in twice, by
+ * the look and by the program's first byte, and for the second all processors that run threads of
+ * the program are interrupted. So with several threads the system is asked first, once a look was
+ * in vain. */
+static bool may_look(uint32_t vain, const uint64_t *word)
+{
+    size_t page = os_page_size();
+    return vain == 0 || lock_is_alone() || options.check == CHECK_FULL ||
+           os_resident_bytes((void *)align_down((uintptr_t)word, page), page) != 0;
+}
+
+/* Notes whether it pays to look: whether anything was written to the page in which the margin
+ * begins, as far as two of its words tell. False: that page is not there. */
+static bool note_look(struct page_heap *page_heap, const struct span *span)
 {
     struct margin_word first = margin_first(span);
     const uint64_t *page = (const uint64_t *)align_down((uintptr_t)first.at, PAGE_BYTES);
-    bool paid = (*page | *first.at) != 0;
     /* relaxed: a count that gets lost puts the rest off by one look */
     uint32_t vain = __atomic_load_n(&page_heap->margins_in_vain, __ATOMIC_RELAXED);
+    bool there = may_look(vain, first.at), paid = there && (*page | *first.at) != 0;
     bool many = !paid && vain == VAIN_LOOKS_MOST;
     if (!many)
         __atomic_store_n(&page_heap->margins_in_vain, paid ? 0 : vain + 1, __ATOMIC_RELAXED);
     if (paid || many)
         backoff_note(&page_heap->margins_seen, paid);
+    return there;
 }
 
 void margin_make(struct page_heap *page_heap, struct span *span, bool zero)
@@ -45,22 +59,26 @@ void margin_make(struct page_heap *page_heap, struct span *span, bool zero)
         return;
     if (options.check != CHECK_FULL && !backoff_try(&page_heap->margins_seen))
         return;
-    span->margin = zero ? MARGIN_FRESH : MARGIN_KNOWN;
-    if (zero)
-        return;
-    note_look(page_heap, span);
-    margin_seal(span);
+    if (zero) {
+        span->margin = MARGIN_FRESH;
+    } else if (note_look(page_heap, span)) {
+        span->margin = MARGIN_KNOWN;
+        margin_seal(span);
+    }
 }
 
 bool margin_is_sound_fresh(struct page_heap *page_heap, struct span *span)
 {
+    if (!note_look(page_heap, span))
+        return true;
     span->margin = MARGIN_KNOWN;
-    note_look(page_heap, span);
     return margin_is_sound(page_heap, span);
 }
 
-struct misuse margin_misuse(const struct span *span)
+NOINLINE struct misuse margin_misuse(struct page_heap *page_heap, struct span *span)
 {
+    if (LIKELY(margin_is_sound(page_heap, span)))
+        return (struct misuse){.kind = MISUSE_NONE};
     struct margin_word first = margin_first(span);
     struct margin_word word =
         margin_word_is_sound(first, span_seal(span)) ? margin_last(span) : first;

@@ -14,7 +14,9 @@
  * A look at a page that nobody touched is a page fault, and tells nothing. A program whose blocks
  * end in such pages, buffers that it never fills, has after some looks in vain the margins of few
  * of them looked at, by back-off (base/backoff.h): one that pays, where the page has been written
- * to, begins anew. Which blocks have one is decided when they are taken.
+ * to, begins anew. Which blocks have one is decided when they are taken. Where there are threads,
+ * the system is asked whether such a page is there (mincore): a block that gets pages that others
+ * had before has no margin where its last one is not.
  *
  * A block that waits after its free (recent.h) is sealed in its first line likewise, unless its
  * first word is zero, and is looked at when it is taken again, and at exit.
@@ -86,8 +88,9 @@ static inline bool margin_is_sound(struct page_heap *page_heap, struct span *spa
 /* Gives a block that has new pages, or another length, a margin. `zero`: nobody has touched it. */
 void margin_make(struct page_heap *page_heap, struct span *span, bool zero);
 
-/* A report of a margin that is not sound. It is sealed anew, so that it is reported once. */
-struct misuse margin_misuse(const struct span *span);
+/* What is wrong with a margin; MISUSE_NONE: it is sound. It is sealed anew, so that it is reported
+ * once. */
+struct misuse margin_misuse(struct page_heap *page_heap, struct span *span);
 
 /* ---- Blocks that wait ---- */
 

@@ -4,9 +4,12 @@
  */
 #include "page_heap_support.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "pageheap/large.h"
+#include "platform/lock.h"
+#include "platform/memory.h"
 
 static const size_t sizes[] = {PAGE_BYTES - 1, 100001,  200000,      300008,
                                MIB + 4088,     MIB + 1, 5 * MIB + 7, 9 * MIB - 16};
@@ -129,6 +132,60 @@ TEST(margins_in_pages_that_stay_untouched_are_seldom_looked_at)
     assert_page_heap_empty();
 }
 
+static size_t last_page_resident(const char *start, size_t bytes)
+{
+    return os_resident_bytes(start + align_down(bytes, PAGE_BYTES), PAGE_BYTES);
+}
+
+/* A block whose pages count as used before, though nobody touched the last of them. */
+static char *take_half_of_untouched(size_t bytes)
+{
+    assert_int_equal(give(take(2 * bytes)).kind, MISUSE_NONE);
+    return take(bytes);
+}
+
+/* Frees it after a write over the last word of its margin. Whether that is told. */
+static bool is_told(char *start, size_t bytes)
+{
+    start[align_up(bytes, PAGE_BYTES) - 1] ^= 0x40;
+    bool told = give(start).kind == MISUSE_OVERFLOW;
+    page_heap_purge(&page_heap, 0);
+    return told;
+}
+
+static void *begin_and_end(void *unused)
+{
+    return unused;
+}
+
+TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
+{
+    NEED_SMALL_PAGES;
+    enum { BYTES = 300000 };
+    pthread_t thread;
+    bool alone = lock_is_alone(); /* where libc tells */
+    char *start = take_half_of_untouched(BYTES);
+    if (alone)
+        assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
+    assert_int_equal(is_told(start, BYTES), alone);
+    assert_int_equal(pthread_create(&thread, NULL, begin_and_end, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    start = take_half_of_untouched(BYTES);
+    assert_int_equal(last_page_resident(start, BYTES), 0);
+    assert_false(is_told(start, BYTES));
+    start = take(BYTES); /* of which all is zero: there it is looked for what was written */
+    assert_true(is_told(start, BYTES));
+    start = take(BYTES);
+    assert_int_equal(measure(start, BYTES).kind, MISUSE_NONE);
+    assert_int_equal(last_page_resident(start, BYTES), 0);
+    assert_true(is_told(start, BYTES));
+    options.check = CHECK_FULL;
+    page_heap_purge(&page_heap, 0);
+    assert_true(is_told(take_half_of_untouched(BYTES), BYTES));
+    options.check = CHECK_FAST;
+    assert_page_heap_empty();
+}
+
 TEST(what_is_filled_and_resized_is_sound)
 {
     uint64_t seed = 1;
@@ -197,6 +254,8 @@ int main(void)
         ROW_WITH(a_zero_behind_a_block_that_was_used_before_is_told, page_heap_begin,
                  page_heap_end),
         ROW_WITH(margins_in_pages_that_stay_untouched_are_seldom_looked_at, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(beside_threads_a_page_that_is_not_there_is_not_looked_at, page_heap_begin,
                  page_heap_end),
         ROW_WITH(what_is_filled_and_resized_is_sound, page_heap_begin, page_heap_end),
         ROW_WITH(a_write_to_a_block_that_waits_is_told_once, page_heap_begin, page_heap_end),
