@@ -27,12 +27,14 @@ enum { VAIN_LOOKS_MOST = 64 };
 /* Whether the page of a word may be looked at. One that is not there would be faulted in twice, by
  * the look and by the program's first byte, and for the second all processors that run threads of
  * the program are interrupted. So with several threads the system is asked first, once a look was
- * in vain. */
-static bool may_look(uint32_t vain, const uint64_t *word)
+ * in vain; in a small heap there is little to gain, and a sandbox may kill for it. */
+static bool may_look(const struct page_heap *page_heap, uint32_t vain, const uint64_t *word)
 {
+    bool asks = vain != 0 && !lock_is_alone() && options.check != CHECK_FULL &&
+                page_heap->provider == &provider_os &&
+                page_heap->used_pages >= options.dirty >> PAGE_SHIFT;
     size_t page = os_page_size();
-    return vain == 0 || lock_is_alone() || options.check == CHECK_FULL ||
-           os_resident_bytes((void *)align_down((uintptr_t)word, page), page) != 0;
+    return !asks || os_resident_bytes((void *)align_down((uintptr_t)word, page), page) != 0;
 }
 
 /* Notes whether it pays to look: whether anything was written to the page in which the margin
@@ -43,7 +45,7 @@ static bool note_look(struct page_heap *page_heap, const struct span *span)
     const uint64_t *page = (const uint64_t *)align_down((uintptr_t)first.at, PAGE_BYTES);
     /* relaxed: a count that gets lost puts the rest off by one look */
     uint32_t vain = __atomic_load_n(&page_heap->margins_in_vain, __ATOMIC_RELAXED);
-    bool there = may_look(vain, first.at), paid = there && (*page | *first.at) != 0;
+    bool there = may_look(page_heap, vain, first.at), paid = there && (*page | *first.at) != 0;
     bool many = !paid && vain == VAIN_LOOKS_MOST;
     if (!many)
         __atomic_store_n(&page_heap->margins_in_vain, paid ? 0 : vain + 1, __ATOMIC_RELAXED);

@@ -158,12 +158,22 @@ static void *begin_and_end(void *unused)
     return unused;
 }
 
+static int begin_on_memory_of_the_system(void **state)
+{
+    int result = page_heap_begin(state);
+    page_heap_begin_on(&provider_os);
+    options.dirty = 400 * PAGE_BYTES;
+    options.huge_pages = HUGE_PAGES_NEVER;
+    return result;
+}
+
 TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
 {
     NEED_SMALL_PAGES;
-    enum { BYTES = 300000 };
+    enum { BYTES = 300000, MUCH = 400 * PAGE_BYTES };
     pthread_t thread;
     bool alone = lock_is_alone(); /* where libc tells */
+    char *much = take(MUCH);
     char *start = take_half_of_untouched(BYTES);
     if (alone)
         assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
@@ -180,10 +190,13 @@ TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
     assert_int_equal(last_page_resident(start, BYTES), 0);
     assert_true(is_told(start, BYTES));
     options.check = CHECK_FULL;
-    page_heap_purge(&page_heap, 0);
     assert_true(is_told(take_half_of_untouched(BYTES), BYTES));
     options.check = CHECK_FAST;
-    assert_page_heap_empty();
+    assert_int_equal(give(much).kind, MISUSE_NONE); /* then the heap is small */
+    page_heap_purge(&page_heap, 0);
+    start = take_half_of_untouched(BYTES);
+    assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
+    assert_true(is_told(start, BYTES));
 }
 
 TEST(what_is_filled_and_resized_is_sound)
@@ -255,8 +268,8 @@ int main(void)
                  page_heap_end),
         ROW_WITH(margins_in_pages_that_stay_untouched_are_seldom_looked_at, page_heap_begin,
                  page_heap_end),
-        ROW_WITH(beside_threads_a_page_that_is_not_there_is_not_looked_at, page_heap_begin,
-                 page_heap_end),
+        ROW_WITH(beside_threads_a_page_that_is_not_there_is_not_looked_at,
+                 begin_on_memory_of_the_system, page_heap_end),
         ROW_WITH(what_is_filled_and_resized_is_sound, page_heap_begin, page_heap_end),
         ROW_WITH(a_write_to_a_block_that_waits_is_told_once, page_heap_begin, page_heap_end),
         ROW_WITH(a_block_that_nobody_wrote_to_is_not_written_to, page_heap_begin, page_heap_end),
