@@ -7,10 +7,6 @@
 #include "magazine/fast.h"
 #include "platform/memory.h"
 
-/* Bytes (table): address space for 65,536 blocks, more than programs have of no size; its bits take
- * two pages. */
-#define EMPTY_BYTES ((size_t)EMPTY_WORDS * 64 * MIN_ALIGN)
-
 /* Layout: a block for each multiple of the guaranteed alignment, and words of bits for them. */
 enum { EMPTY_WORDS_LOG = 10, EMPTY_WORDS = 1 << EMPTY_WORDS_LOG };
 
@@ -19,10 +15,9 @@ enum { EMPTY_WORDS_LOG = 10, EMPTY_WORDS = 1 << EMPTY_WORDS_LOG };
  * room. */
 enum { EMPTY_LOOKS = 8 };
 
-/* Layout: no address, instead of a range that cannot be had. */
-#define NO_RANGE ((char *)1)
+_Static_assert(EMPTY_BYTES == (size_t)EMPTY_WORDS * 64 * MIN_ALIGN, "a bit for each block");
 
-static char *range;
+char *empty_range;
 BULKY static uint64_t live[EMPTY_WORDS];
 
 /* The range. The first thread reserves it; what another has reserved meanwhile is given back. */
@@ -30,17 +25,18 @@ static COLD char *range_new(void)
 {
     char *made = os_reserve(EMPTY_BYTES), *none = NULL;
     if (made == NULL)
-        made = NO_RANGE;
-    if (__atomic_compare_exchange_n(&range, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        made = EMPTY_NONE;
+    if (__atomic_compare_exchange_n(&empty_range, &none, made, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
         return made;
-    if (made != NO_RANGE)
+    if (made != EMPTY_NONE)
         os_unmap(made, EMPTY_BYTES);
     return none;
 }
 
 static uintptr_t range_start(void)
 {
-    return (uintptr_t)__atomic_load_n(&range, __ATOMIC_ACQUIRE);
+    return (uintptr_t)__atomic_load_n(&empty_range, __ATOMIC_ACQUIRE);
 }
 
 /* The word at which a thread begins: what it knows of itself lies in other pages than what another
@@ -56,7 +52,7 @@ void *empty_alloc(void)
     uintptr_t start = range_start();
     if (UNLIKELY(start == 0))
         start = (uintptr_t)range_new();
-    if (UNLIKELY(start == (uintptr_t)NO_RANGE))
+    if (UNLIKELY(start == (uintptr_t)EMPTY_NONE))
         return NULL;
     /* Each request takes from another word, so that the first has a clear bit unless there are many
      * blocks. Threads begin at places of their own: they would wait for each other's lines. */
@@ -73,12 +69,6 @@ void *empty_alloc(void)
         }
     }
     return NULL;
-}
-
-bool empty_covers(uintptr_t address)
-{
-    uintptr_t start = range_start();
-    return start > (uintptr_t)NO_RANGE && address - start < EMPTY_BYTES;
 }
 
 static uint64_t *word_of(uintptr_t address, uint64_t *bit)

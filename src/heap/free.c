@@ -133,7 +133,9 @@ static NOINLINE void free_unmapped(void *block)
     heap_poll(&heap_default);
     if (profile_has_blocks())
         forget_sample(block); /* before another thread has the address */
-    if (UNLIKELY(!large_free_recent(&heap_default.page_heap, (uintptr_t)block)))
+    /* One of no bytes has no need of the lock. */
+    if (UNLIKELY(empty_covers((uintptr_t)block)) ||
+        UNLIKELY(!large_free_recent(&heap_default.page_heap, (uintptr_t)block)))
         free_unmapped_placed((uintptr_t)block);
 }
 
