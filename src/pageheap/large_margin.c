@@ -71,10 +71,9 @@ void margin_make(struct page_heap *page_heap, struct span *span, bool zero)
 
 bool margin_is_sound_fresh(struct page_heap *page_heap, struct span *span)
 {
-    if (!note_look(page_heap, span))
-        return true;
-    span->margin = MARGIN_KNOWN;
-    return margin_is_sound(page_heap, span);
+    span->margin =
+        MARGIN_KNOWN; /* zero where it is not there; so nobody asks again for this block */
+    return !note_look(page_heap, span) || margin_is_sound(page_heap, span);
 }
 
 NOINLINE struct misuse margin_misuse(struct page_heap *page_heap, struct span *span)

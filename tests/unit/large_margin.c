@@ -189,6 +189,13 @@ TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
     assert_int_equal(measure(start, BYTES).kind, MISUSE_NONE);
     assert_int_equal(last_page_resident(start, BYTES), 0);
     assert_true(is_told(start, BYTES));
+    start = take(BYTES);
+    assert_int_equal(give(start).kind, MISUSE_NONE);
+    assert_int_equal(last_page_resident(start, BYTES), 0);
+    assert_ptr_equal(take(BYTES), start); /* the same again: nobody asks twice */
+    assert_int_equal(give(start).kind, MISUSE_NONE);
+    assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
+    page_heap_purge(&page_heap, 0);
     options.check = CHECK_FULL;
     assert_true(is_told(take_half_of_untouched(BYTES), BYTES));
     options.check = CHECK_FAST;
