@@ -7,6 +7,10 @@
 #include "magazine/fast.h"
 #include "platform/memory.h"
 
+/* Bytes (table): address space for 65,536 blocks, more than programs have of no size; its bits take
+ * two pages. */
+#define EMPTY_BYTES ((size_t)EMPTY_WORDS * 64 * MIN_ALIGN)
+
 /* Layout: a block for each multiple of the guaranteed alignment, and words of bits for them. */
 enum { EMPTY_WORDS_LOG = 10, EMPTY_WORDS = 1 << EMPTY_WORDS_LOG };
 
@@ -15,9 +19,10 @@ enum { EMPTY_WORDS_LOG = 10, EMPTY_WORDS = 1 << EMPTY_WORDS_LOG };
  * room. */
 enum { EMPTY_LOOKS = 8 };
 
-_Static_assert(EMPTY_BYTES == (size_t)EMPTY_WORDS * 64 * MIN_ALIGN, "a bit for each block");
+/* Layout: no address, instead of a range that cannot be had. */
+#define NO_RANGE ((char *)1)
 
-char *empty_range;
+static char *range;
 BULKY static uint64_t live[EMPTY_WORDS];
 
 /* The range. The first thread reserves it; what another has reserved meanwhile is given back. */
@@ -25,18 +30,17 @@ static COLD char *range_new(void)
 {
     char *made = os_reserve(EMPTY_BYTES), *none = NULL;
     if (made == NULL)
-        made = EMPTY_NONE;
-    if (__atomic_compare_exchange_n(&empty_range, &none, made, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
+        made = NO_RANGE;
+    if (__atomic_compare_exchange_n(&range, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return made;
-    if (made != EMPTY_NONE)
+    if (made != NO_RANGE)
         os_unmap(made, EMPTY_BYTES);
     return none;
 }
 
 static uintptr_t range_start(void)
 {
-    return (uintptr_t)__atomic_load_n(&empty_range, __ATOMIC_ACQUIRE);
+    return (uintptr_t)__atomic_load_n(&range, __ATOMIC_ACQUIRE);
 }
 
 /* The word at which a thread begins: what it knows of itself lies in other pages than what another
@@ -52,7 +56,7 @@ void *empty_alloc(void)
     uintptr_t start = range_start();
     if (UNLIKELY(start == 0))
         start = (uintptr_t)range_new();
-    if (UNLIKELY(start == (uintptr_t)EMPTY_NONE))
+    if (UNLIKELY(start == (uintptr_t)NO_RANGE))
         return NULL;
     /* Each request takes from another word, so that the first has a clear bit unless there are many
      * blocks. Threads begin at places of their own: they would wait for each other's lines. */
@@ -61,14 +65,23 @@ void *empty_alloc(void)
         size_t word = (first + i) % EMPTY_WORDS;
         uint64_t bits = __atomic_load_n(&live[word], __ATOMIC_RELAXED);
         while (bits != UINT64_MAX) {
-            uint64_t bit = ~bits & (bits + 1);
+            /* The highest, so that hardly any begins with a page, as large blocks do, for which
+             * free looks under a lock. */
+            unsigned index = bit_highest(~bits);
+            uint64_t bit = (uint64_t)1 << index;
             /* acquire: pairs with the release of the free before */
             bits = __atomic_fetch_or(&live[word], bit, __ATOMIC_ACQUIRE);
             if ((bits & bit) == 0)
-                return (void *)(start + (word * 64 + bit_lowest(bit)) * MIN_ALIGN);
+                return (void *)(start + (word * 64 + index) * MIN_ALIGN);
         }
     }
     return NULL;
+}
+
+bool empty_covers(uintptr_t address)
+{
+    uintptr_t start = range_start();
+    return start > (uintptr_t)NO_RANGE && address - start < EMPTY_BYTES;
 }
 
 static uint64_t *word_of(uintptr_t address, uint64_t *bit)

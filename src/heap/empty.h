@@ -19,23 +19,8 @@
 /* A block of size zero, or NULL. */
 void *empty_alloc(void);
 
-/* Bytes (table): address space for 65,536 blocks, more than programs have of no size; its bits take
- * two pages. */
-#define EMPTY_BYTES ((size_t)1 * MIB)
-
-/* Layout: no address, instead of a range that cannot be had. */
-#define EMPTY_NONE ((char *)1)
-
-/* Where the range begins, or EMPTY_NONE; NULL: nobody has asked for it yet. */
-extern INTERNAL char *empty_range;
-
 /* Whether an address is in that range. */
-static inline bool empty_covers(uintptr_t address)
-{
-    /* relaxed: who has a block of it has seen it */
-    uintptr_t start = (uintptr_t)__atomic_load_n(&empty_range, __ATOMIC_RELAXED);
-    return address - start < EMPTY_BYTES && LIKELY(address > EMPTY_BYTES); /* there is a range */
-}
+bool empty_covers(uintptr_t address);
 
 /* What is wrong with such an address: MISUSE_NONE for a block. */
 struct misuse empty_misuse(uintptr_t address);

@@ -133,8 +133,8 @@ static NOINLINE void free_unmapped(void *block)
     heap_poll(&heap_default);
     if (profile_has_blocks())
         forget_sample(block); /* before another thread has the address */
-    /* One of no bytes has no need of the lock. */
-    if (UNLIKELY(empty_covers((uintptr_t)block)) ||
+    /* Within a page no large block begins, but one of no bytes, which has no need of the lock. */
+    if (UNLIKELY((uintptr_t)block % PAGE_BYTES != 0) ||
         UNLIKELY(!large_free_recent(&heap_default.page_heap, (uintptr_t)block)))
         free_unmapped_placed((uintptr_t)block);
 }

@@ -147,6 +147,20 @@ TEST(an_address_is_not_given_again_soon)
     }
 }
 
+/* There the page heap would be locked for each. */
+TEST(hardly_any_begins_where_large_blocks_do)
+{
+    enum { FEW = RANGE_BLOCKS * 63 / 64 };
+    size_t at_pages = 0;
+    for (size_t i = 0; i < FEW; i++) {
+        blocks[i] = snug_malloc(0);
+        at_pages += (uintptr_t)blocks[i] % PAGE_BYTES == 0;
+    }
+    for (size_t i = 0; i < FEW; i++)
+        snug_free(blocks[i]);
+    assert_int_equal(at_pages, 0);
+}
+
 enum { THREADS = 8, LINE_BLOCKS = 64 * 8 }; /* what the bits in one line of a cache stand for */
 
 static pthread_barrier_t all_have_one;
@@ -221,6 +235,7 @@ int main(void)
         ROW(where_there_are_nearly_too_many_nobody_looks_far),
         ROW(where_there_are_too_many_they_are_ordinary),
         ROW(an_address_is_not_given_again_soon),
+        ROW(hardly_any_begins_where_large_blocks_do),
         ROW(threads_begin_apart),
         ROW(wrong_frees_are_said),
     };
