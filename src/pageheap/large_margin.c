@@ -71,8 +71,8 @@ void margin_make(struct page_heap *page_heap, struct span *span, bool zero)
 
 bool margin_is_sound_fresh(struct page_heap *page_heap, struct span *span)
 {
-    span->margin =
-        MARGIN_KNOWN; /* zero where it is not there; so nobody asks again for this block */
+    /* It is zero where its page is not there. So nobody asks again for this block. */
+    span->margin = MARGIN_KNOWN;
     return !note_look(page_heap, span) || margin_is_sound(page_heap, span);
 }
 
