@@ -134,6 +134,8 @@ fn on_a_screen(place: &Place, columns: usize, rows: usize) -> Result<Completion,
     terminal.tmux(&["send-keys", "t"]);
     terminal.screen_with("gave back");
     terminal.tmux(&["resize-window", "-x", "70", "-y", "20"]);
+    // A key in the moment of the change was lost once in some 20 runs: so the new size is drawn first.
+    sleep(Duration::from_millis(500));
     terminal.screen_with("q quit");
     terminal.tmux(&["send-keys", "q"]);
     terminal.screen_with("ended 0");
