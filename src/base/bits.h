@@ -71,6 +71,14 @@ static ALWAYS_INLINE size_t bitmap_next_here(const uint64_t *map, size_t words, 
     return index * 64 + bit_lowest(word);
 }
 
+/* A number of `log` bits (1 to 63), which spreads neighbouring values: the upper bits of the
+ * product with 2^64 over the golden ratio. Source: D. Knuth, "The Art of Computer Programming",
+ * volume 3 (1973), multiplicative hashing. */
+static ALWAYS_INLINE size_t bits_spread(uint64_t value, unsigned log)
+{
+    return value * 0x9e3779b97f4a7c15u >> (64 - log);
+}
+
 /* The last bit set at or before `from`, or SIZE_MAX if there is none. */
 size_t bitmap_previous(const uint64_t *map, size_t from);
 

@@ -43,12 +43,11 @@ static uintptr_t range_start(void)
     return (uintptr_t)__atomic_load_n(&range, __ATOMIC_ACQUIRE);
 }
 
-/* The word at which a thread begins: what it knows of itself lies in other pages than what another
- * does. The multiplier is 2^32 over the golden ratio, which spreads neighbours. */
+/* The word at which a thread begins: what it knows of itself lies elsewhere than what another does.
+ */
 static size_t first_word(void)
 {
-    return (uint32_t)((uintptr_t)&thread_self >> PAGE_SHIFT) * 0x9e3779b9u >>
-           (32 - EMPTY_WORDS_LOG);
+    return bits_spread((uintptr_t)&thread_self, EMPTY_WORDS_LOG);
 }
 
 void *empty_alloc(void)

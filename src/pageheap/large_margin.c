@@ -27,12 +27,11 @@ enum { VAIN_LOOKS_MOST = 64 };
 /* Whether the page of a word may be looked at. One that is not there would be faulted in twice, by
  * the look and by the program's first byte, and for the second all processors that run threads of
  * the program are interrupted. So with several threads the system is asked first, once a look was
- * in vain; in a small heap there is little to gain, and a sandbox may kill for it. */
+ * in vain. */
 static bool may_look(const struct page_heap *page_heap, uint32_t vain, const uint64_t *word)
 {
     bool asks = vain != 0 && !lock_is_alone() && options.check != CHECK_FULL &&
-                page_heap->provider == &provider_os &&
-                page_heap->used_pages >= options.dirty >> PAGE_SHIFT;
+                page_heap_may_ask(page_heap);
     size_t page = os_page_size();
     return !asks || os_resident_bytes((void *)align_down((uintptr_t)word, page), page) != 0;
 }

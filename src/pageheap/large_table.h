@@ -14,7 +14,7 @@
 #ifndef SNUG_PAGEHEAP_LARGE_TABLE_H
 #define SNUG_PAGEHEAP_LARGE_TABLE_H
 
-#include "base/common.h"
+#include "base/bits.h"
 
 struct span;
 struct meta;
@@ -56,8 +56,7 @@ void large_table_clear(struct large_table *table);
 /* The slot in which the search for an address begins. There must be slots. */
 static inline size_t large_table_home(const struct large_table *table, const char *start)
 {
-    /* Fibonacci hashing: the upper bits of the product depend on all bits of the page number. */
-    return ((uintptr_t)start >> PAGE_SHIFT) * 0x9e3779b97f4a7c15u >> (64 - table->log);
+    return bits_spread((uintptr_t)start >> PAGE_SHIFT, table->log);
 }
 
 /* The span in that slot, which mostly is the one that begins at `start` if there is one; or NULL.

@@ -7,6 +7,7 @@
 #define SNUG_PAGEHEAP_PAGE_HEAP_STATE_H
 
 #include "base/backoff.h"
+#include "options/options.h"
 #include "pageheap/huge_price.h"
 #include "pageheap/large_sizes.h"
 #include "pageheap/large_table.h"
@@ -115,6 +116,14 @@ struct page_heap {
     uint64_t tick_due;  /* when the heap wants a tick; UINT64_MAX: never */
     uint64_t dry_until; /* the provider is not asked for segments before: see page_heap_is_dry */
 };
+
+/* Whether the system is asked which pages of a heap are there. Of another provider it does not know
+ * or may mean something else, and in a small heap no more can pile up than is kept in any case. */
+static inline bool page_heap_may_ask(const struct page_heap *page_heap)
+{
+    return page_heap->provider == &provider_os &&
+           page_heap->used_pages >= options.dirty >> PAGE_SHIFT;
+}
 
 static inline struct runs *runs_of(struct page_heap *page_heap, const struct span *run)
 {

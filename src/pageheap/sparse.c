@@ -3,8 +3,6 @@
  */
 #include "pageheap/sparse.h"
 
-#include "options/options.h"
-
 /* Pages (machine): of the middle of a block, so many are looked at, or all. */
 enum { SPARSE_WINDOW = 64 };
 
@@ -22,11 +20,9 @@ static size_t look(const struct span *span, size_t seen)
 
 void sparse_look(struct page_heap *page_heap, const struct span *span)
 {
-    /* In a small heap no more can pile up than is kept in any case. Where there are huge pages a
-     * page is there with its neighbours. */
-    if (page_heap->used_pages < options.dirty >> PAGE_SHIFT ||
-        page_heap->provider != &provider_os || page_heap->scarce ||
-        span->segment->huge != HUGE_NONE || !backoff_try(&page_heap->sparse_asked))
+    /* Where there are huge pages a page is there with its neighbours. */
+    if (!page_heap_may_ask(page_heap) || page_heap->scarce || span->segment->huge != HUGE_NONE ||
+        !backoff_try(&page_heap->sparse_asked))
         return;
     size_t was = page_heap->sparse_seen, seen = look(span, was);
     /* relaxed: see sparse_alignment */

@@ -50,8 +50,7 @@ static bool tally_take(size_t word)
 
 void tally_spread(void)
 {
-    uint64_t hash = (uintptr_t)&tally_own * 0x9e3779b97f4a7c15u;
-    tally_apart = (hash >> (64 - TALLIES_SHARED_LOG)) * sizeof(struct tally);
+    tally_apart = bits_spread((uintptr_t)&tally_own, TALLIES_SHARED_LOG) * sizeof(struct tally);
 }
 
 void tally_begin(void)

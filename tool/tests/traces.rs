@@ -1,7 +1,8 @@
 //! The traces in bench/traces: they are whole, every replay of them is right, and snug's memory for them stays within
 //! what it was. A footprint is the same each time in the same surroundings, so a few percent more are a fact. But what
 //! the loader asks for before the trace begins moves all that follows, and with it chance: 1 % of most traces' peaks,
-//! 5 % of those of cc1 and sqlite, over 24 sizes and numbers of blocks in front. The limits leave room for that.
+//! 5 % of those of cc1 and sqlite, over 24 sizes and numbers of blocks in front. So programs of tests get no path for
+//! libraries from cargo, for which the loader makes blocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crate::common::{stderr, stdout, text, Place};
 /// Snug's peak over the system's, by trace: what it was when this was written, and a little more. Since a program that
 /// takes no memory has no heap, the memory of its first use is in it.
 const PEAK_LIMITS: [(&str, f64); 6] =
-    [("cc1", 1.31), ("cpython", 1.18), ("git", 1.17), ("node", 1.09), ("perl", 0.98), ("sqlite", 1.27)];
+    [("cc1", 1.28), ("cpython", 1.18), ("git", 1.17), ("node", 1.09), ("perl", 0.98), ("sqlite", 1.22)];
 
 fn traces() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/traces");

@@ -137,8 +137,8 @@ pub fn nobody_looks_at_all() -> RwLockWriteGuard<'static, ()> {
     LIARS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes away what would change how programs run on snug, the variables of the build and of the tests included. Of a path
-/// for libraries, which cargo sets, the loader makes blocks in each program.
+/// Takes away what would change how programs run on snug, the variables of the build and of the tests included. For the
+/// path for libraries that cargo sets the loader makes blocks in each program.
 pub fn without_surroundings(command: &mut Command) -> &mut Command {
     let own = std::env::vars_os().map(|(name, _)| name).filter(|name| name.as_bytes().starts_with(b"SNUG_"));
     own.chain(["LD_PRELOAD", "LD_LIBRARY_PATH", "COLUMNS"].map(Into::into))
