@@ -12,7 +12,9 @@ void *heap_resize(void *block, size_t bytes)
         return heap_resize_hardened(block, bytes);
     struct place place = place_of((uintptr_t)block, class);
     heap_poll_taking(place.heap);
-    size_t old_bytes = place_usable_fast(place, (uintptr_t)block, "realloc");
+    size_t old_bytes = object_is_live((uintptr_t)block, class)
+                           ? class_size(class)
+                           : place_usable_fast(place, (uintptr_t)block, "realloc");
     if (bytes > MAX_REQUEST)
         return NULL;
     if (UNLIKELY(old_bytes == 0))

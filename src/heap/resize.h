@@ -12,8 +12,9 @@
 void *resize_plain(struct place place, void *block, size_t old_bytes, size_t bytes);
 
 /* Ends a move of `bytes`: `moved`, which is zero behind its first `dirty` bytes, has what was in a
- * block of this place, or is NULL. */
-void *resize_moved(void *moved, struct place place, void *block, size_t bytes, size_t dirty);
+ * block of this place, or is NULL. `cache` is the calling thread's of the place's heap. */
+void *resize_moved(void *moved, struct place place, struct cache *cache, void *block, size_t bytes,
+                   size_t dirty);
 
 /* A block that could not be moved. One that becomes shorter stays: hardly a program is ready for a
  * refusal then. */

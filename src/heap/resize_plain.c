@@ -61,7 +61,8 @@ static void copy_pages(char *to, const char *from, size_t bytes, size_t dirty)
     }
 }
 
-void *resize_moved(void *moved, struct place place, void *block, size_t bytes, size_t dirty)
+void *resize_moved(void *moved, struct place place, struct cache *cache, void *block, size_t bytes,
+                   size_t dirty)
 {
     if (moved == NULL)
         return NULL;
@@ -69,7 +70,6 @@ void *resize_moved(void *moved, struct place place, void *block, size_t bytes, s
         copy_pages(moved, block, bytes, dirty);
     else
         memcpy(moved, block, bytes);
-    struct cache *cache = heap_cache(place.heap);
     if (place.class == PAGE_MAP_CELL && LIKELY(cache_push_cell(cache, (uintptr_t)block)))
         return moved;
     int error = errno;
@@ -96,7 +96,7 @@ static void *resize_by_copy(struct place place, void *block, size_t old_bytes, s
                                     : block_alloc(place.heap, cache, MIN_ALIGN, bytes, &dirty);
     if (UNLIKELY(moved == NULL))
         return resize_stay(place, block, old_bytes, bytes);
-    return resize_moved(moved, place, block, size_min(old_bytes, bytes), dirty);
+    return resize_moved(moved, place, cache, block, size_min(old_bytes, bytes), dirty);
 }
 
 /* Whether a large block that becomes shorter stays one: it is rounded up to whole pages, which may

@@ -29,7 +29,8 @@ static void *move(struct heap *heap, struct place place, void *block, size_t old
         moved = guard_alloc(bytes, MIN_ALIGN);
     if (moved == NULL)
         moved = block_alloc(heap, cache, MIN_ALIGN, bytes, &dirty);
-    return resize_moved(moved, place, block, size_min(old_bytes, bytes), SIZE_MAX);
+    return resize_moved(moved, place, heap_cache(place.heap), block, size_min(old_bytes, bytes),
+                        SIZE_MAX);
 }
 
 void *resize_watched(struct place place, void *block, size_t old_bytes, size_t bytes)
@@ -56,5 +57,6 @@ void *resize_empty(struct place place, void *block, size_t bytes)
     uintptr_t address = (uintptr_t)block;
     if (!empty_covers(address) || empty_misuse(address).kind != MISUSE_NONE)
         return NULL;
-    return resize_moved(heap_alloc_slow(bytes, place.heap), place, block, 0, SIZE_MAX);
+    void *moved = heap_alloc_slow(bytes, place.heap);
+    return resize_moved(moved, place, heap_cache(place.heap), block, 0, SIZE_MAX);
 }
