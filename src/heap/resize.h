@@ -7,6 +7,13 @@
 
 #include "heap/alloc.h"
 
+/* Whether a block that is no small object stays as it is: all of it but little is still wanted, or
+ * what it got in order to grow is. */
+static inline bool block_stays(size_t old_bytes, size_t bytes)
+{
+    return bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE;
+}
+
 /* Resizes a block of a heap that is not hardened, of which `old_bytes` may be used. NULL: it is as
  * before. */
 void *resize_plain(struct place place, void *block, size_t old_bytes, size_t bytes);

@@ -106,16 +106,10 @@ static bool shrinks_in_place(size_t old_bytes, size_t bytes)
     return bytes < old_bytes && bytes >= SLACK_SHARE * PAGE_BYTES;
 }
 
-/* Whether all of a block but little is still wanted, or what it got in order to grow is. */
-static bool is_nearly_all(size_t old_bytes, size_t bytes)
-{
-    return bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE;
-}
-
 void *resize_plain(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     if (place.class == PAGE_MAP_CELL) {
-        if (is_nearly_all(old_bytes, bytes))
+        if (block_stays(old_bytes, bytes))
             return block;
         /* One that loses most of itself moves, as an object does: where it was it would keep what
          * it leaves apart, a third of the memory of blocks that are resized at random. */
@@ -127,7 +121,7 @@ void *resize_plain(struct place place, void *block, size_t old_bytes, size_t byt
         if (object_stays(old_bytes, bytes))
             return block;
     } else if (bytes > medium_most(place.heap) || shrinks_in_place(old_bytes, bytes)) {
-        if (old_bytes <= GROWN_MOST && is_nearly_all(old_bytes, bytes))
+        if (old_bytes <= GROWN_MOST && block_stays(old_bytes, bytes))
             return block;
         void *resized = large_resize(&place.heap->page_heap, (uintptr_t)block, bytes);
         if (resized != NULL)
