@@ -1,5 +1,5 @@
 /*
- * Searches in maps of bits. See bits.h.
+ * Searches in maps of bits, and what has no instruction. See bits.h.
  */
 #include "base/bits.h"
 
@@ -18,4 +18,14 @@ size_t bitmap_previous(const uint64_t *map, size_t from)
         word = map[index];
     }
     return index * 64 + bit_highest(word);
+}
+
+uint64_t scale(uint64_t value, uint64_t part, uint64_t whole)
+{
+    while ((part | whole) >> 32 != 0) {
+        part >>= 1;
+        whole >>= 1;
+    }
+    whole += whole == 0;
+    return value / whole * part + value % whole * part / whole;
 }

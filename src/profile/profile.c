@@ -6,6 +6,7 @@
  * sample, that stays in the tables until another block comes to its address.
  */
 #include "profile/profile.h"
+#include "platform/floats.h"
 #include "platform/memory.h"
 
 #define OF_THREAD __thread __attribute__((tls_model("initial-exec")))
@@ -23,6 +24,7 @@ static struct freed {
     uint32_t site;
 } freed_last[PROFILE_FREED];
 static uint32_t freed_next;
+static struct floats floats; /* of the thread that is in here; under the lock as well */
 
 static OF_THREAD bool busy_self; /* the thread is between enter and leave */
 
@@ -33,11 +35,13 @@ static bool enter(void)
     busy_self = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     lock_acquire(&profile.lock);
+    floats = floats_begin();
     return true;
 }
 
 static void leave(void)
 {
+    floats_end(floats);
     lock_release(&profile.lock);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     busy_self = false;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "heap/totals.h"
 #include "heap/user_heaps.h"
 #include "pageheap/pages_in_use.h"
@@ -39,37 +40,35 @@ static void set_all(void *words, const void *values, size_t bytes)
         set((uint64_t *)words + i, ((const uint64_t *)values)[i]);
 }
 
-/* No number of blocks or bytes needs the highest bit, and without it this is one instruction. */
-static double number(uint64_t value)
-{
-    return (double)(int64_t)value;
-}
+/* Log2 (layout): parts of a byte in which sizes are compared. */
+enum { SIZE_PARTS_LOG = 16 };
 
 /* Makes rows of a part of the blocks stand for all, of which there are so many with so many bytes.
  * Rows whose blocks are smaller than the average of all get one factor, those with larger ones
  * another, so that both numbers come out and no row's blocks become of another size. False: they
- * cannot, since no larger or no smaller ones were seen. */
-static bool rows_stand_for(struct medium_row rows[MEDIUM_ROWS], double blocks, double bytes)
+ * cannot, since no larger or no smaller ones were seen. Of the few blocks that a copy looks at, all
+ * products have room in 64 bits. */
+static bool rows_stand_for(struct medium_row rows[MEDIUM_ROWS], uint64_t blocks, uint64_t bytes)
 {
-    double seen[2] = {0, 0}, off[2] = {0, 0}; /* of smaller ones, and of larger ones */
+    int64_t average = (int64_t)((bytes << SIZE_PARTS_LOG) / blocks), over[MEDIUM_ROWS];
+    int64_t seen[2] = {0, 0}, off[2] = {0, 0}; /* of smaller ones, and of larger ones */
     for (size_t i = 0; i < MEDIUM_ROWS; i++) {
-        double over = number(rows[i].bytes) * blocks - number(rows[i].blocks) * bytes;
-        seen[over > 0] += number(rows[i].blocks);
-        off[over > 0] += over;
+        over[i] = (int64_t)(rows[i].bytes << SIZE_PARTS_LOG) - (int64_t)rows[i].blocks * average;
+        seen[over[i] > 0] += (int64_t)rows[i].blocks;
+        off[over[i] > 0] += over[i];
     }
-    double factors[2] = {off[1], -off[0]};
+    int64_t factors[2] = {off[1], -off[0]};
     if (off[0] == 0 || off[1] == 0) {
-        if (off[1] - off[0] > (seen[0] + seen[1]) * bytes / GROWTH_SHARE)
+        if (off[1] - off[0] > (seen[0] + seen[1]) * average / GROWTH_SHARE)
             return false;
         factors[0] = factors[1] = 1;
     }
-    double whole = factors[0] * seen[0] + factors[1] * seen[1];
+    uint64_t whole = (uint64_t)(factors[0] * seen[0] + factors[1] * seen[1]);
     for (size_t i = 0; i < MEDIUM_ROWS; i++) {
-        double size = number(rows[i].bytes) / number(rows[i].blocks); /* no number if none is */
-        double count = number(rows[i].blocks) * factors[size * blocks > bytes] * blocks / whole;
-        rows[i].blocks = (uint64_t)(int64_t)(count + 0.5);
-        rows[i].bytes =
-            rows[i].blocks == 0 ? 0 : (uint64_t)(int64_t)(number(rows[i].blocks) * size);
+        uint64_t part = rows[i].blocks * (uint64_t)factors[over[i] > 0];
+        uint64_t count = (scale(2 * blocks, part, whole) + 1) / 2;
+        rows[i].bytes = count == 0 ? 0 : scale(count, rows[i].bytes, rows[i].blocks);
+        rows[i].blocks = count;
     }
     return true;
 }
@@ -93,8 +92,8 @@ static void copy_medium(struct peak *peak, const struct heap_totals *totals)
     lock_release(lock);
     for (size_t i = 0; i < MEDIUM_ROWS; i++)
         blocks += walk.rows[i].blocks;
-    if (blocks == 0 ||
-        !rows_stand_for(walk.rows, number(totals->cells_count), number(totals->cells_live)))
+    if (blocks == 0 || totals->cells_count == 0 ||
+        !rows_stand_for(walk.rows, totals->cells_count, totals->cells_live))
         return;
     set_all(peak->rows, walk.rows, sizeof(walk.rows));
     set(&peak->medium_seen, blocks);

@@ -2,6 +2,7 @@
  * The statistics as text that a person reads at a glance: at most one screen of 80 by 24; with
  * `detail` also every class and every counter.
  */
+#include "base/bits.h"
 #include "report/formats.h"
 #include "report/numbers.h"
 #include "report/writer.h"
@@ -53,9 +54,9 @@ static void add_bar(struct writer *writer, const struct part parts[PARTS])
     text_add(text, "  [");
     uint64_t before = 0;
     for (unsigned i = 0; i < PARTS && whole != 0; i++) {
-        size_t from = (size_t)((double)before * BAR / (double)whole + 0.5);
+        size_t from = (scale(2 * BAR, before, whole) + 1) / 2;
         before += parts[i].bytes;
-        size_t to = (size_t)((double)before * BAR / (double)whole + 0.5);
+        size_t to = (scale(2 * BAR, before, whole) + 1) / 2;
         for (; from < to; from++)
             text_add_bytes(text, &parts[i].mark, 1);
     }

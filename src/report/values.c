@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "platform/clock.h"
 #include "platform/lock.h"
 #include "platform/output.h"
@@ -27,7 +28,7 @@ static uint64_t estimate_class(uint64_t live, struct peek *peek, const struct ta
     if (requests == 0)
         return live * class_bytes(class);
     uint64_t bytes = sample_sum(peek, from, offsetof(struct sample, bytes), class);
-    return (uint64_t)((double)live * ((double)bytes / (double)requests));
+    return scale(live, bytes, requests);
 }
 
 /* The same for all small objects. */

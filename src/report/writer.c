@@ -3,6 +3,8 @@
  */
 #include "report/writer.h"
 
+#include "base/bits.h"
+
 void writer_begin(struct writer *writer, int descriptor, char *buffer, size_t capacity)
 {
     writer->descriptor = descriptor;
@@ -84,7 +86,7 @@ struct shown share(uint64_t part, uint64_t whole)
 {
     struct shown shown;
     struct text text = shown_text(&shown);
-    uint64_t tenths = whole == 0 ? 0 : (uint64_t)((double)part * 1000 / (double)whole + 0.5);
+    uint64_t tenths = whole == 0 ? 0 : (scale(2000, part, whole) + 1) / 2;
     if (whole == 0)
         text_add(&text, "-");
     else
