@@ -11,7 +11,9 @@ The folders in src/ are layers, in the order of LAYERS, lowest first. Rules:
     modules of the tool, if there is a tool/src (rust_uses.py);
   - in a layer that has FLOORS, no file includes or calls one of a higher floor, and each has its floor;
   - an included file of ours exists; what is included is written out, not a macro;
-  - every source file is in a layer, and no file in src/ has more than MAX_LINES lines.
+  - every source file is in a layer, and no file in src/ has more than MAX_LINES lines;
+  - there are floating-point numbers in the files of MAY_FLOAT alone: a program may have what is not exact
+    trapped, and look at the marks that its own arithmetic left (platform/floats.h).
 Each violation is one line, `file:line: what is wrong`. The exit status is 1 if there is any.
 """
 
@@ -37,6 +39,9 @@ FLOORS = {
 }
 MAY_INCLUDE_PUBLIC = {"api", "heap", "report"}
 MAX_LINES = 600
+# What computes in a state of its own; a conversion that is exact; a number of the program; a program that writes docs/.
+MAY_FLOAT = set("profile/profile profile/sampler profile/sites base/bits api/provider options/options_doc".split())
+FLOAT = re.compile(r"\b(?:double|float)\b|\b\d+\.\d")
 
 # Files of this repository that still call each other in circles, to be taken apart. The list cannot
 # rot: what stands here and is no such group, exactly, is a fault as well.
@@ -105,6 +110,8 @@ class Tree:
             self.fault(path, lines, f"{lines} lines; a file in src/ has at most {MAX_LINES}")
         if path.suffix not in SOURCE_SUFFIXES:
             return
+        if path.parts[0] == "src":
+            self.check_floats(path, text)
         if path.parts[0] == "src" and layer_of(path) is None:
             self.fault(path, 1, f"not in a layer; the layers are {' '.join(LAYERS)}")
         elif path.suffix in (".c", ".h") and path.parts[0] == "src":
@@ -115,6 +122,13 @@ class Tree:
             if target is not None:
                 self.includes[path].append((line, target))
                 self.check_direction(path, line, target)
+
+    def check_floats(self, path, text):
+        if "/".join(path.with_suffix("").parts[1:]) in MAY_FLOAT:
+            return
+        for line, code in enumerate(re.sub(r'"(?:\\.|[^"\\\n])*"', '""', without_comments(text)).splitlines(), 1):
+            if FLOAT.search(code):
+                self.fault(path, line, "floating-point numbers are for the files of MAY_FLOAT alone")
 
     def resolve(self, path, line, written):
         """The file of ours that an include names, or None if it is the system's or at fault."""

@@ -52,8 +52,9 @@ static inline void bitmap_clear(uint64_t *map, size_t index)
     map[index / 64] &= ~((uint64_t)1 << (index % 64));
 }
 
-/* value * part / whole, to some nine digits. `whole` must not be 0, and the result be less than
- * 2^63. No floating-point number, in which a program may have what is not exact end it. */
+/* value * part / whole, rounded down; where one of the two needs more than 32 bits and `part` is
+ * the smaller, to some nine digits. `whole` must not be 0, and the result be less than 2^63. No
+ * floating-point number, in which a program may have what is not exact end it. */
 uint64_t scale(uint64_t value, uint64_t part, uint64_t whole);
 
 /* The first bit set at or after `from` in a map of `words` words, or `words * 64` if there is

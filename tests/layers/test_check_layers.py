@@ -203,6 +203,16 @@ class PlantedFaults(unittest.TestCase):
             "src/base/long.c:601: 601 lines; a file in src/ has at most 600",
         )
 
+    def test_floating_point_numbers(self):
+        self.assert_faults(
+            {
+                "src/slab/mean.c": "/* a double of 1.5 */\nchar text[] = \"float \\\" 0.5\";\nint whole = 15;\ndouble mean;\nint y = 2 * 0.5;\n",
+                "src/profile/sampler.c": "static double mean = 1.5;\n",
+            },
+            "src/slab/mean.c:4: floating-point numbers are for the files of MAY_FLOAT alone",
+            "src/slab/mean.c:5: floating-point numbers are for the files of MAY_FLOAT alone",
+        )
+
     def test_unknown_layer_and_file_in_none(self):
         layers = (
             "base platform options stats provider meta profile retention pageheap cell slab magazine hardened "

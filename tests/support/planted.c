@@ -36,6 +36,7 @@ enum fault {
     DIRTY_CALLOC,   /* calloc does not clear */
     SHORT_REALLOC,  /* realloc keeps half of the contents */
     FREE_ERRNO,     /* free changes errno */
+    FREE_MARKS,     /* free computes what is not exact */
     QUIET_FAILURE,  /* a failure does not set errno */
     ABORT_AT_LIMIT, /* a failure aborts */
     SHARED_ZERO,    /* malloc(0) always gives the same pointer */
@@ -49,9 +50,24 @@ enum fault {
 };
 
 static const char *const fault_names[] = {
-    "",           "none",          "misaligned",     "overlapping", "dirty_calloc", "short_realloc",
-    "free_errno", "quiet_failure", "abort_at_limit", "shared_zero", "fork_lock",    "thread_leak",
-    "init_lock",  "silent_free",   "twice",          "late_free",   "slow",
+    "",
+    "none",
+    "misaligned",
+    "overlapping",
+    "dirty_calloc",
+    "short_realloc",
+    "free_errno",
+    "free_marks",
+    "quiet_failure",
+    "abort_at_limit",
+    "shared_zero",
+    "fork_lock",
+    "thread_leak",
+    "init_lock",
+    "silent_free",
+    "twice",
+    "late_free",
+    "slow",
 };
 
 static enum fault planted;
@@ -242,6 +258,12 @@ EXPORT void free(void *block)
         __libc_free(block);
         before = EAGAIN;
         break;
+    case FREE_MARKS: {
+        volatile double third = 3;
+        third = 1 / third;
+        __libc_free(block);
+        break;
+    }
     case FORK_LOCK:
         lock();
         __libc_free(block);

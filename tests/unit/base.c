@@ -4,6 +4,7 @@
  */
 #include "support.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -43,6 +44,30 @@ TEST(bits_of_random_words_agree_with_a_loop)
     }
     assert_int_equal(bit_count(0), 0);
     assert_int_equal(bit_count(~(uint64_t)0), 64);
+}
+
+/* Exact where both have room in 32 bits; otherwise nine digits of what is a part. */
+TEST(numbers_are_scaled_as_by_long_division)
+{
+    uint64_t seed = 4;
+    for (unsigned round = 0; round < 200000; round++) {
+        uint64_t whole = (random_next(&seed) >> random_below(&seed, 64)) | 1;
+        uint64_t part = random_next(&seed) >> random_below(&seed, 64);
+        uint64_t value = random_next(&seed) >> random_below(&seed, 64);
+        bool are_short = (part | whole) >> 32 == 0;
+        long double exact = (long double)value * part / whole;
+        if (exact > (long double)INT64_MAX || (!are_short && part > whole))
+            continue;
+        long double wrong = exact - scale(value, part, whole);
+        long double most = are_short ? 2 : 2 + value / (long double)(1 << 30);
+        ASSERT_THAT(wrong < most && wrong > -most, "%" PRIu64 " * %" PRIu64 " / %" PRIu64, value,
+                    part, whole);
+    }
+    assert_int_equal(scale(1000, 1, 3), 333);
+    assert_int_equal(scale(1000, 2, 3), 666);
+    assert_int_equal(scale(UINT64_MAX, 0, 1), 0);
+    assert_int_equal(scale(5, UINT64_MAX, UINT64_MAX), 5);
+    assert_int_equal(scale(1, UINT64_MAX, 1), UINT32_MAX); /* no division by what became zero */
 }
 
 enum { WORDS = 5 };
@@ -260,6 +285,7 @@ int main(void)
         ROW(siphash_is_as_published),
         ROW(single_bits_are_lowest_and_highest),
         ROW(bits_of_random_words_agree_with_a_loop),
+        ROW(numbers_are_scaled_as_by_long_division),
         ROW(bitmap_changes_one_bit_at_a_time),
         ROW(bitmap_next_finds_what_a_loop_finds),
         ROW(bitmap_next_stops_at_the_end),
