@@ -22,7 +22,8 @@ fn main() {
 }
 
 /// The library's own code for reading statistics and writing them, which the tool uses on other processes.
-const SHARED: [&str; 24] = [
+const SHARED: [&str; 25] = [
+    "base/bits.c",
     "base/peek.c",
     "hardened/hard_totals.c",
     "heap/totals.c",

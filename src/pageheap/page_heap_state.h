@@ -118,11 +118,13 @@ struct page_heap {
 };
 
 /* Whether the system is asked which pages of a heap are there. Of another provider it does not know
- * or may mean something else, and in a small heap no more can pile up than is kept in any case. */
+ * or may mean something else, and in a small heap no more can pile up than is kept in any case.
+ * Needs no lock. */
 static inline bool page_heap_may_ask(const struct page_heap *page_heap)
 {
-    return page_heap->provider == &provider_os &&
-           page_heap->used_pages >= options.dirty >> PAGE_SHIFT;
+    /* relaxed: a hint; margins are made without the lock */
+    size_t used = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED);
+    return page_heap->provider == &provider_os && used >= options.dirty >> PAGE_SHIFT;
 }
 
 static inline struct runs *runs_of(struct page_heap *page_heap, const struct span *run)
