@@ -25,6 +25,7 @@ static NOINLINE void *resize_other(void *block, size_t bytes, size_t class, size
     return resize_plain(place, block, old_bytes, bytes);
 }
 
+/* A program that only resizes, and moves nothing, is asked as well. */
 static NOINLINE void *after_poll(void *block)
 {
     heap_poll_taking(&heap_default);

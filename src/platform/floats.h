@@ -17,8 +17,8 @@ struct floats {
     uint64_t control, marks; /* where they are one word, `control` has both */
 };
 
-/* Memory is clobbered, so that the arithmetic, which begins with a load and ends with a store,
- * stays in between. */
+/* Memory is clobbered, so what begins with a load and ends with a store in between stays there;
+ * other arithmetic a compiler might move. */
 
 /* Returns the calling thread's state, which is the plain one from here on: nothing ends the
  * program. */

@@ -67,23 +67,24 @@ double sampler_weight(const struct sampler_rate *rate, size_t size)
     return rate->mean == 1 ? 1 : 1 / chance((double)(size + (size == 0)) / (double)rate->mean);
 }
 
-static int64_t gap_draw(const struct sampler_rate *rate, uint64_t (*random)(void))
+/* Draws the gap that comes next. It is stored in between, as floats.h asks. */
+static void gap_draw(struct sampler *sampler, const struct sampler_rate *rate,
+                     uint64_t (*random)(void))
 {
     struct floats floats = floats_begin();
-    int64_t gap = (int64_t)sampler_gap(rate, random());
+    sampler->left = (int64_t)sampler_gap(rate, random());
     floats_end(floats);
-    return gap;
 }
 
 bool sampler_take(struct sampler *sampler, const struct sampler_rate *rate, size_t size,
                   uint64_t (*random)(void))
 {
     bool drawn = sampler->left != 0;
-    sampler->left = gap_draw(rate, random);
+    gap_draw(sampler, rate, random);
     if (drawn)
         return true;
     if (!sampler_count(sampler, size))
         return false;
-    sampler->left = gap_draw(rate, random);
+    gap_draw(sampler, rate, random);
     return true;
 }
