@@ -112,12 +112,14 @@ static COLD void *realloc_counted(void *block, size_t class, size_t size)
  * was done. */
 static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
 {
+    /* An object that grows to more may become a cell (heap/resize_plain.c). */
+    if (size > BYTES_SHORT)
+        return realloc_slow(block, size);
     struct cache *cache = thread_self.cache;
     uintptr_t address = (uintptr_t)block;
     void *moved = cache_pop_copy(cache, address, class_size(class), size);
-    if (LIKELY(moved != NULL))
-        return moved_from(cache, block, class, moved);
-    return size > BYTES_SHORT ? realloc_slow(block, size) : realloc_counted(block, class, size);
+    return LIKELY(moved != NULL) ? moved_from(cache, block, class, moved)
+                                 : realloc_counted(block, class, size);
 }
 
 HOT void *snug_realloc(void *block, size_t size)

@@ -57,6 +57,12 @@ static inline void bitmap_clear(uint64_t *map, size_t index)
  * floating-point number, in which a program may have what is not exact end it. */
 uint64_t scale(uint64_t value, uint64_t part, uint64_t whole);
 
+/* The same, to the nearest. */
+static inline uint64_t scale_nearest(uint64_t value, uint64_t part, uint64_t whole)
+{
+    return (scale(2 * value, part, whole) + 1) / 2;
+}
+
 /* The first bit set at or after `from` in a map of `words` words, or `words * 64` if there is
  * none. */
 size_t bitmap_next(const uint64_t *map, size_t words, size_t from);

@@ -112,5 +112,7 @@ size_t place_usable(struct place place, uintptr_t address, const char *call)
 size_t heap_usable(const void *block, const char *call)
 {
     uintptr_t address = (uintptr_t)block;
-    return place_usable_fast(place_of(address, page_map_class(address)), address, call);
+    struct place place = place_of(address, page_map_class(address));
+    size_t bytes = place_cell_bytes(place.class, address);
+    return LIKELY(bytes != 0) ? bytes : place_usable(place, address, call);
 }

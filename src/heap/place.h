@@ -40,12 +40,11 @@ static inline struct place place_of(uintptr_t address, size_t byte)
 /* The usable bytes of what is there; 0, after a report as misuse of `call`, if it is no block. */
 size_t place_usable(struct place place, uintptr_t address, const char *call);
 
-/* The same where a cell of malloc's is likely. */
-static ALWAYS_INLINE size_t place_usable_fast(struct place place, uintptr_t address,
-                                              const char *call)
+/* The same of a live cell, where places of this class are likely to be one; otherwise 0. */
+static ALWAYS_INLINE size_t place_cell_bytes(size_t class, uintptr_t address)
 {
-    bool live = place.class == PAGE_MAP_CELL && cell_is_live_at(address);
-    return LIKELY(live) ? cell_bytes(address) : place_usable(place, address, call);
+    bool live = class == PAGE_MAP_CELL && cell_is_live_at(address);
+    return LIKELY(live) ? cell_bytes(address) : 0;
 }
 
 /* What is wrong with a pointer into a slab that begins no object, or one that is free. */

@@ -34,11 +34,9 @@ static NOINLINE void *after_poll(void *block)
 
 void *heap_resize(void *block, size_t bytes)
 {
-    size_t class = page_map_class((uintptr_t)block), old_bytes = 0;
-    if (class == PAGE_MAP_CELL && cell_is_live_at((uintptr_t)block)) {
-        old_bytes = cell_bytes((uintptr_t)block);
-        if (block_stays(old_bytes, bytes) && !watch_is_on())
-            return LIKELY(!events_wait()) ? block : after_poll(block);
-    }
+    size_t class = page_map_class((uintptr_t)block);
+    size_t old_bytes = place_cell_bytes(class, (uintptr_t)block);
+    if (block_stays(old_bytes, bytes) && !watch_is_on())
+        return LIKELY(!events_wait()) ? block : after_poll(block);
     return resize_other(block, bytes, class, old_bytes);
 }

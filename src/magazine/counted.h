@@ -48,8 +48,7 @@ static ALWAYS_INLINE void *cache_pop_copy_counted(struct cache *cache, uintptr_t
                                                   size_t old_bytes, size_t bytes)
 {
     size_t class = class_of_size(bytes);
-    bool small = bytes <= BYTES_SHORT && cache_may_count(bytes);
-    void *object = LIKELY(small) ? cache_pop_counted(cache, class, bytes) : NULL;
+    void *object = LIKELY(cache_may_count(bytes)) ? cache_pop_counted(cache, class, bytes) : NULL;
     if (LIKELY(object != NULL))
         bytes_copy(object, (const void *)address, size_min(old_bytes, class_size(class)));
     return object;

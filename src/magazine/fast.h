@@ -274,9 +274,7 @@ static ALWAYS_INLINE void *cache_pop_copy(struct cache *cache, uintptr_t address
                                           size_t bytes)
 {
     size_t class = class_of_size(bytes);
-    /* An object that grows to more may become a cell (heap/resize_plain.c). */
-    bool small = bytes <= BYTES_SHORT && size_is_below(bytes, &page_map.small_sizes);
-    void *object = LIKELY(small) ? cache_pop(cache, class) : NULL;
+    void *object = cache_pop_bytes(cache, bytes);
     if (LIKELY(object != NULL))
         bytes_copy(object, (const void *)address, size_min(old_bytes, class_size(class)));
     return object;

@@ -66,7 +66,7 @@ static bool rows_stand_for(struct medium_row rows[MEDIUM_ROWS], uint64_t blocks,
     uint64_t whole = (uint64_t)(factors[0] * seen[0] + factors[1] * seen[1]);
     for (size_t i = 0; i < MEDIUM_ROWS; i++) {
         uint64_t part = rows[i].blocks * (uint64_t)factors[over[i] > 0];
-        uint64_t count = (scale(2 * blocks, part, whole) + 1) / 2;
+        uint64_t count = scale_nearest(blocks, part, whole);
         rows[i].bytes = count == 0 ? 0 : scale(count, rows[i].bytes, rows[i].blocks);
         rows[i].blocks = count;
     }

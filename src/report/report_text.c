@@ -54,9 +54,9 @@ static void add_bar(struct writer *writer, const struct part parts[PARTS])
     text_add(text, "  [");
     uint64_t before = 0;
     for (unsigned i = 0; i < PARTS && whole != 0; i++) {
-        size_t from = (scale(2 * BAR, before, whole) + 1) / 2;
+        size_t from = scale_nearest(BAR, before, whole);
         before += parts[i].bytes;
-        size_t to = (scale(2 * BAR, before, whole) + 1) / 2;
+        size_t to = scale_nearest(BAR, before, whole);
         for (; from < to; from++)
             text_add_bytes(text, &parts[i].mark, 1);
     }

@@ -86,7 +86,7 @@ struct shown share(uint64_t part, uint64_t whole)
 {
     struct shown shown;
     struct text text = shown_text(&shown);
-    uint64_t tenths = whole == 0 ? 0 : (scale(2000, part, whole) + 1) / 2;
+    uint64_t tenths = whole == 0 ? 0 : scale_nearest(1000, part, whole);
     if (whole == 0)
         text_add(&text, "-");
     else
