@@ -24,9 +24,31 @@ long os_thread_id(void)
     return syscall1(SYS_gettid, 0);
 }
 
+/* glibc's since 2.35: where in each thread the kernel writes on which processor it runs, and how
+ * much of that there is; 0: nothing, as where the kernel does not. Nowhere else. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned __rseq_size __attribute__((weak));
+
+/* The number that the kernel keeps there; negative: it does not. To ask libc for it is a call of
+ * its own, which was a thirtieth of what two threads with medium blocks do. */
+static int cpu_kept(void)
+{
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_thread_pointer)
+    if (&__rseq_size != NULL && __rseq_size != 0) {
+        const char *kept = (const char *)__builtin_thread_pointer() + __rseq_offset;
+        return __atomic_load_n((const int *)(kept + sizeof(int)), __ATOMIC_RELAXED);
+    }
+#endif
+#endif
+    return -1;
+}
+
 unsigned os_cpu(void)
 {
-    int cpu = sched_getcpu();
+    int cpu = cpu_kept();
+    if (UNLIKELY(cpu < 0))
+        cpu = sched_getcpu();
     return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
