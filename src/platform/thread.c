@@ -29,8 +29,8 @@ long os_thread_id(void)
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned __rseq_size __attribute__((weak));
 
-/* The number that the kernel keeps there; negative: it does not. To ask libc for it is a call of
- * its own, which was a thirtieth of what two threads with medium blocks do. */
+/* The number that the kernel keeps there; negative: it does not. A call of libc for it was some
+ * hundredths of the time of threads that take medium blocks. */
 static int cpu_kept(void)
 {
 #if defined(__has_builtin)
