@@ -32,7 +32,7 @@ LAYERS = (
 FLOORS = {
     "pageheap": (
         "segment span segment_cache runs large_table large_sizes pages_in_use huge_price page_heap_state large_margin",  # structures
-        "run segments sparse recent block_zero",  # what is done with them: cut, join, grow, drop, clear
+        "run segments sparse recent nearby block_zero",  # what is done with them: cut, join, grow, drop, clear
         "page_heap_purge run_find huge_pages meta_pages",  # what is decided: what is kept, and which run serves
         "page_heap large_recent large page_heap_clear page_heap_check",  # taking and freeing, of both of these
     )

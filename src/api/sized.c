@@ -32,7 +32,7 @@ COLD bool size_is_possible(const void *block, size_t alignment, size_t size, enu
 {
     const char *call = maker == MADE_BY_MALLOC ? "free_sized" : "operator delete";
     uintptr_t address = (uintptr_t)block;
-    struct place place = place_of(address, page_map_class(address));
+    struct place place = place_of(address, page_map_class_call(address));
     size_t usable = place_usable(place, address, call);
     if (usable == 0 && !empty_covers(address))
         return false; /* which was reported */

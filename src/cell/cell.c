@@ -19,7 +19,7 @@
 #include "platform/check.h"
 #include "stats/stats.h"
 
-bool cells_init(struct cells *cells, struct page_heap *page_heap)
+COLD bool cells_init(struct cells *cells, struct page_heap *page_heap)
 {
     /* The table is 65 KiB of address space. Only its pages for sizes that are freed are touched. */
     if (cells->free == NULL)

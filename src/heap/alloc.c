@@ -413,6 +413,16 @@ static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, si
     return block;
 }
 
+/* As take, but by block_alloc, of whose code take has a copy: for what a magazine or a quick list
+ * has mostly served. */
+static NOINLINE void *block_taken(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty,
+                                  bool watched)
+{
+    struct cache *cache = heap_cache(heap);
+    return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, dirty)
+                             : or_no_memory(block_alloc(heap, cache, alignment, bytes, dirty));
+}
+
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     if (UNLIKELY(heap->hardened != NULL))
@@ -423,11 +433,10 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
     if (UNLIKELY(object != NULL))
         return bytes_clear(object, align_up(bytes, MIN_ALIGN));
-    void *block = take(heap, bytes, &dirty, watched);
+    void *block = block_taken(heap, MIN_ALIGN, bytes, &dirty, watched);
     return zero(heap, block, bytes, dirty);
 }
 
-/* As take, but by block_alloc: mostly a quick list has served, and take has a copy of its code. */
 static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, size_t bytes)
 {
     if (UNLIKELY(heap->hardened != NULL))
@@ -439,9 +448,7 @@ static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, s
     void *block = UNLIKELY(watched) ? pop_counted(heap, alignment, bytes) : NULL;
     if (UNLIKELY(block != NULL))
         return block;
-    struct cache *cache = heap_cache(heap);
-    return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, &dirty)
-                             : or_no_memory(block_alloc(heap, cache, alignment, bytes, &dirty));
+    return block_taken(heap, alignment, bytes, &dirty, watched);
 }
 
 /* A block aligned to less than a page: mostly a cell that waits in the thread's quick lists. */

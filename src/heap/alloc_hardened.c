@@ -99,7 +99,7 @@ static inline struct hard_zone *zone_at(const void *pointer)
 /* The pointer that the program gets to a block that was taken. */
 static NOINLINE void *tagged(void *block, size_t bytes)
 {
-    if (block == NULL || page_map_class((uintptr_t)block) != PAGE_MAP_HARDENED)
+    if (block == NULL || page_map_class_call((uintptr_t)block) != PAGE_MAP_HARDENED)
         return block;
     return (void *)hard_tag(zone_at(block), (uintptr_t)block, bytes);
 }

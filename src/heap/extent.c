@@ -19,7 +19,7 @@ static bool hardened_extent(uintptr_t pointer, struct block_extent *extent)
 
 bool block_extent(uintptr_t address, struct block_extent *extent)
 {
-    size_t byte = page_map_class(address);
+    size_t byte = page_map_class_call(address);
     if (byte == PAGE_MAP_CELL || byte == PAGE_MAP_OTHER_CELL)
         return cell_extent(address, extent);
     if (byte == PAGE_MAP_HARDENED)

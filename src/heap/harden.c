@@ -97,7 +97,7 @@ void heap_makers_begin(void)
 void heap_set_maker(void *block, enum maker maker)
 {
     uintptr_t address = tags_strip((uintptr_t)block);
-    if (page_map_class(address) == PAGE_MAP_HARDENED) /* otherwise it is empty */
+    if (page_map_class_call(address) == PAGE_MAP_HARDENED) /* otherwise it is empty */
         hard_set_maker(heap_default.hardened, address, maker);
 }
 

@@ -55,6 +55,7 @@ static void make(void)
     page_heap_init(&heap_default.page_heap, heap_source());
     page_heap_prepare(&heap_default.page_heap); /* and with it the home of the page map */
     unsigned arenas = options.arenas != 0 ? (unsigned)options.arenas : os_cpu_count();
+    nearby_begin(&heap_default.page_heap, os_cpu_count());
     arenas_init(&heap_default.arenas, &heap_default.page_heap, &first_arena, arenas);
     heap_default.arenas.held_most = limit_bytes() / ONE_OF_MANY; /* as of a heap with a quota */
     heap_default.arenas.homes = true;

@@ -17,14 +17,14 @@ static bool is_movable(struct place place, uintptr_t address)
 bool heap_should_move(const void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    return is_movable(place_of(address, page_map_class(address)), address) &&
+    return is_movable(place_of(address, page_map_class_call(address)), address) &&
            object_should_move(address);
 }
 
 void *heap_move(void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    struct place place = place_of(address, page_map_class(address));
+    struct place place = place_of(address, page_map_class_call(address));
     if (!is_movable(place, address) || !object_should_move(address))
         return NULL;
     int error = errno;

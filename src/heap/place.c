@@ -74,7 +74,7 @@ NOINLINE struct place place_elsewhere(struct heap *first, uintptr_t address)
 struct heap *heap_of(const void *block)
 {
     uintptr_t address = (uintptr_t)block;
-    struct heap *heap = place_of(address, page_map_class(address)).heap;
+    struct heap *heap = place_of(address, page_map_class_call(address)).heap;
     return heap == heap_samples ? &heap_default : heap;
 }
 

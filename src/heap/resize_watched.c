@@ -47,7 +47,8 @@ void *resize_watched(struct place place, void *block, size_t old_bytes, size_t b
         moved = resize_plain(place, block, old_bytes, bytes);
     if (moved == NULL && was)
         profile_put_back(block, &old);
-    else if (moved != NULL && to == SAMPLE && stays_large && page_map_class((uintptr_t)moved) == 0)
+    else if (moved != NULL && to == SAMPLE && stays_large &&
+             page_map_class_call((uintptr_t)moved) == 0)
         profile_put(moved, bytes);
     return moved != NULL ? moved : resize_stay(place, block, old_bytes, bytes);
 }

@@ -73,6 +73,21 @@ static void add_cells(struct peek *peek, const struct heap *heap, struct heap_to
         rest_of(cells.bytes, cells.free + totals->cells_cached + totals->cells_waste);
 }
 
+/* The lists of large blocks that wait: the page heap's own, then those of processors; NULL: there
+ * are no more. */
+static const struct recent *waiting_list(struct peek *peek, const struct page_heap *page_heap,
+                                         size_t index)
+{
+    if (index == 0)
+        return &page_heap->recent;
+    const struct nearby *nearby = PEEK(peek, page_heap->nearby);
+    size_t count = nearby == NULL ? 0 : (size_t)1 << PEEK(peek, page_heap->nearby_log) % 64;
+    return index <= size_min(count, NEARBY_MOST) ? &nearby[index - 1].recent : NULL;
+}
+
+#define EACH_WAITING_LIST(list, index, peek, page_heap) \
+    for (size_t index = 0; ((list) = waiting_list((peek), (page_heap), index)) != NULL; index++)
+
 /* The rows of large and huge blocks, without those that wait to be taken again. */
 static void large_sizes_read(struct peek *peek, const struct page_heap *page_heap,
                              struct large_sizes *sizes)
@@ -81,13 +96,16 @@ static void large_sizes_read(struct peek *peek, const struct page_heap *page_hea
         sizes->blocks[row] = PEEK(peek, page_heap->sizes.blocks[row]);
         sizes->bytes[row] = PEEK(peek, page_heap->sizes.bytes[row]);
     }
-    const struct recent *recent = &page_heap->recent;
-    size_t count = size_min(PEEK(peek, recent->count), RECENT_MOST);
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = PEEK(peek, recent->requested[i]);
-        size_t row = large_row_of(bytes);
-        sizes->blocks[row] = rest_of(sizes->blocks[row], 1);
-        sizes->bytes[row] = rest_of(sizes->bytes[row], bytes);
+    const struct recent *recent;
+    EACH_WAITING_LIST(recent, list, peek, page_heap)
+    {
+        size_t count = size_min(PEEK(peek, recent->count), RECENT_MOST);
+        for (size_t i = 0; i < count; i++) {
+            size_t bytes = PEEK(peek, recent->requested[i]);
+            size_t row = large_row_of(bytes);
+            sizes->blocks[row] = rest_of(sizes->blocks[row], 1);
+            sizes->bytes[row] = rest_of(sizes->bytes[row], bytes);
+        }
     }
 }
 
@@ -107,22 +125,34 @@ static void add_large(struct peek *peek, const struct page_heap *page_heap,
     totals->large_requested = rest_of(requested, totals->huge_requested);
 }
 
+size_t heap_waiting_pages(struct peek *peek, const struct page_heap *page_heap, size_t *blocks)
+{
+    size_t pages = 0;
+    const struct recent *recent;
+    EACH_WAITING_LIST(recent, list, peek, page_heap)
+    {
+        pages += PEEK(peek, recent->pages);
+        *blocks += PEEK(peek, recent->count);
+    }
+    return pages;
+}
+
 static void add_spans(struct peek *peek, const struct page_heap *page_heap,
                       struct heap_totals *totals)
 {
     size_t cached = PEEK(peek, page_heap->cache.pages),
            dirty = PEEK(peek, page_heap->cache.dirty_pages);
+    totals->free_runs = PEEK(peek, page_heap->dirty.count) + PEEK(peek, page_heap->clean.count);
+    size_t waiting = heap_waiting_pages(peek, page_heap, &totals->free_runs);
     totals->segment_cache = cached << PAGE_SHIFT;
     totals->segments = (PEEK(peek, page_heap->segment_pages) + cached) << PAGE_SHIFT;
-    totals->dirty = (PEEK(peek, page_heap->dirty.pages) + PEEK(peek, page_heap->busy_pages) +
-                     PEEK(peek, page_heap->recent.pages) + dirty)
-                    << PAGE_SHIFT;
+    totals->dirty =
+        (PEEK(peek, page_heap->dirty.pages) + PEEK(peek, page_heap->busy_pages) + waiting + dirty)
+        << PAGE_SHIFT;
     totals->clean = (PEEK(peek, page_heap->clean.pages) + rest_of(cached, dirty)) << PAGE_SHIFT;
-    totals->free_runs = PEEK(peek, page_heap->dirty.count) + PEEK(peek, page_heap->clean.count) +
-                        PEEK(peek, page_heap->recent.count);
     totals->mapped_peak = PEEK(peek, page_heap->mapped_peak) << PAGE_SHIFT;
     totals->used_peak = PEEK(peek, page_heap->used_peak) << PAGE_SHIFT;
-    size_t used = rest_of(PEEK(peek, page_heap->used_pages), PEEK(peek, page_heap->recent.pages));
+    size_t used = rest_of(PEEK(peek, page_heap->used_pages), waiting);
     totals->large = rest_of(used << PAGE_SHIFT, totals->slabs + totals->cells);
 }
 

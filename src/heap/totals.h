@@ -73,6 +73,9 @@ struct class_totals heap_class_totals_of(struct peek *peek, const struct heap *h
 void heap_totals_read(struct peek *peek, const struct heap *heap, struct class_totals *classes,
                       struct heap_totals *totals);
 
+/* The pages of large blocks that were freed and wait whole; adds how many these are. */
+size_t heap_waiting_pages(struct peek *peek, const struct page_heap *page_heap, size_t *blocks);
+
 static inline struct heap_totals heap_totals_of(struct peek *peek, const struct heap *heap,
                                                 struct class_totals *classes)
 {

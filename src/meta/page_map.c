@@ -260,11 +260,16 @@ static uintptr_t *entry_at(uintptr_t address)
     return chunk == NULL ? NULL : &chunk[page_map_in_chunk(address)];
 }
 
+size_t page_map_class_call(uintptr_t address)
+{
+    return page_map_class(address);
+}
+
 #if HAS_TAGS
 COLD size_t page_map_tagged_class(uintptr_t address)
 {
     uintptr_t stripped = tags_strip(address);
-    size_t class = stripped != address ? page_map_class(stripped) : 0;
+    size_t class = stripped != address ? page_map_class_call(stripped) : 0;
     return class == PAGE_MAP_HARDENED ? class : 0;
 }
 #endif
@@ -344,7 +349,7 @@ static void range_hide(struct range *range, uintptr_t start)
     /* relaxed, here and above: see page_map.h on readers */
     uintptr_t under = entry == NULL ? 0 : __atomic_load_n(entry, __ATOMIC_RELAXED);
     range->under = entry_is_span(under) ? under : 0;
-    range->under_class = page_map_class(start);
+    range->under_class = page_map_class_call(start);
     range_under(range, start, 0, 0);
 }
 

@@ -173,12 +173,15 @@ static ALWAYS_INLINE size_t page_map_far_class(uintptr_t address)
     return *page_map_far_byte(address);
 }
 
-/* The class of the page that any address is in. */
+/* The class of the page that any address is in; the second as a function, for code that is made
+ * small. */
 static ALWAYS_INLINE size_t page_map_class(uintptr_t address)
 {
     return LIKELY(page_map_is_home(address)) ? page_map_home_class(address)
                                              : page_map_far_class(address);
 }
+
+size_t page_map_class_call(uintptr_t address);
 
 /* Whether the page that `address` is in has cells, of whatever heap. */
 static ALWAYS_INLINE bool page_map_is_cell(uintptr_t address)

@@ -227,12 +227,13 @@ void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }
 
-/* The large or huge span that begins at `address`; NULL if none does. The lock must be held. */
-static struct span *large_at(const struct page_heap *page_heap, uintptr_t address)
+/* The large or huge span that begins at `address`; NULL if none does. If it ends there, or gets
+ * another length, it `leaves`. The lock must be held. */
+static struct span *large_at(const struct page_heap *page_heap, uintptr_t address, bool leaves)
 {
     if (!page_heap->compact) {
         struct span *found = large_table_find(&page_heap->large, (const char *)address);
-        return found != NULL && span_is_used(found) ? found : NULL;
+        return found != NULL && block_is_live(found, leaves) ? found : NULL;
     }
     uintptr_t entry = page_map_entry(address);
     struct span *span = entry_is_span(entry) ? (struct span *)entry : NULL;
@@ -244,7 +245,7 @@ static struct span *large_at(const struct page_heap *page_heap, uintptr_t addres
 struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
 {
     lock_acquire(&page_heap->lock);
-    struct span *span = large_at(page_heap, address);
+    struct span *span = large_at(page_heap, address, true);
     if (span == NULL) {
         lock_release(&page_heap->lock);
         return large_misuse(page_heap, address);
@@ -268,7 +269,7 @@ struct misuse large_usable(struct page_heap *page_heap, uintptr_t address, size_
 {
     struct misuse misuse = {.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);
-    struct span *span = large_at(page_heap, address);
+    struct span *span = large_at(page_heap, address, false);
     if (span != NULL) {
         *bytes = span->requested;
         misuse = margin_misuse(page_heap, span);
@@ -283,7 +284,7 @@ void *large_resize(struct page_heap *page_heap, uintptr_t address, size_t bytes)
     if (align_up(bytes, os_page_size()) >> PAGE_SHIFT > UINT32_MAX)
         return NULL;
     lock_acquire(&page_heap->lock);
-    struct span *span = large_at(page_heap, address);
+    struct span *span = large_at(page_heap, address, true);
     lock_release(&page_heap->lock);
     if (span->kind == SPAN_HUGE) {
         bool stays = bytes > GROWN_MOST || (bytes < span_bytes(span) && bytes >= LARGE_LEAST);
@@ -331,7 +332,7 @@ static struct span *around(const struct page_heap *page_heap, uintptr_t address)
 COLD bool large_has(struct page_heap *page_heap, uintptr_t address)
 {
     lock_acquire(&page_heap->lock);
-    bool found = large_at(page_heap, address) != NULL;
+    bool found = large_at(page_heap, address, false) != NULL;
     lock_release(&page_heap->lock);
     return found;
 }
@@ -349,22 +350,38 @@ COLD bool large_extent(struct page_heap *page_heap, uintptr_t address, struct bl
     if (!extent_lock(&page_heap->lock))
         return false;
     const struct span *span = around(page_heap, address);
-    if (span != NULL)
+    struct nearby *nearby = span != NULL ? nearby_of(span) : NULL;
+    bool known = span != NULL && (nearby == NULL || extent_lock(&nearby->lock));
+    if (known)
         *extent = (struct block_extent){(uintptr_t)span->start, span_block_end(span),
-                                        !span_is_used(span)};
+                                        !span_is_used(span) ||
+                                            (nearby != NULL && nearby_has(nearby, span))};
+    if (known && nearby != NULL)
+        lock_release(&nearby->lock);
     lock_release(&page_heap->lock);
-    return span != NULL;
+    return known;
 }
 
 /* ---- Misuse ---- */
+
+static void recent_inspect(const struct recent *recent, struct misuse *misuse)
+{
+    for (uint32_t i = 0; i < recent->count && misuse->kind == MISUSE_NONE; i++)
+        if (!waiting_is_sound(recent->spans[i]))
+            *misuse = waiting_misuse(recent->spans[i]);
+}
 
 COLD struct misuse large_inspect(struct page_heap *page_heap)
 {
     struct misuse misuse = {.kind = MISUSE_NONE};
     lock_acquire(&page_heap->lock);
-    for (uint32_t i = 0; i < page_heap->recent.count && misuse.kind == MISUSE_NONE; i++)
-        if (!waiting_is_sound(page_heap->recent.spans[i]))
-            misuse = waiting_misuse(page_heap->recent.spans[i]);
+    recent_inspect(&page_heap->recent, &misuse);
+    for (size_t i = 0; i < nearby_count(page_heap); i++) {
+        struct nearby *nearby = &page_heap->nearby[i];
+        lock_acquire(&nearby->lock);
+        recent_inspect(&nearby->recent, &misuse);
+        lock_release(&nearby->lock);
+    }
     lock_release(&page_heap->lock);
     return misuse;
 }
@@ -389,7 +406,7 @@ static struct misuse freed_misuse(const struct page_heap *page_heap, const struc
     const struct freed_block *block = freed_around(&page_heap->freed, address);
     uintptr_t entry = page_map_entry(address);
     bool marked = entry != 0 && !entry_is_span(entry);
-    if (run != NULL && run->kind == SPAN_RECENT)
+    if (run != NULL && (run->kind == SPAN_RECENT || run->kind == SPAN_LARGE)) /* it waits */
         misuse.bytes = run->requested;
     else if (block != NULL)
         misuse.bytes = block->bytes;
@@ -406,8 +423,8 @@ COLD struct misuse large_misuse(struct page_heap *page_heap, uintptr_t address)
 {
     struct misuse misuse = {.kind = MISUSE_INSIDE, .address = address};
     lock_acquire(&page_heap->lock);
-    const struct span *span = around(page_heap, address);
-    if (span != NULL && span_is_used(span)) {
+    struct span *span = around(page_heap, address);
+    if (span != NULL && block_is_live(span, false)) {
         misuse.bytes = span->requested;
         misuse.start = (uintptr_t)span->start;
     } else {

@@ -23,10 +23,10 @@
 void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
 
 /* The same; a block that waits if there is one. */
-static ALWAYS_INLINE void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment,
-                                       size_t *dirty)
+static inline void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment,
+                                size_t *dirty)
 {
-    void *recent = large_alloc_recent(page_heap, bytes, alignment);
+    void *recent = large_alloc_waiting(page_heap, bytes, alignment);
     *dirty = bytes;
     return LIKELY(recent != NULL) ? recent : large_alloc_other(page_heap, bytes, alignment, dirty);
 }

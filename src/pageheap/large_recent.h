@@ -8,6 +8,7 @@
 #define SNUG_PAGEHEAP_LARGE_RECENT_H
 
 #include "pageheap/large_margin.h"
+#include "pageheap/nearby.h"
 #include "pageheap/page_heap_purge.h"
 #include "pageheap/recent.h"
 #include "stats/stats.h"
@@ -28,15 +29,28 @@ static inline void large_request_recent(struct page_heap *page_heap, struct span
  * and reports that. */
 void *large_alloc_written(struct page_heap *page_heap, struct span *span, size_t bytes);
 
+/* The same of a block that waits near the processor; NULL if there is none. No lock is held. */
+void *large_alloc_near(struct page_heap *page_heap, size_t bytes, size_t alignment);
+
+/* The same of those that wait in the page heap. The lock must be held, and is not after that. */
+void *large_alloc_locked(struct page_heap *page_heap, size_t bytes, size_t alignment);
+
 /* A block of exactly as many pages as `bytes` take, at a multiple of `alignment`, that was freed
- * last; NULL if there is none. */
+ * last; NULL if there is none. Where there are threads one that waits near the processor comes
+ * first. */
 static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_t bytes,
                                               size_t alignment)
 {
-    /* relaxed: a hint; another thread's block is seen the next time */
-    if (__atomic_load_n(&page_heap->recent.count, __ATOMIC_RELAXED) == 0)
-        return NULL;
-    lock_acquire(&page_heap->lock);
+    if (!lock_acquire_alone(&page_heap->lock)) {
+        if (nearby_there(page_heap)) {
+            void *near = large_alloc_near(page_heap, bytes, alignment);
+            if (near != NULL)
+                return near;
+        }
+        lock_acquire_shared(&page_heap->lock);
+        if (UNLIKELY(nearby_is_wanted(page_heap)))
+            return large_alloc_locked(page_heap, bytes, alignment);
+    }
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
     if (UNLIKELY(span == NULL)) {
         lock_release(&page_heap->lock);
@@ -51,6 +65,9 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
         __builtin_unreachable();
     return span->start; /* it is the caller's now, and stays so */
 }
+
+/* The same, where that is asked for seldom. */
+void *large_alloc_waiting(struct page_heap *page_heap, size_t bytes, size_t alignment);
 
 /* Frees a large block of a heap that is not compact, so that it waits. The lock must be held. */
 static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct span *span)
@@ -67,10 +84,14 @@ static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct s
  * heap's, or one that cannot wait, or is not found at once, or was written past its end. */
 static ALWAYS_INLINE bool large_free_recent(struct page_heap *page_heap, uintptr_t address)
 {
-    lock_acquire(&page_heap->lock);
+    if (!lock_acquire_alone(&page_heap->lock)) {
+        if (nearby_there(page_heap) && nearby_put(page_heap, address))
+            return true;
+        lock_acquire_shared(&page_heap->lock);
+    }
     struct span *span = large_table_at_home(&page_heap->large, (const char *)address);
     bool done = span != NULL && span->start == (const char *)address && span->kind == SPAN_LARGE &&
-                margin_is_sound(page_heap, span);
+                block_is_live(span, true) && margin_is_sound(page_heap, span);
     if (UNLIKELY(!done)) {
         lock_release(&page_heap->lock);
         return false;

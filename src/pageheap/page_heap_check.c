@@ -3,6 +3,7 @@
  * segment_cache.h, or the first that does not hold.
  */
 #include "meta/page_map.h"
+#include "pageheap/nearby.h"
 #include "pageheap/page_heap.h"
 #include "platform/check.h"
 
@@ -92,6 +93,37 @@ static const char *recent_check(const struct recent *recent, size_t pages)
     return sum == recent->pages && sum == pages ? NULL : "the pages of recent blocks are wrong";
 }
 
+/* Checks what is known or waits near processors. */
+static const char *nearby_check(struct page_heap *page_heap, struct nearby *nearby)
+{
+    const struct recent *recent = &nearby->recent;
+    size_t sum = 0;
+    for (unsigned i = 0; i < recent->count; i++) {
+        const struct span *span = recent->spans[i];
+        if (nearby_of(span) != nearby || span->requested != recent->requested[i])
+            return check_found(span->start, "a block that waits near a processor is none there");
+        sum += span->pages;
+    }
+    for (unsigned i = 0; i < 1u << NEARBY_KNOWN_LOG; i++) {
+        const struct span *span = nearby->known[i];
+        if (span != NULL && (nearby_of(span) != nearby || nearby_has(nearby, span) ||
+                             large_table_find(&page_heap->large, span->start) != span))
+            return check_found(span->start, "a block that a processor knows is not live");
+    }
+    return sum == recent->pages ? NULL : "the pages that wait near a processor are wrong";
+}
+
+static const char *nearby_check_all(struct page_heap *page_heap)
+{
+    const char *wrong = NULL;
+    for (size_t i = 0; i < nearby_count(page_heap) && wrong == NULL; i++) {
+        lock_acquire(&page_heap->nearby[i].lock);
+        wrong = nearby_check(page_heap, &page_heap->nearby[i]);
+        lock_release(&page_heap->nearby[i].lock);
+    }
+    return wrong;
+}
+
 /* Checks that the rows of large blocks add up. `bytes`: of those in the segments. */
 static const char *sizes_check(const struct page_heap *page_heap, size_t bytes)
 {
@@ -132,6 +164,8 @@ const char *page_heap_check(struct page_heap *page_heap)
         wrong = "the count of pages for slabs and cells is wrong";
     if (wrong == NULL && empty != page_heap->empty_segments)
         wrong = "the count of empty segments is wrong";
+    if (wrong == NULL)
+        wrong = nearby_check_all(page_heap);
     if (wrong == NULL)
         wrong = sizes_check(page_heap, pages[BYTES_LARGE]);
     if (wrong == NULL)

@@ -4,6 +4,7 @@
 #include "pageheap/page_heap_purge.h"
 
 #include "options/options.h"
+#include "pageheap/nearby.h"
 #include "pageheap/recent.h"
 #include "pageheap/run.h"
 #include "pageheap/segments.h"
@@ -344,7 +345,15 @@ void page_heap_shrink_cache(struct page_heap *page_heap)
 
 void page_heap_join_recent(struct page_heap *page_heap)
 {
-    if (recent_join(page_heap))
+    bool retired = recent_join(page_heap);
+    if (nearby_join_here(page_heap) || retired)
+        page_heap_shrink_cache(page_heap);
+}
+
+void page_heap_join_waiting(struct page_heap *page_heap)
+{
+    bool retired = recent_join(page_heap);
+    if (nearby_join(page_heap) || retired)
         page_heap_shrink_cache(page_heap);
 }
 
@@ -355,7 +364,7 @@ COLD size_t page_heap_purge(struct page_heap *page_heap, size_t keep_pages)
     lock_acquire(&page_heap->purge_lock);
     lock_release(&page_heap->purge_lock);
     lock_acquire(&page_heap->lock);
-    page_heap_join_recent(page_heap);
+    page_heap_join_waiting(page_heap);
     /* Segments first: what is unmapped whole need not be purged. */
     size_t gone = 0;
     if (keep_pages == 0) {
@@ -430,7 +439,7 @@ void page_heap_keep_bound(struct page_heap *page_heap)
     page_heap->settled = settled_now(page_heap);
     if (kept > bound) {
         page_heap->settled.kept = SIZE_MAX;
-        page_heap_join_recent(page_heap);
+        page_heap_join_waiting(page_heap);
         purge_down_to(page_heap, bound - size_min(bound, base / PURGE_STEP_SHARE), false);
         /* The rest are parts of huge pages, whose other parts may be free soon. They go when they
          * are many. */
@@ -483,7 +492,7 @@ bool page_heap_tick(struct page_heap *page_heap)
     if (due) {
         page_heap->arenas_due = UINT64_MAX; /* their turn is next, and they say when again */
         size_t idle, base = base_pages(page_heap);
-        page_heap_join_recent(page_heap);
+        page_heap_join_waiting(page_heap);
         bool over = retention_tick(&page_heap->retention, page_heap_kept_pages(page_heap), base,
                                    page_heap_in_use_pages(page_heap), now, &idle);
         page_heap_shrink_cache(page_heap);

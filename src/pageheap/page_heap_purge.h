@@ -34,9 +34,10 @@ void page_heap_keep_bound(struct page_heap *page_heap);
  * the lock. False: there is nothing to wait for. */
 bool page_heap_wait_apart(struct page_heap *page_heap);
 
-/* Joins the blocks that were freed last, and wait (recent.h), with their neighbours: for a request
- * that none of them serves, or for a purge. */
+/* Joins the blocks that were freed last, and wait (recent.h, nearby.h), with their neighbours: for
+ * a request that none of them serves those of the processor at hand, for a purge all. */
 void page_heap_join_recent(struct page_heap *page_heap);
+void page_heap_join_waiting(struct page_heap *page_heap);
 
 /* Gives segments back for which the cache has no room. To be called when one was put into it. */
 void page_heap_shrink_cache(struct page_heap *page_heap);

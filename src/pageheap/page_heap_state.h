@@ -68,16 +68,20 @@ struct page_heap {
     _Alignas(64) bool other; /* not malloc's: its pages have class bytes of their own */
     /* For heaps of little memory: slabs of a page or two, no cells, everything in segments. */
     bool compact;
-    bool untouched;    /* nothing of snug's is written into the pages; compact too */
-    size_t large_most; /* LARGE_MOST, but for tests */
+    bool untouched;        /* nothing of snug's is written into the pages; compact too */
+    bool nearby_may;       /* whether it has some of the next when it needs them */
+    uint8_t nearby_log;    /* there are 1 << nearby_log */
+    struct nearby *nearby; /* see nearby.h; NULL before the first is needed */
+    size_t large_most;     /* LARGE_MOST, but for tests */
     const struct provider *provider;
     struct meta *meta; /* where descriptors lie */
     /* The heap's clocks but for tests: os_clock, and os_clock_exact for what takes microseconds. */
     uint64_t (*now)(void);
     uint64_t (*now_exact)(void);
-    struct list segments;
-    struct span *huge; /* the first of the huge blocks */
 
+    struct list segments;
+    struct span *huge;   /* the first of the huge blocks */
+    uint64_t waits_seen; /* of lock_waits, when a block became known near a processor last */
     struct recent recent;
     struct runs dirty;
     struct runs clean;

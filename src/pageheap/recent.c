@@ -26,9 +26,8 @@ bool span_join(struct page_heap *page_heap, struct span *span, enum span_kind ki
     return true;
 }
 
-bool recent_join_oldest(struct page_heap *page_heap)
+bool recent_join_span(struct page_heap *page_heap, struct span *span)
 {
-    struct span *span = recent_take_out(page_heap, 0);
     sparse_look(page_heap, span);
     large_table_remove(&page_heap->large, span);
     large_sizes_change(&page_heap->sizes, span->requested, 0);
@@ -41,6 +40,6 @@ bool recent_join(struct page_heap *page_heap)
 {
     bool retired = false;
     while (page_heap->recent.count != 0)
-        retired |= recent_join_oldest(page_heap);
+        retired |= recent_join_span(page_heap, recent_take_out(&page_heap->recent, 0));
     return retired;
 }

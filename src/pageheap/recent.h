@@ -22,9 +22,8 @@
 #include "pageheap/page_heap_state.h"
 
 /* Takes the block at an index out of the list. */
-static inline struct span *recent_take_out(struct page_heap *page_heap, unsigned index)
+static inline struct span *recent_take_out(struct recent *recent, size_t index)
 {
-    struct recent *recent = &page_heap->recent;
     struct span *span = recent->spans[index];
     uint32_t count = recent->count - 1;
     GAUGE_ADD(recent->pages, -(size_t)span->pages);
@@ -36,38 +35,53 @@ static inline struct span *recent_take_out(struct page_heap *page_heap, unsigned
     return span;
 }
 
-/* Takes a block of `pages` back, at a multiple of `alignment`, which is a large one in use again;
- * NULL if there is none. */
-static inline struct span *recent_get(struct page_heap *page_heap, size_t pages, size_t alignment)
+/* Takes the newest block of `pages` at a multiple of `alignment` out of a list; NULL if there is
+ * none. */
+static inline struct span *recent_take(struct recent *recent, size_t pages, size_t alignment)
 {
-    struct recent *recent = &page_heap->recent;
-    for (unsigned i = recent->count; i-- > 0;) {
-        struct span *span = recent->spans[i];
-        if (span->pages != pages || ((uintptr_t)span->start & (alignment - 1)) != 0)
-            continue;
-        recent_take_out(page_heap, i);
-        pages_in_use_compare();
-        span->kind = SPAN_LARGE;
-        return span;
+    for (size_t i = recent->count; i != 0; i--) {
+        const struct span *span = recent->spans[i - 1];
+        if (span->pages == pages && ((uintptr_t)span->start & (alignment - 1)) == 0)
+            return recent_take_out(recent, i - 1);
     }
     return NULL;
 }
 
-/* Joins the oldest of them. True: its segment went to the cache. */
-bool recent_join_oldest(struct page_heap *page_heap);
+/* Puts a block into a list, in which there is room. */
+static inline void recent_add(struct recent *recent, struct span *span)
+{
+    uint32_t count = recent->count;
+    recent->spans[count] = span;
+    GAUGE_SET(recent->requested[count], span->requested);
+    GAUGE_SET(recent->count, count + 1);
+    GAUGE_ADD(recent->pages, span->pages);
+}
+
+/* Takes a block of `pages` back, at a multiple of `alignment`, which is a large one in use again;
+ * NULL if there is none. */
+static inline struct span *recent_get(struct page_heap *page_heap, size_t pages, size_t alignment)
+{
+    struct span *span = recent_take(&page_heap->recent, pages, alignment);
+    if (LIKELY(span != NULL)) {
+        pages_in_use_compare();
+        span->kind = SPAN_LARGE;
+    }
+    return span;
+}
+
+/* Joins a block that waited, and was taken out, with its neighbours. True: its segment went to the
+ * cache. */
+bool recent_join_span(struct page_heap *page_heap, struct span *span);
 
 /* Puts a large block there that is freed now. If there is no room the oldest is joined; true: its
  * segment went to the cache. */
 static inline bool recent_put(struct page_heap *page_heap, struct span *span)
 {
     struct recent *recent = &page_heap->recent;
-    bool retired = UNLIKELY(recent->count == RECENT_MOST) && recent_join_oldest(page_heap);
-    uint32_t count = recent->count;
+    bool retired = UNLIKELY(recent->count == RECENT_MOST) &&
+                   recent_join_span(page_heap, recent_take_out(recent, 0));
     span->kind = SPAN_RECENT;
-    recent->spans[count] = span;
-    GAUGE_SET(recent->requested[count], span->requested);
-    GAUGE_SET(recent->count, count + 1);
-    GAUGE_ADD(recent->pages, span->pages);
+    recent_add(recent, span);
     return retired;
 }
 

@@ -51,7 +51,8 @@ struct span {
     char *start;
     struct segment *segment; /* NULL for huge spans */
     union {
-        void *owner; /* slab: its bin; cells: their struct cells; huge: its page heap */
+        void *owner; /* slab: its bin; cells: their struct cells; huge: its page heap; large: where
+                        it may be known or wait (nearby.h), or NULL */
         size_t
             former_bytes; /* not used: the size of the objects that were at `start`, 0 if unknown */
     };

@@ -107,6 +107,16 @@ COLD void lock_wait(struct lock *lock)
     lock_rank_enter(lock);
 }
 
+bool lock_try(struct lock *lock)
+{
+    if (lock_all_held())
+        return true;
+    bool taken = lock_acquire_free(lock);
+    if (taken)
+        lock_rank_note(lock);
+    return taken;
+}
+
 void lock_acquire_call(struct lock *lock)
 {
     lock_acquire_inline(lock);

@@ -50,6 +50,7 @@ enum lock_rank {
     RANK_HARD_ZONE, /* address space for hardened objects, and large hardened blocks */
     RANK_PURGE,     /* pages that one thread gives back, apart from the page heap */
     RANK_PAGE_HEAP, /* page runs and segments of a heap */
+    RANK_NEARBY,    /* large blocks that stay near a processor */
     RANK_PROVIDERS, /* which providers there are that have a lock */
     RANK_PROVIDER,  /* what a provider has handed out */
     RANK_PROFILE,   /* samples, and the stacks they were taken on */
@@ -130,9 +131,16 @@ static inline bool lock_is_alone(void)
     return &__libc_single_threaded != NULL && __libc_single_threaded;
 }
 
-static inline bool lock_acquire_free(struct lock *lock)
+static inline bool lock_swap(struct lock *lock)
 {
     uint8_t expected = 0;
+    /* acquire: what the last holder wrote is seen */
+    return __atomic_compare_exchange_n(&lock->held, &expected, 1, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+static inline bool lock_acquire_free(struct lock *lock)
+{
     if (lock_is_alone()) {
         /* relaxed: nobody else looks, but signal handlers, which leave it as they find it */
         if (__atomic_load_n(&lock->held, __ATOMIC_RELAXED) != 0)
@@ -141,22 +149,12 @@ static inline bool lock_acquire_free(struct lock *lock)
         __atomic_signal_fence(__ATOMIC_ACQUIRE);
         return true;
     }
-    /* acquire: what the last holder wrote is seen */
-    return __atomic_compare_exchange_n(&lock->held, &expected, 1, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
+    return lock_swap(lock);
 }
 
 /* Takes the lock if that needs no waiting. Ranks do not matter, as nobody waits, so a signal
  * handler may call this. */
-static inline bool lock_try(struct lock *lock)
-{
-    if (lock_all_held())
-        return true;
-    bool taken = lock_acquire_free(lock);
-    if (taken)
-        lock_rank_note(lock);
-    return taken;
-}
+bool lock_try(struct lock *lock);
 
 static ALWAYS_INLINE void lock_acquire_inline(struct lock *lock)
 {
@@ -179,6 +177,30 @@ static ALWAYS_INLINE void lock_release_inline(struct lock *lock)
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (UNLIKELY(__atomic_load_n(&lock->asleep, __ATOMIC_RELAXED) != 0))
         lock_wake(lock);
+}
+
+/* For short ways, in two steps. The first takes the lock in a process of one thread; where it does
+ * not, the second takes it. */
+static ALWAYS_INLINE bool lock_acquire_alone(struct lock *lock)
+{
+    /* relaxed: nobody else looks, but signal handlers, which leave it as they find it */
+    if (UNLIKELY(!lock_is_alone()) || UNLIKELY(__atomic_load_n(&lock_forking, __ATOMIC_RELAXED)) ||
+        UNLIKELY(__atomic_load_n(&lock->held, __ATOMIC_RELAXED)))
+        return false;
+    lock_rank_enter(lock);
+    __atomic_store_n(&lock->held, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_ACQUIRE);
+    return true;
+}
+
+static ALWAYS_INLINE void lock_acquire_shared(struct lock *lock)
+{
+    if (lock_all_held())
+        return;
+    if (UNLIKELY(!lock_swap(lock)))
+        lock_wait(lock);
+    else
+        lock_rank_enter(lock);
 }
 
 /* The same as functions, for files that are compiled for size. Otherwise the compiler would put one

@@ -150,7 +150,8 @@ void peak_keep(void)
 {
     /* Large blocks that were freed and wait (recent.h) count as in use there, but are not live. If
      * one is taken again, that asks for another look. */
-    size_t pages = rest_of(pages_in_use_now(), PEEK(NULL, heap_default.page_heap.recent.pages));
+    size_t blocks = 0, waiting = heap_waiting_pages(NULL, &heap_default.page_heap, &blocks);
+    size_t pages = rest_of(pages_in_use_now(), waiting);
     if (pages < __atomic_load_n(&pages_in_use.wanted, __ATOMIC_RELAXED))
         return; /* fewer pages are in use by now */
     struct peak *peak = &peak_kept;

@@ -30,7 +30,7 @@ void bin_clear(struct bin *bin)
         list_init(&bin->level[i]);
 }
 
-void bin_init(struct bin *bin, struct page_heap *page_heap, size_t class)
+COLD void bin_init(struct bin *bin, struct page_heap *page_heap, size_t class)
 {
     lock_init(&bin->lock, RANK_BIN);
     bin->class = (uint32_t)class;
@@ -278,7 +278,7 @@ static struct misuse misuse_in_slab(const struct slab *slab, uintptr_t address)
     return misuse;
 }
 
-struct misuse slab_misuse(uintptr_t address)
+COLD struct misuse slab_misuse(uintptr_t address)
 {
     struct slab *slab = slab_guess(address);
     struct bin *bin = bin_of(slab);
@@ -407,7 +407,7 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
 
 /* Gives back an object that is no slab's, or says why not: by its key it may wait in a magazine, of
  * which the bitmap does not know. The lock must be held. */
-static struct misuse free_one_locked(struct bin *bin, struct slab *slab, uintptr_t address)
+static COLD struct misuse free_one_locked(struct bin *bin, struct slab *slab, uintptr_t address)
 {
     struct misuse misuse = misuse_in_slab(slab, address);
     if (UNLIKELY(misuse.kind != MISUSE_NONE))
@@ -423,7 +423,7 @@ static struct misuse free_one_locked(struct bin *bin, struct slab *slab, uintptr
     return misuse;
 }
 
-struct misuse slab_free_one(uintptr_t address)
+COLD struct misuse slab_free_one(uintptr_t address)
 {
     struct misuse misuse = {.kind = MISUSE_UNKNOWN, .address = address};
     struct slab *slab = slab_guess(address);

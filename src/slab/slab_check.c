@@ -15,7 +15,7 @@ static const char *object_check(const struct page_heap *page_heap, uintptr_t obj
 
 bool object_waits(const struct page_heap *page_heap, size_t class, uintptr_t address)
 {
-    return page_map_covers(address) && page_map_class(address) == class_byte(page_heap, class) &&
+    return page_map_covers(address) && page_map_class_call(address) == class_byte(page_heap, class) &&
            on_grid(address, class) && *object_key_word(address) == object_key(address);
 }
 
@@ -23,7 +23,7 @@ const char *objects_check(const struct page_heap *page_heap, size_t class, const
                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (page_map_class(objects[i]) != class_byte(page_heap, class))
+        if (page_map_class_call(objects[i]) != class_byte(page_heap, class))
             return check_found((const void *)objects[i],
                                "a magazine holds an object of another class");
         const char *wrong = object_check(page_heap, objects[i]);

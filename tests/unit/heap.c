@@ -537,6 +537,36 @@ TEST(totals_follow_what_is_taken)
     assert_heap_sound();
 }
 
+/* A large block that waits near a processor is in use for the page heap, and for nobody else. */
+TEST(totals_leave_out_what_waits_near_a_processor)
+{
+    struct page_heap *page_heap = &heap_default.page_heap;
+    enum { BYTES = 300 * KIB };
+    size_t dirty;
+    heap_trim(0);
+    heap_free(block_get(BYTES));
+    __atomic_fetch_add(&lock_waits[RANK_PAGE_HEAP], 1, __ATOMIC_RELAXED); /* as if one waited */
+    char *block = large_alloc(page_heap, BYTES, MIN_ALIGN, &dirty);
+    struct heap_totals before = heap_totals();
+    while (!nearby_put(page_heap, (uintptr_t)block)) { /* the thread had moved */
+        heap_free(block);
+        __atomic_fetch_add(&lock_waits[RANK_PAGE_HEAP], 1, __ATOMIC_RELAXED);
+        block = large_alloc(page_heap, BYTES, MIN_ALIGN, &dirty);
+    }
+    struct heap_totals after = heap_totals();
+    assert_totals_add_up();
+    assert_int_equal(before.large - after.large, BYTES);
+    assert_int_equal(before.large_count - after.large_count, 1);
+    assert_int_equal(before.large_requested - after.large_requested, BYTES);
+    assert_int_equal(after.dirty - before.dirty, BYTES);
+    assert_int_equal(after.free_runs - before.free_runs, 1);
+    assert_int_equal(after.segments, before.segments);
+    heap_trim(0);
+    assert_int_equal(heap_totals().large, after.large);
+    assert_true(heap_totals().dirty <= after.dirty - BYTES);
+    assert_heap_sound();
+}
+
 TEST(a_trim_gives_free_memory_back)
 {
     enum { BLOCKS = 3000 };
@@ -602,6 +632,7 @@ int main(void)
         ROW(a_refused_resize_leaves_the_block),
         ROW(errno_is_kept_by_frees),
         ROW(totals_follow_what_is_taken),
+        ROW(totals_leave_out_what_waits_near_a_processor),
         ROW(a_trim_gives_free_memory_back),
         ROW(classes_are_counted_one_by_one),
     };

@@ -105,6 +105,17 @@ static void count_lock(struct lock *lock)
     assert_int_equal(outcome_with(lock), OUTSIDE_BUSY);
 }
 
+/* Has large blocks near processors, as after a wait. */
+static void near_some(void)
+{
+    size_t dirty;
+    heap_free(block_get(300 * KIB));
+    __atomic_fetch_add(&lock_waits[RANK_PAGE_HEAP], 1, __ATOMIC_RELAXED);
+    void *block = large_alloc(&heap_default.page_heap, 300 * KIB, MIN_ALIGN, &dirty);
+    assert_true(nearby_there(&heap_default.page_heap));
+    heap_free(block);
+}
+
 TEST(nothing_is_done_while_any_lock_is_held)
 {
     struct heap *other = heap_create(&(struct heap_settings){.provider = NULL});
@@ -126,6 +137,8 @@ TEST(nothing_is_done_while_any_lock_is_held)
     heaps_each_lock_of(RANK_ARENAS, count_lock);
     count_lock(&heap_default.page_heap.lock);
     heaps_each_lock_of(RANK_PAGE_HEAP, count_lock);
+    near_some();
+    nearby_each_lock(&heap_default.page_heap, count_lock);
     count_lock(provider_locks_lock());
     count_lock(&pool.lock.lock);
     count_lock(&meta_system.lock);

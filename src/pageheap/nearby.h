@@ -1,0 +1,107 @@
+/*
+ * Large blocks that stay near a processor: so threads that take and free such blocks at the same
+ * time neither wait for each other, nor take the lines of the page heap from one another's caches.
+ *
+ * The idea: each processor knows some of the blocks that were taken there, by address, and when one
+ * of these is freed there it waits there, whole, for a request of as many pages. Both are done
+ * under a lock of its own, which hardly anybody else wants.
+ *
+ *     taken of the recent ones ──> known ──free──> waits ──malloc──> known
+ *                                    └─ freed elsewhere, resized: known no more, a block like any
+ *
+ * For the page heap such a block is in use, whether it waits or not; statistics subtract those that
+ * wait. Who comes to one by the table asks here first (nearby_waits). As recent ones do (recent.h),
+ * those that wait are joined with their neighbours for a request of other pages: these of the
+ * processor at hand, and those of all for a purge, a tick, or where too much is kept.
+ *
+ * A lone thread has none: the page heap's lock costs it nothing.
+ *
+ * Bound: half of the base (page_heap_base), of which each processor has its share.
+ *
+ * Cost: one lock, and three lines of cache besides the block's own. Two threads that take and free
+ * 200,000 bytes in turn, of eight each: docs/decisions/0004-giving-back.md.
+ */
+#ifndef SNUG_PAGEHEAP_NEARBY_H
+#define SNUG_PAGEHEAP_NEARBY_H
+
+#include "pageheap/page_heap_state.h"
+
+/* Table: of processors, a power of two. More than these share. */
+enum { NEARBY_MOST = 64 };
+
+/* Blocks (table): that a processor knows, a power of two. Threads have few at a time. */
+enum { NEARBY_KNOWN_LOG = 6 };
+
+struct nearby {
+    _Alignas(64) struct lock lock;
+    struct recent recent; /* those that wait */
+    size_t room;          /* pages that may wait, as of when one became known or all were joined */
+    struct span *known[1 << NEARBY_KNOWN_LOG];
+};
+/* A span that stands in one of the two is of kind SPAN_LARGE, its `owner` leads here, and it stands
+ * in no other. Where `owner` leads it need not stand: another may have its place among the known.
+ * `owner` is written under the page heap's lock; who takes a span out for good has both locks. */
+
+/* Says that a heap, of which nobody knows yet, may have such blocks. */
+void nearby_begin(struct page_heap *page_heap, unsigned processors);
+
+/* Whether there are any: none before the first is needed. */
+static inline bool nearby_there(const struct page_heap *page_heap)
+{
+    /* acquire: pairs with nearby_make */
+    return __atomic_load_n(&page_heap->nearby, __ATOMIC_ACQUIRE) != NULL;
+}
+
+static inline size_t nearby_count(const struct page_heap *page_heap)
+{
+    return nearby_there(page_heap) ? (size_t)1 << page_heap->nearby_log : 0;
+}
+
+/* A block of so many pages at a multiple of `alignment` that waits near the processor; NULL if
+ * there is none. No lock is held. It may have been written to while it waited. */
+struct span *nearby_take(const struct page_heap *page_heap, size_t pages, size_t alignment);
+
+/* Frees the block at `address`, so that it waits. False, and nothing is changed: it is not known
+ * here, or there is no room, or it was written past its end. No lock is held. */
+bool nearby_put(struct page_heap *page_heap, uintptr_t address);
+
+/* In all below the page heap's lock is held. */
+
+/* Whether the lock had to be waited for since a block became known last. */
+static inline bool nearby_is_wanted(const struct page_heap *page_heap)
+{
+    /* relaxed: a hint */
+    return page_heap->waits_seen != __atomic_load_n(&lock_waits[RANK_PAGE_HEAP], __ATOMIC_RELAXED);
+}
+
+/* A block was taken while that was so: the processor knows it from now on. */
+void nearby_note(struct page_heap *page_heap, struct span *span);
+
+/* Where a large block may wait; NULL: nowhere. */
+static inline struct nearby *nearby_of(const struct span *span)
+{
+    return span->kind == SPAN_LARGE ? (struct nearby *)span->owner : NULL;
+}
+
+/* Whether a large block waits there. The lock of `nearby` is held, too. */
+bool nearby_has(const struct nearby *nearby, const struct span *span);
+
+/* Whether a block that may wait does so. If it does not and `leaves`, no processor knows it any
+ * more. */
+bool nearby_waits(struct span *span, bool leaves);
+
+/* Whether a span of the table is a live block; if it leaves the table soon, it `leaves`. */
+static inline bool block_is_live(struct span *span, bool leaves)
+{
+    return span_is_used(span) && (LIKELY(nearby_of(span) == NULL) || !nearby_waits(span, leaves));
+}
+
+/* Joins what waits near the processor at hand, or near all, with its neighbours. True: a segment
+ * went to the cache. */
+bool nearby_join_here(struct page_heap *page_heap);
+bool nearby_join(struct page_heap *page_heap);
+
+/* Calls `act` with the lock of each; for fork. */
+void nearby_each_lock(const struct page_heap *page_heap, void (*act)(struct lock *lock));
+
+#endif
