@@ -5,7 +5,6 @@
 
 #include "pageheap/large_margin.h"
 #include "pageheap/recent.h"
-#include "platform/check.h"
 #include "platform/thread.h"
 
 /* Of malloc's heap. */

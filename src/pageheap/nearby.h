@@ -4,39 +4,43 @@
  *
  * The idea: each processor knows some of the blocks that were taken there, by address, and when one
  * of these is freed there it waits there, whole, for a request of as many pages. Both are done
- * under a lock of its own, which hardly anybody else wants.
+ * under a lock of its own, which hardly anybody else wants. A block becomes known when it is taken
+ * of the recent ones (recent.h), one for each time that a thread had to wait for a page heap's
+ * lock: so as many get here as there is contention for, and a program whose threads do not meet
+ * never has any.
  *
- *     taken of the recent ones ──> known ──free──> waits ──malloc──> known
- *                                    └─ freed elsewhere, resized: known no more, a block like any
+ *     taken of the recent ones, after a wait ──> known ──free──> waits ──malloc──> known
+ *                                                  └─ freed elsewhere, resized: a block like any
  *
- * For the page heap such a block is in use, whether it waits or not; statistics subtract those that
- * wait. Who comes to one by the table asks here first (nearby_waits). As recent ones do (recent.h),
- * those that wait are joined with their neighbours for a request of other pages: these of the
- * processor at hand, and those of all for a purge, a tick, or where too much is kept.
- *
- * A lone thread has none: the page heap's lock costs it nothing.
+ * For the page heap such a block is in use, whether it waits or not, and is in the table; so the
+ * peaks that it counts contain what waits, and statistics subtract it. Who comes to one by the
+ * table asks here first (nearby_waits). Those that wait are joined with their neighbours for a
+ * request of other pages: these of the processor at hand, and those of all for a purge, a tick, or
+ * where too much is kept.
  *
  * Bound: half of the base (page_heap_base), of which each processor has its share.
  *
- * Cost: one lock, and three lines of cache besides the block's own. Two threads that take and free
- * 200,000 bytes in turn, of eight each: docs/decisions/0004-giving-back.md.
+ * Cost: one lock, and three lines of cache besides the block's own. What contention costs with and
+ * without: docs/decisions/0004-giving-back.md.
+ * Source: P. McKenney and J. Slingwine, "Efficient Kernel Memory Allocation on Shared-Memory
+ * Multiprocessors" (1993), for caches by processor.
  */
 #ifndef SNUG_PAGEHEAP_NEARBY_H
 #define SNUG_PAGEHEAP_NEARBY_H
 
 #include "pageheap/page_heap_state.h"
 
-/* Table: of processors, a power of two. More than these share. */
+/* Lists (table): one for each processor, a power of two. More processors share them. */
 enum { NEARBY_MOST = 64 };
 
-/* Blocks (table): that a processor knows, a power of two. Threads have few at a time. */
+/* Blocks (table): binary logarithm of how many a processor knows. Threads have few at a time. */
 enum { NEARBY_KNOWN_LOG = 6 };
 
 struct nearby {
     _Alignas(64) struct lock lock;
     struct recent recent; /* those that wait */
     size_t room;          /* pages that may wait, as of when one became known or all were joined */
-    struct span *known[1 << NEARBY_KNOWN_LOG];
+    struct span *known[1 << NEARBY_KNOWN_LOG]; /* by a hash of the address; NULL: none */
 };
 /* A span that stands in one of the two is of kind SPAN_LARGE, its `owner` leads here, and it stands
  * in no other. Where `owner` leads it need not stand: another may have its place among the known.
