@@ -27,7 +27,6 @@ static void each_of_heaps(void (*act)(struct lock *lock))
     heaps_each_lock_of(RANK_PURGE, act);
     act(&heap_default.page_heap.lock);
     heaps_each_lock_of(RANK_PAGE_HEAP, act);
-    nearby_each_lock(&heap_default.page_heap, act);
 }
 
 /* In the order of the ranks, within a stage and from stage to stage. */
@@ -47,6 +46,7 @@ static void each_of_stage(unsigned stage, void (*act)(struct lock *lock))
         act(provider_locks_lock());
         break;
     default:
+        nearby_each_lock(&heap_default.page_heap, act);
         provider_locks_each(act);
         act(&profile.lock);
         act(&guard.lock);

@@ -50,11 +50,11 @@ enum lock_rank {
     RANK_HARD_ZONE, /* address space for hardened objects, and large hardened blocks */
     RANK_PURGE,     /* pages that one thread gives back, apart from the page heap */
     RANK_PAGE_HEAP, /* page runs and segments of a heap */
-    RANK_NEARBY,    /* large blocks that stay near a processor */
     RANK_PROVIDERS, /* which providers there are that have a lock */
-    RANK_PROVIDER,  /* what a provider has handed out */
-    RANK_PROFILE,   /* samples, and the stacks they were taken on */
-    RANK_META,      /* snug's own structures, and growing the page map */
+    RANK_NEARBY,   /* large blocks that stay near a processor, whose locks the page heap's guards */
+    RANK_PROVIDER, /* what a provider has handed out */
+    RANK_PROFILE,  /* samples, and the stacks they were taken on */
+    RANK_META,     /* snug's own structures, and growing the page map */
     RANK_COUNT
 };
 

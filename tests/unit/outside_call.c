@@ -105,17 +105,6 @@ static void count_lock(struct lock *lock)
     assert_int_equal(outcome_with(lock), OUTSIDE_BUSY);
 }
 
-/* Has large blocks near processors, as after a wait. */
-static void near_some(void)
-{
-    size_t dirty;
-    heap_free(block_get(300 * KIB));
-    __atomic_fetch_add(&lock_waits[RANK_PAGE_HEAP], 1, __ATOMIC_RELAXED);
-    void *block = large_alloc(&heap_default.page_heap, 300 * KIB, MIN_ALIGN, &dirty);
-    assert_true(nearby_there(&heap_default.page_heap));
-    heap_free(block);
-}
-
 TEST(nothing_is_done_while_any_lock_is_held)
 {
     struct heap *other = heap_create(&(struct heap_settings){.provider = NULL});
@@ -137,8 +126,6 @@ TEST(nothing_is_done_while_any_lock_is_held)
     heaps_each_lock_of(RANK_ARENAS, count_lock);
     count_lock(&heap_default.page_heap.lock);
     heaps_each_lock_of(RANK_PAGE_HEAP, count_lock);
-    near_some();
-    nearby_each_lock(&heap_default.page_heap, count_lock);
     count_lock(provider_locks_lock());
     count_lock(&pool.lock.lock);
     count_lock(&meta_system.lock);
@@ -149,6 +136,39 @@ TEST(nothing_is_done_while_any_lock_is_held)
     all_locks_take();
     all_locks_release(lock_release);
     assert_int_equal(called(OUTSIDE_TRIM, NULL)->outcome, OUTSIDE_MADE);
+}
+
+/* Has large blocks near processors, as after a wait. */
+static void near_some(void)
+{
+    size_t dirty;
+    heap_free(block_get(300 * KIB));
+    __atomic_fetch_add(&lock_waits[RANK_PAGE_HEAP], 1, __ATOMIC_RELAXED);
+    void *block = large_alloc(&heap_default.page_heap, 300 * KIB, MIN_ALIGN, &dirty);
+    assert_true(nearby_there(&heap_default.page_heap));
+    heap_free(block);
+}
+
+static bool in_order;
+
+static void release_in_order(struct lock *lock)
+{
+    const struct page_heap *page_heap = &heap_default.page_heap;
+    if (lock == &page_heap->lock)
+        for (size_t i = 0; i < nearby_count(page_heap); i++)
+            in_order = in_order && page_heap->nearby[i].lock.held == 0;
+    lock_release(lock);
+}
+
+/* Who gets a page heap's lock may make those near processors: no fork may release them that did not
+ * take them. */
+TEST(locks_that_others_guard_are_released_before_those)
+{
+    near_some();
+    all_locks_take();
+    in_order = heap_default.page_heap.nearby[0].lock.held == 1;
+    all_locks_release(release_in_order);
+    assert_true(in_order);
 }
 
 TEST(a_thread_that_forks_is_left_alone)
@@ -179,6 +199,7 @@ int main(void)
         ROW(a_trim_empties_the_caches_it_is_given_and_gives_pages_back),
         ROW(caches_that_it_is_not_given_stay),
         ROW(nothing_is_done_while_any_lock_is_held),
+        ROW(locks_that_others_guard_are_released_before_those),
         ROW(a_thread_that_forks_is_left_alone),
         ROW(a_check_says_what_is_wrong),
     };
