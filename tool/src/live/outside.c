@@ -293,6 +293,12 @@ bool lock_is_forker(void)
     return false;
 }
 
+bool lock_try(struct lock *lock)
+{
+    (void)lock;
+    return true;
+}
+
 void lock_wait(struct lock *lock)
 {
     (void)lock;
