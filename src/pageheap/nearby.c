@@ -141,7 +141,11 @@ static COLD bool join(struct page_heap *page_heap, struct nearby *nearby)
 
 COLD bool nearby_join_here(struct page_heap *page_heap)
 {
-    return nearby_there(page_heap) && join(page_heap, nearby_here(page_heap));
+    if (!nearby_there(page_heap))
+        return false;
+    struct nearby *nearby = nearby_here(page_heap);
+    /* relaxed: a hint; a block that begins to wait now is as one that is freed later */
+    return __atomic_load_n(&nearby->recent.count, __ATOMIC_RELAXED) != 0 && join(page_heap, nearby);
 }
 
 COLD bool nearby_join(struct page_heap *page_heap)

@@ -48,22 +48,6 @@ static void stay_no_more(void)
     assert_int_equal(sched_setaffinity(0, sizeof(processors), &processors), 0);
 }
 
-static char *take(size_t bytes)
-{
-    size_t dirty;
-    char *start = large_alloc(&page_heap, bytes, MIN_ALIGN, &dirty);
-    assert_non_null(start);
-    memset(start, 1, bytes);
-    assert_page_heap_sound();
-    return start;
-}
-
-static void give(char *start)
-{
-    assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
-    assert_page_heap_sound();
-}
-
 static bool put(char *start)
 {
     bool done = nearby_put(&page_heap, (uintptr_t)start);
@@ -85,9 +69,9 @@ static struct span *span_of(const char *start)
 /* A block that the processor knows. */
 static char *take_known(size_t bytes)
 {
-    give(take(bytes));
+    large_put(large_get(bytes));
     wait_once();
-    char *start = take(bytes);
+    char *start = large_get(bytes);
     assert_int_equal(page_heap.recent.count, 0);
     assert_non_null(nearby_of(span_of(start)));
     return start;
@@ -100,9 +84,9 @@ static int nearby_setup(void **state)
         return -1;
     options.dirty = GIB;
     nearby_begin(&page_heap, 2);
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
     wait_once();
-    give(take(BLOCK)); /* it was known, and is no more */
+    large_put(large_get(BLOCK)); /* it was known, and is no more */
     both = page_heap.nearby;
     run_on(0);
     return both != NULL ? 0 : -1;
@@ -125,7 +109,7 @@ TEST(nobody_has_any_before_a_thread_waits)
 {
     nearby_begin(&page_heap, 2);
     wait_once();
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
     assert_true(nearby_is_wanted(&page_heap));
     assert_ptr_equal(page_heap.nearby, NULL);
     size_t dirty;
@@ -133,22 +117,22 @@ TEST(nobody_has_any_before_a_thread_waits)
     assert_non_null(page_heap.nearby);
     assert_false(nearby_is_wanted(&page_heap));
     assert_int_equal(nearby_count(&page_heap), 2);
-    give(start);
-    start = take(BLOCK); /* nobody has waited since */
+    large_put(start);
+    start = large_get(BLOCK); /* nobody has waited since */
     assert_null(nearby_of(span_of(start)));
-    give(start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
 TEST(a_heap_that_was_not_told_to_has_none)
 {
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
     wait_once();
-    char *start = take(BLOCK);
+    char *start = large_get(BLOCK);
     assert_ptr_equal(page_heap.nearby, NULL);
     assert_null(nearby_of(span_of(start)));
     assert_false(nearby_is_wanted(&page_heap));
-    give(start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
@@ -168,12 +152,12 @@ TEST(as_many_as_processors)
 TEST(without_a_delay_nothing_becomes_known)
 {
     options.purge_delay = 0;
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
     wait_once();
-    char *start = take(BLOCK);
+    char *start = large_get(BLOCK);
     assert_null(nearby_of(span_of(start)));
     assert_false(put(start));
-    give(start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
@@ -191,13 +175,13 @@ TEST(a_block_waits_where_it_is_known)
     assert_int_equal(page_heap.used_pages, used); /* for the page heap it is in use */
     assert_int_equal(page_heap.sizes.blocks[0], 1);
     /* Any size that takes as many pages. */
-    assert_ptr_equal(take(BLOCK - 100), start);
+    assert_ptr_equal(large_get(BLOCK - 100), start);
     assert_int_equal(span_of(start)->requested, BLOCK - 100);
     assert_int_equal(page_heap.sizes.bytes[0], BLOCK - 100);
     assert_int_equal(both[0].recent.count, 0);
     assert_true(put(start)); /* it stays known */
-    assert_ptr_equal(take(BLOCK - 100), start);
-    give(start);
+    assert_ptr_equal(large_get(BLOCK - 100), start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
@@ -205,12 +189,12 @@ TEST(the_newest_comes_first_and_others_wait)
 {
     char *first = take_known(BLOCK), *other = take_known(2 * BLOCK), *second = take_known(BLOCK);
     assert_true(put(first) && put(other) && put(second));
-    assert_ptr_equal(take(BLOCK), second);
-    assert_ptr_equal(take(BLOCK), first);
-    assert_ptr_equal(take(2 * BLOCK), other);
-    give(first);
-    give(second);
-    give(other);
+    assert_ptr_equal(large_get(BLOCK), second);
+    assert_ptr_equal(large_get(BLOCK), first);
+    assert_ptr_equal(large_get(2 * BLOCK), other);
+    large_put(first);
+    large_put(second);
+    large_put(other);
     assert_page_heap_empty();
 }
 
@@ -225,8 +209,8 @@ TEST(an_aligned_request_takes_only_what_is_aligned)
     assert_true(put(start));
     assert_null(large_alloc_near(&page_heap, BLOCK, 64 * KIB));
     assert_ptr_equal(large_alloc_near(&page_heap, BLOCK, PAGE_BYTES), start);
-    give(start);
-    give(wall);
+    large_put(start);
+    large_put(wall);
     assert_page_heap_empty();
 }
 
@@ -238,13 +222,13 @@ TEST(another_processor_neither_knows_nor_has_it)
     run_on(0);
     assert_true(put(start));
     run_on(1);
-    char *other = take(BLOCK);
+    char *other = large_get(BLOCK);
     assert_ptr_not_equal(other, start);
     run_on(0);
-    assert_ptr_equal(take(BLOCK), start);
-    give(other);
+    assert_ptr_equal(large_get(BLOCK), start);
+    large_put(other);
     run_on(1);
-    give(start); /* freed elsewhere, it is a block like any */
+    large_put(start); /* freed elsewhere, it is a block like any */
     assert_int_equal(page_heap.recent.count, 2);
     assert_page_heap_empty();
 }
@@ -281,7 +265,7 @@ TEST(a_block_that_is_taken_again_may_be_a_peak)
     assert_ptr_equal(large_alloc_near(&page_heap, BLOCK, 1), start);
     assert_int_equal(events.wanted.peak, 1);
     events.wanted.peak = 0;
-    give(start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
@@ -299,7 +283,7 @@ TEST(a_program_with_threads_uses_them)
     assert_true(large_free_recent(&page_heap, (uintptr_t)start));
     assert_false(large_free_recent(&page_heap, (uintptr_t)start)); /* twice */
     /* Those of the page heap: known from then on if somebody waited. */
-    char *first = take(2 * BLOCK);
+    char *first = large_get(2 * BLOCK);
     assert_true(large_free_recent(&page_heap, (uintptr_t)first));
     assert_int_equal(page_heap.recent.count, 1);
     wait_once();
@@ -333,11 +317,11 @@ TEST(what_waits_is_no_block)
     struct block_extent extent;
     assert_true(large_extent(&page_heap, (uintptr_t)start + 9, &extent));
     assert_true(extent.is_free);
-    assert_ptr_equal(take(BLOCK), start);
+    assert_ptr_equal(large_get(BLOCK), start);
     assert_true(large_extent(&page_heap, (uintptr_t)start + 9, &extent));
     assert_false(extent.is_free);
     assert_int_equal(extent.end - extent.start, BLOCK);
-    give(start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
@@ -359,7 +343,7 @@ TEST(a_block_that_gets_another_length_is_not_known)
     assert_ptr_equal(large_resize(&page_heap, (uintptr_t)start, BLOCK / 2), start);
     assert_null(nearby_of(span_of(start)));
     assert_false(put(start));
-    give(start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
@@ -381,8 +365,8 @@ TEST(a_block_written_while_it_waits_is_found)
     struct misuse misuse = large_inspect(&page_heap);
     assert_int_equal(misuse.kind, MISUSE_WRITTEN);
     assert_int_equal(misuse.address, start);
-    assert_ptr_equal(take(BLOCK), start);
-    give(start);
+    assert_ptr_equal(large_get(BLOCK), start);
+    large_put(start);
     assert_page_heap_empty();
 }
 
@@ -399,7 +383,7 @@ TEST(no_more_than_a_few_wait)
         if (put(blocks[i]))
             put_count++;
         else
-            give(blocks[i]);
+            large_put(blocks[i]);
     }
     /* Two may have one place among the known. */
     assert_true(put_count <= RECENT_MOST && put_count >= RECENT_MOST / 2);
@@ -422,7 +406,7 @@ TEST(so_many_pages_wait_as_are_a_processors_share)
     assert_true(put(blocks[0]));
     assert_true(put(blocks[1]));
     assert_false(put(blocks[2]));
-    give(blocks[2]);
+    large_put(blocks[2]);
     page_heap.used_pages += 1000 * SLACK_SHARE; /* as if so much were in use */
     nearby_join(&page_heap);
     page_heap.used_pages -= 1000 * SLACK_SHARE;
@@ -438,12 +422,12 @@ TEST(nothing_waits_where_memory_was_refused)
     page_heap.refused = true;
     nearby_join(&page_heap); /* as for a request that cannot be served */
     assert_false(put(start));
-    give(start);
+    large_put(start);
     wait_once();
-    start = take(BLOCK);
+    start = large_get(BLOCK);
     assert_null(nearby_of(span_of(start)));
     page_heap.refused = false;
-    give(start);
+    large_put(start);
     assert_true(put(take_known(BLOCK)));
     nearby_join(&page_heap);
     assert_page_heap_empty();
@@ -461,14 +445,14 @@ TEST(a_request_of_another_length_joins_those_at_hand)
         blocks[i] = take_known(BLOCK);
     for (size_t i = 0; i < 3; i++)
         assert_true(put(blocks[i]));
-    char *longer = take(3 * BLOCK);
+    char *longer = large_get(3 * BLOCK);
     assert_ptr_equal(longer, blocks[0]);
     assert_int_equal(both[here].recent.count, 0);
     assert_int_equal(both[1 - here].recent.count, 1);
-    give(longer);
+    large_put(longer);
     run_on(1 - here);
-    assert_ptr_equal(take(BLOCK / 2), there);
-    give(there);
+    assert_ptr_equal(large_get(BLOCK / 2), there);
+    large_put(there);
     stay_no_more();
     assert_page_heap_empty();
 }
@@ -509,9 +493,9 @@ TEST(a_tick_joins_all)
 TEST(where_too_much_is_kept_all_are_joined)
 {
     wait_on_both();
-    char *other = take(4 * BLOCK);
+    char *other = large_get(4 * BLOCK);
     options.dirty = BLOCK;
-    give(other);
+    large_put(other);
     assert_all_joined();
 }
 
@@ -565,7 +549,7 @@ TEST(damage_is_found)
     PLANT(span->owner, NULL, "a block that waits near a processor is none there");
     PLANT(live->owner, NULL, "a block that a processor knows is not live");
     PLANT(both[0].known[0], span, "a block that a processor knows is not live");
-    give(second);
+    large_put(second);
     nearby_join(&page_heap);
     assert_page_heap_empty();
 }

@@ -3,7 +3,10 @@
  */
 #include "page_heap_support.h"
 
+#include <string.h>
+
 #include "meta/meta.h"
+#include "pageheap/large.h"
 
 struct fake_provider fake;
 struct page_heap page_heap;
@@ -63,6 +66,22 @@ struct span *span_get(size_t pages)
     struct span *span = span_new(SPAN_LARGE, pages, PAGE_BYTES);
     assert_non_null(span);
     return span;
+}
+
+char *large_get(size_t bytes)
+{
+    size_t dirty;
+    char *start = large_alloc(&page_heap, bytes, MIN_ALIGN, &dirty);
+    assert_non_null(start);
+    memset(start, 1, bytes);
+    assert_page_heap_sound();
+    return start;
+}
+
+void large_put(char *start)
+{
+    assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
+    assert_page_heap_sound();
 }
 
 size_t runs_count(const struct runs *runs)

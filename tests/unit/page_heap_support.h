@@ -56,6 +56,10 @@ static inline void bound_keep(void)
     lock_release(&page_heap.lock);
 }
 
+/* A large block, written in full, and its end; both look whether the heap is sound. */
+char *large_get(size_t bytes);
+void large_put(char *start);
+
 /* How many runs stand in the bins. */
 size_t runs_count(const struct runs *runs);
 

@@ -11,22 +11,6 @@
 
 enum { BLOCK = 200 * KIB, BLOCK_PAGES = BLOCK / PAGE_BYTES };
 
-static char *take(size_t bytes)
-{
-    size_t dirty;
-    char *start = large_alloc(&page_heap, bytes, MIN_ALIGN, &dirty);
-    assert_non_null(start);
-    memset(start, 1, bytes);
-    assert_page_heap_sound();
-    return start;
-}
-
-static void give(char *start)
-{
-    assert_int_equal(large_free(&page_heap, (uintptr_t)start).kind, MISUSE_NONE);
-    assert_page_heap_sound();
-}
-
 /* How many blocks of up to 256 KiB there are, and what was asked for in them. */
 static void assert_row(size_t blocks, size_t bytes)
 {
@@ -38,8 +22,8 @@ static void assert_row(size_t blocks, size_t bytes)
 
 TEST(a_freed_block_serves_the_next_request_of_its_length)
 {
-    char *start = take(BLOCK);
-    give(start);
+    char *start = large_get(BLOCK);
+    large_put(start);
     assert_int_equal(page_heap.recent.count, 1);
     assert_int_equal(page_heap.recent.pages, BLOCK_PAGES);
     assert_int_equal(page_heap_in_use_pages(&page_heap), 0);
@@ -52,7 +36,7 @@ TEST(a_freed_block_serves_the_next_request_of_its_length)
     assert_int_equal(page_heap_in_use_pages(&page_heap), BLOCK_PAGES);
     assert_row(1, BLOCK - 100);
     assert_page_heap_sound();
-    give(start);
+    large_put(start);
     page_heap_join_recent(&page_heap);
     assert_row(0, 0);
     assert_int_equal(page_heap.used_pages, 0);
@@ -61,17 +45,17 @@ TEST(a_freed_block_serves_the_next_request_of_its_length)
 
 TEST(the_newest_comes_first_and_others_wait)
 {
-    char *first = take(BLOCK), *other = take(2 * BLOCK), *second = take(BLOCK);
-    give(first);
-    give(other);
-    give(second);
-    assert_ptr_equal(take(BLOCK), second);
-    assert_ptr_equal(take(BLOCK), first);
-    assert_ptr_equal(take(2 * BLOCK), other);
+    char *first = large_get(BLOCK), *other = large_get(2 * BLOCK), *second = large_get(BLOCK);
+    large_put(first);
+    large_put(other);
+    large_put(second);
+    assert_ptr_equal(large_get(BLOCK), second);
+    assert_ptr_equal(large_get(BLOCK), first);
+    assert_ptr_equal(large_get(2 * BLOCK), other);
     assert_int_equal(page_heap.recent.count, 0);
-    give(first);
-    give(second);
-    give(other);
+    large_put(first);
+    large_put(second);
+    large_put(other);
     assert_page_heap_empty();
 }
 
@@ -79,32 +63,32 @@ TEST(an_aligned_request_takes_only_what_is_aligned)
 {
     size_t dirty;
     /* Two side by side cannot both be at such an address, for their length is no multiple. */
-    char *wall = take(BLOCK), *start = take(BLOCK);
+    char *wall = large_get(BLOCK), *start = large_get(BLOCK);
     if ((uintptr_t)start % (64 * KIB) == 0) {
         char *other = wall;
         wall = start;
         start = other;
     }
-    give(start);
+    large_put(start);
     assert_null(large_alloc_recent(&page_heap, BLOCK, 64 * KIB));
     char *aligned = large_alloc(&page_heap, BLOCK, 64 * KIB, &dirty);
     assert_int_equal((uintptr_t)aligned % (64 * KIB), 0);
-    give(aligned);
+    large_put(aligned);
     assert_ptr_equal(large_alloc_recent(&page_heap, BLOCK, 64 * KIB), aligned);
-    give(aligned);
-    give(wall);
+    large_put(aligned);
+    large_put(wall);
     assert_page_heap_empty();
 }
 
 TEST(what_is_no_block_does_not_wait)
 {
-    char *start = take(BLOCK);
+    char *start = large_get(BLOCK);
     assert_false(large_free_recent(&page_heap, (uintptr_t)start + 1));
     assert_false(large_free_recent(&page_heap, (uintptr_t)start + PAGE_BYTES));
     volatile uintptr_t none = 0; /* or compilers warn of what would be written there */
     assert_false(large_free_recent(&page_heap, none));
     size_t bytes = 0;
-    give(start);
+    large_put(start);
     assert_false(large_free_recent(&page_heap, (uintptr_t)start));
     struct misuse misuse = large_free(&page_heap, (uintptr_t)start);
     assert_int_equal(misuse.kind, MISUSE_DOUBLE_FREE);
@@ -120,15 +104,15 @@ TEST(another_length_is_made_of_those_that_wait)
 {
     char *blocks[3];
     for (size_t i = 0; i < 3; i++)
-        blocks[i] = take(BLOCK);
+        blocks[i] = large_get(BLOCK);
     for (size_t i = 0; i < 3; i++)
-        give(blocks[i]);
+        large_put(blocks[i]);
     assert_int_equal(page_heap.recent.count, 3);
     size_t clean = page_heap.clean.pages;
-    assert_ptr_equal(take(3 * BLOCK), blocks[0]);
+    assert_ptr_equal(large_get(3 * BLOCK), blocks[0]);
     assert_int_equal(page_heap.recent.count, 0);
     assert_int_equal(page_heap.clean.pages, clean); /* none of it is new memory */
-    give(blocks[0]);
+    large_put(blocks[0]);
     assert_page_heap_empty();
 }
 
@@ -136,33 +120,33 @@ TEST(another_length_is_made_of_those_that_wait)
 TEST(a_block_that_grows_leaves_none_waiting)
 {
     page_heap.large_most = 4 * MIB;
-    char *first = take(BLOCK), *wall = take(BLOCK), *last = take(BLOCK);
-    char *huge = take(5 * MIB);
-    give(first);
+    char *first = large_get(BLOCK), *wall = large_get(BLOCK), *last = large_get(BLOCK);
+    char *huge = large_get(5 * MIB);
+    large_put(first);
     assert_ptr_equal(large_resize(&page_heap, (uintptr_t)last, 2 * BLOCK), last);
     assert_int_equal(page_heap.recent.count, 0);
-    give(wall);
+    large_put(wall);
     huge = large_resize(&page_heap, (uintptr_t)huge, 6 * MIB);
     assert_non_null(huge);
     assert_int_equal(page_heap.recent.count, 0);
-    wall = take(BLOCK);
+    wall = large_get(BLOCK);
     size_t most = page_heap_in_use_pages(&page_heap);
     assert_true(page_heap.used_peak >= most);
-    give(huge);
-    give(wall);
-    give(last);
+    large_put(huge);
+    large_put(wall);
+    large_put(last);
     assert_page_heap_empty();
 }
 
 TEST(a_block_grows_into_one_that_waits)
 {
-    char *first = take(BLOCK), *second = take(BLOCK), *wall = take(PAGE_BYTES);
-    give(second);
+    char *first = large_get(BLOCK), *second = large_get(BLOCK), *wall = large_get(PAGE_BYTES);
+    large_put(second);
     assert_int_equal(page_heap.recent.count, 1);
     assert_ptr_equal(large_resize(&page_heap, (uintptr_t)first, 2 * BLOCK), first);
     assert_page_heap_sound();
-    give(first);
-    give(wall);
+    large_put(first);
+    large_put(wall);
     assert_page_heap_empty();
 }
 
@@ -172,9 +156,9 @@ TEST(no_more_than_a_few_wait)
     enum { COUNT = RECENT_MOST + 4 };
     char *blocks[COUNT];
     for (size_t i = 0; i < COUNT; i++)
-        blocks[i] = take(BLOCK);
+        blocks[i] = large_get(BLOCK);
     for (size_t i = 0; i < COUNT; i++)
-        give(blocks[i]);
+        large_put(blocks[i]);
     assert_int_equal(page_heap.recent.count, RECENT_MOST);
     assert_int_equal(page_heap.dirty.pages, 4 * BLOCK_PAGES); /* the oldest are joined */
     assert_int_equal(runs_count(&page_heap.dirty), 1);
@@ -187,17 +171,17 @@ TEST(what_waits_is_part_of_what_may_be_kept)
     options.dirty = 4 * BLOCK;
     char *blocks[6];
     for (size_t i = 0; i < 6; i++)
-        blocks[i] = take(BLOCK);
+        blocks[i] = large_get(BLOCK);
     for (size_t i = 0; i < 4; i++)
-        give(blocks[i]);
+        large_put(blocks[i]);
     assert_int_equal(page_heap_kept_pages(&page_heap), 4 * BLOCK_PAGES);
     assert_int_equal(fake.purges, 0);
     /* One too much: all are joined, and what is one long run goes by one call. */
-    give(blocks[4]);
+    large_put(blocks[4]);
     assert_int_equal(page_heap.recent.count, 0);
     assert_int_equal(fake.purges, 1);
     assert_int_equal(page_heap_kept_pages(&page_heap), 0);
-    give(blocks[5]);
+    large_put(blocks[5]);
     assert_page_heap_empty();
 }
 
@@ -207,12 +191,12 @@ static void wait_beyond_the_base(char *blocks[6])
 {
     options.dirty = 2 * BLOCK;
     for (size_t i = 0; i < 6; i++)
-        blocks[i] = take(BLOCK);
+        blocks[i] = large_get(BLOCK);
     page_heap.retention.wanted = (size_t)6 * BLOCK_PAGES;
     for (size_t i = 0; i < 3; i++)
-        give(blocks[i]);
+        large_put(blocks[i]);
     page_heap.tick_due = 1; /* who looks at the bound says when again */
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
     assert_int_equal(page_heap.tick_due, 1);
     assert_int_equal(page_heap_kept_pages(&page_heap), 3 * BLOCK_PAGES);
     assert_int_equal(fake.purges, 0);
@@ -221,7 +205,7 @@ static void wait_beyond_the_base(char *blocks[6])
 static void end_all(char *blocks[6])
 {
     for (size_t i = 3; i < 6; i++)
-        give(blocks[i]);
+        large_put(blocks[i]);
     assert_page_heap_empty();
 }
 
@@ -231,7 +215,7 @@ TEST(what_waits_goes_when_it_is_not_wanted_any_more)
     char *blocks[6];
     wait_beyond_the_base(blocks);
     page_heap.retention.wanted = 0;
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
     assert_int_equal(fake.purges, 1);
     assert_true(page_heap_kept_pages(&page_heap) <= 2 * BLOCK_PAGES);
     end_all(blocks);
@@ -295,7 +279,7 @@ TEST(without_a_delay_nothing_waits)
 {
     NEED_SMALL_PAGES;
     options.purge_delay = 0;
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
     assert_int_equal(page_heap.recent.count, 0);
     assert_int_equal(page_heap_kept_pages(&page_heap), 0);
     assert_page_heap_empty();
@@ -304,14 +288,14 @@ TEST(without_a_delay_nothing_waits)
 TEST(a_tick_joins_what_waits)
 {
     options.dirty = BLOCK;
-    char *first = take(BLOCK), *second = take(BLOCK);
-    give(first);
+    char *first = large_get(BLOCK), *second = large_get(BLOCK);
+    large_put(first);
     page_heap_ask_tick(&page_heap, fake_now);
     assert_true(page_heap_tick(&page_heap));
     assert_int_equal(page_heap.recent.count, 0);
     assert_int_equal(page_heap.dirty.pages, BLOCK_PAGES);
     assert_page_heap_sound();
-    give(second);
+    large_put(second);
     assert_page_heap_empty();
 }
 
@@ -319,13 +303,13 @@ TEST(a_segment_whose_last_block_waits_goes_when_it_is_joined)
 {
     options.dirty = GIB;
     page_heap.large_most = 4 * MIB;
-    char *first = take(BLOCK);
+    char *first = large_get(BLOCK);
     struct segment *segment = span_around(&page_heap, (uintptr_t)first)->segment;
-    char *rest = take((segment->pages - BLOCK_PAGES) << PAGE_SHIFT);
-    char *second = take(MIB);
-    give(rest);
-    give(first);
-    give(second);
+    char *rest = large_get((segment->pages - BLOCK_PAGES) << PAGE_SHIFT);
+    char *second = large_get(MIB);
+    large_put(rest);
+    large_put(first);
+    large_put(second);
     assert_int_equal(page_heap.empty_segments, 0);
     assert_int_equal(page_heap.cache.count, 0);
     page_heap_join_recent(&page_heap);
@@ -337,15 +321,15 @@ TEST(a_segment_whose_last_block_waits_goes_when_it_is_joined)
 
 TEST(a_heap_that_is_cleared_has_none)
 {
-    give(take(BLOCK));
-    char *left = take(2 * BLOCK);
-    give(take(BLOCK));
+    large_put(large_get(BLOCK));
+    char *left = large_get(2 * BLOCK);
+    large_put(large_get(BLOCK));
     assert_int_equal(page_heap.recent.count, 1);
     page_heap_clear(&page_heap, true);
     assert_int_equal(page_heap.recent.count, 0);
     assert_page_heap_sound();
-    char *again = take(BLOCK);
-    give(again);
+    char *again = large_get(BLOCK);
+    large_put(again);
     (void)left;
     assert_page_heap_empty();
 }
@@ -355,8 +339,8 @@ TEST(a_heap_that_is_cleared_has_none)
 TEST(damage_is_found)
 {
     options.dirty = GIB;
-    char *first = take(BLOCK), *wall = take(PAGE_BYTES);
-    give(first);
+    char *first = large_get(BLOCK), *wall = large_get(PAGE_BYTES);
+    large_put(first);
     struct span *span = page_heap.recent.spans[0];
 #define PLANT(field, damage, expected) \
     ASSERT_FOUND(field, damage, page_heap_check(&page_heap), expected)
@@ -369,7 +353,7 @@ TEST(damage_is_found)
     const char *found = page_heap_check(&page_heap);
     large_table_add(&page_heap.large, span);
     assert_said(found, "a large block is not in the table", "a recent block out of the table");
-    give(wall);
+    large_put(wall);
     assert_page_heap_empty();
 }
 
