@@ -16,7 +16,7 @@ enum { THREAD_SHARE = 16 };
  * seldom holds little. */
 enum { MAGAZINE_FIRST = 2 };
 
-struct hard_cache hard_cache_none;
+BULKY struct hard_cache hard_cache_none;
 
 /* ---- Emptying without a look ---- */
 

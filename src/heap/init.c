@@ -17,9 +17,10 @@
 #include "stats/event.h"
 #include "stats/stats.h"
 
-BULKY struct heap heap_default;
+/* Both begin with a page, so that what every program has of them is in as few as can be. */
+BULKY _Alignas(PAGE_BYTES) struct heap heap_default;
 
-BULKY static struct arena first_arena;
+BULKY static _Alignas(PAGE_BYTES) struct arena first_arena;
 static struct lock init_lock = LOCK_INIT(RANK_INIT);
 static bool init_done;
 static bool options_done;

@@ -12,7 +12,8 @@
 #include "platform/check.h"
 #include "stats/event.h"
 
-BULKY_BUT_BEGUN struct outside_area outside_area;
+BULKY struct outside_area outside_area;
+uint64_t outside_self;
 
 static void trim(const struct outside_call *call)
 {
@@ -73,5 +74,5 @@ void outside_call_run(struct borrow *borrow)
 
 AT_START void outside_call_init(void)
 {
-    outside_area.self = (uintptr_t)&thread_self - borrow_thread_pointer();
+    outside_self = (uintptr_t)&thread_self - borrow_thread_pointer();
 }

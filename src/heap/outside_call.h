@@ -42,13 +42,15 @@ enum { OUTSIDE_STACK = 32 * 1024 };
 /* There is one call at a time: the caller traces the first thread of the process, which only one
  * can. */
 struct outside_area {
-    uint64_t self; /* from a thread's pointer to its `thread_self` */
     struct outside_call call;
     _Alignas(64) char image[BORROW_IMAGE];
     _Alignas(64) char stack[OUTSIDE_STACK];
 };
 
 extern struct outside_area outside_area;
+
+/* Bytes from a thread's pointer to its `thread_self`. */
+extern uint64_t outside_self;
 
 /* The work of a borrowed thread. */
 void outside_call_run(struct borrow *borrow);

@@ -15,9 +15,6 @@ typedef void source(uintptr_t address, struct misuse_stack *allocated, struct mi
 static listener *misuse_listener;
 static source *misuse_source;
 
-/* Reports of the calling thread that wait, on its stack; NULL: they do not wait. */
-static __thread struct misuse_waits *waits_here __attribute__((tls_model("initial-exec")));
-
 void misuse_set_listener(listener *told)
 {
     __atomic_store_n(&misuse_listener, told, __ATOMIC_RELEASE);
@@ -72,36 +69,12 @@ static void report_of(const char *call, const struct misuse *misuse, bool said)
     if (!said)
         say(&report);
     listener *told = __atomic_load_n(&misuse_listener, __ATOMIC_ACQUIRE);
-    if (waits_here == NULL) { /* or it is one too many, and others follow */
+    if (misuse_waiting == NULL) { /* or it is one too many, and others follow */
         if (told != NULL)
             told(&report);
         misuse_follow();
     }
     tags_ignore(ignored);
-}
-
-/* ---- Waiting ---- */
-
-void misuse_hold(struct misuse_waits *waits)
-{
-    if (LIKELY(waits_here == NULL)) {
-        waits->count = 0;
-        waits_here = waits;
-    }
-}
-
-bool misuse_hold_ends(struct misuse_waits *waits)
-{
-    if (UNLIKELY(waits_here != waits))
-        return false;
-    waits_here = NULL;
-    return waits->count != 0;
-}
-
-void misuse_let_go(struct misuse_waits *waits)
-{
-    if (UNLIKELY(misuse_hold_ends(waits)))
-        misuse_report_waits(waits);
 }
 
 void misuse_report_waits(const struct misuse_waits *waits)
@@ -112,7 +85,7 @@ void misuse_report_waits(const struct misuse_waits *waits)
 
 COLD void misuse_report(const char *call, const struct misuse *misuse)
 {
-    struct misuse_waits *waits = waits_here;
+    struct misuse_waits *waits = misuse_waiting;
     if (misuse->kind == MISUSE_NONE)
         return;
     if (waits != NULL && waits->count < MISUSE_WAITS)

@@ -84,17 +84,21 @@ struct misuse_waits {
     } each[MISUSE_WAITS];
 };
 
+/* Those of the calling thread, on its stack; NULL: its reports do not wait. (misuse_hold.c) */
+extern INTERNAL __thread struct misuse_waits *misuse_waiting
+    __attribute__((tls_model("initial-exec")));
+
 /* From here on the calling thread's reports wait. Within another such part this does nothing, and
- * its end neither. */
+ * its end neither. (misuse_hold.c) */
 void misuse_hold(struct misuse_waits *waits);
 
-/* Ends that. True: there are reports to make, when the caller is ready for it. */
+/* Ends that. True: there are reports to make, when the caller is ready for it. (misuse_hold.c) */
 bool misuse_hold_ends(struct misuse_waits *waits);
 
-/* Makes them. */
+/* Makes them. (misuse.c) */
 void misuse_report_waits(const struct misuse_waits *waits);
 
-/* Both. */
+/* Both. (misuse_hold.c) */
 void misuse_let_go(struct misuse_waits *waits);
 
 /* The same of a misuse that the caller has said in other words: what is left is the program's

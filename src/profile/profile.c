@@ -19,7 +19,7 @@ struct profile profile = {.lock = LOCK_INIT(RANK_PROFILE)};
 enum { PROFILE_FREED = 64 };
 
 /* Under the profile's lock. */
-static struct freed {
+BULKY static struct freed {
     uint64_t address;
     uint32_t site;
 } freed_last[PROFILE_FREED];

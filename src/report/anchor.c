@@ -22,6 +22,7 @@ const struct anchor snug_anchor __attribute__((used)) = {
     .guard = &guard,
     .events = &events,
     .outside = &outside_area,
+    .outside_self = &outside_self,
     .borrow_entry = BORROW_ENTRY,
     .outside_call = outside_call_run,
     .served = {&page_map.small_sizes, &page_map.form_sizes, &page_map.cell_sizes,

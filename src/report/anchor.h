@@ -39,6 +39,7 @@ struct anchor {
     struct events *events; /* a tool writes requests here; with one for a profile, */
     size_t *served[4];     /* it writes 0 here, so that the next call takes the slow path */
     struct outside_area *outside;
+    const uint64_t *outside_self;
     /* Where a borrowed thread goes on, NULL where threads cannot be borrowed; and the work that it
      * does there. */
     const char *borrow_entry;

@@ -25,7 +25,7 @@ enum { GROWTH_LEAST = 256, GROWTH_OF_THREAD = 32, GROWTH_OF_HEAP = 8 };
  * span at least so many are looked at, since blocks of one size lie side by side. */
 enum { LOOKS = 512, LOOKS_OF_SPAN = 8 };
 
-struct peak peak_kept;
+BULKY struct peak peak_kept;
 
 /* Writes a word as a whole. release: a reader that finds the new word finds the odd sequence number
  * that was written before it. */
@@ -103,7 +103,7 @@ static void copy_medium(struct peak *peak, const struct heap_totals *totals)
  * locked. */
 static size_t copy_heaps(struct peak *peak)
 {
-    static struct heap_rows rows; /* static: too large for the stacks of some threads */
+    BULKY static struct heap_rows rows; /* static: too large for the stacks of some threads */
     size_t heaps = 0;
     rows.count = 0;
     bool at_rest = lock_try(&heaps_lock);

@@ -6,19 +6,13 @@
 #include "base/bits.h"
 #include "stats/event.h"
 
-BULKY struct tallies tallies;
+BULKY_BUT_BEGUN struct tallies tallies;
 __thread struct tally *tally_own __attribute__((tls_model("initial-exec")));
 __thread size_t tally_apart __attribute__((tls_model("initial-exec")));
 struct events events = {.wanted = {.ticking = 1}};
 void (*events_handler)(void);
 
-_Static_assert(TALLIES % 64 == 0 && TALLIES_SHARED < 64, "words of bits, and the first has room");
-
-/* The bits of a word of `used` that no thread may have. */
-static uint64_t bits_shared(size_t word)
-{
-    return word == 0 ? ((uint64_t)1 << TALLIES_SHARED) - 1 : 0;
-}
+_Static_assert(TALLIES % 64 == 0, "words of bits");
 
 /* relaxed: it only says where readers may stop */
 static void end_raise(uint64_t end)
@@ -34,13 +28,12 @@ static bool tally_take(size_t word)
 {
     /* relaxed: a wrong guess is noticed by the exchange */
     uint64_t used = __atomic_load_n(&tallies.used[word], __ATOMIC_RELAXED);
-    uint64_t left;
-    while ((left = ~(used | bits_shared(word))) != 0) {
-        unsigned lowest = bit_lowest(left);
+    while (~used != 0) {
+        unsigned lowest = bit_lowest(~used);
         /* acquire: what the thread before added to it is there, and is added to */
         if (__atomic_compare_exchange_n(&tallies.used[word], &used, used | (uint64_t)1 << lowest,
                                         false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            tally_own = &tallies.all[word * 64 + lowest];
+            tally_own = &tallies.own[word * 64 + lowest];
             end_raise(word * 64 + lowest + 1);
             return true;
         }
@@ -66,14 +59,14 @@ void tally_end(void)
     if (own == NULL)
         return;
     tally_own = NULL;
-    size_t index = (size_t)(own - tallies.all);
+    size_t index = (size_t)(own - tallies.own);
     /* release: pairs with tally_take */
     __atomic_fetch_and(&tallies.used[index / 64], ~((uint64_t)1 << index % 64), __ATOMIC_RELEASE);
 }
 
 void tally_keep_own(void)
 {
-    size_t index = tally_own == NULL ? TALLIES : (size_t)(tally_own - tallies.all);
+    size_t index = tally_own == NULL ? TALLIES : (size_t)(tally_own - tallies.own);
     /* relaxed: there is no other thread */
     for (size_t word = 0; word < TALLIES / 64; word++)
         __atomic_store_n(&tallies.used[word], index / 64 == word ? (uint64_t)1 << index % 64 : 0,
@@ -85,13 +78,20 @@ void tally_add_shared(size_t offset, uint64_t amount)
     tally_add_to_shared(offset, amount);
 }
 
-uint64_t tallies_sum(struct peek *peek, const struct tallies *from, size_t offset)
+static NOINLINE uint64_t sum_of(struct peek *peek, const struct tally *from, size_t count,
+                                size_t offset)
 {
     uint64_t sum = 0;
-    size_t end = size_min(size_max(PEEK(peek, from->end), TALLIES_SHARED), TALLIES);
-    for (size_t i = 0; i < end; i++)
-        sum += PEEK(peek, *(const uint64_t *)((const char *)&from->all[i] + offset));
+    for (size_t i = 0; i < count; i++)
+        sum += PEEK(peek, *(const uint64_t *)((const char *)&from[i] + offset));
     return sum;
+}
+
+uint64_t tallies_sum(struct peek *peek, const struct tallies *from, size_t offset)
+{
+    size_t end = size_min(PEEK(peek, from->end), TALLIES);
+    return sum_of(peek, from->own, end, offset) +
+           sum_of(peek, from->shared, TALLIES_SHARED, offset);
 }
 
 struct counters counters_read(struct peek *peek, const struct tallies *from)

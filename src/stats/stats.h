@@ -4,8 +4,8 @@
  * The idea: a thread with a cache has a tally of its own, which it adds to by plain stores; a
  * reader sums all tallies. An atomic addition would wait for all stores before it, also for those
  * to memory that nobody has touched yet, and a slow path counts up to eight times. Threads without
- * a tally, because they have just begun, have ended, or are more than there are tallies, share the
- * first few by atomics; a hash of the thread says which. (With one for all of them, two busy
+ * a tally, because they have just begun, have ended, or are more than there are tallies, share a
+ * few by atomics; a hash of the thread says which. (With one for all of them, two busy
  * threads beside a hundred spent a third of their time on taking its lines from each other.) A
  * tally keeps its counts when its thread ends, and the next thread goes on with it: nothing is ever
  * moved from one tally to another, so a reader misses nothing.
@@ -41,15 +41,16 @@ struct tally {
 
 /* Layout: of the tallies. */
 enum {
+    TALLIES = 128, /* threads that sleep keep theirs, so more than processors */
     TALLIES_SHARED_LOG = 4,
-    TALLIES_SHARED = 1 << TALLIES_SHARED_LOG, /* the first, for all who have none of their own */
-    TALLIES = 128 /* with them; threads that sleep keep theirs, so more than processors */
+    TALLIES_SHARED = 1 << TALLIES_SHARED_LOG /* for all who have none of their own */
 };
 
 struct tallies {
-    uint64_t used[TALLIES / 64]; /* bit i % 64 of [i / 64]: all[i] is a thread's own */
-    uint64_t end;                /* none from here on was ever used */
-    struct tally all[TALLIES];
+    uint64_t used[TALLIES / 64]; /* bit i % 64 of [i / 64]: own[i] is a thread's */
+    uint64_t end;                /* of `own` none from here on was ever used */
+    struct tally own[TALLIES];   /* the first of them first: a program of one thread touches it */
+    struct tally shared[TALLIES_SHARED];
 };
 
 extern struct tallies tallies;
@@ -64,7 +65,7 @@ void tally_end(void);
 /* In a child of fork: the tallies of threads that it does not have are free. */
 void tally_keep_own(void);
 
-/* Bytes from the first tally to the one that the calling thread shares with others. */
+/* Bytes from the first shared tally to the one that the calling thread shares with others. */
 extern INTERNAL __thread size_t tally_apart __attribute__((tls_model("initial-exec")));
 
 /* Chooses that, by a hash of the thread: until then it is the first. */
@@ -72,7 +73,7 @@ void tally_spread(void);
 
 static ALWAYS_INLINE struct tally *tally_shared(void)
 {
-    return (struct tally *)((char *)tallies.all + tally_apart);
+    return (struct tally *)((char *)tallies.shared + tally_apart);
 }
 
 /* Adds to the word at `offset` there. */

@@ -40,7 +40,7 @@ void outside_places(const struct anchor *anchor, struct outside_places *places)
         .image = (uintptr_t)area->image,
         .image_bytes = sizeof(area->image),
         .stack_top = (uintptr_t)area->stack + sizeof(area->stack),
-        .self = (uintptr_t)&area->self,
+        .self = (uintptr_t)anchor->outside_self,
         .cache = offsetof(struct thread, cache),
     };
 }
