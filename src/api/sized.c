@@ -14,7 +14,8 @@ enum { CELL_EXCESS = 512 };
 /* One part in: a cell from a quick list is a quarter too large at most. */
 enum { EXCESS_PART = 2 };
 
-/* The most bytes that a block may have that was asked for with this size, and to hold so many. */
+/* The most bytes that a block may have that was asked for with this size; `asked` is the size
+ * rounded up to the alignment. */
 static size_t usable_most(struct place place, size_t size, size_t asked, enum maker maker)
 {
     if (maker == MADE_BY_MALLOC) /* see object_stays */
