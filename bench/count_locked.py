@@ -29,6 +29,7 @@ PLACES = [
     ("slabs", 992, 64, {"SNUG_DEPOT": "0"}, "refills", "flushes"),
     ("a cell", 4000, 3000, {}, "medium_taken", "medium_taken"),
     ("a large block", 4, 200000, {}, None, None),
+    ("large, 32 of 40 cut", 40, 200000, {}, None, None),
 ]
 LOCKED = re.compile(r"\s+([0-9a-f]+):\s+(?:lock |(?:xchg\w*)\s.*\()")
 

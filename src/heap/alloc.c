@@ -3,7 +3,7 @@
  *
  *   hardened?  then alloc_hardened.c
  *   poll, then
- *   take:  the thread's cache of the heap, who looks at requests; then alloc_block, by size
+ *   take:  the thread's cache of the heap, who looks at requests; then alloc_once, by size
  *          small   its magazine; spare -> depot -> slabs -> pages (cache_refill)
  *          medium  its quick lists; free cells, these lists joined -> pages (cell_alloc_missed)
  *          large   pages
@@ -233,28 +233,12 @@ static COLD void *alloc_again(struct heap *heap, struct cache *cache, size_t ali
     return block != NULL ? block : alloc_reclaimed(heap, cache, alignment, bytes, dirty);
 }
 
-static COLD void *alloc_finally(struct heap *heap, struct cache *cache, size_t alignment,
-                                size_t bytes, size_t *dirty)
-{
-    return or_no_memory(alloc_again(heap, cache, alignment, bytes, dirty));
-}
-
 /* Looks whether a heap is over its limit, after a block was taken from it. */
 static ALWAYS_INLINE void *look_at_limit(struct heap *heap, void *block)
 {
     return LIKELY(heap->record == NULL) ? block : heap_look_at_limit(heap, block);
 }
 
-static ALWAYS_INLINE void *alloc_block(struct heap *heap, struct cache *cache, size_t alignment,
-                                       size_t bytes, size_t *dirty)
-{
-    void *block = alloc_once(heap, cache, alignment, bytes, dirty);
-    if (UNLIKELY(block == NULL))
-        return alloc_finally(heap, cache, alignment, bytes, dirty);
-    return look_at_limit(heap, block);
-}
-
-/* For other files, and for what is seldom. */
 void *block_alloc(struct heap *heap, struct cache *cache, size_t alignment, size_t bytes,
                   size_t *dirty)
 {
@@ -324,28 +308,58 @@ static NOINLINE void *pop_counted(const struct heap *heap, size_t alignment, siz
 
 /* ---- The way in ---- */
 
-/* Takes a block of a heap that is not hardened, after a poll. */
-static ALWAYS_INLINE void *take(struct heap *heap, size_t bytes, size_t *dirty, bool watched)
+/* Takes a block of a heap that is not hardened, after a poll. This is a function of its own, and so
+ * are the next ones: the short ways need fewer registers. */
+static NOINLINE void *take(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty,
+                           bool watched)
 {
     struct cache *cache = heap_cache(heap);
-    return UNLIKELY(watched) ? take_watched(heap, cache, MIN_ALIGN, bytes, dirty)
-                             : alloc_block(heap, cache, MIN_ALIGN, bytes, dirty);
+    return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, dirty)
+                             : or_no_memory(block_alloc(heap, cache, alignment, bytes, dirty));
 }
 
-/* These are functions of their own: the short ways need fewer registers. */
 static NOINLINE void *alloc_polled(size_t bytes, struct heap *heap)
 {
     size_t dirty;
-    return take(heap, bytes, &dirty, watch_is_on());
+    return take(heap, MIN_ALIGN, bytes, &dirty, watch_is_on());
+}
+
+static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, size_t bytes)
+{
+    if (UNLIKELY(heap->hardened != NULL))
+        return heap_alloc_hardened(heap, alignment, bytes);
+    if (alignment < PAGE_BYTES) /* whole pages have polled */
+        heap_poll_taking(heap);
+    size_t dirty;
+    bool watched = watch_is_on();
+    void *block = UNLIKELY(watched) ? pop_counted(heap, alignment, bytes) : NULL;
+    if (UNLIKELY(block != NULL))
+        return block;
+    return take(heap, alignment, bytes, &dirty, watched);
+}
+
+/* A large block where none that waits served. The lock is held, and is not after that. */
+static NOINLINE void *alloc_not_recent(size_t bytes, struct heap *heap, size_t alignment)
+{
+    void *block = NULL;
+    if (LIKELY(!arenas_have_orphans(&heap->arenas)))
+        block = large_alloc_missed(&heap->page_heap, bytes, alignment);
+    else
+        lock_release(&heap->page_heap.lock);
+    if (UNLIKELY(block == NULL))
+        return alloc_aligned_other(heap, alignment, bytes);
+    heap_cache(heap); /* with it a thread that takes only such blocks has its own counters */
+    return look_at_limit(heap, block);
 }
 
 /* A large block: mostly one that was freed last. */
 static NOINLINE void *alloc_recent(size_t bytes, struct heap *heap)
 {
-    void *block = NULL;
-    if (LIKELY(!watch_is_on()))
-        block = large_alloc_recent(&heap->page_heap, bytes, 1); /* anywhere */
-    return LIKELY(block != NULL) ? look_at_limit(heap, block) : alloc_polled(bytes, heap);
+    if (UNLIKELY(watch_is_on()))
+        return alloc_polled(bytes, heap);
+    void *block = large_alloc_recent(&heap->page_heap, bytes, 1); /* anywhere */
+    return LIKELY(block != NULL) ? look_at_limit(heap, block)
+                                 : alloc_not_recent(bytes, heap, PAGE_BYTES);
 }
 
 /* A medium block that the thread's quick lists do not have: mostly a free cell. */
@@ -413,16 +427,6 @@ static ALWAYS_INLINE void *zero(struct heap *heap, void *block, size_t bytes, si
     return block;
 }
 
-/* As take, but by block_alloc, of whose code take has a copy: for what a magazine or a quick list
- * has mostly served. */
-static NOINLINE void *block_taken(struct heap *heap, size_t alignment, size_t bytes, size_t *dirty,
-                                  bool watched)
-{
-    struct cache *cache = heap_cache(heap);
-    return UNLIKELY(watched) ? take_watched(heap, cache, alignment, bytes, dirty)
-                             : or_no_memory(block_alloc(heap, cache, alignment, bytes, dirty));
-}
-
 void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
 {
     if (UNLIKELY(heap->hardened != NULL))
@@ -433,22 +437,8 @@ void *heap_alloc_zero_in(struct heap *heap, size_t bytes)
     void *object = watched ? pop_counted(heap, MIN_ALIGN, bytes) : NULL;
     if (UNLIKELY(object != NULL))
         return bytes_clear(object, align_up(bytes, MIN_ALIGN));
-    void *block = block_taken(heap, MIN_ALIGN, bytes, &dirty, watched);
+    void *block = take(heap, MIN_ALIGN, bytes, &dirty, watched);
     return zero(heap, block, bytes, dirty);
-}
-
-static NOINLINE void *alloc_aligned_other(struct heap *heap, size_t alignment, size_t bytes)
-{
-    if (UNLIKELY(heap->hardened != NULL))
-        return heap_alloc_hardened(heap, alignment, bytes);
-    if (alignment < PAGE_BYTES) /* whole pages have polled */
-        heap_poll_taking(heap);
-    size_t dirty;
-    bool watched = watch_is_on();
-    void *block = UNLIKELY(watched) ? pop_counted(heap, alignment, bytes) : NULL;
-    if (UNLIKELY(block != NULL))
-        return block;
-    return block_taken(heap, alignment, bytes, &dirty, watched);
 }
 
 /* A block aligned to less than a page: mostly a cell that waits in the thread's quick lists. */
@@ -461,14 +451,14 @@ static NOINLINE void *alloc_aligned_less(struct heap *heap, size_t alignment, si
 /* Whole pages: mostly a block that was freed last. */
 static NOINLINE void *alloc_aligned_pages(struct heap *heap, size_t alignment, size_t bytes)
 {
-    void *block = NULL;
-    if (LIKELY(heap->hardened == NULL)) {
-        heap_poll_taking(heap);
-        if (LIKELY(!watch_is_on()))
-            block = large_alloc_recent(&heap->page_heap, bytes, alignment);
-    }
+    if (UNLIKELY(heap->hardened != NULL))
+        return alloc_aligned_other(heap, alignment, bytes);
+    heap_poll_taking(heap);
+    if (UNLIKELY(watch_is_on()))
+        return alloc_aligned_other(heap, alignment, bytes);
+    void *block = large_alloc_recent(&heap->page_heap, bytes, alignment);
     return LIKELY(block != NULL) ? look_at_limit(heap, block)
-                                 : alloc_aligned_other(heap, alignment, bytes);
+                                 : alloc_not_recent(bytes, heap, alignment);
 }
 
 void *heap_alloc_aligned_in(struct heap *heap, size_t alignment, size_t bytes)

@@ -109,6 +109,12 @@ static ALWAYS_INLINE void *arenas_alloc_cell_here(const struct arenas *arenas, s
     return LIKELY(cells != NULL) ? cells_alloc_near(cells, bytes, MIN_ALIGN, reach, dirty) : NULL;
 }
 
+static inline bool arenas_have_orphans(const struct arenas *arenas)
+{
+    /* relaxed: a hint */
+    return __atomic_load_n(&arenas->end_orphans, __ATOMIC_RELAXED) != NULL;
+}
+
 /* Takes that back if it was not done; true if so. */
 static inline bool arenas_end_orphans_once(struct arenas *arenas)
 {

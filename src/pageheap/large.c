@@ -184,21 +184,22 @@ static bool may_detach(struct page_heap *page_heap, const struct span *span, siz
 
 /* ---- Both kinds ---- */
 
-/* `kept`: only of memory that is kept. */
+/* `kept`: only of memory that is kept. The lock must be held, and is not after that. */
 static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t alignment, bool kept,
                            size_t *dirty)
 {
     size_t pages = bytes_to_pages(bytes);
+    size_t wish = kept ? 0 : sparse_alignment(page_heap, pages);
     struct span *span = pages > UINT32_MAX ? NULL : descriptor_alloc(page_heap);
-    if (span == NULL)
-        return NULL;
-    span->requested = bytes;
-    size_t wish = sparse_alignment(page_heap, pages);
-    bool done = kept ? span_alloc_kept(page_heap, span, SPAN_LARGE, pages)
-                     : (wish > alignment && span_alloc(page_heap, span, SPAN_LARGE, pages, wish)) ||
-                           span_alloc(page_heap, span, SPAN_LARGE, pages, alignment);
+    if (span != NULL)
+        span->requested = bytes;
+    bool done = span != NULL &&
+                ((wish > alignment && span_alloc_large(page_heap, span, pages, wish, false)) ||
+                 span_alloc_large(page_heap, span, pages, alignment, kept));
+    lock_release(&page_heap->lock);
     if (!done) {
-        descriptor_free(page_heap, span);
+        if (span != NULL)
+            descriptor_free(page_heap, span);
         return NULL;
     }
     COUNT(large_taken_bytes, bytes);
@@ -207,7 +208,7 @@ static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t ali
     return span->start;
 }
 
-void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty)
+void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     if (alignment < PAGE_BYTES)
         alignment = PAGE_BYTES;
@@ -216,13 +217,26 @@ void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignm
     bytes = size_max(bytes, 1);
     if (bytes + alignment - PAGE_BYTES > large_most(page_heap))
         return page_heap->compact ? NULL : huge_alloc(page_heap, bytes, alignment, dirty);
-    return span_as_large(page_heap, bytes, alignment, false, dirty);
+    *dirty = bytes;
+    void *waiting = large_alloc_waiting(page_heap, bytes, alignment);
+    return waiting != NULL ? waiting : span_as_large(page_heap, bytes, alignment, false, dirty);
+}
+
+void *large_alloc_missed(struct page_heap *page_heap, size_t bytes, size_t alignment)
+{
+    size_t dirty;
+    /* Of a heap that is not made yet no length is one. */
+    if (bytes != 0 && bytes <= large_most(page_heap) && alignment <= PAGE_BYTES)
+        return span_as_large(page_heap, bytes, PAGE_BYTES, false, &dirty);
+    lock_release(&page_heap->lock);
+    return NULL;
 }
 
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty)
 {
     if (bytes <= GROWN_MOST || page_heap->compact)
-        return large_alloc_other(page_heap, bytes, PAGE_BYTES, dirty);
+        return large_alloc(page_heap, bytes, PAGE_BYTES, dirty);
+    lock_acquire(&page_heap->lock);
     void *block = span_as_large(page_heap, bytes, PAGE_BYTES, true, dirty);
     return block != NULL ? block : huge_alloc(page_heap, bytes, PAGE_BYTES, dirty);
 }

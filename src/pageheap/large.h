@@ -18,20 +18,15 @@
 /* Bytes (machine): to move the page table entries of a longer block costs less than to copy it. */
 #define GROWN_MOST MIB
 
-/* A block of at least `bytes` at a multiple of `alignment` (a power of two) that does not wait, or
- * NULL. Behind its first `*dirty` bytes it is known to be zero. */
-void *large_alloc_other(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
+/* A block of at least `bytes` at a multiple of `alignment` (a power of two), or NULL. Behind its
+ * first `*dirty` bytes it is known to be zero. */
+void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
 
-/* The same; a block that waits if there is one. */
-static inline void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment,
-                                size_t *dirty)
-{
-    void *recent = large_alloc_waiting(page_heap, bytes, alignment);
-    *dirty = bytes;
-    return LIKELY(recent != NULL) ? recent : large_alloc_other(page_heap, bytes, alignment, dirty);
-}
+/* The same where the short way (large_recent.h) has found none. The lock must be held, and is not
+ * after that. NULL: large_alloc may still have one. */
+void *large_alloc_missed(struct page_heap *page_heap, size_t bytes, size_t alignment);
 
-/* As the first, for a block that was shorter before, and will probably be longer. */
+/* The same for a block that was shorter before, and will probably be longer. */
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);
 
 /* Frees the block at `address`, unless the result says that there is none. MISUSE_OVERFLOW: it is

@@ -35,10 +35,8 @@ static void *take_back(struct page_heap *page_heap, struct span *span, size_t by
 void *large_alloc_locked(struct page_heap *page_heap, size_t bytes, size_t alignment)
 {
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
-    if (span == NULL) {
-        lock_release(&page_heap->lock);
+    if (span == NULL)
         return NULL;
-    }
     if (nearby_is_wanted(page_heap))
         nearby_note(page_heap, span);
     return take_back(page_heap, span, bytes);

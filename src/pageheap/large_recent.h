@@ -32,12 +32,13 @@ void *large_alloc_written(struct page_heap *page_heap, struct span *span, size_t
 /* The same of a block that waits near the processor; NULL if there is none. No lock is held. */
 void *large_alloc_near(struct page_heap *page_heap, size_t bytes, size_t alignment);
 
-/* The same of those that wait in the page heap. The lock must be held, and is not after that. */
+/* The same of those that wait in the page heap; the lock must be held. NULL: there is none, and the
+ * lock is still held. */
 void *large_alloc_locked(struct page_heap *page_heap, size_t bytes, size_t alignment);
 
 /* A block of exactly as many pages as `bytes` take, at a multiple of `alignment`, that was freed
- * last; NULL if there is none. Where there are threads one that waits near the processor comes
- * first. */
+ * last. Where there are threads one that waits near the processor comes first. NULL: there is none,
+ * and the lock is held now. */
 static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_t bytes,
                                               size_t alignment)
 {
@@ -52,10 +53,8 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
             return large_alloc_locked(page_heap, bytes, alignment);
     }
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
-    if (UNLIKELY(span == NULL)) {
-        lock_release(&page_heap->lock);
+    if (UNLIKELY(span == NULL))
         return NULL;
-    }
     if (UNLIKELY(!waiting_is_sound(span)))
         return large_alloc_written(page_heap, span, bytes);
     large_request_recent(page_heap, span, bytes);

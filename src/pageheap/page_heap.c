@@ -102,6 +102,8 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     struct segment *segment = found.run->segment;
     size_t dirty = found.dirty_end > start ? (size_t)(found.dirty_end - start) : 0;
     bool in_table = kind == SPAN_LARGE && !page_heap->compact;
+    if (kind == SPAN_LARGE)
+        __builtin_prefetch(start + span->requested); /* where the margin begins (large_margin.h) */
     if ((in_table && !large_table_reserve(&page_heap->large, page_heap->meta)) ||
         !run_cut(page_heap, found.run, span, start, pages))
         return false;
@@ -128,10 +130,10 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
 
 typedef struct found run_finder(struct page_heap *page_heap, size_t pages, size_t alignment);
 
-static bool alloc_by(run_finder *find, struct page_heap *page_heap, struct span *span,
-                     enum span_kind kind, size_t pages, size_t alignment)
+/* The lock must be held. */
+static bool alloc_locked(run_finder *find, struct page_heap *page_heap, struct span *span,
+                         enum span_kind kind, size_t pages, size_t alignment)
 {
-    lock_acquire(&page_heap->lock);
     page_heap_join_recent(page_heap);
     struct found found = find(page_heap, pages, alignment);
     while (UNLIKELY(found.run == NULL) && page_heap_wait_apart(page_heap))
@@ -139,6 +141,14 @@ static bool alloc_by(run_finder *find, struct page_heap *page_heap, struct span 
     bool done = found.run != NULL && span_cut(page_heap, found, span, kind, pages, alignment);
     if (done)
         page_heap_note_alloc(page_heap, found.fresh, found.fresh != 0);
+    return done;
+}
+
+static bool alloc_by(run_finder *find, struct page_heap *page_heap, struct span *span,
+                     enum span_kind kind, size_t pages, size_t alignment)
+{
+    lock_acquire(&page_heap->lock);
+    bool done = alloc_locked(find, page_heap, span, kind, pages, alignment);
     lock_release(&page_heap->lock);
     return done;
 }
@@ -155,10 +165,11 @@ bool span_alloc_packed(struct page_heap *page_heap, struct span *span, enum span
     return alloc_by(run_find_packed, page_heap, span, kind, pages, alignment);
 }
 
-bool span_alloc_kept(struct page_heap *page_heap, struct span *span, enum span_kind kind,
-                     size_t pages)
+bool span_alloc_large(struct page_heap *page_heap, struct span *span, size_t pages,
+                      size_t alignment, bool kept)
 {
-    return alloc_by(run_find_kept, page_heap, span, kind, pages, PAGE_BYTES);
+    return alloc_locked(kept ? run_find_kept : run_find, page_heap, span, SPAN_LARGE, pages,
+                        alignment);
 }
 
 bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)

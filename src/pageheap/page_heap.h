@@ -51,9 +51,10 @@ bool span_alloc(struct page_heap *page_heap, struct span *span, enum span_kind k
 bool span_alloc_packed(struct page_heap *page_heap, struct span *span, enum span_kind kind,
                        size_t pages, size_t alignment);
 
-/* The same, but only of memory that is kept: false if what is dirty does not fit. */
-bool span_alloc_kept(struct page_heap *page_heap, struct span *span, enum span_kind kind,
-                     size_t pages);
+/* The same of a large block, for a caller that holds the lock. `kept`: only of memory that is kept,
+ * so false if what is dirty does not fit. */
+bool span_alloc_large(struct page_heap *page_heap, struct span *span, size_t pages,
+                      size_t alignment, bool kept);
 
 /* Frees a span that span_alloc gave; the descriptor goes with it. `object_bytes` is the size of the
  * objects that were in it, for messages about later misuse. The pages' class bytes must be 0. */

@@ -195,7 +195,7 @@ TEST(what_only_what_is_kept_may_serve_is_refused_without)
 {
     struct span *span = span_get(50), *wall = span_get(1);
     struct span other = {.units = 1};
-    assert_false(span_alloc_kept(&page_heap, &other, SPAN_LARGE, 50));
+    assert_false(span_alloc_large(&page_heap, &other, 50, PAGE_BYTES, true));
     char *start = span->start;
     span_put(span);
     struct span *again = span_new(SPAN_LARGE, 1, PAGE_BYTES); /* a descriptor to use */

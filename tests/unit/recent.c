@@ -70,13 +70,60 @@ TEST(an_aligned_request_takes_only_what_is_aligned)
         start = other;
     }
     large_put(start);
-    assert_null(large_alloc_recent(&page_heap, BLOCK, 64 * KIB));
+    bool none = large_alloc_recent(&page_heap, BLOCK, 64 * KIB) == NULL;
+    lock_release(&page_heap.lock); /* which is held then */
+    assert_true(none);
     char *aligned = large_alloc(&page_heap, BLOCK, 64 * KIB, &dirty);
     assert_int_equal((uintptr_t)aligned % (64 * KIB), 0);
     large_put(aligned);
     assert_ptr_equal(large_alloc_recent(&page_heap, BLOCK, 64 * KIB), aligned);
     large_put(aligned);
     large_put(wall);
+    assert_page_heap_empty();
+}
+
+/* What the short way and the one behind it do with one lock: it is held in between, and free after.
+ */
+static void *take_missed(size_t bytes, size_t alignment, bool *held, bool *after)
+{
+    void *none = large_alloc_recent(&page_heap, bytes, alignment);
+    *held = none == NULL && page_heap.lock.held == 1;
+    void *block = large_alloc_missed(&page_heap, bytes, alignment);
+    *after = page_heap.lock.held == 1;
+    return block;
+}
+
+TEST(what_does_not_wait_is_cut_under_the_same_lock)
+{
+    bool held, after;
+    char *other = large_get(2 * BLOCK);
+    large_put(other); /* joined for the next one, which begins where it did */
+    char *start = take_missed(BLOCK - 100, PAGE_BYTES, &held, &after);
+    assert_true(held);
+    assert_false(after);
+    assert_ptr_equal(start, other);
+    assert_int_equal(page_heap.recent.count, 0);
+    assert_row(1, BLOCK - 100);
+    assert_page_heap_sound();
+    large_put(start);
+    assert_page_heap_empty();
+}
+
+TEST(what_is_no_span_of_a_page_is_left_to_others)
+{
+    const struct {
+        size_t bytes, alignment;
+    } rows[] = {{0, PAGE_BYTES},
+                {page_heap.large_most + 1, PAGE_BYTES},
+                {BLOCK, 2 * PAGE_BYTES},
+                {SIZE_MAX, PAGE_BYTES}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        bool held, after;
+        assert_null(take_missed(rows[i].bytes, rows[i].alignment, &held, &after));
+        assert_true(held);
+        assert_false(after);
+    }
+    assert_int_equal(page_heap.used_pages, 0);
     assert_page_heap_empty();
 }
 
@@ -364,6 +411,8 @@ int main(void)
                  page_heap_end),
         ROW_WITH(the_newest_comes_first_and_others_wait, page_heap_begin, page_heap_end),
         ROW_WITH(an_aligned_request_takes_only_what_is_aligned, page_heap_begin, page_heap_end),
+        ROW_WITH(what_does_not_wait_is_cut_under_the_same_lock, page_heap_begin, page_heap_end),
+        ROW_WITH(what_is_no_span_of_a_page_is_left_to_others, page_heap_begin, page_heap_end),
         ROW_WITH(what_is_no_block_does_not_wait, page_heap_begin, page_heap_end),
         ROW_WITH(another_length_is_made_of_those_that_wait, page_heap_begin, page_heap_end),
         ROW_WITH(a_block_that_grows_leaves_none_waiting, page_heap_begin, page_heap_end),
