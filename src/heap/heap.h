@@ -148,8 +148,14 @@ void heap_init(void);
 enum heap_way { HEAP_FAST, HEAP_COUNTED, HEAP_LONG };
 void heap_serve(enum heap_way way);
 
+extern INTERNAL bool heap_made;
+
 /* Whether malloc's heap is made. */
-bool heap_is_made(void);
+static inline bool heap_is_made(void)
+{
+    /* acquire: pairs with the release in make */
+    return __atomic_load_n(&heap_made, __ATOMIC_ACQUIRE);
+}
 
 /* Has `act` called once it is: at once, or by the call that makes it, with no lock held. No other
  * thread is there at that time, since libc allocates for the first one that it starts. */

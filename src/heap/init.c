@@ -22,7 +22,7 @@ BULKY _Alignas(PAGE_BYTES) struct heap heap_default;
 
 BULKY static _Alignas(PAGE_BYTES) struct arena first_arena;
 static struct lock init_lock = LOCK_INIT(RANK_INIT);
-static bool init_done;
+bool heap_made; /* see heap_is_made */
 static bool options_done;
 static void (*when_made)(void); /* guarded by init_lock */
 
@@ -67,23 +67,16 @@ static void make(void)
         heap_serve(HEAP_FAST);                                       /* where sizes go differs */
     __atomic_fetch_sub(&events.wanted.ticking, 1, __ATOMIC_RELAXED); /* see heap/tick.c */
     /* release: who sees the heap ready sees it whole */
-    __atomic_store_n(&init_done, true, __ATOMIC_RELEASE);
-}
-
-AT_START bool heap_is_made(void)
-{
-    /* acquire: pairs with the release in make */
-    return __atomic_load_n(&init_done, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&heap_made, true, __ATOMIC_RELEASE);
 }
 
 void heap_init(void)
 {
-    /* acquire: pairs with the release in make */
-    if (__atomic_load_n(&init_done, __ATOMIC_ACQUIRE))
+    if (heap_is_made())
         return;
     os_clock_begin();
     lock_acquire(&init_lock);
-    bool first = !init_done;
+    bool first = !heap_made;
     if (first)
         make();
     void (*act)(void) = when_made;
@@ -96,7 +89,7 @@ AT_START void heap_when_made(void (*act)(void))
 {
     lock_acquire(&init_lock);
     when_made = act;
-    bool made = init_done;
+    bool made = heap_made;
     lock_release(&init_lock);
     if (made)
         act();

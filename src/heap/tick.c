@@ -28,13 +28,22 @@ void heap_tick(struct heap *heap)
     errno = error;
 }
 
-struct polled heap_polled(size_t bytes, struct heap *heap)
+/* A poll that finds something to do. */
+static NOINLINE struct polled polled_now(size_t bytes, struct heap *heap)
 {
     if (UNLIKELY(!heap_is_made()))
         heap_init();
-    if (events_requested() || ++thread_self.polls % POLLS_PER_LOOK == 0)
-        heap_tick(heap);
+    heap_tick(heap);
     if (UNLIKELY(heap_taking_handler != NULL) && bytes != 0)
         heap_taking_handler();
     return (struct polled){bytes, heap};
+}
+
+/* Mostly no more is wanted than a tick some time. */
+struct polled heap_polled(size_t bytes, struct heap *heap)
+{
+    bool looks = events_requested() || ++thread_self.polls % POLLS_PER_LOOK == 0;
+    return LIKELY(!looks && heap_taking_handler == NULL && heap_is_made())
+               ? (struct polled){bytes, heap}
+               : polled_now(bytes, heap);
 }
