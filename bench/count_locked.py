@@ -29,7 +29,7 @@ PLACES = [
     ("slabs", 992, 64, {"SNUG_DEPOT": "0"}, "refills", "flushes"),
     ("a cell", 4000, 3000, {}, "medium_taken", "medium_taken"),
     ("a large block", 4, 200000, {}, None, None),
-    ("large, 32 of 40 cut", 40, 200000, {}, None, None),
+    ("large, 32 of 40 new", 40, 200000, {}, None, None),
 ]
 LOCKED = re.compile(r"\s+([0-9a-f]+):\s+(?:lock |(?:xchg\w*)\s.*\()")
 
@@ -107,14 +107,14 @@ def main():
     parser.add_argument("--where", action="store_true")
     parser.add_argument("builds", nargs="+", metavar="NAME=LIBRARY.so")
     arguments = parser.parse_args()
-    print(f"{'library':<12} {'from':<14} {'malloc':>8} {'free':>8}")
+    print(f"{'library':<12} {'from':<20} {'malloc':>8} {'free':>8}")
     for build in arguments.builds:
         name, _, library = build.partition("=")
         library = os.path.realpath(library)
         locked = locked_instructions(library)
         for place in PLACES:
             halves = [mean(library, locked, f"{arguments.b}/count_slow", place, half) for half in ("take_all", "give_all")]
-            print(f"{name:<12} {place[0]:<14} {sum(halves[0].values()):8.2f} {sum(halves[1].values()):8.2f}")
+            print(f"{name:<12} {place[0]:<20} {sum(halves[0].values()):8.2f} {sum(halves[1].values()):8.2f}")
             for call, functions in zip(("malloc", "free"), halves):
                 for function, count in functions.most_common() if arguments.where else []:
                     print(f"    {call:<8} {count:8.2f} {function}")

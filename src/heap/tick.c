@@ -28,12 +28,13 @@ void heap_tick(struct heap *heap)
     errno = error;
 }
 
-/* A poll that finds something to do. */
-static NOINLINE struct polled polled_now(size_t bytes, struct heap *heap)
+/* A poll that finds something to do: a tick, if it `looks`, or what is not yet begun. */
+static NOINLINE struct polled polled_now(size_t bytes, struct heap *heap, bool looks)
 {
     if (UNLIKELY(!heap_is_made()))
         heap_init();
-    heap_tick(heap);
+    if (looks)
+        heap_tick(heap);
     if (UNLIKELY(heap_taking_handler != NULL) && bytes != 0)
         heap_taking_handler();
     return (struct polled){bytes, heap};
@@ -45,5 +46,5 @@ struct polled heap_polled(size_t bytes, struct heap *heap)
     bool looks = events_requested() || ++thread_self.polls % POLLS_PER_LOOK == 0;
     return LIKELY(!looks && heap_taking_handler == NULL && heap_is_made())
                ? (struct polled){bytes, heap}
-               : polled_now(bytes, heap);
+               : polled_now(bytes, heap, looks);
 }

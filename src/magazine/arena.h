@@ -109,6 +109,7 @@ static ALWAYS_INLINE void *arenas_alloc_cell_here(const struct arenas *arenas, s
     return LIKELY(cells != NULL) ? cells_alloc_near(cells, bytes, MIN_ALIGN, reach, dirty) : NULL;
 }
 
+/* Whether something waits in caches of threads that were not forked along (orphans.c). */
 static inline bool arenas_have_orphans(const struct arenas *arenas)
 {
     /* relaxed: a hint */

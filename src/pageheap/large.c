@@ -191,15 +191,16 @@ static void *span_as_large(struct page_heap *page_heap, size_t bytes, size_t ali
     size_t pages = bytes_to_pages(bytes);
     size_t wish = kept ? 0 : sparse_alignment(page_heap, pages);
     struct span *span = pages > UINT32_MAX ? NULL : descriptor_alloc(page_heap);
-    if (span != NULL)
-        span->requested = bytes;
-    bool done = span != NULL &&
-                ((wish > alignment && span_alloc_large(page_heap, span, pages, wish, false)) ||
-                 span_alloc_large(page_heap, span, pages, alignment, kept));
+    if (span == NULL) {
+        lock_release(&page_heap->lock);
+        return NULL;
+    }
+    span->requested = bytes;
+    bool done = (wish > alignment && span_alloc_large(page_heap, span, pages, wish, false)) ||
+                span_alloc_large(page_heap, span, pages, alignment, kept);
     lock_release(&page_heap->lock);
     if (!done) {
-        if (span != NULL)
-            descriptor_free(page_heap, span);
+        descriptor_free(page_heap, span);
         return NULL;
     }
     COUNT(large_taken_bytes, bytes);

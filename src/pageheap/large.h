@@ -22,12 +22,12 @@
  * first `*dirty` bytes it is known to be zero. */
 void *large_alloc(struct page_heap *page_heap, size_t bytes, size_t alignment, size_t *dirty);
 
-/* The same where the short way (large_recent.h) has found none. The lock must be held, and is not
- * after that. NULL: large_alloc may still have one. */
-void *large_alloc_missed(struct page_heap *page_heap, size_t bytes, size_t alignment);
-
 /* The same for a block that was shorter before, and will probably be longer. */
 void *large_alloc_grown(struct page_heap *page_heap, size_t bytes, size_t *dirty);
+
+/* A block that does not wait, where the short way (large_recent.h) has found none that does. The
+ * lock must be held, and is not after that. NULL: large_alloc may still have one. */
+void *large_alloc_missed(struct page_heap *page_heap, size_t bytes, size_t alignment);
 
 /* Frees the block at `address`, unless the result says that there is none. MISUSE_OVERFLOW: it is
  * free, and was written past its end. */

@@ -195,7 +195,10 @@ TEST(what_only_what_is_kept_may_serve_is_refused_without)
 {
     struct span *span = span_get(50), *wall = span_get(1);
     struct span other = {.units = 1};
-    assert_false(span_alloc_large(&page_heap, &other, 50, PAGE_BYTES, true));
+    lock_acquire(&page_heap.lock);
+    bool taken = span_alloc_large(&page_heap, &other, 50, PAGE_BYTES, true);
+    lock_release(&page_heap.lock);
+    assert_false(taken);
     char *start = span->start;
     span_put(span);
     struct span *again = span_new(SPAN_LARGE, 1, PAGE_BYTES); /* a descriptor to use */

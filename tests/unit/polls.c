@@ -208,7 +208,6 @@ static void tick_in(struct heap *ticking, struct heap *other, void *(*take)(size
 
 TEST(a_slow_call_ticks_when_that_is_due)
 {
-    heap_taking_handler = NULL; /* for which each call would tick */
     struct heap *mine = (struct heap *)heap;
     snug_free(snug_malloc(3000));
     snug_free(heap_malloc(3000));
