@@ -146,6 +146,9 @@ static ALWAYS_INLINE void cache_note_miss(struct cache *cache, size_t bytes)
         quick_note_miss(cache->quick, cell_units(bytes));
 }
 
+/* Call when so many bytes of a cell that was had otherwise were in no cell before. */
+void cache_note_growth(struct cache *cache, size_t bytes);
+
 /* Call when cache_pop_cell gave nothing: lets more wait, and reports the cell that should have
  * served, if there is one, as damaged. */
 void cache_miss_cell(struct cache *cache, size_t bytes);
@@ -153,10 +156,10 @@ void cache_miss_cell(struct cache *cache, size_t bytes);
 /* The same after cache_pop_cell_aligned, but a damaged cell stays for others to find. */
 void cache_miss_cell_aligned(struct cache *cache, size_t bytes);
 
-/* Whether more cells wait than a thread may always have. */
+/* Whether more cells wait than may before memory is touched that no cell had. */
 static inline bool cache_cells_wait(const struct cache *cache)
 {
-    return quick_bytes(cache->quick) > QUICK_LIMIT_LEAST;
+    return quick_bytes(cache->quick) > quick_spared(cache->quick);
 }
 
 /* Whether any does. */
@@ -165,11 +168,8 @@ static inline bool cache_has_cells(const struct cache *cache)
     return quick_bytes(cache->quick) != 0;
 }
 
-/* Joins all of them with their neighbours. */
-static inline void cache_join_cells(struct cache *cache)
-{
-    quick_evict(cache->quick, 0);
-}
+/* Joins all of them with their neighbours, for a request that nothing else serves. */
+void cache_join_cells(struct cache *cache);
 
 /* Takes a live cell back, into a list or to where it came from. The cache may be `cache_none`. */
 void cache_free_cell(struct cache *cache, uintptr_t block);

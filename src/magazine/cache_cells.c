@@ -27,6 +27,13 @@ enum { SPARSE_SHARE = 4 };
  * count; a large cell goes back so often before it may wait. */
 enum { CALM_MOST = 4 };
 
+/* One part in: of what is spared, if more of what was joined is missed that was in vain, and a heap
+ * that had to touch more meanwhile grows. */
+enum { VAIN_SHARE = 2, GROWN_SHARE = 8 };
+
+/* Times: so often in vain before more is spared, as a program that grows joins in vain at times. */
+enum { VAIN_MOST = 4 };
+
 static bool quick_exists(const struct quick *quick)
 {
     return quick != &quick_none;
@@ -136,8 +143,39 @@ static size_t limit_judged(struct quick *quick)
         limit /= 2;
         quick->calm = 0;
     }
-    quick->wanted = quick->regret = 0;
+    quick_forget_misses(quick);
     return limit;
+}
+
+/* What is spared is judged when all are joined: what was missed since the last time was joined in
+ * vain, unless the heap grew meanwhile, as then all that was spared would have been memory more. */
+static void spared_judge(struct quick *quick)
+{
+    size_t spared = quick_spared(quick) / CELL_UNIT;
+    bool raised = quick->raised;
+    quick->raised = false;
+    if (quick->grown > spared / GROWN_SHARE) {
+        quick->vain = 0;
+        quick->spared -= !raised && quick->spared != 0;
+    } else if (quick->regret - quick->seen > spared / VAIN_SHARE && ++quick->vain == VAIN_MOST) {
+        quick->vain = 0;
+        quick->raised = quick_spared(quick) < quick->limit;
+        quick->spared += quick->raised;
+    }
+    quick->grown = 0;
+    quick->seen = quick->regret;
+}
+
+void cache_join_cells(struct cache *cache)
+{
+    spared_judge(cache->quick);
+    quick_evict(cache->quick, 0);
+}
+
+void cache_note_growth(struct cache *cache, size_t bytes)
+{
+    if (quick_exists(cache->quick))
+        cache->quick->grown += (uint32_t)(bytes / CELL_UNIT);
 }
 
 /* Sets how much may wait from now on. */
@@ -231,7 +269,7 @@ static bool make_room(struct cache *cache, size_t bytes)
 
 void cache_free_cell(struct cache *cache, uintptr_t block)
 {
-    if (make_room(cache, cell_of(block)->units * CELL_UNIT) && cache_push_cell(cache, block))
+    if (make_room(cache, cell_of(block)->units * CELL_UNIT) && quick_put(cache->quick, block))
         return;
     cell_mark(cell_of(block), CELL_CACHED); /* of which the check value is the same */
     cells_free(&block, 1);

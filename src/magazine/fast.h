@@ -229,10 +229,10 @@ static ALWAYS_INLINE void cache_set_newest(struct cache *cache, uintptr_t object
  * there is no room for the one before. */
 static ALWAYS_INLINE bool cache_put(struct cache *cache, uintptr_t address, size_t class)
 {
-    uintptr_t before = cache->newest;
-    size_t class_before = cache->newest_class;
     if (UNLIKELY(!class_byte_is_small(class)))
         return false;
+    uintptr_t before = cache->newest;
+    size_t class_before = cache->newest_class;
     if (UNLIKELY(!on_grid(address, class)))
         return false;
     if (UNLIKELY(before == address))

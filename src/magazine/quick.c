@@ -5,7 +5,7 @@
 
 #include "platform/check.h"
 
-/* The same as a function: nothing here is in a hurry. */
+/* As a function: nothing here is in a hurry. */
 static COLD bool entry_is_sound(uint64_t entry)
 {
     return quick_entry_is_sound(entry);

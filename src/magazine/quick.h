@@ -28,6 +28,12 @@
  * a few times: as soon as any other request finds nothing it is joined, so nobody misses its
  * memory.
  *
+ * Before memory is touched that no cell had yet, all that waits is joined with its neighbours if it
+ * is more than is spared, which is little at first: so what waits makes no heap larger. That can be
+ * in vain: a program with a few blocks at a time, each of another size, has all of them joined, cut
+ * as others, and joined again. Where most of what was joined was missed, some times, and the heap
+ * hardly grew for it, twice as much is spared; where it grew half as much.
+ *
  * When too much waits, the lists give cells back in turn, as the hand of a clock goes round, so
  * that sizes that are not asked for any more do not stay.
  *
@@ -73,9 +79,14 @@ struct quick {
     uint32_t regret; /* and what of that was missed */
     /* In units: what went back lately of so many neighbouring lists, and was not missed. */
     uint32_t ghosts[QUICK_LISTS / QUICK_WINDOW + 1];
+    uint32_t seen;  /* of `regret`, modulo 2^32, when all were joined last */
+    uint32_t grown; /* in units: memory touched since then that no cell had */
+    uint8_t spared; /* log of the QUICK_LIMIT_LEAST that are spared */
+    uint8_t vain;   /* times that all were joined in vain, since that was raised or the heap grew */
+    bool raised;    /* when all were joined last */
 };
 
-_Static_assert(sizeof(struct quick) <= 2176, "the lists of a thread are two KiB of metadata");
+_Static_assert(sizeof(struct quick) <= 2240, "the lists of a thread are two KiB of metadata");
 _Static_assert(QUICK_LISTS <= UINT8_MAX, "the hand is a byte");
 
 /* Without lists, and without room. */
@@ -141,10 +152,10 @@ static ALWAYS_INLINE size_t quick_first(uint64_t found)
     return bit_lowest(found) / 8;
 }
 
-static ALWAYS_INLINE bool quick_entry_is_sound(uint64_t entry)
+static inline bool quick_entry_is_sound(uint64_t entry)
 {
     uintptr_t block = quick_block(entry);
-    return entry == 0 || (block % CELL_UNIT == 0 && page_map_is_cell(block));
+    return entry == 0 || (block % CELL_UNIT == 0 && page_map_is_cell_call(block));
 }
 
 /* The entry behind one, as its link says. */
@@ -220,8 +231,21 @@ static ALWAYS_INLINE uintptr_t quick_alloc(struct quick *quick, size_t list, boo
 /* Gives cells back until at most `keep` bytes wait. */
 void quick_evict(struct quick *quick, size_t keep);
 
+/* Bytes that may wait before memory is touched that no cell had. */
+static inline size_t quick_spared(const struct quick *quick)
+{
+    return QUICK_LIMIT_LEAST << quick->spared;
+}
+
 /* Notes that a request of so many units found nothing. */
 void quick_note_miss(struct quick *quick, size_t units);
+
+/* The limit was judged by what was noted so far. */
+static inline void quick_forget_misses(struct quick *quick)
+{
+    quick->seen -= quick->regret;
+    quick->wanted = quick->regret = 0;
+}
 
 /* What is wrong with the newest cell of a list that cannot be handed out. Forgets that list: with
  * SNUG_MISUSE=warn its cells are lost. */

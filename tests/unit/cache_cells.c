@@ -59,7 +59,7 @@ static void assert_lists_sound(void)
         fail_msg("%s", wrong);
 }
 
-/* A block at the beginning of a page is not cached; most tests want one that is. */
+/* A block at the beginning of a page is not cached at once; most tests want one that is. */
 static uintptr_t block_get_cached(size_t bytes)
 {
     uintptr_t block = block_get(bytes), other = 0;

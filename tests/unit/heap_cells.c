@@ -9,23 +9,31 @@
 
 enum { BLOCKS = 200 };
 
-/* A thread with a cache, and so many blocks in use that some may wait. */
+/* A thread with a cache, and with `begin` so many blocks in use that some may wait. */
 static char *in_use[100];
 
-static int begin(void **state)
+static int begin_empty(void **state)
 {
     options_reset(state);
     for (unsigned i = 0; i < 100; i++)
         heap_free(block_get(16));
+    return cache_exists(thread_self.cache) ? 0 : -1;
+}
+
+static int begin(void **state)
+{
+    int result = begin_empty(state);
     for (size_t i = 0; i < 100; i++)
         in_use[i] = block_get(100 * KIB);
-    return cache_exists(thread_self.cache) ? 0 : -1;
+    return result;
 }
 
 static int end(void **state)
 {
-    for (size_t i = 0; i < 100; i++)
+    for (size_t i = 0; i < 100; i++) {
         heap_free(in_use[i]);
+        in_use[i] = NULL;
+    }
     cache_flush(thread_self.cache);
     assert_heap_sound();
     return options_reset(state);
@@ -114,6 +122,77 @@ TEST(a_large_cell_that_waits_alone_is_joined_for_the_next_request)
     heap_free(block);
 }
 
+/* Of so many blocks, one at a time, of any sizes: how many had to be cut. */
+static size_t count_cut(size_t times, uint64_t *random)
+{
+    uint64_t before = heap_totals().cells_taken;
+    for (size_t i = 0; i < times; i++)
+        heap_free(block_get((1100 + random_below(random, 1000)) << random_below(random, 5)));
+    return (size_t)(heap_totals().cells_taken - before);
+}
+
+/* Nothing is gained by joining them: the next of their sizes would be cut again. */
+TEST(cells_of_ever_other_sizes_come_to_wait)
+{
+    enum { TIMES = 2000 };
+    uint64_t random = 1;
+    size_t first = count_cut(TIMES, &random), then = count_cut(TIMES, &random);
+    assert_in_range(thread_self.cache->quick->spared, 2, 3);
+    ASSERT_THAT(first > TIMES / 10 && then < TIMES / 50, "%zu after %zu", then, first);
+}
+
+/* In one that grows all that is spared is memory more. */
+TEST(a_heap_that_grows_spares_little)
+{
+    enum { ROUNDS = 6, TAKEN = 200, LONG = 60 * KIB, LONG_MOST = 40 };
+    static char *grown[ROUNDS][TAKEN], *longer[ROUNDS][LONG_MOST];
+    uint64_t random = 1;
+    struct quick *quick = thread_self.cache->quick;
+    count_cut(2000, &random);
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < TAKEN; i++)
+            grown[round][i] = block_get(1100 + random_below(&random, 10000));
+        for (size_t i = 0; i < TAKEN; i += 2) {
+            heap_free(grown[round][i]);
+            grown[round][i] = NULL;
+        }
+        /* Joined, they are still too short, as no two of them are neighbours. */
+        for (size_t i = 0; quick_bytes(quick) != 0; i++) {
+            assert_true(i < LONG_MOST);
+            longer[round][i] = block_get(LONG);
+        }
+    }
+    assert_int_equal(quick->spared, 0);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < TAKEN; i++)
+            heap_free(grown[round][i]);
+        for (size_t i = 0; i < LONG_MOST; i++)
+            heap_free(longer[round][i]);
+    }
+}
+
+/* Its header lies in the page before. */
+TEST(a_cell_at_the_beginning_of_a_page_waits)
+{
+    enum { BLOCK = 2000, TRIES = 10 };
+    char *others[TRIES];
+    size_t count = 0;
+    char *block = heap_alloc_aligned(PAGE_BYTES / 2, BLOCK);
+    for (; (uintptr_t)block % PAGE_BYTES != 0; count++) {
+        assert_true(count < TRIES);
+        others[count] = block;
+        block = heap_alloc_aligned(PAGE_BYTES / 2, BLOCK);
+    }
+    size_t waited = quick_bytes(thread_self.cache->quick);
+    heap_free(block);
+    assert_true(quick_bytes(thread_self.cache->quick) >= waited + BLOCK);
+    assert_ptr_equal(block_get(BLOCK), block);
+    heap_free(block);
+    while (count != 0)
+        heap_free(others[--count]);
+}
+
 TEST(what_free_cells_serve_is_counted)
 {
     take_with_walls(5000);
@@ -158,8 +237,12 @@ TEST(zeroed_blocks_come_back_clear)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        /* These two first, in a heap that has no free cells. */
+        ROW_WITH(cells_of_ever_other_sizes_come_to_wait, begin_empty, end),
+        ROW_WITH(a_heap_that_grows_spares_little, begin_empty, end),
         ROW_WITH(what_free_cells_serve_lets_more_wait, begin, end),
         ROW_WITH(a_large_cell_that_waits_alone_is_joined_for_the_next_request, begin, end),
+        ROW_WITH(a_cell_at_the_beginning_of_a_page_waits, begin, end),
         ROW_WITH(what_free_cells_serve_is_counted, begin, end),
         ROW_WITH(zeroed_blocks_come_back_clear, begin, end),
         ROW_WITH(a_few_cells_that_wait_keep_no_memory_apart, begin, end),
