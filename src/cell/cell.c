@@ -107,8 +107,10 @@ static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, 
     cell_link(cell)[1] = ~mark;
     cells->top = cell;
     char *written = (char *)(cell_past(cell) + 1);
-    if (cells->fresh < written)
+    if (cells->fresh < written) {
+        page_heap_note_fresh(cells->page_heap, (uint32_t)(written - cells->fresh) / CELL_UNIT);
         cells->fresh = written;
+    }
 }
 
 /* Counts the pages of a cell that is unlisted which are gone, and returns them. */

@@ -46,19 +46,15 @@ static ALWAYS_INLINE enum cells_reach cell_reach(const struct cache *cache)
 static void *cell_alloc_missed(struct heap *heap, struct cache *cache, size_t bytes,
                                size_t alignment, size_t *dirty)
 {
-    void *block = NULL;
     if (cache_has_cells(cache)) {
         struct misuse misuse;
-        block =
+        void *block =
             arenas_alloc_cell(&heap->arenas, bytes, alignment, cell_reach(cache), &misuse, dirty);
-        if (block == NULL)
-            cache_join_cells(cache);
+        if (block != NULL)
+            return block;
+        cache_join_cells(cache);
     }
-    if (block == NULL)
-        block = cell_alloc_slow(heap, bytes, alignment, dirty);
-    if (UNLIKELY(*dirty < bytes))
-        cache_note_growth(cache, bytes - *dirty);
-    return block;
+    return cell_alloc_slow(heap, bytes, alignment, dirty);
 }
 
 /* The same from the free cells here, if nothing has to be joined for it. NULL: not so. */
@@ -68,11 +64,8 @@ static ALWAYS_INLINE void *cell_alloc_here(struct heap *heap, struct cache *cach
     if (UNLIKELY(!cache_lacks_cell(cache, bytes)))
         return NULL;
     void *block = arenas_alloc_cell_here(&heap->arenas, bytes, cell_reach(cache), dirty);
-    if (LIKELY(block != NULL)) {
+    if (LIKELY(block != NULL))
         cache_note_miss(cache, bytes);
-        if (UNLIKELY(*dirty < bytes))
-            cache_note_growth(cache, bytes - *dirty);
-    }
     return block;
 }
 

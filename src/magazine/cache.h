@@ -146,9 +146,6 @@ static ALWAYS_INLINE void cache_note_miss(struct cache *cache, size_t bytes)
         quick_note_miss(cache->quick, cell_units(bytes));
 }
 
-/* Call when so many bytes of a cell that was had otherwise were in no cell before. */
-void cache_note_growth(struct cache *cache, size_t bytes);
-
 /* Call when cache_pop_cell gave nothing: lets more wait, and reports the cell that should have
  * served, if there is one, as damaged. */
 void cache_miss_cell(struct cache *cache, size_t bytes);

@@ -31,8 +31,9 @@ enum { CALM_MOST = 4 };
  * that had to touch more meanwhile grows. */
 enum { VAIN_SHARE = 2, GROWN_SHARE = 8 };
 
-/* Times: so often in vain before more is spared, as a program that grows joins in vain at times. */
-enum { VAIN_MOST = 4 };
+/* Times: so often in vain in one step of the clock, some milliseconds, before more is spared. It is
+ * a fiftieth of the time, or more; what happens less often costs nothing. */
+enum { VAIN_MOST = 32 };
 
 static bool quick_exists(const struct quick *quick)
 {
@@ -149,33 +150,27 @@ static size_t limit_judged(struct quick *quick)
 
 /* What is spared is judged when all are joined: what was missed since the last time was joined in
  * vain, unless the heap grew meanwhile, as then all that was spared would have been memory more. */
-static void spared_judge(struct quick *quick)
+static void spared_judge(struct quick *quick, uint32_t now, uint32_t fresh)
 {
-    size_t spared = quick_spared(quick) / CELL_UNIT;
-    bool raised = quick->raised;
-    quick->raised = false;
-    if (quick->grown > spared / GROWN_SHARE) {
-        quick->vain = 0;
-        quick->spared -= !raised && quick->spared != 0;
-    } else if (quick->regret - quick->seen > spared / VAIN_SHARE && ++quick->vain == VAIN_MOST) {
-        quick->vain = 0;
-        quick->raised = quick_spared(quick) < quick->limit;
-        quick->spared += quick->raised;
-    }
-    quick->grown = 0;
+    uint32_t spared = (uint32_t)(quick_spared(quick) / CELL_UNIT);
+    uint32_t missed = quick->regret - quick->seen, grown = fresh - quick->fresh;
     quick->seen = quick->regret;
+    quick->fresh = fresh;
+    if (grown > spared / GROWN_SHARE) {
+        quick->vain = 0;
+        quick->spared -= quick->spared != 0;
+    } else if (missed > spared / VAIN_SHARE) {
+        quick->vain = quick->clock != now ? 1 : quick->vain + 1;
+        quick->spared += quick->vain == VAIN_MOST && quick_spared(quick) < quick->limit;
+    }
+    quick->clock = now;
 }
 
 void cache_join_cells(struct cache *cache)
 {
-    spared_judge(cache->quick);
+    const struct page_heap *page_heap = cache->arenas->page_heap;
+    spared_judge(cache->quick, (uint32_t)page_heap->now(), page_heap_fresh(page_heap));
     quick_evict(cache->quick, 0);
-}
-
-void cache_note_growth(struct cache *cache, size_t bytes)
-{
-    if (quick_exists(cache->quick))
-        cache->quick->grown += (uint32_t)(bytes / CELL_UNIT);
 }
 
 /* Sets how much may wait from now on. */

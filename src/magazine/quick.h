@@ -31,8 +31,8 @@
  * Before memory is touched that no cell had yet, all that waits is joined with its neighbours if it
  * is more than is spared, which is little at first: so what waits makes no heap larger. That can be
  * in vain: a program with a few blocks at a time, each of another size, has all of them joined, cut
- * as others, and joined again. Where most of what was joined was missed, some times, and the heap
- * hardly grew for it, twice as much is spared; where it grew half as much.
+ * as others, and joined again. Where most of what was joined was missed, many times in one step of
+ * the clock, and the heap hardly grew for it, twice as much is spared; where it grew half as much.
  *
  * When too much waits, the lists give cells back in turn, as the hand of a clock goes round, so
  * that sizes that are not asked for any more do not stay.
@@ -79,11 +79,10 @@ struct quick {
     uint32_t regret; /* and what of that was missed */
     /* In units: what went back lately of so many neighbouring lists, and was not missed. */
     uint32_t ghosts[QUICK_LISTS / QUICK_WINDOW + 1];
-    uint32_t seen;  /* of `regret`, modulo 2^32, when all were joined last */
-    uint32_t grown; /* in units: memory touched since then that no cell had */
+    /* When all were joined last, modulo 2^32: `regret`, the clock, and the heap's cells_fresh. */
+    uint32_t seen, clock, fresh;
+    uint8_t vain;   /* times that all were joined in vain while the clock said so */
     uint8_t spared; /* log of the QUICK_LIMIT_LEAST that are spared */
-    uint8_t vain;   /* times that all were joined in vain, since that was raised or the heap grew */
-    bool raised;    /* when all were joined last */
 };
 
 _Static_assert(sizeof(struct quick) <= 2240, "the lists of a thread are two KiB of metadata");

@@ -77,6 +77,20 @@ void page_heap_note_cells(struct page_heap *page_heap, size_t kept, size_t idle,
 /* The same of cells that may wait in some thread's quick lists beyond the least. */
 void page_heap_note_lists(struct page_heap *page_heap, size_t kept);
 
+/* So many units were handed out that no cell had before. Needs no lock. */
+static inline void page_heap_note_fresh(struct page_heap *page_heap, uint32_t units)
+{
+    /* relaxed, and no addition: a hint; of two threads' that count at once one may be lost */
+    uint32_t fresh = __atomic_load_n(&page_heap->cells_fresh, __ATOMIC_RELAXED);
+    __atomic_store_n(&page_heap->cells_fresh, fresh + units, __ATOMIC_RELAXED);
+}
+
+/* How many, modulo 2^32. */
+static inline uint32_t page_heap_fresh(const struct page_heap *page_heap)
+{
+    return __atomic_load_n(&page_heap->cells_fresh, __ATOMIC_RELAXED);
+}
+
 static inline bool page_heap_tick_is_due(const struct page_heap *page_heap)
 {
     /* relaxed: a hint; mostly there is nothing to do, and the clock is not read */

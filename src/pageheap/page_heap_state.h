@@ -106,8 +106,9 @@ struct page_heap {
     size_t cells_idle; /* and all that are free there, */
     /* and those in use there that may stay untouched; all three as of what the cells said last */
     size_t cells_loose;
-    size_t lists_kept;   /* == sum of quick->kept over the threads' caches */
-    uint64_t arenas_due; /* when cells want a tick */
+    uint32_t cells_fresh; /* see page_heap_note_fresh */
+    size_t lists_kept;    /* == sum of quick->kept over the threads' caches */
+    uint64_t arenas_due;  /* when cells want a tick */
     struct huge_price huge_price;
     size_t huge_ahead; /* pages bought in huge ones, less those filled since; see huge_pages.c */
     struct backoff zero_asked;   /* see block_zero.c */

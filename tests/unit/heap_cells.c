@@ -12,9 +12,20 @@ enum { BLOCKS = 200 };
 /* A thread with a cache, and with `begin` so many blocks in use that some may wait. */
 static char *in_use[100];
 
+/* The clock stands; or it goes on each time that it is looked at. */
+static bool clock_goes;
+
+static uint64_t clock_of_test(void)
+{
+    static uint64_t now = 1;
+    return now += clock_goes;
+}
+
 static int begin_empty(void **state)
 {
     options_reset(state);
+    clock_goes = false;
+    heap_default.page_heap.now = clock_of_test;
     for (unsigned i = 0; i < 100; i++)
         heap_free(block_get(16));
     return cache_exists(thread_self.cache) ? 0 : -1;
@@ -35,6 +46,7 @@ static int end(void **state)
         in_use[i] = NULL;
     }
     cache_flush(thread_self.cache);
+    thread_self.cache->quick->spared = 0;
     assert_heap_sound();
     return options_reset(state);
 }
@@ -134,11 +146,22 @@ static size_t count_cut(size_t times, uint64_t *random)
 /* Nothing is gained by joining them: the next of their sizes would be cut again. */
 TEST(cells_of_ever_other_sizes_come_to_wait)
 {
-    enum { TIMES = 2000 };
+    enum { TIMES = 10000 };
     uint64_t random = 1;
-    size_t first = count_cut(TIMES, &random), then = count_cut(TIMES, &random);
+    size_t first = count_cut(TIMES, &random);
+    count_cut(3 * TIMES, &random);
+    size_t then = count_cut(TIMES, &random);
     assert_in_range(thread_self.cache->quick->spared, 2, 3);
-    ASSERT_THAT(first > TIMES / 10 && then < TIMES / 50, "%zu after %zu", then, first);
+    ASSERT_THAT(first > TIMES / 4 && then < TIMES / 10, "%zu after %zu", then, first);
+}
+
+/* As it costs next to no time. */
+TEST(cells_that_are_joined_seldom_are_not_spared)
+{
+    uint64_t random = 1;
+    clock_goes = true;
+    count_cut(10000, &random);
+    assert_int_equal(thread_self.cache->quick->spared, 0);
 }
 
 /* In one that grows all that is spared is memory more. */
@@ -148,8 +171,7 @@ TEST(a_heap_that_grows_spares_little)
     static char *grown[ROUNDS][TAKEN], *longer[ROUNDS][LONG_MOST];
     uint64_t random = 1;
     struct quick *quick = thread_self.cache->quick;
-    count_cut(2000, &random);
-
+    quick->spared = 3;
     for (size_t round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < TAKEN; i++)
             grown[round][i] = block_get(1100 + random_below(&random, 10000));
@@ -237,7 +259,8 @@ TEST(zeroed_blocks_come_back_clear)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        /* These two first, in a heap that has no free cells. */
+        /* These three first, in a heap that has no free cells. */
+        ROW_WITH(cells_that_are_joined_seldom_are_not_spared, begin_empty, end),
         ROW_WITH(cells_of_ever_other_sizes_come_to_wait, begin_empty, end),
         ROW_WITH(a_heap_that_grows_spares_little, begin_empty, end),
         ROW_WITH(what_free_cells_serve_lets_more_wait, begin, end),

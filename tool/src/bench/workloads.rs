@@ -136,7 +136,10 @@ fn random_mixed(scale: &Scale) -> Vec<Entry> {
     };
     let lengths = [("100k", 100_000), ("1m", 1_000_000), ("10m", 10_000_000)];
     let lengths = &lengths[..scale.pick(2, 3)];
-    sizes.iter().map(make).chain(lengths.iter().map(of_256)).collect()
+    let about = "4 blocks of 1,000..30,000 B, any replaced by another: buffers that are wanted for a moment";
+    let args = ["1000", "30000", &operations.to_string(), "4"];
+    let few = entry("random-mixed/1000-30000-of-4", about, 1, "random_mixed", &args);
+    sizes.iter().map(make).chain(lengths.iter().map(of_256)).chain([few]).collect()
 }
 
 fn calloc_mixed(scale: &Scale) -> Vec<Entry> {
