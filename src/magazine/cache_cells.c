@@ -27,9 +27,11 @@ enum { SPARSE_SHARE = 4 };
  * count; a large cell goes back so often before it may wait. */
 enum { CALM_MOST = 4 };
 
-/* One part in: of what is spared, if more of what was joined is missed that was in vain, and a heap
- * that had to touch more meanwhile grows. */
-enum { VAIN_SHARE = 2, GROWN_SHARE = 8 };
+/* One part in: of what is spared, if more of what was joined is missed that was in vain. */
+enum { VAIN_SHARE = 2 };
+
+/* One part in: of what is spared, a heap that had to touch more since the last time grows. */
+enum { GROWN_SHARE = 8 };
 
 /* Times: so often in vain in one step of the clock, some milliseconds, before more is spared. It is
  * a fiftieth of the time, or more; what happens less often costs nothing. */
