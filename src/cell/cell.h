@@ -309,13 +309,16 @@ static inline bool cell_is_live(const struct cell *cell)
     return cell_state_is_live(cell->state) && cell_is_sound(cell);
 }
 
+/* The next at the beginning of a page. */
+bool cell_is_live_at_page(uintptr_t address);
+
 /* Whether the block of a live cell begins at an address in a span of cells, with the header that
- * it should have. False, too, at the beginning of a page, where the header may lie outside of the
- * span: cell_misuse() tells. */
+ * it should have. At the beginning of a page that may lie outside of the span. */
 static inline bool cell_is_live_at(uintptr_t address)
 {
-    return LIKELY(address % CELL_UNIT == 0 && address % PAGE_BYTES != 0) &&
-           LIKELY(cell_is_live(cell_of(address)));
+    if (UNLIKELY(address % PAGE_BYTES == 0))
+        return cell_is_live_at_page(address);
+    return LIKELY(address % CELL_UNIT == 0) && LIKELY(cell_is_live(cell_of(address)));
 }
 
 /* Makes a live cell one that waits, or the other way round, by its owner, without a lock: `state`

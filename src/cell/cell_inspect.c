@@ -37,7 +37,7 @@ static struct misuse misuse_by_walk(const struct span *span, uintptr_t block)
     return misuse;
 }
 
-static struct misuse misuse_of(uintptr_t block)
+struct misuse cell_misuse(uintptr_t block)
 {
     struct misuse misuse = {.kind = MISUSE_NONE, .address = block};
     struct span *span = span_of(block);
@@ -61,11 +61,9 @@ static struct misuse misuse_of(uintptr_t block)
     return misuse;
 }
 
-struct misuse cell_misuse(uintptr_t block)
+bool cell_is_live_at_page(uintptr_t address)
 {
-    if (LIKELY(cell_is_live_at(block)))
-        return (struct misuse){.kind = MISUSE_NONE, .address = block};
-    return misuse_of(block);
+    return page_map_is_cell_call(address - CELL_HEADER) && cell_is_live(cell_of(address));
 }
 
 /* ---- Free cells ---- */

@@ -160,7 +160,7 @@ void quick_evict(struct quick *quick, size_t keep)
             continue;
         }
         count += list_take(quick, list, blocks + count, size_min(BATCH - count, OF_ONE_LIST));
-        quick->hand = (uint8_t)((list + 1) % QUICK_LISTS);
+        quick->hand = (uint8_t)(list + 1 < QUICK_LISTS ? list + 1 : 0);
         if (count == BATCH) {
             cells_free(blocks, count);
             count = 0;
