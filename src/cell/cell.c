@@ -108,7 +108,8 @@ static void cell_make_top(struct cells *cells, struct cell *cell, size_t units, 
     cells->top = cell;
     char *written = (char *)(cell_past(cell) + 1);
     if (cells->fresh < written) {
-        page_heap_note_fresh(cells->page_heap, (uint32_t)(written - cells->fresh) / CELL_UNIT);
+        if (cells->fresh_is_zero)
+            page_heap_note_fresh(cells->page_heap, (uint32_t)(written - cells->fresh) / CELL_UNIT);
         cells->fresh = written;
     }
 }

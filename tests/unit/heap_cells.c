@@ -194,6 +194,21 @@ TEST(a_heap_that_grows_spares_little)
     }
 }
 
+/* A span of pages that were kept is none for a heap. */
+TEST(memory_that_was_kept_makes_no_heap_grow)
+{
+    for (size_t round = 0; round < 3; round++) {
+        size_t spans = heap_totals().cells;
+        uint32_t fresh = page_heap_fresh(&heap_default.page_heap);
+        take_all(10 * KIB); /* less than a heap keeps */
+        assert_true(heap_totals().cells > spans);
+        if (round != 0)
+            assert_int_equal(page_heap_fresh(&heap_default.page_heap), fresh);
+        free_all(blocks);
+        cache_flush(thread_self.cache);
+    }
+}
+
 /* Its header lies in the page before. */
 TEST(a_cell_at_the_beginning_of_a_page_waits)
 {
@@ -265,6 +280,7 @@ int main(void)
         ROW_WITH(a_heap_that_grows_spares_little, begin_empty, end),
         ROW_WITH(what_free_cells_serve_lets_more_wait, begin, end),
         ROW_WITH(a_large_cell_that_waits_alone_is_joined_for_the_next_request, begin, end),
+        ROW_WITH(memory_that_was_kept_makes_no_heap_grow, begin_empty, end),
         ROW_WITH(a_cell_at_the_beginning_of_a_page_waits, begin, end),
         ROW_WITH(what_free_cells_serve_is_counted, begin, end),
         ROW_WITH(zeroed_blocks_come_back_clear, begin, end),
