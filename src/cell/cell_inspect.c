@@ -63,7 +63,7 @@ struct misuse cell_misuse(uintptr_t block)
 
 bool cell_is_live_at_page(uintptr_t address)
 {
-    return page_map_is_cell_call(address - CELL_HEADER) && cell_is_live(cell_of(address));
+    return page_map_is_cell(address - CELL_HEADER) && cell_is_live(cell_of(address));
 }
 
 /* ---- Free cells ---- */

@@ -35,8 +35,9 @@ static void *cell_alloc_slow(struct heap *heap, size_t bytes, size_t alignment, 
 }
 
 /* Before memory is touched that no cell had yet, what waits in the quick lists is joined with its
- * neighbours: then they may hold a lot at no cost in memory. Little may wait until a span is
- * needed, but not longer: a short cell keeps apart what is free on both sides of it. */
+ * neighbours: then they may hold a lot at no cost in memory. What is spared (quick.h) may wait
+ * until a span is needed, but not longer: a short cell keeps apart what is free on both sides of
+ * it. */
 static ALWAYS_INLINE enum cells_reach cell_reach(const struct cache *cache)
 {
     return cache_cells_wait(cache) ? CELLS_USED : CELLS_HELD;

@@ -164,8 +164,8 @@ static void spared_judge(struct quick *quick, uint32_t now, uint32_t fresh)
     } else if (missed > spared / VAIN_SHARE) {
         quick->vain = quick->clock != now ? 1 : quick->vain + 1;
         quick->spared += quick->vain == VAIN_MOST && quick_spared(quick) < quick->limit;
+        quick->clock = now;
     }
-    quick->clock = now;
 }
 
 void cache_join_cells(struct cache *cache)

@@ -79,9 +79,10 @@ struct quick {
     uint32_t regret; /* and what of that was missed */
     /* In units: what went back lately of so many neighbouring lists, and was not missed. */
     uint32_t ghosts[QUICK_LISTS / QUICK_WINDOW + 1];
-    /* When all were joined last, modulo 2^32: `regret`, the clock, and the heap's cells_fresh. */
-    uint32_t seen, clock, fresh;
-    uint8_t vain;   /* times that all were joined in vain while the clock said so */
+    /* Modulo 2^32: `regret` and the heap's cells_fresh, when all were joined last. */
+    uint32_t seen, fresh;
+    uint32_t clock; /* what it said when they were joined in vain last, modulo 2^32 */
+    uint8_t vain;   /* times that they were, while it said so */
     uint8_t spared; /* log of the QUICK_LIMIT_LEAST that are spared */
 };
 
@@ -154,7 +155,7 @@ static ALWAYS_INLINE size_t quick_first(uint64_t found)
 static inline bool quick_entry_is_sound(uint64_t entry)
 {
     uintptr_t block = quick_block(entry);
-    return entry == 0 || (block % CELL_UNIT == 0 && page_map_is_cell_call(block));
+    return entry == 0 || (block % CELL_UNIT == 0 && page_map_is_cell(block));
 }
 
 /* The entry behind one, as its link says. */

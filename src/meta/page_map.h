@@ -183,21 +183,11 @@ static ALWAYS_INLINE size_t page_map_class(uintptr_t address)
 
 size_t page_map_class_call(uintptr_t address);
 
-static ALWAYS_INLINE bool class_byte_is_cell(size_t byte)
+/* Whether the page that `address` is in has cells, of whatever heap. */
+static inline bool page_map_is_cell(uintptr_t address)
 {
     _Static_assert((PAGE_MAP_CELL | 2) == PAGE_MAP_OTHER_CELL, "the two bytes differ in one bit");
-    return (byte | 2) == PAGE_MAP_OTHER_CELL;
-}
-
-/* Whether the page that `address` is in has cells, of whatever heap; the second as a function. */
-static ALWAYS_INLINE bool page_map_is_cell(uintptr_t address)
-{
-    return class_byte_is_cell(page_map_class(address));
-}
-
-static inline bool page_map_is_cell_call(uintptr_t address)
-{
-    return class_byte_is_cell(page_map_class_call(address));
+    return (page_map_class_call(address) | 2) == PAGE_MAP_OTHER_CELL;
 }
 
 /* Layout: an entry of the slower map is NULL, the span that the page belongs to, or an odd word:
