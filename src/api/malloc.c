@@ -6,7 +6,7 @@
  */
 #include "api/sized.h"
 #include "api/slow.h"
-#include "magazine/counted.h"
+#include "heap/resize.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
 #include "stats/event.h"
@@ -77,6 +77,23 @@ HOT void *snug_calloc(size_t count, size_t size)
     return LIKELY(object != NULL) ? object : heap_alloc_zero(bytes);
 }
 
+/* Moves a live cell or small object of malloc's heap, of which `old_size` may be used, to where one
+ * of `size`, at most CELL_MOST, is to be. What grows may become a cell (heap/resize_plain.c). */
+static NOINLINE void *realloc_moved(void *block, size_t old_size, size_t size)
+{
+    size_t wish = bytes_to_grow(old_size, size), dirty;
+    void *moved = NULL;
+    if (size > old_size && wish > BYTES_SHORT && wish <= SMALL_MOST && !watch_is_on())
+        moved = cell_alloc(&heap_default, heap_cache(&heap_default), wish, &dirty);
+    if (moved == NULL)
+        moved = snug_malloc(wish);
+    if (UNLIKELY(moved == NULL))
+        return or_no_memory(heap_resize(block, size)); /* less may do, or what it has */
+    memcpy(moved, block, size_min(old_size, size));
+    snug_free(block);
+    return moved;
+}
+
 static NOINLINE void *realloc_slow(void *block, size_t size)
 {
     if (block == NULL)
@@ -85,41 +102,27 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
         snug_free(block);
         return NULL;
     }
+    size_t old_size = place_cell_bytes(page_map_class((uintptr_t)block), (uintptr_t)block);
+    if (LIKELY(old_size != 0) && size <= CELL_MOST && !watch_is_on() && LIKELY(!events_wait()))
+        return resize_cell(block, old_size, size) ? block : realloc_moved(block, old_size, size);
     return or_no_memory(heap_resize(block, size));
 }
 
-/* Frees the object at `block`, which was copied. */
-static ALWAYS_INLINE void *moved_from(struct cache *cache, void *block, size_t class, void *moved)
-{
-    if (UNLIKELY(!cache_push_of(cache, (uintptr_t)block, class)))
-        free_above(block, class, cache);
-    return moved;
-}
-
-/* The same while requests are looked at (profile/watch.h), and what the magazines leave. */
-static COLD void *realloc_counted(void *block, size_t class, size_t size)
-{
-    struct cache *cache = thread_self.cache;
-    uintptr_t address = (uintptr_t)block;
-    void *moved = cache_pop_copy_counted(cache, address, class_size(class), size);
-    if (moved == NULL)
-        return realloc_slow(block, size);
-    snug_free(block);
-    return moved;
-}
-
-/* An object that a magazine has instead of the small one of this class at `block`; NULL: nothing
- * was done. */
+/* An object that a magazine has instead of the small one of this class at `block`. */
 static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
 {
-    /* An object that grows to more may become a cell (heap/resize_plain.c). */
-    if (size > BYTES_SHORT)
-        return realloc_slow(block, size);
     struct cache *cache = thread_self.cache;
     uintptr_t address = (uintptr_t)block;
-    void *moved = cache_pop_copy(cache, address, class_size(class), size);
-    return LIKELY(moved != NULL) ? moved_from(cache, block, class, moved)
-                                 : realloc_counted(block, class, size);
+    void *moved = NULL;
+    if (size <= BYTES_SHORT)
+        moved = cache_pop_copy(cache, address, class_size(class), size);
+    if (UNLIKELY(moved == NULL)) {
+        bool near = size != 0 && size <= CELL_MOST && LIKELY(!events_wait());
+        return near ? realloc_moved(block, class_size(class), size) : realloc_slow(block, size);
+    }
+    if (UNLIKELY(!cache_push_of(cache, address, class)))
+        heap_free_slow(block, class);
+    return moved;
 }
 
 HOT void *snug_realloc(void *block, size_t size)

@@ -481,17 +481,27 @@ static bool resize_locked(struct cells *cells, struct cell *cell, size_t units, 
     return true;
 }
 
-bool cell_resize(uintptr_t block, size_t bytes, size_t wish)
+/* The same where the cell behind is free, or it becomes shorter. */
+static NOINLINE bool resize_free(struct cell *cell, size_t units, size_t wish)
 {
-    struct cells *cells = cells_of(span_of(block));
-    struct cell *cell = cell_of(block);
-    size_t units = units_of_block(bytes), old_units = cell->units;
-    /* Mostly no room is behind it, or nothing useful would be freed. That takes no lock: nobody
-     * else changes the units of a cell in use, and whether there is room is a hint. */
-    if (units > old_units ? !cell_is_free(next_cell(cell)) : old_units - units < cells->split_least)
-        return units <= old_units;
+    struct cells *cells = cells_of(span_of((uintptr_t)cell));
+    size_t old_units = cell->units;
+    /* Nothing useful would be freed. */
+    if (units <= old_units && old_units - units < cells->split_least)
+        return true;
     lock_acquire(&cells->lock);
-    bool done = resize_locked(cells, cell, units, cell_units(wish));
+    bool done = resize_locked(cells, cell, units, wish);
     lock_release(&cells->lock);
     return done;
+}
+
+bool cell_resize(uintptr_t block, size_t bytes, size_t wish)
+{
+    struct cell *cell = cell_of(block);
+    size_t units = units_of_block(bytes);
+    /* Mostly no room is behind it. That takes no lock: nobody else changes the units of a cell in
+     * use, and whether there is room is a hint. */
+    if (units > cell->units && !cell_is_free(next_cell(cell)))
+        return false;
+    return resize_free(cell, units, cell_units(wish));
 }

@@ -14,6 +14,31 @@ static inline bool block_stays(size_t old_bytes, size_t bytes)
     return bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE;
 }
 
+/* One part in: a block that grows by no more of itself grows often. */
+enum { CREEP_SHARE = 4 };
+
+/* The bytes that a block of `old_bytes` gets when it becomes one of `bytes`. A block that grows by
+ * little gets more, so that nothing need be done the next times; not from where on it moves without
+ * a copy. */
+static inline size_t bytes_to_grow(size_t old_bytes, size_t bytes)
+{
+    bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / CREEP_SHARE;
+    size_t wish = bytes + bytes / SLACK_SHARE;
+    return creeps && bytes > BYTES_SHORT && wish <= GROWN_MOST ? wish : bytes;
+}
+
+/* Whether a live cell, of which `old_bytes` may be used, becomes one of `bytes` where it is; and
+ * makes it so. One that loses most of itself moves, as an object does: where it was it would keep
+ * what it leaves apart, a third of the memory of blocks that are resized at random. */
+static inline bool resize_cell(void *block, size_t old_bytes, size_t bytes)
+{
+    if (block_stays(old_bytes, bytes))
+        return true;
+    return bytes > BYTES_SHORT && bytes <= CELL_MOST && bytes > old_bytes / MOST_SHARE &&
+           cell_resize((uintptr_t)block, bytes,
+                       size_min(bytes_to_grow(old_bytes, bytes), CELL_MOST));
+}
+
 /* Resizes a block of a heap that is not hardened, of which `old_bytes` may be used. NULL: it is as
  * before. */
 void *resize_plain(struct place place, void *block, size_t old_bytes, size_t bytes);

@@ -31,19 +31,6 @@ static void *alloc_to_grow(struct heap *heap, struct cache *cache, size_t bytes,
     return block;
 }
 
-/* One part in: a block that grows by no more of itself grows often. */
-enum { CREEP_SHARE = 4 };
-
-/* The bytes that a block of `old_bytes` gets when it becomes one of `bytes`. A block that grows by
- * little gets more, so that nothing need be done the next times; not from where on it moves without
- * a copy. */
-static size_t bytes_to_grow(size_t old_bytes, size_t bytes)
-{
-    bool creeps = bytes > old_bytes && bytes - old_bytes <= old_bytes / CREEP_SHARE;
-    size_t wish = bytes + bytes / SLACK_SHARE;
-    return creeps && bytes > BYTES_SHORT && wish <= GROWN_MOST ? wish : bytes;
-}
-
 static bool is_zero(const char *start, size_t bytes)
 {
     return *start == 0 && memcmp(start, start + 1, bytes - 1) == 0;
@@ -109,13 +96,7 @@ static bool shrinks_in_place(size_t old_bytes, size_t bytes)
 void *resize_plain(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     if (place.class == PAGE_MAP_CELL) {
-        if (block_stays(old_bytes, bytes))
-            return block;
-        /* One that loses most of itself moves, as an object does: where it was it would keep what
-         * it leaves apart, a third of the memory of blocks that are resized at random. */
-        if (bytes > BYTES_SHORT && bytes <= CELL_MOST && bytes > old_bytes / MOST_SHARE &&
-            cell_resize((uintptr_t)block, bytes,
-                        size_min(bytes_to_grow(old_bytes, bytes), CELL_MOST)))
+        if (resize_cell(block, old_bytes, bytes))
             return block;
     } else if (place.class != 0) {
         if (object_stays(old_bytes, bytes))

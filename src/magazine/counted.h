@@ -43,17 +43,6 @@ static ALWAYS_INLINE void *cache_pop_counted(struct cache *cache, size_t class, 
     return object;
 }
 
-/* As cache_pop_copy, counted. */
-static ALWAYS_INLINE void *cache_pop_copy_counted(struct cache *cache, uintptr_t address,
-                                                  size_t old_bytes, size_t bytes)
-{
-    size_t class = class_of_size(bytes);
-    void *object = LIKELY(cache_may_count(bytes)) ? cache_pop_counted(cache, class, bytes) : NULL;
-    if (LIKELY(object != NULL))
-        bytes_copy(object, (const void *)address, size_min(old_bytes, class_size(class)));
-    return object;
-}
-
 /* As cache_pop_cell, counted. */
 static ALWAYS_INLINE void *cache_pop_cell_counted(struct cache *cache, size_t bytes)
 {
