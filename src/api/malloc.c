@@ -4,9 +4,12 @@
  * The fast paths are inlined from magazine/fast.h and leave by a jump to a slow path; what the
  * compiler makes of them stands in docs/decisions/0001-fast-path.md.
  */
+#include <string.h>
+
 #include "api/sized.h"
 #include "api/slow.h"
 #include "heap/resize.h"
+#include "heap/tick.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
 #include "stats/event.h"
@@ -66,8 +69,6 @@ void snug_free_aligned_sized(void *block, size_t alignment, size_t size)
     free_stated(block, alignment, size, MADE_BY_MALLOC);
 }
 
-/* ---- calloc and realloc ---- */
-
 HOT void *snug_calloc(size_t count, size_t size)
 {
     size_t bytes;
@@ -77,8 +78,15 @@ HOT void *snug_calloc(size_t count, size_t size)
     return LIKELY(object != NULL) ? object : heap_alloc_zero(bytes);
 }
 
+/* ---- realloc ----
+ *
+ * A small object of up to BYTES_SHORT that moves to another goes by the magazines alone. A cell, or
+ * a larger object, that has to move is taken and freed as malloc and free would: mostly both blocks
+ * wait in a magazine or a quick list. All else is the heap layer's (heap/resize.c): large blocks,
+ * those of other heaps, and each call while requests are looked at, or something is asked for. */
+
 /* Moves a live cell or small object of malloc's heap, of which `old_size` may be used, to where one
- * of `size`, at most CELL_MOST, is to be. What grows may become a cell (heap/resize_plain.c). */
+ * of `size`, from 1 to CELL_MOST, is to be. What grows may become a cell (heap/resize_plain.c). */
 static NOINLINE void *realloc_moved(void *block, size_t old_size, size_t size)
 {
     size_t wish = bytes_to_grow(old_size, size), dirty;
@@ -94,6 +102,16 @@ static NOINLINE void *realloc_moved(void *block, size_t old_size, size_t size)
     return moved;
 }
 
+/* The same of a cell; it may also stay where it is. Then a program that only resizes is asked now
+ * and then whether something is due. */
+static void *realloc_cell(void *block, size_t old_size, size_t size)
+{
+    if (!resize_cell(block, old_size, size))
+        return realloc_moved(block, old_size, size);
+    heap_poll_taking(&heap_default);
+    return block;
+}
+
 static NOINLINE void *realloc_slow(void *block, size_t size)
 {
     if (block == NULL)
@@ -103,8 +121,8 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
         return NULL;
     }
     size_t old_size = place_cell_bytes(page_map_class((uintptr_t)block), (uintptr_t)block);
-    if (LIKELY(old_size != 0) && size <= CELL_MOST && !watch_is_on() && LIKELY(!events_wait()))
-        return resize_cell(block, old_size, size) ? block : realloc_moved(block, old_size, size);
+    if (LIKELY(old_size != 0) && size <= CELL_MOST && !watch_is_on() && LIKELY(!events_requested()))
+        return realloc_cell(block, old_size, size);
     return or_no_memory(heap_resize(block, size));
 }
 
@@ -117,7 +135,7 @@ static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
     if (size <= BYTES_SHORT)
         moved = cache_pop_copy(cache, address, class_size(class), size);
     if (UNLIKELY(moved == NULL)) {
-        bool near = size != 0 && size <= CELL_MOST && LIKELY(!events_wait());
+        bool near = size != 0 && size <= CELL_MOST && LIKELY(!events_requested());
         return near ? realloc_moved(block, class_size(class), size) : realloc_slow(block, size);
     }
     if (UNLIKELY(!cache_push_of(cache, address, class)))

@@ -14,6 +14,7 @@
 #include "heap_calls.h"
 #include "pageheap/meta_pages.h"
 #include "platform/clock.h"
+#include "snug/snug.h"
 
 struct link {
     struct link *next;
@@ -314,6 +315,11 @@ TEST(pieces_between_small_blocks_serve_others_at_the_limit)
     assert_succeeds(live_in_pieces, NULL);
 }
 
+struct shortened {
+    bool hardened;
+    void *(*resize)(void *block, size_t bytes);
+};
+
 static void shorten_without_memory(void *argument)
 {
     enum { SIZES = 10 };
@@ -321,7 +327,8 @@ static void shorten_without_memory(void *argument)
                                         3000, 20000, 100000, 500000, 5000000};
     static char *blocks[SIZES][SIZES];
     struct heap_settings settings = {.name = "short", .hardened = true};
-    struct heap *heap = *(const bool *)argument ? heap_create(&settings) : &heap_default;
+    const struct shortened *how = argument;
+    struct heap *heap = how->hardened ? heap_create(&settings) : &heap_default;
     CHILD_CHECK(heap != NULL);
     for (size_t i = 0; i < SIZES; i++)
         for (size_t j = 0; j < i; j++) {
@@ -335,7 +342,7 @@ static void shorten_without_memory(void *argument)
             continue;
     for (size_t i = 0; i < SIZES; i++)
         for (size_t j = 0; j < i; j++) {
-            char *block = heap_resize(blocks[i][j], sizes[j]);
+            char *block = how->resize(blocks[i][j], sizes[j]);
             CHILD_CHECK(block != NULL && heap_usable(block, "test") >= sizes[j]);
             CHILD_CHECK(block[0] == (char)(16 * i + j) && block[sizes[j] - 1] == block[0]);
             heap_free(block);
@@ -345,9 +352,10 @@ static void shorten_without_memory(void *argument)
 
 TEST(a_block_can_become_shorter_without_memory)
 {
-    static const bool hardened[] = {false, true};
-    assert_succeeds(shorten_without_memory, (void *)&hardened[0]);
-    assert_succeeds(shorten_without_memory, (void *)&hardened[1]);
+    static const struct shortened ways[] = {
+        {false, snug_realloc}, {false, heap_resize}, {true, heap_resize}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+        assert_succeeds(shorten_without_memory, (void *)&ways[i]);
 }
 
 int main(void)

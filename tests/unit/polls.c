@@ -216,6 +216,20 @@ TEST(a_slow_call_ticks_when_that_is_due)
     tick_in(&heap_default, mine, snug_malloc);
 }
 
+/* A program that only resizes, where its blocks are, ticks as well. */
+TEST(a_block_that_is_resized_where_it_is_ticks)
+{
+    char *block = snug_malloc(3000);
+    events.wanted.watch = 0;
+    const struct cells *cells = &heap_default.arenas.list[0]->cells;
+    uint32_t looks = cells->looks;
+    page_heap_ask_tick(&heap_default.page_heap, 1);
+    thread_self.polls = POLLS_PER_LOOK - 1;
+    assert_ptr_equal(snug_realloc(block, 2900), block);
+    assert_int_equal(cells->looks, looks + 1);
+    snug_free(block);
+}
+
 /* ---- What waits in the cache ---- */
 
 enum { BLOCKS = 1000 };
@@ -266,6 +280,7 @@ int main(void)
         ROW_WITH(taking_and_freeing_polls_once, begin, end),
         ROW_WITH(resizing_polls_once, begin, end),
         ROW_WITH(a_slow_call_ticks_when_that_is_due, begin, end),
+        ROW_WITH(a_block_that_is_resized_where_it_is_ticks, begin, end),
         ROW_WITH(who_goes_one_way_polls, begin, end),
         ROW_WITH(what_the_cache_serves_polls_never, begin, end),
     };
