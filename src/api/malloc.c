@@ -10,6 +10,7 @@
 #include "api/slow.h"
 #include "heap/resize.h"
 #include "heap/tick.h"
+#include "magazine/counted.h"
 #include "platform/memory.h"
 #include "snug/snug.h"
 #include "stats/event.h"
@@ -81,35 +82,28 @@ HOT void *snug_calloc(size_t count, size_t size)
 /* ---- realloc ----
  *
  * A small object of up to BYTES_SHORT that moves to another goes by the magazines alone. A cell, or
- * a larger object, that has to move is taken and freed as malloc and free would: mostly both blocks
+ * a larger object, that has to move goes by what malloc and free come to next: mostly both blocks
  * wait in a magazine or a quick list. All else is the heap layer's (heap/resize.c): large blocks,
  * those of other heaps, and each call while requests are looked at, or something is asked for. */
 
 /* Moves a live cell or small object of malloc's heap, of which `old_size` may be used, to where one
- * of `size`, from 1 to CELL_MOST, is to be. What grows may become a cell (heap/resize_plain.c). */
+ * of `size`, from 1 to CELL_MOST, is to be, while nobody looks. What grows becomes a cell
+ * (heap/resize_plain.c). */
 static NOINLINE void *realloc_moved(void *block, size_t old_size, size_t size)
 {
+    heap_poll_taking(&heap_default); /* only a tick may wait */
+    struct cache *cache = thread_self.cache;
     size_t wish = bytes_to_grow(old_size, size), dirty;
     void *moved = NULL;
-    if (size > old_size && wish > BYTES_SHORT && wish <= SMALL_MOST && !watch_is_on())
-        moved = cell_alloc(&heap_default, heap_cache(&heap_default), wish, &dirty);
-    if (moved == NULL)
-        moved = snug_malloc(wish);
+    if (wish <= (size > old_size ? BYTES_SHORT : SMALL_MOST))
+        moved = cache_pop_bytes(cache, wish);
+    else if (wish <= CELL_MOST)
+        moved = cell_alloc(&heap_default, cache, wish, &dirty);
     if (UNLIKELY(moved == NULL))
-        return or_no_memory(heap_resize(block, size)); /* less may do, or what it has */
+        return or_no_memory(heap_resize(block, size));
     memcpy(moved, block, size_min(old_size, size));
     snug_free(block);
     return moved;
-}
-
-/* The same of a cell; it may also stay where it is. Then a program that only resizes is asked now
- * and then whether something is due. */
-static void *realloc_cell(void *block, size_t old_size, size_t size)
-{
-    if (!resize_cell(block, old_size, size))
-        return realloc_moved(block, old_size, size);
-    heap_poll_taking(&heap_default);
-    return block;
 }
 
 static NOINLINE void *realloc_slow(void *block, size_t size)
@@ -120,10 +114,27 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
         snug_free(block);
         return NULL;
     }
-    size_t old_size = place_cell_bytes(page_map_class((uintptr_t)block), (uintptr_t)block);
-    if (LIKELY(old_size != 0) && size <= CELL_MOST && !watch_is_on() && LIKELY(!events_requested()))
-        return realloc_cell(block, old_size, size);
-    return or_no_memory(heap_resize(block, size));
+    size_t old_size = place_cell_bytes(page_map_class_call((uintptr_t)block), (uintptr_t)block);
+    if (UNLIKELY(old_size == 0) || size > CELL_MOST || watch_is_on() ||
+        UNLIKELY(events_requested()))
+        return or_no_memory(heap_resize(block, size));
+    if (!resize_cell(block, old_size, size))
+        return realloc_moved(block, old_size, size);
+    heap_poll_taking(&heap_default); /* a program that only resizes ticks as well */
+    return block;
+}
+
+/* The same while requests are looked at (profile/watch.h), and what the magazines leave. */
+static COLD void *realloc_counted(void *block, size_t class, size_t size)
+{
+    void *moved = NULL;
+    if (cache_may_count(size))
+        moved = cache_pop_counted(thread_self.cache, class_of_size(size), size);
+    if (moved == NULL)
+        return realloc_slow(block, size);
+    memcpy(moved, block, size_min(class_size(class), size));
+    snug_free(block);
+    return moved;
 }
 
 /* An object that a magazine has instead of the small one of this class at `block`. */
@@ -135,7 +146,9 @@ static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
     if (size <= BYTES_SHORT)
         moved = cache_pop_copy(cache, address, class_size(class), size);
     if (UNLIKELY(moved == NULL)) {
-        bool near = size != 0 && size <= CELL_MOST && LIKELY(!events_requested());
+        if (watch_is_on() && size <= BYTES_SHORT)
+            return realloc_counted(block, class, size);
+        bool near = size != 0 && size <= CELL_MOST && !watch_is_on() && LIKELY(!events_requested());
         return near ? realloc_moved(block, class_size(class), size) : realloc_slow(block, size);
     }
     if (UNLIKELY(!cache_push_of(cache, address, class)))

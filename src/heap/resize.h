@@ -30,14 +30,7 @@ static inline size_t bytes_to_grow(size_t old_bytes, size_t bytes)
 /* Whether a live cell, of which `old_bytes` may be used, becomes one of `bytes` where it is; and
  * makes it so. One that loses most of itself moves, as an object does: where it was it would keep
  * what it leaves apart, a third of the memory of blocks that are resized at random. */
-static inline bool resize_cell(void *block, size_t old_bytes, size_t bytes)
-{
-    if (block_stays(old_bytes, bytes))
-        return true;
-    return bytes > BYTES_SHORT && bytes <= CELL_MOST && bytes > old_bytes / MOST_SHARE &&
-           cell_resize((uintptr_t)block, bytes,
-                       size_min(bytes_to_grow(old_bytes, bytes), CELL_MOST));
-}
+bool resize_cell(void *block, size_t old_bytes, size_t bytes);
 
 /* Resizes a block of a heap that is not hardened, of which `old_bytes` may be used. NULL: it is as
  * before. */

@@ -93,6 +93,15 @@ static bool shrinks_in_place(size_t old_bytes, size_t bytes)
     return bytes < old_bytes && bytes >= SLACK_SHARE * PAGE_BYTES;
 }
 
+bool resize_cell(void *block, size_t old_bytes, size_t bytes)
+{
+    if (block_stays(old_bytes, bytes))
+        return true;
+    return bytes > BYTES_SHORT && bytes <= CELL_MOST && bytes > old_bytes / MOST_SHARE &&
+           cell_resize((uintptr_t)block, bytes,
+                       size_min(bytes_to_grow(old_bytes, bytes), CELL_MOST));
+}
+
 void *resize_plain(struct place place, void *block, size_t old_bytes, size_t bytes)
 {
     if (place.class == PAGE_MAP_CELL) {
