@@ -117,7 +117,7 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
     size_t old_size = place_cell_bytes(page_map_class_call((uintptr_t)block), (uintptr_t)block);
     if (UNLIKELY(old_size == 0) || size > CELL_MOST || watch_is_on() ||
         UNLIKELY(events_requested()))
-        return or_no_memory(heap_resize(block, size));
+        return or_no_memory(heap_resize_known(block, size, old_size));
     if (!resize_cell(block, old_size, size))
         return realloc_moved(block, old_size, size);
     heap_poll_taking(&heap_default); /* a program that only resizes ticks as well */
@@ -128,7 +128,7 @@ static NOINLINE void *realloc_slow(void *block, size_t size)
 static COLD void *realloc_counted(void *block, size_t class, size_t size)
 {
     void *moved = NULL;
-    if (cache_may_count(size))
+    if (size <= BYTES_SHORT && cache_may_count(size))
         moved = cache_pop_counted(thread_self.cache, class_of_size(size), size);
     if (moved == NULL)
         return realloc_slow(block, size);
@@ -146,9 +146,9 @@ static NOINLINE void *realloc_by_copy(void *block, size_t class, size_t size)
     if (size <= BYTES_SHORT)
         moved = cache_pop_copy(cache, address, class_size(class), size);
     if (UNLIKELY(moved == NULL)) {
-        if (watch_is_on() && size <= BYTES_SHORT)
+        if (watch_is_on())
             return realloc_counted(block, class, size);
-        bool near = size != 0 && size <= CELL_MOST && !watch_is_on() && LIKELY(!events_requested());
+        bool near = size != 0 && size <= CELL_MOST && LIKELY(!events_requested());
         return near ? realloc_moved(block, class_size(class), size) : realloc_slow(block, size);
     }
     if (UNLIKELY(!cache_push_of(cache, address, class)))

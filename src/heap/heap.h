@@ -105,8 +105,13 @@ void *heap_resize_hardened(void *block, size_t bytes);
 struct misuse heap_usable_hardened(uintptr_t address, size_t *bytes);
 
 /* Resizes as realloc does, in the heap that the block is of. `block` is not NULL and `bytes` not 0.
- * (resize.c) */
-void *heap_resize(void *block, size_t bytes);
+ * The first is told how many bytes of it may be used, or 0: that is not known. (resize.c) */
+void *heap_resize_known(void *block, size_t bytes, size_t old_bytes);
+
+static inline void *heap_resize(void *block, size_t bytes)
+{
+    return heap_resize_known(block, bytes, 0);
+}
 
 /* The usable bytes of a block of any heap. A pointer that is no block is reported as misuse of
  * `call`; then 0. */

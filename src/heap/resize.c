@@ -5,7 +5,7 @@
 
 #include "heap/tick.h"
 
-void *heap_resize(void *block, size_t bytes)
+void *heap_resize_known(void *block, size_t bytes, size_t old_bytes)
 {
     uintptr_t address = (uintptr_t)block;
     size_t class = page_map_class_call(address);
@@ -13,7 +13,8 @@ void *heap_resize(void *block, size_t bytes)
         return heap_resize_hardened(block, bytes);
     struct place place = place_of(address, class);
     heap_poll_taking(place.heap);
-    size_t old_bytes = place_usable(place, address, "realloc");
+    if (old_bytes == 0)
+        old_bytes = place_usable(place, address, "realloc");
     if (bytes > MAX_REQUEST)
         return NULL;
     if (UNLIKELY(old_bytes == 0))
