@@ -1,18 +1,12 @@
 /*
  * The ways of realloc, between which resize.c chooses: resize_plain.c is for every program,
- * resize_watched.c for blocks while requests are looked at, and for blocks of no bytes.
+ * resize_watched.c for blocks while requests are looked at, and for blocks of no bytes. The first
+ * two functions are for the short ways of api/malloc.c as well.
  */
 #ifndef SNUG_HEAP_RESIZE_H
 #define SNUG_HEAP_RESIZE_H
 
 #include "heap/alloc.h"
-
-/* Whether a block that is no small object stays as it is: all of it but little is still wanted, or
- * what it got in order to grow is. */
-static inline bool block_stays(size_t old_bytes, size_t bytes)
-{
-    return bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE;
-}
 
 /* One part in: a block that grows by no more of itself grows often. */
 enum { CREEP_SHARE = 4 };

@@ -93,6 +93,13 @@ static bool shrinks_in_place(size_t old_bytes, size_t bytes)
     return bytes < old_bytes && bytes >= SLACK_SHARE * PAGE_BYTES;
 }
 
+/* Whether a block that is no small object stays as it is: all of it but little is still wanted, or
+ * what it got in order to grow is. */
+static bool block_stays(size_t old_bytes, size_t bytes)
+{
+    return bytes <= old_bytes && bytes > old_bytes - old_bytes / SLACK_SHARE;
+}
+
 bool resize_cell(void *block, size_t old_bytes, size_t bytes)
 {
     if (block_stays(old_bytes, bytes))

@@ -1,6 +1,6 @@
 /*
- * Tests of heap/heap.h: blocks of every size and alignment, zeroing, resizing, trimming, and the
- * totals. Misuse is in heap_misuse.c.
+ * Tests of heap/heap.h: blocks of every size and alignment, zeroing, large blocks that are resized,
+ * trimming, and the totals. Other resizing is in heap_resize.c, misuse in heap_misuse.c.
  */
 #include "heap_support.h"
 
@@ -153,10 +153,8 @@ TEST(zeroed_blocks_are_zero)
     with_and_without_cache(take_zero_of_every_size);
 }
 
-/* ---- Resizing ---- */
+/* ---- What waits, and resizing large blocks ---- */
 
-/* ThreadSanitizer makes each byte that is looked at slow, and there is one thread: the smaller
- * sizes do. */
 /* Takes blocks of 3,000 B, frees them, and takes one that is longer: it lies where some of them
  * were. */
 static void take_where_shorter_ones_wait(size_t alignment)
