@@ -59,8 +59,8 @@ static void *cell_alloc_missed(struct heap *heap, struct cache *cache, size_t by
 }
 
 /* The same from the free cells here, if nothing has to be joined for it. NULL: not so. */
-static ALWAYS_INLINE void *cell_alloc_here(struct heap *heap, struct cache *cache, size_t bytes,
-                                           size_t *dirty)
+static NOINLINE void *cell_alloc_here(struct heap *heap, struct cache *cache, size_t bytes,
+                                      size_t *dirty)
 {
     if (UNLIKELY(!cache_lacks_cell(cache, bytes)))
         return NULL;

@@ -4,7 +4,8 @@
  * The idea: which arena a thread takes from is decided by the processor it runs on at that moment,
  * so memory grows with processors, not with threads, and two processors seldom want the same lock.
  * A process with one thread uses one arena whatever processor it is moved to. Before an arena
- * takes fresh pages it takes what the other arenas can spare.
+ * takes fresh pages it takes what the other arenas can spare, but for cells as long as all of them
+ * are hardly more than were in use of late: then the memory was needed anyway.
  *
  * Small objects go by thread instead: see arena_place.h.
  *
@@ -96,7 +97,7 @@ static inline bool arenas_have_lent(const struct arenas *arenas)
 size_t arenas_class_lender(struct arenas *arenas, size_t class);
 
 /* A medium block, as cells_alloc: from the arena of the processor, from others that have a lot
- * free, or with CELLS_NEW from a new span, in this order. */
+ * free unless the cells may grow, or with CELLS_NEW from a new span, in this order. */
 void *arenas_alloc_cell(struct arenas *arenas, size_t bytes, size_t alignment,
                         enum cells_reach reach, struct misuse *misuse, size_t *dirty);
 

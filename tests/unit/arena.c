@@ -300,6 +300,78 @@ TEST(cells_that_others_can_spare_come_before_a_new_span)
     assert_arenas_empty();
 }
 
+/* So many blocks fill a span. */
+enum { OF_A_SPAN = 8, SPAN_BLOCK = 131000 };
+
+static uintptr_t span_blocks[64 * OF_A_SPAN];
+
+/* Fills 32 spans of the first arena, and swaps them. Half of the spans went back, and each of the
+ * others has one block free, more than a span in all: others may spare that. */
+static void fill_and_free_half(void)
+{
+    for (size_t i = 0; i < 32 * OF_A_SPAN; i++)
+        span_blocks[i] = alloc_cell(SPAN_BLOCK, 16);
+    assert_int_equal(arenas.list[0]->cells.span_count, 32);
+    for (size_t i = 0; i < 32 * OF_A_SPAN; i++)
+        if (i < 16 * OF_A_SPAN || i % OF_A_SPAN == 0) {
+            free_cell(span_blocks[i]);
+            span_blocks[i] = 0;
+        }
+    assert_in_range(arenas.list[0]->cells.span_count, 16, 17);
+    assert_true(arenas.list[0]->cells.free_units > CELL_UNITS);
+    arenas_swap();
+}
+
+/* Takes blocks until the first arena gets one of the other; returns how many. */
+static size_t take_until_others_spare(void)
+{
+    const struct cells *other = &arenas.list[1]->cells;
+    size_t taken = other->taken, count = 0;
+    for (size_t i = 0; other->taken == taken; i++) {
+        assert_in_range(i, 0, 64 * OF_A_SPAN - 1);
+        if (span_blocks[i] == 0) {
+            span_blocks[i] = alloc_cell(SPAN_BLOCK, 16);
+            count++;
+        }
+    }
+    return count;
+}
+
+static void free_span_blocks(void)
+{
+    for (size_t i = 0; i < 64 * OF_A_SPAN; i++)
+        if (span_blocks[i] != 0)
+            free_cell(span_blocks[i]);
+    memset(span_blocks, 0, sizeof(span_blocks));
+    assert_arenas_empty();
+}
+
+TEST(an_arena_grows_to_what_all_had_of_late_before_others_spare_any)
+{
+    fill_and_free_half();
+    size_t count = take_until_others_spare();
+    /* Of late is when the 32nd span was needed. What 31 spans had and a sixteenth of it is less than
+     * 33 spans. */
+    size_t own = arenas.list[0]->cells.span_count;
+    assert_int_equal(own + arenas.list[1]->cells.span_count, 32);
+    assert_int_equal(count, own * OF_A_SPAN + 1);
+    free_span_blocks();
+}
+
+TEST(what_was_in_use_long_ago_is_not_of_late)
+{
+    fill_and_free_half();
+    fake_now += options.purge_delay * (FAKE_SECOND / 1000);
+    span_blocks[0] = alloc_cell(SPAN_BLOCK, 16);
+    assert_int_equal(arenas.list[0]->cells.span_count, 1);
+    for (size_t i = 1; i < OF_A_SPAN; i++)
+        span_blocks[i] = alloc_cell(SPAN_BLOCK, 16);
+    fake_now++;
+    assert_int_equal(take_until_others_spare(), 1);
+    assert_int_equal(arenas.list[0]->cells.span_count, 1);
+    free_span_blocks();
+}
+
 TEST(cells_of_others_are_the_last_resort)
 {
     uintptr_t wall = alloc_cell(5000, 16);
@@ -397,6 +469,9 @@ int main(void)
         ROW_WITH(what_is_too_much_goes_in_every_arena, two_arenas_begin, page_heap_end),
         ROW_WITH(cells_that_others_can_spare_come_before_a_new_span, two_arenas_begin,
                  page_heap_end),
+        ROW_WITH(an_arena_grows_to_what_all_had_of_late_before_others_spare_any, two_arenas_begin,
+                 page_heap_end),
+        ROW_WITH(what_was_in_use_long_ago_is_not_of_late, two_arenas_begin, page_heap_end),
         ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, page_heap_end),
         ROW_WITH(totals_are_sums_over_the_arenas, two_arenas_begin, page_heap_end),
         ROW_WITH(every_lock_in_use_is_visited_by_rank, two_arenas_begin, page_heap_end),
