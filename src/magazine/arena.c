@@ -15,6 +15,7 @@ void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct aren
     lock_init(&arenas->lock, RANK_ARENAS);
     arenas->page_heap = page_heap;
     arenas->held_most = SIZE_MAX;
+    arenas->most = 0;
     arenas->end_orphans = NULL;
     arenas->count = count < ARENAS_MOST ? count : ARENAS_MOST;
     /* What was a heap before still has its arenas. */
@@ -151,26 +152,32 @@ static void *alloc_cell_from_others(const struct cell_request *request, size_t s
     return block;
 }
 
-/* One part in: cells may be so much more than were in use of late before a thread takes from other
- * arenas. With an eighth programs had up to 5 % more memory, and were no faster. */
+/* One part in: of the spans there are, so much more may a heap have than was in use of late before
+ * a thread takes from other arenas. With an eighth programs had up to 5 % more memory, and were no
+ * faster. */
 enum { CELLS_MORE_SHARE = 2 * SLACK_SHARE };
 
-/* Whether another span makes the cells hardly more than were in use of late. Who takes from others
- * all the same waits for their locks and has cells that are in no cache of its processor, and what
- * it took goes back to the others: from then on nobody has enough of its own. */
+/* Whether another span makes the heap hardly larger than what was in use of late, free cells not
+ * counted. Who takes from others all the same waits for their locks and has cells that are in no
+ * cache of its processor, and what it took goes back to the others: from then on nobody has enough
+ * of its own. Where memory is limited a small part may be spent for that. */
 static bool cells_may_grow(struct arenas *arenas)
 {
+    const struct page_heap *page_heap = arenas->page_heap;
     struct cells_use use = arenas_cells_use(arenas);
     /* relaxed, all: hints, each of which tells by itself */
-    size_t most = __atomic_load_n(&arenas->cells_most, __ATOMIC_RELAXED);
-    uint64_t then = __atomic_load_n(&arenas->cells_most_at, __ATOMIC_RELAXED);
-    uint64_t now = arenas->page_heap->now();
-    if (use.used > most || now - then > options_nanoseconds(options.purge_delay)) {
-        most = use.used;
-        GAUGE_SET(arenas->cells_most, most);
-        GAUGE_SET(arenas->cells_most_at, now);
+    size_t pages = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED) +
+                   __atomic_load_n(&page_heap->huge_pages, __ATOMIC_RELAXED);
+    size_t all = pages << PAGE_SHIFT, used = all - size_min(all, use.total - use.used);
+    size_t most = __atomic_load_n(&arenas->most, __ATOMIC_RELAXED);
+    uint64_t then = __atomic_load_n(&arenas->most_at, __ATOMIC_RELAXED), now = page_heap->now();
+    if (used > most || now - then > options_nanoseconds(options.purge_delay)) {
+        most = used;
+        GAUGE_SET(arenas->most, most);
+        GAUGE_SET(arenas->most_at, now);
     }
-    return use.total + CELL_SPAN_BYTES <= most + most / CELLS_MORE_SHARE;
+    size_t may = size_min(most + use.total / CELLS_MORE_SHARE, arenas->held_most);
+    return all + CELL_SPAN_BYTES <= may;
 }
 
 /* A cell for which no new span is made. */

@@ -72,8 +72,8 @@ struct arenas {
     struct cache *idle_caches;     /* of these, those without a thread */
     uint32_t lending[CLASS_COUNT]; /* what a class borrows (arena_idle.c) */
     uint32_t loans;                /* how many were ever begun */
-    size_t cells_most;             /* bytes of cells, were in use of late (arena.c), */
-    uint64_t cells_most_at;        /* and when; both atomic, hints */
+    size_t most;                   /* bytes that were in use of late (cells_may_grow), */
+    uint64_t most_at;              /* and when; both atomic, hints */
 };
 
 static inline struct arena *arena_at(const struct arenas *arenas, unsigned index)

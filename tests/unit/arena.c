@@ -350,12 +350,40 @@ TEST(an_arena_grows_to_what_all_had_of_late_before_others_spare_any)
 {
     fill_and_free_half();
     size_t count = take_until_others_spare();
-    /* Of late is when the 32nd span was needed. What 31 spans had and a sixteenth of it is less than
-     * 33 spans. */
+    /* Of late is when the 32nd span was needed. What 31 spans had and a sixteenth of them is less
+     * than 33 spans. */
     size_t own = arenas.list[0]->cells.span_count;
     assert_int_equal(own + arenas.list[1]->cells.span_count, 32);
     assert_int_equal(count, own * OF_A_SPAN + 1);
     free_span_blocks();
+}
+
+/* What cells had may be something else now. */
+TEST(what_else_the_heap_has_counts_as_much_as_cells)
+{
+    fill_and_free_half();
+    struct span *span = span_get(16 * MIB >> PAGE_SHIFT);
+    assert_int_equal(take_until_others_spare(), 1);
+    assert_int_equal(arenas.list[0]->cells.span_count, 0);
+    span_free(&page_heap, span, 0);
+    free_span_blocks();
+}
+
+TEST(where_memory_is_limited_others_spare_some_before_an_arena_grows)
+{
+    fill_and_free_half();
+    size_t spans = arenas.list[1]->cells.span_count;
+    arenas.held_most = (spans + 2) * CELL_SPAN_BYTES; /* a part of the limit */
+    assert_int_equal(take_until_others_spare(), 2 * OF_A_SPAN + 1);
+    assert_int_equal(arenas.list[0]->cells.span_count, 2);
+    free_span_blocks();
+}
+
+TEST(what_a_heap_had_before_is_not_of_late)
+{
+    arenas.most = 100 * MIB;
+    arenas_init(&arenas, &page_heap, arenas.list[0], 2);
+    assert_int_equal(arenas.most, 0);
 }
 
 TEST(what_was_in_use_long_ago_is_not_of_late)
@@ -471,6 +499,10 @@ int main(void)
                  page_heap_end),
         ROW_WITH(an_arena_grows_to_what_all_had_of_late_before_others_spare_any, two_arenas_begin,
                  page_heap_end),
+        ROW_WITH(what_else_the_heap_has_counts_as_much_as_cells, two_arenas_begin, page_heap_end),
+        ROW_WITH(where_memory_is_limited_others_spare_some_before_an_arena_grows, two_arenas_begin,
+                 page_heap_end),
+        ROW_WITH(what_a_heap_had_before_is_not_of_late, two_arenas_begin, page_heap_end),
         ROW_WITH(what_was_in_use_long_ago_is_not_of_late, two_arenas_begin, page_heap_end),
         ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, page_heap_end),
         ROW_WITH(totals_are_sums_over_the_arenas, two_arenas_begin, page_heap_end),
