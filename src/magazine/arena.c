@@ -153,8 +153,7 @@ static void *alloc_cell_from_others(const struct cell_request *request, size_t s
 }
 
 /* One part in: of the spans there are, so much more may a heap have than was in use of late before
- * a thread takes from other arenas. With an eighth programs had up to 5 % more memory, and were no
- * faster. */
+ * a thread takes from other arenas. With an eighth programs had more memory, and were no faster. */
 enum { CELLS_MORE_SHARE = 2 * SLACK_SHARE };
 
 /* Whether another span makes the heap hardly larger than what was in use of late, free cells not
