@@ -137,11 +137,18 @@ static size_t last_page_resident(const char *start, size_t bytes)
     return os_resident_bytes(start + align_down(bytes, PAGE_BYTES), PAGE_BYTES);
 }
 
+/* Takes a block that has a margin, whatever was looked at in vain before. */
+static char *take_looked_at(size_t bytes)
+{
+    page_heap.margins_seen.wait = 0;
+    return take(bytes);
+}
+
 /* A block whose pages count as used before, though nobody touched the last of them. */
 static char *take_half_of_untouched(size_t bytes)
 {
-    assert_int_equal(give(take(2 * bytes)).kind, MISUSE_NONE);
-    return take(bytes);
+    assert_int_equal(give(take_looked_at(2 * bytes)).kind, MISUSE_NONE);
+    return take_looked_at(bytes);
 }
 
 /* Frees it after a write over the last word of its margin. Whether that is told. */
@@ -158,6 +165,14 @@ static void *begin_and_end(void *unused)
     return unused;
 }
 
+/* From now on locks are as beside threads. */
+static void begin_threads(void)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, begin_and_end, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static int begin_on_memory_of_the_system(void **state)
 {
     int result = page_heap_begin(state);
@@ -171,28 +186,26 @@ TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
 {
     NEED_SMALL_PAGES;
     enum { BYTES = 300000, MUCH = 400 * PAGE_BYTES };
-    pthread_t thread;
     bool alone = lock_is_alone(); /* where libc tells */
     char *much = take(MUCH);
     char *start = take_half_of_untouched(BYTES);
     if (alone)
         assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
     assert_int_equal(is_told(start, BYTES), alone);
-    assert_int_equal(pthread_create(&thread, NULL, begin_and_end, NULL), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    begin_threads();
     start = take_half_of_untouched(BYTES);
     assert_int_equal(last_page_resident(start, BYTES), 0);
     assert_false(is_told(start, BYTES));
-    start = take(BYTES); /* of which all is zero: there it is looked for what was written */
+    start = take_looked_at(BYTES); /* all zero: there it is looked for what was written */
     assert_true(is_told(start, BYTES));
-    start = take(BYTES);
+    start = take_looked_at(BYTES);
     assert_int_equal(measure(start, BYTES).kind, MISUSE_NONE);
     assert_int_equal(last_page_resident(start, BYTES), 0);
     assert_true(is_told(start, BYTES));
-    start = take(BYTES);
+    start = take_looked_at(BYTES);
     assert_int_equal(give(start).kind, MISUSE_NONE);
     assert_int_equal(last_page_resident(start, BYTES), 0);
-    assert_ptr_equal(take(BYTES), start); /* the same again: nobody asks twice */
+    assert_ptr_equal(take_looked_at(BYTES), start); /* the same again: nobody asks twice */
     assert_int_equal(give(start).kind, MISUSE_NONE);
     assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
     page_heap_purge(&page_heap, 0);
@@ -204,6 +217,23 @@ TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
     start = take_half_of_untouched(BYTES);
     assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
     assert_true(is_told(start, BYTES));
+}
+
+/* One look in vain makes the system be asked, and one more that less is looked at. */
+TEST(beside_threads_untouched_pages_are_soon_looked_at_seldom)
+{
+    NEED_SMALL_PAGES;
+    char *much = take(400 * PAGE_BYTES);
+    begin_threads();
+    assert_int_equal(count_told(100, true), 100);
+    /* the first two, and after 8, 16 and 32 others one */
+    assert_int_equal(count_told(100, false), 5);
+    assert_in_range(count_told(100, true), 100 - 64, 99);
+    assert_int_equal(count_told(100, true), 100);
+    options.check = CHECK_FULL;
+    assert_int_equal(count_told(100, false), 100);
+    options.check = CHECK_FAST;
+    assert_int_equal(give(much).kind, MISUSE_NONE);
 }
 
 TEST(what_is_filled_and_resized_is_sound)
@@ -276,6 +306,8 @@ int main(void)
         ROW_WITH(margins_in_pages_that_stay_untouched_are_seldom_looked_at, page_heap_begin,
                  page_heap_end),
         ROW_WITH(beside_threads_a_page_that_is_not_there_is_not_looked_at,
+                 begin_on_memory_of_the_system, page_heap_end),
+        ROW_WITH(beside_threads_untouched_pages_are_soon_looked_at_seldom,
                  begin_on_memory_of_the_system, page_heap_end),
         ROW_WITH(what_is_filled_and_resized_is_sound, page_heap_begin, page_heap_end),
         ROW_WITH(a_write_to_a_block_that_waits_is_told_once, page_heap_begin, page_heap_end),
