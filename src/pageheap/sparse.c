@@ -6,6 +6,9 @@
 /* Pages (machine): of the middle of a block, so many are looked at, or all. */
 enum { SPARSE_WINDOW = 64 };
 
+/* Blocks: so many pass for each look in a row that found what others left. */
+enum { SPARSE_WAIT = 4 };
+
 /* What is to be noted after a look at a block, of what was noted before. */
 static size_t look(const struct span *span, size_t seen)
 {
@@ -30,8 +33,8 @@ void sparse_look(struct page_heap *page_heap, const struct span *span)
     if (was == SPARSE_LONG && seen == 0) /* what was missed meanwhile was mostly not there */
         retention_forget(&page_heap->retention);
     backoff_note(&page_heap->sparse_asked, seen != 0);
-    if (seen != 0)
-        page_heap->sparse_asked.wait = BACKOFF_LEAST;
+    if (seen != 0) /* the longer that was so, the less an answer tells */
+        page_heap->sparse_asked.wait = SPARSE_WAIT * (uint32_t)seen;
 }
 
 size_t sparse_pages_there(const struct page_heap *page_heap, const void *start, size_t pages,

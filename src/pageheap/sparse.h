@@ -13,8 +13,9 @@
  * Every 2 MiB is seldom enough: a beginning and its page table are a 256th of that, and at
  * multiples of more a long block does not fit into what one of its like left.
  *
- * Cost: a system call for a page table's walk over 64 pages: while blocks are sparse at each eighth
- * block that is joined, otherwise in the end at each 1,024th. The page heap's lock must be held.
+ * Cost: a system call for a page table's walk over 64 pages: while blocks are sparse at each fourth
+ * block that is joined at first, and at each 64th as it goes on, otherwise in the end at each
+ * 1,024th. The page heap's lock must be held.
  */
 #ifndef SNUG_PAGEHEAP_SPARSE_H
 #define SNUG_PAGEHEAP_SPARSE_H

@@ -185,6 +185,21 @@ TEST(blocks_that_stay_empty_begin_where_others_began)
     give_blocks();
 }
 
+TEST(the_longer_that_is_so_the_fewer_are_looked_at)
+{
+    NEED_SMALL_PAGES;
+    size_t seen = 0;
+    for (unsigned i = 0; i < 100 * LIVE && seen < SPARSE_LONG; i++) {
+        replace(i % LIVE, false);
+        bool looked = page_heap.sparse_seen > seen;
+        seen = page_heap.sparse_seen;
+        if (looked) /* more than one block may have been joined */
+            assert_in_range(page_heap.sparse_asked.wait, 4 * seen - 2, 4 * seen);
+    }
+    assert_int_equal(seen, SPARSE_LONG);
+    give_blocks();
+}
+
 TEST(long_ones_begin_no_farther_apart_than_2_MiB)
 {
     page_heap.sparse_seen = SPARSE_SEEN;
@@ -322,6 +337,7 @@ int main(void)
         ROW_WITH(what_the_system_limits_is_not_taken_ahead, begin, page_heap_end),
         ROW_WITH(of_what_is_refused_half_is_tried, begin, page_heap_end),
         ROW_WITH(blocks_that_stay_empty_begin_where_others_began, begin, page_heap_end),
+        ROW_WITH(the_longer_that_is_so_the_fewer_are_looked_at, begin, page_heap_end),
         ROW_WITH(long_ones_begin_no_farther_apart_than_2_MiB, begin, page_heap_end),
         ROW_WITH(a_full_block_ends_that, begin, page_heap_end),
         ROW_WITH(what_was_missed_is_kept_where_full_blocks_are_among_them, begin, page_heap_end),
