@@ -15,7 +15,6 @@ void arenas_init(struct arenas *arenas, struct page_heap *page_heap, struct aren
     lock_init(&arenas->lock, RANK_ARENAS);
     arenas->page_heap = page_heap;
     arenas->held_most = SIZE_MAX;
-    arenas->most = 0;
     arenas->end_orphans = NULL;
     arenas->count = count < ARENAS_MOST ? count : ARENAS_MOST;
     /* What was a heap before still has its arenas. */
@@ -159,10 +158,13 @@ enum { CELLS_MORE_SHARE = 2 * SLACK_SHARE };
 /* Whether another span makes the heap hardly larger than what was in use of late, free cells not
  * counted. Who takes from others all the same waits for their locks and has cells that are in no
  * cache of its processor, and what it took goes back to the others: from then on nobody has enough
- * of its own. Where memory is limited a small part may be spent for that. */
+ * of its own. Where memory is limited a small part may be spent for that, and none of a heap that
+ * is the program's own, whose provider may have no more. */
 static bool cells_may_grow(struct arenas *arenas)
 {
     const struct page_heap *page_heap = arenas->page_heap;
+    if (page_heap->other)
+        return false;
     struct cells_use use = arenas_cells_use(arenas);
     /* relaxed, all: hints, each of which tells by itself */
     size_t pages = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED) +

@@ -379,11 +379,13 @@ TEST(where_memory_is_limited_others_spare_some_before_an_arena_grows)
     free_span_blocks();
 }
 
-TEST(what_a_heap_had_before_is_not_of_late)
+TEST(in_a_heap_of_the_programs_own_others_spare_some_first)
 {
-    arenas.most = 100 * MIB;
-    arenas_init(&arenas, &page_heap, arenas.list[0], 2);
-    assert_int_equal(arenas.most, 0);
+    page_heap.other = true;
+    fill_and_free_half();
+    assert_int_equal(take_until_others_spare(), 1);
+    assert_int_equal(arenas.list[0]->cells.span_count, 0);
+    free_span_blocks();
 }
 
 TEST(what_was_in_use_long_ago_is_not_of_late)
@@ -502,7 +504,8 @@ int main(void)
         ROW_WITH(what_else_the_heap_has_counts_as_much_as_cells, two_arenas_begin, page_heap_end),
         ROW_WITH(where_memory_is_limited_others_spare_some_before_an_arena_grows, two_arenas_begin,
                  page_heap_end),
-        ROW_WITH(what_a_heap_had_before_is_not_of_late, two_arenas_begin, page_heap_end),
+        ROW_WITH(in_a_heap_of_the_programs_own_others_spare_some_first, two_arenas_begin,
+                 page_heap_end),
         ROW_WITH(what_was_in_use_long_ago_is_not_of_late, two_arenas_begin, page_heap_end),
         ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, page_heap_end),
         ROW_WITH(totals_are_sums_over_the_arenas, two_arenas_begin, page_heap_end),
