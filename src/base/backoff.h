@@ -22,6 +22,12 @@ struct backoff {
     uint32_t waited; /* how many did after the last try that did not pay; 0: it paid */
 };
 
+/* Whether the next occasion is to be used. */
+static inline bool backoff_is_over(const struct backoff *backoff)
+{
+    return __atomic_load_n(&backoff->wait, __ATOMIC_RELAXED) == 0;
+}
+
 /* Whether to use the occasion that there is. */
 static inline bool backoff_try(struct backoff *backoff)
 {

@@ -131,8 +131,8 @@ struct cell_request {
     size_t *dirty;
 };
 
-static void *alloc_cell_from(const struct cell_request *request, struct cells *cells,
-                             enum cells_reach reach)
+static NOINLINE void *alloc_cell_from(const struct cell_request *request, struct cells *cells,
+                                      enum cells_reach reach)
 {
     return cells_alloc(cells, request->bytes, request->alignment, reach, request->misuse,
                        request->dirty);

@@ -24,6 +24,9 @@ static void margin_seal(const struct span *span)
 /* Looks: so many in a row that tell nothing are nobody's loss, a page fault each. */
 enum { VAIN_LOOKS_MOST = 64 };
 
+/* Looks: one for which the system was asked counts as so many. */
+enum { VAIN_ASKED = 8 };
+
 /* Whether the system is asked before a page is looked at. One that is not there would be faulted in
  * twice, by the look and by the program's first byte, and for the second all processors that run
  * threads of the program are interrupted. So with several threads it is, once a look was in vain.
@@ -34,28 +37,28 @@ static bool must_ask(const struct page_heap *page_heap, uint32_t vain)
            page_heap_may_ask(page_heap);
 }
 
-/* Whether the page of a word is there, as far as it is asked for. */
-static bool may_look(bool asks, const uint64_t *word)
+static bool page_is_there(const uint64_t *word)
 {
     size_t page = os_page_size();
-    return !asks || os_resident_bytes((void *)align_down((uintptr_t)word, page), page) != 0;
+    return os_resident_bytes((void *)align_down((uintptr_t)word, page), page) != 0;
 }
 
 /* Notes whether it pays to look: whether anything was written to the page in which the margin
- * begins, as far as two of its words tell. To ask in vain costs a call each time, so that is not
- * done for long. False: that page is not there. */
+ * begins, as far as two of its words tell. Of blocks that were taken before fewer had a margin none
+ * tells that there should be fewer still. False: that page is not there. */
 static bool note_look(struct page_heap *page_heap, const struct span *span)
 {
     struct margin_word first = margin_first(span);
     const uint64_t *page = (const uint64_t *)align_down((uintptr_t)first.at, PAGE_BYTES);
     /* relaxed: a count that gets lost puts the rest off by one look */
     uint32_t vain = __atomic_load_n(&page_heap->margins_in_vain, __ATOMIC_RELAXED);
-    bool asks = must_ask(page_heap, vain), there = may_look(asks, first.at);
+    bool asks = must_ask(page_heap, vain), there = !asks || page_is_there(first.at);
     bool paid = there && (*page | *first.at) != 0;
-    bool many = !paid && (asks || vain == VAIN_LOOKS_MOST);
+    vain = paid ? 0 : vain + (asks ? VAIN_ASKED : 1);
+    bool many = vain > VAIN_LOOKS_MOST;
     if (!many)
-        __atomic_store_n(&page_heap->margins_in_vain, paid ? 0 : vain + 1, __ATOMIC_RELAXED);
-    if (paid || many)
+        __atomic_store_n(&page_heap->margins_in_vain, vain, __ATOMIC_RELAXED);
+    if (paid || (many && backoff_is_over(&page_heap->margins_seen)))
         backoff_note(&page_heap->margins_seen, paid);
     return there;
 }

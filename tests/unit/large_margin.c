@@ -219,21 +219,36 @@ TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
     assert_true(is_told(start, BYTES));
 }
 
-/* One look in vain makes the system be asked, and one more that less is looked at. */
+/* One look in vain makes the system be asked, and eight more that less is looked at. */
 TEST(beside_threads_untouched_pages_are_soon_looked_at_seldom)
 {
     NEED_SMALL_PAGES;
     char *much = take(400 * PAGE_BYTES);
     begin_threads();
     assert_int_equal(count_told(100, true), 100);
-    /* the first two, and after 8, 16 and 32 others one */
-    assert_int_equal(count_told(100, false), 5);
+    /* the first nine, and after 8, 16 and 32 others one */
+    assert_int_equal(count_told(100, false), 12);
     assert_in_range(count_told(100, true), 100 - 64, 99);
     assert_int_equal(count_told(100, true), 100);
     options.check = CHECK_FULL;
     assert_int_equal(count_told(100, false), 100);
     options.check = CHECK_FAST;
     assert_int_equal(give(much).kind, MISUSE_NONE);
+}
+
+/* What was taken together says once that it was in vain. */
+TEST(many_that_are_freed_together_are_one_reason_to_look_at_less)
+{
+    NEED_SMALL_PAGES;
+    enum { BLOCKS = 200 };
+    char *starts[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++)
+        starts[i] = take(300000);
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_int_equal(give(starts[i]).kind, MISUSE_NONE);
+    assert_int_equal(page_heap.margins_seen.wait, BACKOFF_LEAST);
+    page_heap_purge(&page_heap, 0);
+    assert_page_heap_empty();
 }
 
 TEST(what_is_filled_and_resized_is_sound)
@@ -309,6 +324,8 @@ int main(void)
                  begin_on_memory_of_the_system, page_heap_end),
         ROW_WITH(beside_threads_untouched_pages_are_soon_looked_at_seldom,
                  begin_on_memory_of_the_system, page_heap_end),
+        ROW_WITH(many_that_are_freed_together_are_one_reason_to_look_at_less, page_heap_begin,
+                 page_heap_end),
         ROW_WITH(what_is_filled_and_resized_is_sound, page_heap_begin, page_heap_end),
         ROW_WITH(a_write_to_a_block_that_waits_is_told_once, page_heap_begin, page_heap_end),
         ROW_WITH(a_block_that_nobody_wrote_to_is_not_written_to, page_heap_begin, page_heap_end),
