@@ -25,13 +25,13 @@ struct backoff {
 /* Whether the next occasion is to be used. */
 static inline bool backoff_is_over(const struct backoff *backoff)
 {
+    /* relaxed, here and below: hints, of whichever thread was last */
     return __atomic_load_n(&backoff->wait, __ATOMIC_RELAXED) == 0;
 }
 
 /* Whether to use the occasion that there is. */
 static inline bool backoff_try(struct backoff *backoff)
 {
-    /* relaxed, here and below: hints, of whichever thread was last */
     uint32_t wait = __atomic_load_n(&backoff->wait, __ATOMIC_RELAXED);
     if (wait != 0)
         __atomic_store_n(&backoff->wait, wait - 1, __ATOMIC_RELAXED);

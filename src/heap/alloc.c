@@ -58,7 +58,8 @@ static void *cell_alloc_missed(struct heap *heap, struct cache *cache, size_t by
     return cell_alloc_slow(heap, bytes, alignment, dirty);
 }
 
-/* The same from the free cells here, if nothing has to be joined for it. NULL: not so. */
+/* The same from the free cells here, if nothing has to be joined for it. NULL: not so. A function
+ * of its own, since to have it in both who call it makes the library longer by a page. */
 static NOINLINE void *cell_alloc_here(struct heap *heap, struct cache *cache, size_t bytes,
                                       size_t *dirty)
 {

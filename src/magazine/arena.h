@@ -4,8 +4,8 @@
  * The idea: which arena a thread takes from is decided by the processor it runs on at that moment,
  * so memory grows with processors, not with threads, and two processors seldom want the same lock.
  * A process with one thread uses one arena whatever processor it is moved to. Before an arena
- * takes fresh pages it takes what the other arenas can spare, but for cells as long as the
- * heap is hardly larger than what was in use of late: then the memory was needed anyway.
+ * takes fresh pages it takes what the other arenas can spare, but for cells as long as the heap is
+ * hardly larger than what was in use of late: then the memory was needed anyway.
  *
  * Small objects go by thread instead: see arena_place.h.
  *

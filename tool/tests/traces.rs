@@ -2,8 +2,8 @@
 //! what it was. A footprint is the same each time in the same surroundings, so a few percent more are a fact. But what
 //! the loader asks for before the trace begins moves all that follows, and with it chance: 1 % of most traces' peaks,
 //! 5 % of those of cc1 and sqlite, over 24 sizes and numbers of blocks in front. So programs of tests get no path for
-//! libraries from cargo, for which the loader makes blocks. What it does differs by machine all the same: sqlite's peak
-//! over the system's is 1.26 on one where it was 1.21 with one more library loaded, with the same code.
+//! libraries from cargo, for which the loader makes blocks. Machines differ all the same: on one sqlite's peak is 1.26
+//! times the system's, and 1.21 there with one more library loaded, with code that had at most 1.22 on others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
