@@ -28,10 +28,8 @@ static uint64_t due_of(const struct page_heap *page_heap)
  * in any case. */
 static bool is_wanted(const struct page_heap *page_heap)
 {
-    /* relaxed: a hint */
-    size_t pages = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED) +
-                   __atomic_load_n(&page_heap->huge_pages, __ATOMIC_RELAXED);
-    return due_of(page_heap) != UINT64_MAX || pages > options.dirty >> PAGE_SHIFT;
+    return due_of(page_heap) != UINT64_MAX ||
+           page_heap_in_use_hint(page_heap) > options.dirty >> PAGE_SHIFT;
 }
 
 static void *run(void *argument)

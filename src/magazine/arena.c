@@ -166,10 +166,9 @@ static bool cells_may_grow(struct arenas *arenas)
     if (page_heap->other)
         return false;
     struct cells_use use = arenas_cells_use(arenas);
-    /* relaxed, all: hints, each of which tells by itself */
-    size_t pages = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED) +
-                   __atomic_load_n(&page_heap->huge_pages, __ATOMIC_RELAXED);
-    size_t all = pages << PAGE_SHIFT, used = all - size_min(all, use.total - use.used);
+    size_t all = page_heap_in_use_hint(page_heap) << PAGE_SHIFT;
+    size_t used = all - size_min(all, use.total - use.used);
+    /* relaxed, both: hints, each of which tells by itself */
     size_t most = __atomic_load_n(&arenas->most, __ATOMIC_RELAXED);
     uint64_t then = __atomic_load_n(&arenas->most_at, __ATOMIC_RELAXED), now = page_heap->now();
     if (used > most || now - then > options_nanoseconds(options.purge_delay)) {

@@ -156,6 +156,14 @@ static inline size_t page_heap_in_use_pages(const struct page_heap *page_heap)
     return page_heap->used_pages - page_heap->recent.pages + page_heap->huge_pages;
 }
 
+/* The same with those that wait (recent.h), read without the lock: a hint. */
+static inline size_t page_heap_in_use_hint(const struct page_heap *page_heap)
+{
+    /* relaxed: each tells by itself */
+    return __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED) +
+           __atomic_load_n(&page_heap->huge_pages, __ATOMIC_RELAXED);
+}
+
 /* So many pages were filled, or went back: of huge ones fewer wait to be filled. */
 static inline void huge_ahead_fewer(struct page_heap *page_heap, size_t pages)
 {
