@@ -334,17 +334,18 @@ static COLD bool alloc_prepare(struct cells *cells, size_t units, enum cells_rea
     if (list >= CELL_LISTS && !top_serves(cells, units, reach))
         return reach == CELLS_NEW && span_new(cells);
     struct cell *cell = list < CELL_LISTS ? cell_of_links(cells->free[list]) : cells->top;
-    *misuse = cell_free_misuse(cells, cell);
-    if (misuse->kind == MISUSE_NONE && list < CELL_LISTS && !cell_first_is_sound(cell, list))
-        *misuse = cell_damaged(cell); /* it is not the first, as its link says */
-    return misuse->kind == MISUSE_NONE;
+    struct misuse found = cell_free_misuse(cells, cell);
+    if (found.kind == MISUSE_NONE && list < CELL_LISTS && !cell_first_is_sound(cell, list))
+        found = cell_damaged(cell); /* it is not the first, as its link says */
+    if (found.kind != MISUSE_NONE)
+        *misuse = found;
+    return found.kind == MISUSE_NONE;
 }
 
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
                   struct misuse *misuse, size_t *dirty)
 {
     size_t wanted = units_wanted(units_of_block(bytes), alignment);
-    misuse->kind = MISUSE_NONE;
     for (;;) {
         void *block = cells_alloc_near(cells, bytes, alignment, reach, dirty);
         if (LIKELY(block != NULL))

@@ -127,9 +127,9 @@ enum cells_reach { CELLS_USED, CELLS_HELD, CELLS_NEW };
 
 /* A block of at least `bytes` (at most CELL_MOST) at a multiple of `alignment` (a power of two, at
  * most PAGE_BYTES), or NULL: there is none within that `reach`. If free cells turn out to be
- * damaged, says so in `*misuse`, and the block is NULL. Behind its first `*dirty` bytes the block
- * is known to be zero. SIZE_MAX: nothing is known of it; otherwise what may not be zero was in use
- * not long ago. */
+ * damaged, says so in `*misuse`, which is left as it is otherwise, and the block is NULL. Behind
+ * its first `*dirty` bytes the block is known to be zero. SIZE_MAX: nothing is known of it;
+ * otherwise what may not be zero was in use not long ago. */
 void *cells_alloc(struct cells *cells, size_t bytes, size_t alignment, enum cells_reach reach,
                   struct misuse *misuse, size_t *dirty);
 

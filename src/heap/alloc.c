@@ -51,8 +51,11 @@ static void *cell_alloc_missed(struct heap *heap, struct cache *cache, size_t by
         struct misuse misuse;
         void *block =
             arenas_alloc_cell(&heap->arenas, bytes, alignment, cell_reach(cache), &misuse, dirty);
-        if (block != NULL)
+        if (block != NULL) {
+            if (UNLIKELY(misuse.kind != MISUSE_NONE)) /* another arena has served */
+                misuse_report("malloc", &misuse);
             return block;
+        }
         cache_join_cells(cache);
     }
     return cell_alloc_slow(heap, bytes, alignment, dirty);

@@ -127,7 +127,7 @@ struct cell_request {
     struct cells *here; /* those of the processor; NULL: there are none */
     size_t bytes;
     size_t alignment;
-    struct misuse *misuse;
+    struct misuse *misuse; /* the last that was found, whoever serves then */
     size_t *dirty;
 };
 

@@ -133,7 +133,7 @@ static void take_with(unsigned owner, size_t bytes, size_t alignment, bool may_g
 {
     if (shadow_count + 3 > CELLS_MOST)
         return;
-    struct misuse misuse;
+    struct misuse misuse = {.kind = MISUSE_NONE};
     size_t refused = fuzz_provider.refused;
     size_t dirty;
     void *block = cells_alloc(&cells[owner], bytes, alignment, may_grow ? CELLS_NEW : CELLS_HELD,
@@ -353,7 +353,7 @@ static void damage_links(struct input *input)
         links->next = (struct free_links *)wild;
     else
         links->prev = (struct free_links *)wild;
-    struct misuse misuse;
+    struct misuse misuse = {.kind = MISUSE_NONE};
     size_t dirty;
     void *block = cells_alloc(&cells[owner], bytes, CELL_UNIT, CELLS_HELD, &misuse, &dirty);
     EXPECT(block == NULL && misuse.kind == MISUSE_WRITTEN, "a cell with damaged links was taken");

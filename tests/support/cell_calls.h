@@ -11,6 +11,7 @@ static inline void *cells_alloc_any(struct cells *from, size_t bytes, size_t ali
                                     bool may_grow, struct misuse *misuse)
 {
     size_t dirty;
+    misuse->kind = MISUSE_NONE;
     return cells_alloc(from, bytes, alignment, may_grow ? CELLS_NEW : CELLS_HELD, misuse, &dirty);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cell_calls.h"
+#include "cell/cell_list.h"
 #include "meta/meta.h"
 #include "platform/thread.h"
 #include "stats/stats.h"
@@ -419,6 +420,33 @@ TEST(cells_of_others_are_the_last_resort)
     assert_arenas_sound();
 }
 
+TEST(damage_is_told_though_another_arena_serves)
+{
+    uintptr_t damaged = alloc_cell(5000, 16), wall = alloc_cell(5000, 16), blocks[40];
+    arenas_swap();
+    for (size_t i = 0; i < 40; i++)
+        blocks[i] = alloc_cell(100 * KIB, 16);
+    for (size_t i = 0; i < 40; i += 2)
+        free_cell(blocks[i]);
+    arenas_swap();
+    free_cell(damaged);
+    struct free_links *links = cell_links(cell_of(damaged)), sound = *links;
+    links->next = (struct free_links *)0xdeadbeef0;
+    struct misuse misuse;
+    size_t dirty, others = arenas.list[1]->cells.taken;
+    void *block = arenas_alloc_cell(&arenas, 4900, 16, CELLS_HELD, &misuse, &dirty);
+    assert_non_null(block);
+    assert_int_equal(arenas.list[1]->cells.taken, others + 1);
+    assert_int_equal(misuse.kind, MISUSE_WRITTEN);
+    assert_int_equal(misuse.address, damaged);
+    *links = sound;
+    free_cell((uintptr_t)block);
+    free_cell(wall);
+    for (size_t i = 1; i < 40; i += 2)
+        free_cell(blocks[i]);
+    assert_arenas_empty();
+}
+
 /* ---- All of them ---- */
 
 TEST(totals_are_sums_over_the_arenas)
@@ -508,6 +536,7 @@ int main(void)
                  page_heap_end),
         ROW_WITH(what_was_in_use_long_ago_is_not_of_late, two_arenas_begin, page_heap_end),
         ROW_WITH(cells_of_others_are_the_last_resort, two_arenas_begin, page_heap_end),
+        ROW_WITH(damage_is_told_though_another_arena_serves, two_arenas_begin, page_heap_end),
         ROW_WITH(totals_are_sums_over_the_arenas, two_arenas_begin, page_heap_end),
         ROW_WITH(every_lock_in_use_is_visited_by_rank, two_arenas_begin, page_heap_end),
     };

@@ -145,7 +145,7 @@ TEST(no_span_is_made_unless_it_may)
 
 TEST(memory_that_no_block_had_is_not_touched_unless_it_may_be)
 {
-    struct misuse misuse;
+    struct misuse misuse = {.kind = MISUSE_NONE};
     size_t dirty;
     uintptr_t before = cell_get_units(100), whole = cell_get_units(3000);
     cell_put(whole);

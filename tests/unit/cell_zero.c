@@ -31,7 +31,7 @@ static bool is_zero(const char *start, size_t bytes)
 /* A block of which what is said to be zero is; then it is written to, all of it. */
 static uintptr_t alloc_aligned(size_t bytes, size_t alignment, size_t *dirty)
 {
-    struct misuse misuse;
+    struct misuse misuse = {.kind = MISUSE_NONE};
     *dirty = 12345;
     uintptr_t block = (uintptr_t)cells_alloc(&cells, bytes, alignment, CELLS_NEW, &misuse, dirty);
     assert_int_equal(misuse.kind, MISUSE_NONE);

@@ -5,6 +5,9 @@
  */
 #include "heap_support.h"
 
+#include <string.h>
+
+#include "cell/cell_list.h"
 #include "options/options.h"
 
 enum { BLOCKS = 200 };
@@ -271,6 +274,55 @@ TEST(zeroed_blocks_come_back_clear)
     }
 }
 
+/* As if the thread had moved to another processor. */
+static void exchange_arenas(void)
+{
+    struct arena **list = heap_default.arenas.list, *here = list[0];
+    list[0] = list[1];
+    list[1] = here;
+}
+
+/* A block that comes from the other arena, as the best free cell of this one is damaged. */
+static void assert_served_and_told(void)
+{
+    heap_default.arenas.most = 0; /* a span more is not worth it */
+    stderr_capture();
+    char *block = block_get(4900);
+    assert_non_null(strstr(stderr_restore(), ", was written to, found 0xdeadbeef0"));
+    assert_ptr_equal(((struct span *)page_map_entry((uintptr_t)block))->owner,
+                     &heap_default.arenas.list[1]->cells);
+    heap_free(block);
+    cache_flush(thread_self.cache);
+}
+
+TEST(damage_is_told_though_another_arena_serves)
+{
+    options.misuse = MISUSE_WARN;
+    cache_flush(thread_self.cache);
+    assert_non_null(arena_made(&heap_default.arenas, 1));
+    exchange_arenas();
+    heap_default.arenas.most = SIZE_MAX / 2; /* this one grows */
+    char *damaged = block_get(5000), *wall = block_get(5000);
+    char *waits = block_get(3000), *behind = block_get(5000);
+    for (size_t i = 0; i < 100; i += 2) {
+        heap_free(in_use[i]);
+        in_use[i] = NULL;
+    }
+    heap_free(damaged);
+    cache_flush(thread_self.cache);
+    struct free_links *links = cell_links(cell_of((uintptr_t)damaged)), sound = *links;
+    links->next = (struct free_links *)0xdeadbeef0;
+    heap_free(waits);
+    assert_true(cache_has_cells(thread_self.cache));
+    assert_served_and_told();
+    assert_false(cache_has_cells(thread_self.cache));
+    assert_served_and_told();
+    *links = sound;
+    heap_free(wall);
+    heap_free(behind);
+    exchange_arenas();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -285,6 +337,7 @@ int main(void)
         ROW_WITH(what_free_cells_serve_is_counted, begin, end),
         ROW_WITH(zeroed_blocks_come_back_clear, begin, end),
         ROW_WITH(a_few_cells_that_wait_keep_no_memory_apart, begin, end),
+        ROW_WITH(damage_is_told_though_another_arena_serves, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
