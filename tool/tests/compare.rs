@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::running::Terminal;
-use crate::common::{assert_refused, stderr, stdout, text, Place, SNUG};
+use crate::common::{assert_refused, stderr, stdout, text, Place};
 
 /// Notes each run, and what is preloaded in it.
 const NOTE: &str = r#"echo "${LD_PRELOAD:-none}" >> runs; "#;
@@ -257,27 +256,4 @@ fn at_ctrl_c_what_there_is_is_kept() {
     assert!(!said.contains("FAILED") && !said.contains("one more run"), "{said}");
     let lab: serde_json::Value = serde_json::from_slice(&fs::read(place.path("c.json")).unwrap()).unwrap();
     assert!(lab["ended_early"].as_str().unwrap().contains("of 1000 rounds"), "{lab}");
-}
-
-/// On terminals of three sizes no line is wrapped, and a wide one has more columns.
-#[test]
-fn in_terminals_of_three_sizes() {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        return;
-    }
-    let place = Place::new();
-    let terminal = Terminal(&place);
-    for (width, wide) in [("80", false), ("120", true), ("200", true)] {
-        let cache = text(&place.cache()).to_string();
-        let command = format!("XDG_CACHE_HOME={cache} {SNUG} compare --rounds 3 true; echo ended; sleep 60");
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", width, "-x", width, "-y", "60", &command]);
-        let screen = terminal.screen_of(width, "ended");
-        let heading = screen.lines().find(|line| line.contains("time (ms)")).unwrap_or_else(|| panic!("{screen}"));
-        assert_eq!(heading.contains("most peak"), wide, "{screen}");
-        // A line that is wrapped by the terminal leaves a rest that begins in the middle of a row.
-        assert_eq!(screen.lines().filter(|line| line.starts_with(" system ")).count(), 1, "{screen}");
-        let rows = screen.lines().skip_while(|line| !line.contains("time (ms)")).take(4);
-        let words: Vec<usize> = rows.map(|line| line.split_whitespace().count()).collect();
-        assert_eq!(words[2], words[3], "{screen}");
-    }
 }

@@ -2,10 +2,10 @@
 //! terminal, or a poor one, gets plain text.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::common::running::{holder, Terminal};
-use crate::common::{assert_refused, stderr, stdout, text, Place, SNUG};
+use crate::common::running::holder;
+use crate::common::{assert_refused, stderr, stdout, text, Place};
 use serde_json::Value;
 
 #[test]
@@ -133,44 +133,6 @@ fn statistics_in_all_formats_and_in_a_row() {
     let lines = csv::Reader::from_reader(output.stdout.as_slice()).records().map(Result::unwrap).count();
     assert!((3..=20).contains(&lines), "{lines}");
     assert_refused(&place.output(&["stats", &pid]), 1, &["no process"]);
-}
-
-#[test]
-fn without_colour_and_on_a_dumb_terminal() {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        return;
-    }
-    let place = Place::new();
-    let program = holder(&place);
-    let terminal = Terminal(&place);
-    let start = |name: &str, variables: &str, command: &str| {
-        let line = format!("{variables} {SNUG} {command}; echo ended $?; sleep 60");
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", name, "-x", "80", "-y", "24", &line]);
-    };
-    let coloured = |name: &str| {
-        terminal
-            .tmux(&["capture-pane", "-p", "-e", "-t", name])
-            .split("\u{1b}[3")
-            .skip(1)
-            .any(|code| code.starts_with(|digit| matches!(digit, '1'..='6' | '8')))
-    };
-    let top = format!("top {} --every 0.2", program.pid());
-    start("colour", "", &top);
-    terminal.screen_of("colour", "q quit");
-    assert!(coloured("colour"));
-    start("none", "NO_COLOR=1", &top);
-    terminal.screen_of("none", "q quit");
-    assert!(terminal.screen_of("none", "q quit").contains("# in use"));
-    assert!(!coloured("none"), "{}", terminal.tmux(&["capture-pane", "-p", "-e", "-t", "none"]));
-    start("dumb", "TERM=dumb", &top);
-    let screen = terminal.screen_of("dumb", "ended 1");
-    assert!(screen.contains("needs a terminal"), "{screen}");
-    let cache = text(&place.cache()).to_string();
-    start("progress", &format!("TERM=dumb XDG_CACHE_HOME={cache}"), "compare --rounds 2 sleep 0.3");
-    let screen = terminal.screen_of("progress", "ended 0");
-    assert!(!screen.contains("s left") && screen.contains("waits for locks"), "{screen}");
-    start("bar", &format!("XDG_CACHE_HOME={cache}"), "compare --rounds 9 sleep 0.3");
-    terminal.screen_of("bar", "s left");
 }
 
 /// What is small and what children say is then kept in memory; what may be large is refused, with the folder's name.

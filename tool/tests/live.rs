@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::running::{holder, json_of, Running, Terminal, HOLDER};
+use crate::common::running::{holder, json_of, no_terminals, Running, Terminal, HOLDER};
 use crate::common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, Tests, SNUG};
 use libtest_mimic::{Completion, Failed};
 
@@ -590,8 +590,8 @@ fn without_a_page_map_one_look_will_do(place: &Place) -> Result<Completion, Fail
 }
 
 fn top_in_a_terminal(place: &Place) -> Result<Completion, Failed> {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        return Ok(Completion::ignored_with("no tmux"));
+    if let Some(reason) = no_terminals() {
+        return Ok(Completion::ignored_with(reason));
     }
     let mut program = holder(place);
     let terminal = Terminal(place);

@@ -1,9 +1,6 @@
 //! `snug options`: what is in force, with units, beside the presets; the page of a group; JSON.
 
-use std::process::Command;
-
-use crate::common::running::Terminal;
-use crate::common::{assert_clean, assert_refused, stderr, stdout, Place, SNUG};
+use crate::common::{assert_clean, assert_refused, stderr, stdout, Place};
 use serde_json::Value;
 
 #[test]
@@ -75,21 +72,4 @@ fn as_json() {
     let documented = include_str!("../../docs/options.md").lines().filter(|line| line.starts_with("| `SNUG_")).count();
     let presets = all.as_array().unwrap().iter().filter(|option| !option["lean"].is_null()).count();
     assert_eq!(all.as_array().unwrap().len(), documented - presets);
-}
-
-#[test]
-fn in_terminals() {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        return;
-    }
-    let place = Place::new();
-    let terminal = Terminal(&place);
-    for (name, width, most) in [("narrow", "60", 60), ("usual", "80", 80), ("wide", "200", 110)] {
-        let command = format!("{SNUG} options SNUG_PURGE_DELAY SNUG_DIRTY; echo ended $?; sleep 60");
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", name, "-x", width, "-y", "50", &command]);
-        let screen = terminal.screen_of(name, "ended 0");
-        let longest = screen.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
-        assert!(longest <= most && longest > most - 25, "{longest} of {most}: {screen}");
-        assert!(screen.contains("SNUG_DIRTY = 4 MiB"), "{screen}");
-    }
 }

@@ -8,6 +8,7 @@ mod lab;
 mod live;
 mod privileged;
 mod profile;
+mod terminals;
 mod top;
 mod watched;
 
@@ -15,12 +16,13 @@ use common::{Place, Tests};
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    let files: [(&str, Tests); 7] = [
+    let files: [(&str, Tests); 8] = [
         ("ends", ends::tests()),
         ("lab", lab::tests()),
         ("live", live::tests()),
         ("privileged", privileged::tests()),
         ("profile", profile::tests()),
+        ("terminals", terminals::tests()),
         ("top", top::tests()),
         ("watched", watched::tests()),
     ];

@@ -1,15 +1,14 @@
 //! `snug top` in terminals of three sizes, and printed.
 
-use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::running::{holder, Running, Terminal, HOLDER};
+use crate::common::running::{holder, in_terminals, Running, Terminal, HOLDER};
 use crate::common::{assert_clean, assert_refused, stdout, text, Place, Tests, SNUG};
 use libtest_mimic::{Completion, Failed};
 
 pub fn tests() -> Tests {
-    let mut tests: Tests = vec![
+    let mut tests = in_terminals(vec![
         ("all_programs_and_one_of_them", all_programs_and_one_of_them),
         ("on_a_screen_of_80_by_24", |place| on_a_screen(place, 80, 24)),
         ("on_a_screen_of_200_by_50", |place| on_a_screen(place, 200, 50)),
@@ -17,11 +16,8 @@ pub fn tests() -> Tests {
         ("rows_are_sorted_and_filtered", rows_are_sorted_and_filtered),
         ("the_page_of_sites", the_page_of_sites),
         ("it_can_pause", it_can_pause),
-        ("printed", printed),
-    ];
-    if Command::new("tmux").arg("-V").output().is_err() {
-        tests.iter_mut().for_each(|(_, test)| *test = |_| Ok(Completion::ignored_with("no tmux")));
-    }
+    ]);
+    tests.push(("printed", printed));
     tests
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::running::{holder, json_of, Running, Terminal, HOLDER};
+use crate::common::running::{holder, json_of, no_terminals, Running, Terminal, HOLDER};
 use crate::common::{assert_clean, assert_refused, stderr, stdout, text, without_surroundings, Place, Tests, SNUG};
 use libtest_mimic::{Completion, Failed};
 use serde_json::Value;
@@ -225,8 +225,8 @@ fn a_forked_child_is_a_program_of_its_own(place: &Place) -> Result<Completion, F
 }
 
 fn after_exec_it_is_another_program(place: &Place) -> Result<Completion, Failed> {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        return Ok(Completion::ignored_with("no tmux"));
+    if let Some(reason) = no_terminals() {
+        return Ok(Completion::ignored_with(reason));
     }
     let second = place.compile("second", &HOLDER.replace("5000000", "6000000"), &["-O1", "-w", "-fno-builtin"]);
     let source = HOLDER

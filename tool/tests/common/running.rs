@@ -1,13 +1,15 @@
 //! Programs on snug that are looked at while they run.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use libtest_mimic::Completion;
 use serde_json::Value;
 
-use super::{assert_clean, stdout, text, Place};
+use super::{assert_clean, stdout, text, Place, Test, Tests};
 
 /// Holds blocks of known sizes, and at each line of input does a bit of work; then says "ready".
 pub const HOLDER: &str = r#"
@@ -81,6 +83,24 @@ pub fn json_of(place: &Place, pid: &str) -> Value {
     let output = place.output(&["stats", pid, "--format", "json"]);
     assert_clean(&output);
     serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+/// Why there can be no terminals; None: there can.
+pub fn no_terminals() -> Option<&'static str> {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        return Some("no tmux");
+    }
+    // What is not mounted has no terminals, though tmux starts.
+    (!Path::new("/dev/pts/ptmx").exists()).then_some("no /dev/pts is mounted")
+}
+
+/// Tests that need one: each is left out where there can be none.
+pub fn in_terminals(tests: Tests) -> Tests {
+    if no_terminals().is_none() {
+        return tests;
+    }
+    let leave_out = |_: &Place| Ok(Completion::ignored_with(no_terminals().unwrap()));
+    tests.into_iter().map(|(name, _)| (name, leave_out as Test)).collect()
 }
 
 /// A terminal of its own, in which commands run.
