@@ -51,6 +51,7 @@ static COLD void huge_list(struct page_heap *page_heap, struct span *span, size_
     GAUGE_ADD(page_heap->huge_requested, span->requested);
     large_sizes_change(&page_heap->sizes, 0, span->requested);
     page_heap_note_peak(page_heap);
+    peak_compare(page_heap);
     large_table_add(&page_heap->large, span);
     page_heap_note_alloc(page_heap, fresh, fresh != 0);
 }

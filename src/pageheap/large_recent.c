@@ -37,6 +37,7 @@ void *large_alloc_locked(struct page_heap *page_heap, size_t bytes, size_t align
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
     if (span == NULL)
         return NULL;
+    peak_compare(page_heap);
     if (nearby_is_wanted(page_heap))
         nearby_note(page_heap, span);
     return take_back(page_heap, span, bytes);

@@ -55,6 +55,7 @@ static ALWAYS_INLINE void *large_alloc_recent(struct page_heap *page_heap, size_
     struct span *span = recent_get(page_heap, bytes_to_pages(bytes), alignment);
     if (UNLIKELY(span == NULL))
         return NULL;
+    peak_compare(page_heap);
     if (UNLIKELY(!waiting_is_sound(span)))
         return large_alloc_written(page_heap, span, bytes);
     large_request_recent(page_heap, span, bytes);

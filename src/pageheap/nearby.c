@@ -55,7 +55,7 @@ struct span *nearby_take(const struct page_heap *page_heap, size_t pages, size_t
     if (span != NULL)
         known_set(known_slot(nearby, (uintptr_t)span->start), span);
     lock_release_call(&nearby->lock);
-    pages_in_use_compare();
+    peak_compare(page_heap);
     return span;
 }
 
@@ -79,6 +79,16 @@ bool nearby_put(struct page_heap *page_heap, uintptr_t address)
     }
     lock_release_call(&nearby->lock);
     return done;
+}
+
+COLD void peak_ask(const struct page_heap *page_heap)
+{
+    /* relaxed, both: hints */
+    size_t waiting = __atomic_load_n(&page_heap->recent.pages, __ATOMIC_RELAXED);
+    if (nearby_there(page_heap))
+        waiting += __atomic_load_n(&nearby_here(page_heap)->recent.pages, __ATOMIC_RELAXED);
+    if (pages_in_use_are_enough(waiting))
+        __atomic_store_n(&events.wanted.peak, 1, __ATOMIC_RELAXED);
 }
 
 /* Pages that may wait near a processor: none where the system refused memory. */

@@ -69,6 +69,19 @@ struct span *nearby_take(const struct page_heap *page_heap, size_t pages, size_t
  * here, or there is no room, or it was written past its end. No lock is held. */
 bool nearby_put(struct page_heap *page_heap, uintptr_t address);
 
+/* Asks for a look at the peak, unless what waits in the page heap and near the processor makes
+ * that too few pages. Needs no lock. */
+void peak_ask(const struct page_heap *page_heap);
+
+/* To be called when pages were taken, or a block that waited was: more may be live than ever. A
+ * program that has about as much in use with what waits would otherwise have a look in vain, at the
+ * lists of all processors, for each block that it takes. Needs no lock. */
+static inline void peak_compare(const struct page_heap *page_heap)
+{
+    if (UNLIKELY(pages_in_use_are_enough(0)))
+        peak_ask(page_heap);
+}
+
 /* In all below the page heap's lock is held. */
 
 /* Whether the lock had to be waited for since a block became known last. */

@@ -8,6 +8,7 @@
 
 #include "meta/page_map.h"
 #include "pageheap/huge_pages.h"
+#include "pageheap/nearby.h"
 #include "pageheap/recent.h"
 #include "pageheap/run_find.h"
 #include "pageheap/segments.h"
@@ -90,6 +91,7 @@ static void segment_use(struct page_heap *page_heap, struct segment *segment, si
     segment_count_in(page_heap, segment, (uint32_t)pages);
     GAUGE_ADD(page_heap->used_pages, pages);
     page_heap_note_peak(page_heap);
+    peak_compare(page_heap);
 }
 
 /* ---- Allocating ---- */

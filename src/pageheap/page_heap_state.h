@@ -206,7 +206,6 @@ static inline void page_heap_note_peak(struct page_heap *page_heap)
                 page_heap->segment_pages + page_heap->cache.pages + page_heap->huge_pages);
     GAUGE_RAISE(page_heap->used_peak, page_heap_in_use_pages(page_heap));
     page_heap_note_use(page_heap);
-    pages_in_use_compare();
 }
 
 /* Counts pages of a segment that are no run any more, or are one again. */

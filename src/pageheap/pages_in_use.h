@@ -28,10 +28,11 @@ static inline size_t pages_in_use_now(void)
            __atomic_load_n(&pages_in_use.others, __ATOMIC_RELAXED);
 }
 
-static inline void pages_in_use_compare(void)
+/* Whether there are enough for another look without so many that wait. */
+static inline bool pages_in_use_are_enough(size_t waiting)
 {
-    if (UNLIKELY(pages_in_use_now() >= __atomic_load_n(&pages_in_use.wanted, __ATOMIC_RELAXED)))
-        __atomic_store_n(&events.wanted.peak, 1, __ATOMIC_RELAXED);
+    /* relaxed: a hint */
+    return pages_in_use_now() >= __atomic_load_n(&pages_in_use.wanted, __ATOMIC_RELAXED) + waiting;
 }
 
 #endif

@@ -62,10 +62,8 @@ static inline void recent_add(struct recent *recent, struct span *span)
 static inline struct span *recent_get(struct page_heap *page_heap, size_t pages, size_t alignment)
 {
     struct span *span = recent_take(&page_heap->recent, pages, alignment);
-    if (LIKELY(span != NULL)) {
-        pages_in_use_compare();
+    if (LIKELY(span != NULL))
         span->kind = SPAN_LARGE;
-    }
     return span;
 }
 

@@ -176,18 +176,18 @@ static uint64_t row_weight(const struct row *row)
     return row->bytes_at_peak == UNKNOWN ? row->bytes : size_max(row->bytes, row->bytes_at_peak);
 }
 
-static void row_insert(struct row rows[ROWS], unsigned *count, struct row row)
+static void row_insert(struct row rows[ROWS], unsigned *count, const struct row *row)
 {
-    if (row_weight(&row) == 0)
+    if (row_weight(row) == 0)
         return;
     unsigned at = *count;
-    while (at > 0 && row_weight(&rows[at - 1]) < row_weight(&row))
+    while (at > 0 && row_weight(&rows[at - 1]) < row_weight(row))
         at--;
     if (at >= ROWS)
         return;
     for (unsigned i = *count < ROWS ? *count : ROWS - 1; i > at; i--)
         rows[i] = rows[i - 1];
-    rows[at] = row;
+    rows[at] = *row;
     if (*count < ROWS)
         ++*count;
 }
@@ -199,14 +199,14 @@ static void insert_medium(const struct values *values, struct row rows[ROWS], un
     bool by_size = peak_has_medium(peak);
     for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
         row_insert(rows, count,
-                   (struct row){"to", medium_row_to(i), more->medium[i].blocks,
+                   &(struct row){"to", medium_row_to(i), more->medium[i].blocks,
                                 more->medium[i].bytes, by_size ? peak->rows[i].blocks : UNKNOWN,
                                 by_size ? peak->rows[i].bytes : UNKNOWN});
     /* Medium blocks of which the sizes are not known, now or at the peak, have a row of their
      * own. */
     if (!more->medium_known || (!by_size && peak->medium > values->live_cells))
         row_insert(rows, count,
-                   (struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells,
+                   &(struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells,
                                 peak->blocks_medium, peak->medium});
 }
 
@@ -219,17 +219,17 @@ static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
     for (size_t i = 0; i < LARGE_ROWS; i++) {
         bool last = large_row_to(i) == SIZE_MAX;
         row_insert(rows, &count,
-                   (struct row){last ? "larger" : "to", last ? 0 : large_row_to(i),
+                   &(struct row){last ? "larger" : "to", last ? 0 : large_row_to(i),
                                 more->large.blocks[i], more->large.bytes[i], peak->sizes.blocks[i],
                                 peak->sizes.bytes[i]});
     }
     row_insert(rows, &count,
-               (struct row){"hardened", 0, values->blocks_hardened, values->live_hardened, UNKNOWN,
+               &(struct row){"hardened", 0, values->blocks_hardened, values->live_hardened, UNKNOWN,
                             UNKNOWN});
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t live = values->more->classes[class].live, bytes = class_bytes(class);
         row_insert(rows, &count,
-                   (struct row){NULL, bytes, live, live * bytes, peak->classes[class],
+                   &(struct row){NULL, bytes, live, live * bytes, peak->classes[class],
                                 peak->classes[class] * bytes});
     }
     return count;

@@ -265,6 +265,20 @@ TEST(a_block_that_is_taken_again_may_be_a_peak)
     assert_ptr_equal(large_alloc_near(&page_heap, BLOCK, 1), start);
     assert_int_equal(events.wanted.peak, 1);
     events.wanted.peak = 0;
+    /* Not while another waits here, or in the page heap. */
+    for (unsigned here = 0; here < 2; here++) {
+        char *other = here ? take_known(2 * BLOCK) : large_get(2 * BLOCK);
+        pages_in_use.wanted = pages_in_use_now();
+        if (here)
+            assert_true(put(other));
+        else
+            large_put(other);
+        assert_true(put(start));
+        events.wanted.peak = 0;
+        assert_ptr_equal(large_alloc_near(&page_heap, BLOCK, 1), start);
+        assert_int_equal(events.wanted.peak, 0);
+        page_heap_join_waiting(&page_heap);
+    }
     large_put(start);
     assert_page_heap_empty();
 }

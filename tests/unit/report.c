@@ -356,6 +356,28 @@ TEST(what_waits_makes_no_peak)
     heap_free(block);
 }
 
+/* As what waits is not live, nobody looks for a block that is taken beside a larger one that does.
+ */
+TEST(no_look_is_asked_for_that_would_be_in_vain)
+{
+    enum { LARGER = 256, SMALLER = 50, TAKES = 60 };
+    struct peak peak;
+    heap_trim(0);
+    char *larger = block_get(LARGER * 4096), *smaller = block_get(SMALLER * 4096);
+    heap_free(larger);
+    pages_in_use.wanted = pages_in_use_now();
+    events.wanted.peak = 0;
+    for (unsigned i = 0; i < TAKES; i++) {
+        heap_free(smaller);
+        assert_ptr_equal(block_get(SMALLER * 4096), smaller);
+        assert_int_equal(events.wanted.peak, 0);
+    }
+    assert_ptr_equal(block_get(LARGER * 4096), larger);
+    assert_true(peak_taken(&peak));
+    heap_free(larger);
+    heap_free(smaller);
+}
+
 TEST(a_copy_that_is_being_written_is_not_read)
 {
     struct peak peak;
@@ -753,6 +775,7 @@ int main(void)
         ROW(large_blocks_are_known_by_size),
         ROW(the_highest_point_is_kept),
         ROW(what_waits_makes_no_peak),
+        ROW(no_look_is_asked_for_that_would_be_in_vain),
         ROW(a_copy_that_is_being_written_is_not_read),
         ROW(the_first_blocks_of_a_span_stand_for_all_of_it),
         ROW(the_peak_has_medium_blocks_by_size_and_heaps_by_name),
