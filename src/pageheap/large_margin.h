@@ -36,11 +36,13 @@
 typedef uint64_t word_pair __attribute__((vector_size(16), may_alias));
 
 /* The word in the margin of a block, and in its first line while it waits. No byte of it is zero,
- * so that a zero byte over it is noticed, such as the end of a text that is too long. Half of the
- * key is left out: a reader of seals does not have it. */
+ * so that a zero byte over it is noticed, such as the end of a text that is too long, and none is
+ * the same for all blocks: who writes one byte too far, always the same, would go unseen in one
+ * process of 128. Half of the key is left out: a reader of seals does not have it. */
 static inline uint64_t span_seal(const struct span *span)
 {
-    return ((uintptr_t)span->start * 0xbf58476d1ce4e5b9u ^ page_map.seal) | 0x0101010101010101u;
+    uint64_t page = (uintptr_t)span->start >> PAGE_SHIFT;
+    return (page * 0xbf58476d1ce4e5b9u ^ page_map.seal) | 0x0101010101010101u;
 }
 
 /* A word of a margin, and which of its bits are. */
