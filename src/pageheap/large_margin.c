@@ -31,10 +31,10 @@ enum { VAIN_ASKED = 8 };
  * twice, by the look and by the program's first byte, and for the second all processors that run
  * threads of the program are interrupted. So with several threads it is, once a look was in vain.
  */
-static bool must_ask(const struct page_heap *page_heap, uint32_t vain)
+static bool must_ask(struct page_heap *page_heap, uint32_t vain)
 {
     return vain != 0 && !lock_is_alone() && options.check != CHECK_FULL &&
-           page_heap_may_ask(page_heap);
+           page_heap_may_ask(page_heap) && backoff_try(&page_heap->margins_asked);
 }
 
 static bool page_is_there(const uint64_t *word)
@@ -44,16 +44,20 @@ static bool page_is_there(const uint64_t *word)
 }
 
 /* Notes whether it pays to look: whether anything was written to the page in which the margin
- * begins, as far as two of its words tell. Of blocks that were taken before fewer had a margin none
- * tells that there should be fewer still. False: that page is not there. */
+ * begins, as far as three of its words tell, which a margin needs at once. Of blocks that were
+ * taken before fewer had a margin none tells that there should be fewer still. False: that page is
+ * not there. */
 static bool note_look(struct page_heap *page_heap, const struct span *span)
 {
-    struct margin_word first = margin_first(span);
-    const uint64_t *page = (const uint64_t *)align_down((uintptr_t)first.at, PAGE_BYTES);
+    struct margin_word first = margin_first(span), last = margin_last(span);
+    /* The last word that is all the program's, if it lies in the same page. */
+    const uint64_t *own = first.at - ((uintptr_t)first.at % PAGE_BYTES != 0);
     /* relaxed: a count that gets lost puts the rest off by one look */
     uint32_t vain = __atomic_load_n(&page_heap->margins_in_vain, __ATOMIC_RELAXED);
     bool asks = must_ask(page_heap, vain), there = !asks || page_is_there(first.at);
-    bool paid = there && (*page | *first.at) != 0;
+    if (asks) /* it pays where the page is not there */
+        backoff_note(&page_heap->margins_asked, !there);
+    bool paid = there && (*own | *first.at | *last.at) != 0;
     vain = paid ? 0 : vain + (asks ? VAIN_ASKED : 1);
     bool many = vain > VAIN_LOOKS_MOST;
     if (!many)

@@ -115,7 +115,8 @@ struct page_heap {
     struct backoff sparse_asked; /* see sparse.h, and so the next */
     uint8_t sparse_seen;
     struct backoff margins_seen; /* see large_margin.c, both */
-    uint32_t margins_in_vain;    /* looks that told nothing since one that did */
+    struct backoff margins_asked;
+    uint32_t margins_in_vain; /* looks that told nothing since one that did */
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
     const char *fresh_end;
     uint64_t tick_due;  /* when the heap wants a tick; UINT64_MAX: never */

@@ -11,13 +11,19 @@ enum { BAR = 60, ROWS = 7, HEAPS_SHOWN = 3, NAME_SHOWN = 21, ROW_BAR = 24, LABEL
 
 /* ---- What is mapped ---- */
 
-struct part {
-    const char *name;
-    char mark;
-    uint64_t bytes;
-};
+enum { IN_USE, WASTE, WAITING, FREE_INSIDE, FREE_PAGES, METADATA, QUARANTINE, HEAPS, PARTS };
 
-enum { PARTS = 8, METADATA = 5, QUARANTINE = 6, HEAPS = 7 };
+/* The mark of each in the bar, and its name. */
+static const char part_names[PARTS][26] = {
+    "#in use",
+    "+waste inside",
+    "=waiting for threads",
+    "-free in slabs and spans",
+    "~free pages, to be purged",
+    "mmetadata in use",
+    "qin quarantine",
+    "hin heaps of its own",
+};
 
 /* Heaps of the program's own, as far as they are known. */
 static uint64_t heaps_mapped(const struct values *values)
@@ -25,83 +31,80 @@ static uint64_t heaps_mapped(const struct values *values)
     return values->more->heaps_known ? values->heaps_mapped : 0;
 }
 
-static void parts_of(const struct values *values, struct part parts[PARTS])
+/* The bytes of each part. */
+static void parts_of(const struct values *values, uint64_t parts[PARTS])
 {
-    parts[0] = (struct part){"in use", '#', values->live};
-    parts[1] = (struct part){"waste inside", '+', values->waste};
-    parts[2] = (struct part){"waiting for threads", '=',
-                             values->cached_small + values->cached_cells + values->depots +
-                                 values->hardened_cached};
-    parts[3] = (struct part){"free in slabs and spans", '-',
-                             values->free_slabs + values->hardened_free +
-                                 rest_of(values->free_cells, values->more->cells_gone)};
-    parts[4] = (struct part){"free pages, to be purged", '~', values->purge_pending};
-    parts[5] = (struct part){"metadata in use", 'm',
-                             values->metadata_used < values->metadata ? values->metadata_used
-                                                                      : values->metadata};
-    parts[QUARANTINE] = (struct part){"in quarantine", 'q', values->hardened_waiting};
-    parts[HEAPS] = (struct part){"in heaps of its own", 'h', heaps_mapped(values)};
+    parts[IN_USE] = values->live;
+    parts[WASTE] = values->waste;
+    parts[WAITING] =
+        values->cached_small + values->cached_cells + values->depots + values->hardened_cached;
+    parts[FREE_INSIDE] = values->free_slabs + values->hardened_free +
+                         rest_of(values->free_cells, values->more->cells_gone);
+    parts[FREE_PAGES] = values->purge_pending;
+    parts[METADATA] = size_min(values->metadata_used, values->metadata);
+    parts[QUARANTINE] = values->hardened_waiting;
+    parts[HEAPS] = heaps_mapped(values);
 }
 
 /* A bar of what occupies memory. Pages that occupy none are left out, since they would be most of
  * it. */
-static void add_bar(struct writer *writer, const struct part parts[PARTS])
+static void add_bar(struct writer *writer, const uint64_t parts[PARTS])
 {
     uint64_t whole = 0;
     for (unsigned i = 0; i < PARTS; i++)
-        whole += parts[i].bytes;
+        whole += parts[i];
     struct text *text = writer_room(writer);
     text_add(text, "  [");
     uint64_t before = 0;
     for (unsigned i = 0; i < PARTS && whole != 0; i++) {
         size_t from = scale_nearest(BAR, before, whole);
-        before += parts[i].bytes;
+        before += parts[i];
         size_t to = scale_nearest(BAR, before, whole);
         for (; from < to; from++)
-            text_add_bytes(text, &parts[i].mark, 1);
+            text_add_bytes(text, part_names[i], 1);
     }
     text_add(text, "]\n");
 }
 
-static void add_part(struct writer *writer, const struct part *part, const struct values *values)
+static void add_part(struct writer *writer, unsigned part, uint64_t bytes,
+                     const struct values *values)
 {
     struct text *text = writer_room(writer);
-    text_print(text, "  %.*s %s", 1, &part->mark, part->name);
+    text_print(text, "  %.*s %s", 1, part_names[part], part_names[part] + 1);
     text_pad(text, LABEL);
-    text_add_size(text, part->bytes);
-    if (part->mark == '#')
+    text_add_size(text, bytes);
+    if (part == IN_USE)
         text_print(text, "  for about %s that were asked for", size_short(values->requested).text);
-    if (part->mark == 'h')
+    if (part == HEAPS)
         text_print(text, "  in use %s", size_short(values->heaps_live).text);
     text_add(text, "\n");
 }
 
 /* What is mapped without memory: by a look at all pages, else as far as it was given back, or is
  * yet to be used for the first time. */
-static uint64_t without_memory(const struct values *values, const struct part parts[PARTS])
+static uint64_t without_memory(const struct values *values, const uint64_t parts[PARTS])
 {
     if (values->untouched == UNKNOWN)
         return values->free_clean + values->more->cells_gone + values->hardened_rest +
-               values->metadata - parts[METADATA].bytes;
+               values->metadata - parts[METADATA];
     if (values->resident_heaps == UNKNOWN)
         return values->untouched;
-    return values->untouched + rest_of(parts[HEAPS].bytes, values->resident_heaps);
+    return values->untouched + rest_of(parts[HEAPS], values->resident_heaps);
 }
 
 static void add_memory(struct writer *writer, const struct values *values)
 {
-    struct part parts[PARTS];
+    uint64_t parts[PARTS];
     parts_of(values, parts);
     struct text *text = writer_room(writer);
     text_add(text, "mapped by snug");
     text_pad(text, LABEL);
-    text_add_size(text, values->mapped + parts[HEAPS].bytes);
+    text_add_size(text, values->mapped + parts[HEAPS]);
     text_print(text, "  of it without memory %s\n", size_short(without_memory(values, parts)).text);
     add_bar(writer, parts);
     for (unsigned i = 0; i < PARTS; i++)
-        if ((i != HEAPS || values->more->heaps.count != 0) &&
-            (i != QUARANTINE || parts[i].bytes != 0))
-            add_part(writer, &parts[i], values);
+        if ((i != HEAPS || values->more->heaps.count != 0) && (i != QUARANTINE || parts[i] != 0))
+            add_part(writer, i, parts[i], values);
 }
 
 /* ---- The process ---- */
@@ -200,14 +203,14 @@ static void insert_medium(const struct values *values, struct row rows[ROWS], un
     for (size_t i = 0; i < MEDIUM_ROWS && more->medium_known; i++)
         row_insert(rows, count,
                    &(struct row){"to", medium_row_to(i), more->medium[i].blocks,
-                                more->medium[i].bytes, by_size ? peak->rows[i].blocks : UNKNOWN,
-                                by_size ? peak->rows[i].bytes : UNKNOWN});
+                                 more->medium[i].bytes, by_size ? peak->rows[i].blocks : UNKNOWN,
+                                 by_size ? peak->rows[i].bytes : UNKNOWN});
     /* Medium blocks of which the sizes are not known, now or at the peak, have a row of their
      * own. */
     if (!more->medium_known || (!by_size && peak->medium > values->live_cells))
         row_insert(rows, count,
                    &(struct row){"to 128 KiB", 0, values->blocks_medium, values->live_cells,
-                                peak->blocks_medium, peak->medium});
+                                 peak->blocks_medium, peak->medium});
 }
 
 static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
@@ -220,17 +223,17 @@ static unsigned largest_rows(const struct values *values, struct row rows[ROWS])
         bool last = large_row_to(i) == SIZE_MAX;
         row_insert(rows, &count,
                    &(struct row){last ? "larger" : "to", last ? 0 : large_row_to(i),
-                                more->large.blocks[i], more->large.bytes[i], peak->sizes.blocks[i],
-                                peak->sizes.bytes[i]});
+                                 more->large.blocks[i], more->large.bytes[i], peak->sizes.blocks[i],
+                                 peak->sizes.bytes[i]});
     }
     row_insert(rows, &count,
                &(struct row){"hardened", 0, values->blocks_hardened, values->live_hardened, UNKNOWN,
-                            UNKNOWN});
+                             UNKNOWN});
     for (size_t class = 1; class < CLASS_COUNT; class++) {
         size_t live = values->more->classes[class].live, bytes = class_bytes(class);
         row_insert(rows, &count,
                    &(struct row){NULL, bytes, live, live * bytes, peak->classes[class],
-                                peak->classes[class] * bytes});
+                                 peak->classes[class] * bytes});
     }
     return count;
 }
@@ -263,7 +266,6 @@ static void add_row_end(struct text *text, const struct row *row, uint64_t most,
 static void add_row(struct writer *writer, const struct row *row, uint64_t most, bool peak)
 {
     struct text *text = writer_room(writer);
-    size_t line = text->length;
     if (row->name == NULL) {
         text_add_column(text, row->size, 8);
         text_add(text, " B");
@@ -273,8 +275,7 @@ static void add_row(struct writer *writer, const struct row *row, uint64_t most,
             text_pad_power(text, row->size);
         }
     }
-    while (text->length - line < 12)
-        text_add(text, " ");
+    text_pad(text, 12);
     text_add_count(text, row->blocks, 14);
     text_add(text, " ");
     text_add_size(text, row->bytes);

@@ -100,16 +100,15 @@ TEST(a_zero_behind_a_block_that_was_used_before_is_told)
     assert_page_heap_empty();
 }
 
-/* Of so many blocks, the last word of the margin of each of which is written over, how many are
- * told of. */
-static unsigned count_told(unsigned blocks, bool touched)
+/* Of so many blocks whose last page is written to, and the last word of the margin written over,
+ * how many are told of. */
+static unsigned count_told(unsigned blocks)
 {
     unsigned told = 0;
     for (unsigned i = 0; i < blocks; i++) {
         size_t bytes = 300000 + i * PAGE_BYTES;
         char *start = take(bytes);
-        if (touched)
-            touch_last_page(start, bytes);
+        touch_last_page(start, bytes);
         start[align_up(bytes, PAGE_BYTES) - 1] ^= 0x40;
         told += give(start).kind == MISUSE_OVERFLOW;
         page_heap_purge(&page_heap, 0);
@@ -117,17 +116,30 @@ static unsigned count_told(unsigned blocks, bool touched)
     return told;
 }
 
+/* Of so many blocks whose last page nobody touches, how many have a margin. */
+static unsigned count_looked_at(unsigned blocks)
+{
+    unsigned looked_at = 0;
+    for (unsigned i = 0; i < blocks; i++) {
+        char *start = take(300000 + i * PAGE_BYTES);
+        looked_at += large_table_find(&page_heap.large, start)->margin != MARGIN_NONE;
+        assert_int_equal(give(start).kind, MISUSE_NONE);
+        page_heap_purge(&page_heap, 0);
+    }
+    return looked_at;
+}
+
 TEST(margins_in_pages_that_stay_untouched_are_seldom_looked_at)
 {
     NEED_SMALL_PAGES;
-    assert_int_equal(count_told(100, true), 100);
-    assert_int_equal(count_told(64, false), 64);
+    assert_int_equal(count_told(100), 100);
+    assert_int_equal(count_looked_at(64), 64);
     /* the first, and after 8, 16 and 32 others one */
-    assert_int_equal(count_told(100, false), 4);
-    assert_in_range(count_told(100, true), 100 - 64, 99);
-    assert_int_equal(count_told(100, true), 100);
+    assert_int_equal(count_looked_at(100), 4);
+    assert_in_range(count_told(100), 100 - 64, 99);
+    assert_int_equal(count_told(100), 100);
     options.check = CHECK_FULL; /* then all are */
-    assert_int_equal(count_told(200, false), 200);
+    assert_int_equal(count_looked_at(200), 200);
     options.check = CHECK_FAST;
     assert_page_heap_empty();
 }
@@ -144,11 +156,18 @@ static char *take_looked_at(size_t bytes)
     return take(bytes);
 }
 
+/* The same, and the system may be asked for it. */
+static char *take_asked_for(size_t bytes)
+{
+    page_heap.margins_asked.wait = 0;
+    return take_looked_at(bytes);
+}
+
 /* A block whose pages count as used before, though nobody touched the last of them. */
 static char *take_half_of_untouched(size_t bytes)
 {
-    assert_int_equal(give(take_looked_at(2 * bytes)).kind, MISUSE_NONE);
-    return take_looked_at(bytes);
+    assert_int_equal(give(take_asked_for(2 * bytes)).kind, MISUSE_NONE);
+    return take_asked_for(bytes);
 }
 
 /* Frees it after a write over the last word of its margin. Whether that is told. */
@@ -196,16 +215,18 @@ TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
     start = take_half_of_untouched(BYTES);
     assert_int_equal(last_page_resident(start, BYTES), 0);
     assert_false(is_told(start, BYTES));
-    start = take_looked_at(BYTES); /* all zero: there it is looked for what was written */
+    start = take_asked_for(BYTES); /* all zero: there it is looked for what was written */
     assert_true(is_told(start, BYTES));
-    start = take_looked_at(BYTES);
+    assert_int_equal(give(take_asked_for(BYTES)).kind, MISUSE_NONE); /* and this is in vain again */
+    page_heap_purge(&page_heap, 0);
+    start = take_asked_for(BYTES);
     assert_int_equal(measure(start, BYTES).kind, MISUSE_NONE);
     assert_int_equal(last_page_resident(start, BYTES), 0);
     assert_true(is_told(start, BYTES));
-    start = take_looked_at(BYTES);
+    start = take_asked_for(BYTES);
     assert_int_equal(give(start).kind, MISUSE_NONE);
     assert_int_equal(last_page_resident(start, BYTES), 0);
-    assert_ptr_equal(take_looked_at(BYTES), start); /* the same again: nobody asks twice */
+    assert_ptr_equal(take_asked_for(BYTES), start); /* the same again: nobody asks twice */
     assert_int_equal(give(start).kind, MISUSE_NONE);
     assert_int_equal(last_page_resident(start, BYTES), PAGE_BYTES);
     page_heap_purge(&page_heap, 0);
@@ -225,14 +246,38 @@ TEST(beside_threads_untouched_pages_are_soon_looked_at_seldom)
     NEED_SMALL_PAGES;
     char *much = take(400 * PAGE_BYTES);
     begin_threads();
-    assert_int_equal(count_told(100, true), 100);
+    assert_int_equal(count_told(100), 100);
     /* the first nine, and after 8, 16 and 32 others one */
-    assert_int_equal(count_told(100, false), 12);
-    assert_in_range(count_told(100, true), 100 - 64, 99);
-    assert_int_equal(count_told(100, true), 100);
+    assert_int_equal(count_looked_at(100), 12);
+    assert_in_range(count_told(100), 100 - 64, 99);
+    assert_int_equal(count_told(100), 100);
     options.check = CHECK_FULL;
-    assert_int_equal(count_told(100, false), 100);
+    assert_int_equal(count_looked_at(100), 100);
     options.check = CHECK_FAST;
+    assert_int_equal(give(much).kind, MISUSE_NONE);
+}
+
+/* A page that is there tells nothing, but that it is there: soon the system is asked seldom. */
+TEST(beside_threads_the_system_is_asked_while_pages_are_not_there)
+{
+    NEED_SMALL_PAGES;
+    enum { BYTES = 300000 };
+    const struct backoff *asked = &page_heap.margins_asked;
+    char *much = take(400 * PAGE_BYTES);
+    begin_threads();
+    assert_int_equal(count_looked_at(3), 3);
+    assert_true(page_heap.margins_in_vain != 0 && backoff_is_over(asked));
+    for (uint32_t waits = BACKOFF_LEAST; waits <= 2 * BACKOFF_LEAST; waits *= 2)
+        for (uint32_t i = 0; i <= waits; i++) {
+            assert_int_equal(asked->wait, i == 0 ? 0 : waits + 1 - i);
+            char *start = take_looked_at(BYTES);
+            start[align_down(BYTES, PAGE_BYTES) + 100] = 1;
+            assert_int_equal(give(start).kind, MISUSE_NONE);
+            page_heap_purge(&page_heap, 0);
+        }
+    assert_true(backoff_is_over(asked));
+    assert_int_equal(give(take_looked_at(BYTES)).kind, MISUSE_NONE);
+    assert_int_equal(asked->waited, 0); /* it was not there: it is asked each time again */
     assert_int_equal(give(much).kind, MISUSE_NONE);
 }
 
@@ -342,6 +387,8 @@ int main(void)
         ROW_WITH(beside_threads_a_page_that_is_not_there_is_not_looked_at,
                  begin_on_memory_of_the_system, page_heap_end),
         ROW_WITH(beside_threads_untouched_pages_are_soon_looked_at_seldom,
+                 begin_on_memory_of_the_system, page_heap_end),
+        ROW_WITH(beside_threads_the_system_is_asked_while_pages_are_not_there,
                  begin_on_memory_of_the_system, page_heap_end),
         ROW_WITH(many_that_are_freed_together_are_one_reason_to_look_at_less, page_heap_begin,
                  page_heap_end),
