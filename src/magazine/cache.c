@@ -441,8 +441,3 @@ void object_free(uintptr_t address)
     struct misuse misuse = slab_free_one(address);
     misuse_report("free", &misuse);
 }
-
-void object_flush(uintptr_t object)
-{
-    slabs_free(&object, object != 0, "free");
-}

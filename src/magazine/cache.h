@@ -75,9 +75,6 @@ void *object_alloc_larger(struct arenas *arenas, size_t class);      /* see aren
 void *object_alloc_beside(struct arenas *arenas, uintptr_t address); /* see bin_alloc_beside */
 void object_free(uintptr_t address);
 
-/* Back to its slab goes one that was freed as the fast path does, with its key; 0: none was. */
-void object_flush(uintptr_t object);
-
 /* ---- Cells (cache_cells.c) ---- */
 
 /* Whether quick lists may serve a request of `bytes`. */

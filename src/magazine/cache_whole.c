@@ -27,7 +27,7 @@ static void drop_newest(struct cache *cache)
 {
     uintptr_t newest = cache->newest;
     cache_set_newest(cache, 0, 0); /* first, as in class_flush */
-    object_flush(newest);
+    slabs_free(&newest, newest != 0, "free");
 }
 
 /* Makes it that of a thread, or of a processor. */

@@ -7,13 +7,9 @@
 bool cache_put_slow(struct cache *cache, uintptr_t address, size_t class)
 {
     size_t class_before = cache->newest_class;
-    bool full = class_before != 0 && cache_is_full(cache, class_before);
-    if (full)
+    if (class_before != 0 && cache_is_full(cache, class_before))
         cache_make_room(cache, class_before);
-    /* Where only room was missing the key is left to who takes the object, as in the fast path: it
-     * may be far from the processor. */
-    if (UNLIKELY(!on_grid(address, class)) || UNLIKELY(address == cache->newest) ||
-        UNLIKELY(!full && *object_key_word(address) == object_key(address)))
+    if (UNLIKELY(!object_is_live(address, class)))
         return false;
     /* Now, as a report of what was misused may run a handler that frees. */
     uintptr_t before = cache->newest, *top = cache->top[cache->newest_class];
@@ -24,7 +20,7 @@ bool cache_put_slow(struct cache *cache, uintptr_t address, size_t class)
         top[-1] = before;
         cache_set_top(cache, class_before, top - 1);
     } else if (before != 0 && shared_put(cache->arenas, before, class_before, true) != SHARED_PUT) {
-        object_flush(before);
+        slabs_free(&before, 1, "free");
     }
     return true;
 }

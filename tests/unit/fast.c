@@ -286,53 +286,6 @@ TEST(what_was_freed_twice_is_handed_out_once)
     assert_heap_sound();
 }
 
-/* Frees blocks of 100 bytes until their magazine is full; returns which is next. */
-static size_t free_until_full(char **blocks, size_t next)
-{
-    while (!cache_is_full(thread_self.cache, class_of_size(100)))
-        snug_free(blocks[next++]);
-    assert_int_equal(thread_self.cache->newest, (uintptr_t)blocks[next - 1]);
-    return next;
-}
-
-static void assert_free_tells(char *block, const char *finding)
-{
-    stderr_capture();
-    snug_free(block);
-    assert_non_null(strstr(stderr_restore(), finding));
-}
-
-/* Where the one before finds no room, what is wrong with an address is seen as well: at once, or
- * when it would be handed out twice. */
-TEST(what_is_wrong_is_seen_where_there_is_no_room)
-{
-    enum { MANY = 2000 };
-    static char *blocks[MANY];
-    options.misuse = MISUSE_WARN;
-    make_dirty();
-    for (size_t i = 0; i < MANY; i++)
-        blocks[i] = snug_malloc(100);
-    size_t next = free_until_full(blocks, 0);
-    assert_free_tells(blocks[next - 1], "double free"); /* the newest */
-    next = free_until_full(blocks, next);
-    assert_free_tells(blocks[next] + 16, "inside");
-    next = free_until_full(blocks, next);
-    char *twice = blocks[next - 2];
-    stderr_capture();
-    snug_free(twice);
-    snug_free(snug_malloc(200)); /* it is not the newest any more */
-    size_t times = 0;
-    for (size_t i = 0; i < next; i++) {
-        blocks[i] = snug_malloc(100);
-        times += blocks[i] == twice;
-    }
-    assert_non_null(strstr(stderr_restore(), "freed twice"));
-    assert_int_equal(times, 1);
-    for (size_t i = 0; i < MANY; i++)
-        snug_free(blocks[i]);
-    assert_heap_sound();
-}
-
 /* A program that only resizes, where its blocks are, is asked now and then as well. */
 TEST(realloc_in_place_polls)
 {
@@ -381,7 +334,6 @@ int main(void)
         ROW_WITH(a_thread_without_a_magazine_of_the_class_gives_the_one_before_back, begin, end),
         ROW_WITH(a_second_free_is_seen_at_once, begin, end),
         ROW_WITH(what_was_freed_twice_is_handed_out_once, begin, end),
-        ROW_WITH(what_is_wrong_is_seen_where_there_is_no_room, begin, end),
         ROW_WITH(realloc_in_place_polls, begin, end),
         ROW_WITH(other_heaps_serve_from_magazines_as_well, begin, end),
     };
