@@ -37,27 +37,33 @@ static bool must_ask(struct page_heap *page_heap, uint32_t vain)
            page_heap_may_ask(page_heap) && backoff_try(&page_heap->margins_asked);
 }
 
-static bool page_is_there(const uint64_t *word)
+static bool page_is_there(const struct span *span)
 {
     size_t page = os_page_size();
-    return os_resident_bytes((void *)align_down((uintptr_t)word, page), page) != 0;
+    uintptr_t first = align_down((uintptr_t)margin_first(span).at, page);
+    return os_resident_bytes((void *)first, page) != 0;
 }
 
-/* Notes whether it pays to look: whether anything was written to the page in which the margin
- * begins, as far as three of its words tell, which a margin needs at once. Of blocks that were
- * taken before fewer had a margin none tells that there should be fewer still. False: that page is
- * not there. */
+/* Whether anything was written to the page in which the margin begins, as far as these words tell:
+ * the page's first, the last that is all the program's, and those of the margin. */
+static bool page_is_written(const struct span *span)
+{
+    const uint64_t *first = margin_first(span).at, *last = margin_last(span).at;
+    const uint64_t *page = (const uint64_t *)align_down((uintptr_t)first, PAGE_BYTES);
+    return (*page | first[first == page ? 0 : -1] | *first | *last) != 0;
+}
+
+/* Notes whether it pays to look: whether that page is one that the program writes to. Of blocks
+ * that were taken before fewer had a margin none tells that there should be fewer still. False:
+ * the page is not there. */
 static bool note_look(struct page_heap *page_heap, const struct span *span)
 {
-    struct margin_word first = margin_first(span), last = margin_last(span);
-    /* The last word that is all the program's, if it lies in the same page. */
-    const uint64_t *own = first.at - ((uintptr_t)first.at % PAGE_BYTES != 0);
     /* relaxed: a count that gets lost puts the rest off by one look */
     uint32_t vain = __atomic_load_n(&page_heap->margins_in_vain, __ATOMIC_RELAXED);
-    bool asks = must_ask(page_heap, vain), there = !asks || page_is_there(first.at);
+    bool asks = must_ask(page_heap, vain), there = !asks || page_is_there(span);
     if (asks) /* it pays where the page is not there */
         backoff_note(&page_heap->margins_asked, !there);
-    bool paid = there && (*own | *first.at | *last.at) != 0;
+    bool paid = there && page_is_written(span);
     vain = paid ? 0 : vain + (asks ? VAIN_ASKED : 1);
     bool many = vain > VAIN_LOOKS_MOST;
     if (!many)

@@ -116,13 +116,19 @@ static unsigned count_told(unsigned blocks)
     return told;
 }
 
-/* Of so many blocks whose last page nobody touches, how many have a margin. */
-static unsigned count_looked_at(unsigned blocks)
+enum written { NOTHING, BEGINNING, END };
+
+/* Of so many blocks, in the last page of each of which a byte is written or nothing, how many have
+ * a margin. */
+static unsigned count_looked_at(unsigned blocks, enum written written)
 {
     unsigned looked_at = 0;
     for (unsigned i = 0; i < blocks; i++) {
-        char *start = take(300000 + i * PAGE_BYTES);
+        size_t bytes = 300000 + i * PAGE_BYTES;
+        char *start = take(bytes);
         looked_at += large_table_find(&page_heap.large, start)->margin != MARGIN_NONE;
+        if (written != NOTHING)
+            start[written == BEGINNING ? align_down(bytes, PAGE_BYTES) + 7 : bytes - 8] = 1;
         assert_int_equal(give(start).kind, MISUSE_NONE);
         page_heap_purge(&page_heap, 0);
     }
@@ -133,13 +139,15 @@ TEST(margins_in_pages_that_stay_untouched_are_seldom_looked_at)
 {
     NEED_SMALL_PAGES;
     assert_int_equal(count_told(100), 100);
-    assert_int_equal(count_looked_at(64), 64);
+    assert_int_equal(count_looked_at(64, NOTHING), 64);
     /* the first, and after 8, 16 and 32 others one */
-    assert_int_equal(count_looked_at(100), 4);
+    assert_int_equal(count_looked_at(100, NOTHING), 4);
     assert_in_range(count_told(100), 100 - 64, 99);
     assert_int_equal(count_told(100), 100);
+    assert_int_equal(count_looked_at(100, BEGINNING), 100);
+    assert_int_equal(count_looked_at(100, END), 100);
     options.check = CHECK_FULL; /* then all are */
-    assert_int_equal(count_looked_at(200), 200);
+    assert_int_equal(count_looked_at(200, NOTHING), 200);
     options.check = CHECK_FAST;
     assert_page_heap_empty();
 }
@@ -248,11 +256,11 @@ TEST(beside_threads_untouched_pages_are_soon_looked_at_seldom)
     begin_threads();
     assert_int_equal(count_told(100), 100);
     /* the first nine, and after 8, 16 and 32 others one */
-    assert_int_equal(count_looked_at(100), 12);
+    assert_int_equal(count_looked_at(100, NOTHING), 12);
     assert_in_range(count_told(100), 100 - 64, 99);
     assert_int_equal(count_told(100), 100);
     options.check = CHECK_FULL;
-    assert_int_equal(count_looked_at(100), 100);
+    assert_int_equal(count_looked_at(100, NOTHING), 100);
     options.check = CHECK_FAST;
     assert_int_equal(give(much).kind, MISUSE_NONE);
 }
@@ -265,7 +273,7 @@ TEST(beside_threads_the_system_is_asked_while_pages_are_not_there)
     const struct backoff *asked = &page_heap.margins_asked;
     char *much = take(400 * PAGE_BYTES);
     begin_threads();
-    assert_int_equal(count_looked_at(3), 3);
+    assert_int_equal(count_looked_at(3, NOTHING), 3);
     assert_true(page_heap.margins_in_vain != 0 && backoff_is_over(asked));
     for (uint32_t waits = BACKOFF_LEAST; waits <= 2 * BACKOFF_LEAST; waits *= 2)
         for (uint32_t i = 0; i <= waits; i++) {
