@@ -27,14 +27,16 @@ enum { VAIN_LOOKS_MOST = 64 };
 /* Looks: one for which the system was asked counts as so many. */
 enum { VAIN_ASKED = 8 };
 
-/* Whether the system is asked before a page is looked at. One that is not there would be faulted in
- * twice, by the look and by the program's first byte, and for the second all processors that run
- * threads of the program are interrupted. So with several threads it is, once a look was in vain.
- */
+/* Whether the system is asked before a page is looked at: before less is looked at, as a page that
+ * is there costs none, and may have been filled with zeros. And one that is not there would be
+ * faulted in twice, by the look and by the program's first byte, and for the second all processors
+ * that run threads of the program are interrupted. So with several threads it is, once a look was
+ * in vain. */
 static bool must_ask(struct page_heap *page_heap, uint32_t vain)
 {
-    return vain != 0 && !lock_is_alone() && options.check != CHECK_FULL &&
-           page_heap_may_ask(page_heap) && backoff_try(&page_heap->margins_asked);
+    if (vain == 0 || options.check == CHECK_FULL || !page_heap_may_ask(page_heap))
+        return false;
+    return vain >= VAIN_LOOKS_MOST || (!lock_is_alone() && backoff_try(&page_heap->margins_asked));
 }
 
 static bool page_is_there(const struct span *span)
@@ -64,7 +66,11 @@ static bool note_look(struct page_heap *page_heap, const struct span *span)
     if (asks) /* it pays where the page is not there */
         backoff_note(&page_heap->margins_asked, !there);
     bool paid = there && page_is_written(span);
-    vain = paid ? 0 : vain + (asks ? VAIN_ASKED : 1);
+    if (asks && there)
+        vain /= 2; /* nothing was lost; but it may be there by a look alone */
+    else
+        vain += asks ? VAIN_ASKED : 1;
+    vain = paid ? 0 : vain;
     bool many = vain > VAIN_LOOKS_MOST;
     if (!many)
         __atomic_store_n(&page_heap->margins_in_vain, vain, __ATOMIC_RELAXED);

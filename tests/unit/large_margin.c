@@ -116,7 +116,7 @@ static unsigned count_told(unsigned blocks)
     return told;
 }
 
-enum written { NOTHING, BEGINNING, END };
+enum written { NOTHING, BEGINNING, END, ZERO };
 
 /* Of so many blocks, in the last page of each of which a byte is written or nothing, how many have
  * a margin. */
@@ -127,8 +127,10 @@ static unsigned count_looked_at(unsigned blocks, enum written written)
         size_t bytes = 300000 + i * PAGE_BYTES;
         char *start = take(bytes);
         looked_at += large_table_find(&page_heap.large, start)->margin != MARGIN_NONE;
+        volatile char *at =
+            start + (written == END ? bytes - 8 : align_down(bytes, PAGE_BYTES) + 7);
         if (written != NOTHING)
-            start[written == BEGINNING ? align_down(bytes, PAGE_BYTES) + 7 : bytes - 8] = 1;
+            *at = written != ZERO;
         assert_int_equal(give(start).kind, MISUSE_NONE);
         page_heap_purge(&page_heap, 0);
     }
@@ -207,6 +209,16 @@ static int begin_on_memory_of_the_system(void **state)
     options.dirty = 400 * PAGE_BYTES;
     options.huge_pages = HUGE_PAGES_NEVER;
     return result;
+}
+
+/* A block that is filled with zeros has a page that tells nothing, and is there. */
+TEST(margins_in_pages_full_of_zeros_are_all_looked_at)
+{
+    NEED_SMALL_PAGES;
+    char *much = take(400 * PAGE_BYTES);
+    assert_int_equal(count_looked_at(500, ZERO), 500);
+    assert_in_range(count_looked_at(500, NOTHING), 10, 100);
+    assert_int_equal(give(much).kind, MISUSE_NONE);
 }
 
 TEST(beside_threads_a_page_that_is_not_there_is_not_looked_at)
@@ -391,6 +403,8 @@ int main(void)
         ROW_WITH(a_zero_behind_a_block_that_was_used_before_is_told, page_heap_begin,
                  page_heap_end),
         ROW_WITH(margins_in_pages_that_stay_untouched_are_seldom_looked_at, page_heap_begin,
+                 page_heap_end),
+        ROW_WITH(margins_in_pages_full_of_zeros_are_all_looked_at, begin_on_memory_of_the_system,
                  page_heap_end),
         ROW_WITH(beside_threads_a_page_that_is_not_there_is_not_looked_at,
                  begin_on_memory_of_the_system, page_heap_end),
