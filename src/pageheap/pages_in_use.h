@@ -2,7 +2,8 @@
  * The number of pages that all heaps together have in use, large blocks that wait (recent.h) among
  * them. It has one purpose: the report of the peak looks at live blocks while there are most of
  * them (report/peak.h). A function that takes pages compares their number with one that the last
- * look left, and asks for another look at the next slow path. Nobody looks while a lock is held.
+ * look left, and asks for another look at the next slow path (peak_compare in nearby.h). Nobody
+ * looks while a lock is held.
  *
  * Cost: a store and a comparison where pages are taken or freed, for other heaps than malloc's an
  * atomic addition.
