@@ -68,17 +68,21 @@ static void batch_purge(struct purge_batch *batch)
     batch->pages = 0;
 }
 
-static void batch_add(struct purge_batch *batch, struct cell *cell, enum purge_scope how)
+/* Adds a free cell if it is to go. False: the program wrote to it, so nobody knows how long it is,
+ * nor where its links lead. Who would hand it out tells. */
+static bool batch_add(struct purge_batch *batch, struct cell *cell, enum purge_scope how)
 {
     struct cells *cells = batch->cells;
+    if (UNLIKELY(cell_free_misuse(cells, cell).kind != MISUSE_NONE))
+        return false;
     uintptr_t start;
     size_t pages = cell_whole_pages(cell, &start), gone = cell_gone(cell);
     if (pages <= gone || !(how == ALL || cell_is_idle(cells, cell)))
-        return;
+        return true;
     const struct span *span = span_of((uintptr_t)cell);
     if (span_has_huge_pages(span)) {
         if (how == IDLE_APART)
-            return;
+            return true;
         span_split_huge(cells->page_heap, span);
     }
     batch->purging[batch->count] = cell;
@@ -86,6 +90,7 @@ static void batch_add(struct purge_batch *batch, struct cell *cell, enum purge_s
     batch->pages += pages - gone;
     if (batch->count == OS_RANGES_MOST)
         batch_purge(batch);
+    return true;
 }
 
 /* Purges, the largest cells first, until `keep` pages are kept, and looks at `most` of them.
@@ -107,8 +112,7 @@ static size_t purge_idle(struct cells *cells, enum purge_scope how, size_t keep,
             links = cells->free[list];
             list = bitmap_previous(cells->bitmap, list - 1);
         }
-        batch_add(&batch, cell_of_links(links), how);
-        links = links->next;
+        links = batch_add(&batch, cell_of_links(links), how) ? links->next : NULL;
     }
     batch_purge(&batch);
     return batch.purged;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "cell/cell_list.h"
 #include "options/options.h"
 #include "platform/memory.h"
 
@@ -71,6 +72,36 @@ TEST(a_purge_of_all_takes_the_pages_inside)
     assert_true(cells_purge(&cells, true) >= expected); /* used again, so dirty again */
     hole_end(&hole);
     hole_end(&small);
+    assert_cells_empty();
+}
+
+/* Nobody knows how long it is, nor where its links lead: what is behind it may be live. */
+TEST(a_cell_that_the_program_wrote_to_stays)
+{
+    struct hole hole = hole_make(4000), other = hole_make(3000);
+    cell_put(hole.block);
+    cell_put(other.block);
+    struct cell *cell = cell_of(hole.block);
+    char sound[CELL_HEADER + sizeof(struct free_links)];
+    memcpy(sound, cell, sizeof(sound));
+    for (unsigned damage = 0; damage < 3; damage++) {
+        if (damage == 0)
+            cell_links(cell)->next = (struct free_links *)0x4141414141414140;
+        else if (damage == 1)
+            cell_links(cell)->prev = (struct free_links *)0x4141414141414140;
+        else
+            cell->units = 9000;
+        size_t purged = cells_purge(&cells, true);
+        if (damage == 0) /* the other, and the rest of the span */
+            assert_true(purged > whole_pages(&other, 3000));
+        else
+            assert_int_equal(purged, 0);
+        memcpy(cell, sound, sizeof(sound));
+        assert_cells_sound();
+    }
+    assert_int_equal(cells_purge(&cells, true), whole_pages(&hole, 4000));
+    hole_end(&hole);
+    hole_end(&other);
     assert_cells_empty();
 }
 
@@ -497,6 +528,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(a_purge_of_all_takes_the_pages_inside, cells_begin, page_heap_end),
+        ROW_WITH(a_cell_that_the_program_wrote_to_stays, cells_begin, page_heap_end),
         ROW_WITH(an_empty_span_goes_when_it_is_idle, cells_begin, page_heap_end),
         ROW_WITH(many_cells_go_in_few_calls, cells_begin, page_heap_end),
         ROW_WITH(what_is_refused_of_many_is_still_there, cells_begin, page_heap_end),
