@@ -66,10 +66,10 @@ static bool note_look(struct page_heap *page_heap, const struct span *span)
     if (asks) /* it pays where the page is not there */
         backoff_note(&page_heap->margins_asked, !there);
     bool paid = there && page_is_written(span);
-    if (asks && there)
+    if (vain >= VAIN_LOOKS_MOST && asks && there)
         vain /= 2; /* nothing was lost; but it may be there by a look alone */
     else
-        vain += asks ? VAIN_ASKED : 1;
+        vain += there ? 1 : VAIN_ASKED;
     vain = paid ? 0 : vain;
     bool many = vain > VAIN_LOOKS_MOST;
     if (!many)

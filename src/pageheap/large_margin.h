@@ -14,11 +14,11 @@
  * A look at a page that nobody touched is a page fault, and tells nothing. A program whose blocks
  * end in such pages, buffers that it never fills, has after some looks in vain the margins of few
  * of them looked at, by back-off (base/backoff.h): one that pays, where the page has been written
- * to, begins anew. Which blocks have one is decided when they are taken. Before fewer have, and
- * where there are threads before that, too, by back-off, the system is asked whether the page is
- * there (mincore): then it may be full of zeros, and half of the looks in vain are forgotten. One
- * that is not there counts as eight, and a block that gets pages that others had before has no
- * margin there.
+ * to, begins anew. Which blocks have one is decided when they are taken. Before fewer have the
+ * system is asked whether the page is there (mincore): then it may be full of zeros, and half of
+ * the looks in vain are forgotten. Where there are threads it is asked sooner, by back-off as long
+ * as pages are there, and one that is not counts as eight: a block that gets pages that others had
+ * before has no margin there.
  *
  * A block that waits after its free (recent.h) is sealed in its first line likewise, unless its
  * first word is zero, and is looked at when it is taken again, and at exit.
