@@ -24,7 +24,7 @@ static void margin_seal(const struct span *span)
 /* Looks: so many in a row that tell nothing are nobody's loss, a page fault each. */
 enum { VAIN_LOOKS_MOST = 64 };
 
-/* Looks: one for which the system was asked counts as so many. */
+/* Looks: one at a page that is not there, as the system says, counts as so many. */
 enum { VAIN_ASKED = 8 };
 
 /* Whether the system is asked before a page is looked at: before less is looked at, as a page that

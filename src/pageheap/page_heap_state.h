@@ -114,7 +114,7 @@ struct page_heap {
     struct backoff zero_asked;   /* see block_zero.c */
     struct backoff sparse_asked; /* see sparse.h, and so the next */
     uint8_t sparse_seen;
-    struct backoff margins_seen; /* see large_margin.c, both */
+    struct backoff margins_seen; /* see large_margin.c, and so the next two */
     struct backoff margins_asked;
     uint32_t margins_in_vain; /* looks that told nothing since one that did */
     const char *fresh; /* of the newest segment, from here to `fresh_end` nothing was ever used */
