@@ -83,7 +83,8 @@ bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magaz
     struct arena *arena = arena_for(arenas, class);
     struct depot *depot = &arena_class(arenas, arena, class)->depot;
     size_t most = depot_most(class, magazine->log);
-    if (depot_magazines(depot) >= most || is_full(arenas, arena, class))
+    if (depot_magazines(depot) >= most || is_full(arenas, arena, class) ||
+        !magazine_is_in_order(magazine, class_bytes(class)))
         return false;
     if (UNLIKELY(arenas_class_is_sparse(arenas, class))) {
         arenas_empty_depots(arenas, class);

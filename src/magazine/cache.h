@@ -68,8 +68,8 @@ bool cache_put_slow(struct cache *cache, uintptr_t address, size_t class);
 /* Makes room in a full magazine. False: the class has no magazine, and gets none. */
 bool cache_make_room(struct cache *cache, size_t class);
 
-/* One object without a magazine, and back. The address must be that of a small class's page; what
- * is wrong with it is reported as misuse of free. */
+/* One object without a magazine, and back (object.c). The address must be that of a small class's
+ * page; what is wrong with it is reported as misuse of free. */
 void *object_alloc(struct arenas *arenas, size_t class);
 void *object_alloc_larger(struct arenas *arenas, size_t class);      /* see arenas_alloc_larger */
 void *object_alloc_beside(struct arenas *arenas, uintptr_t address); /* see bin_alloc_beside */

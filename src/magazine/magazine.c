@@ -50,6 +50,26 @@ struct magazine_part magazine_above(uintptr_t *top)
     return part;
 }
 
+/* Objects: so far from the one before, an object is still near it. */
+enum { NEAR_OBJECTS = 4 };
+
+/* Objects: of about so many it is looked at where the one before lies. */
+enum { ORDER_LOOKS = 32 };
+
+/* One part in: of those that are looked at, so many may be far from the one before. With a half a
+ * compiler had a twentieth more memory at the peak, and was no faster. */
+enum { FAR_SHARE = 8 };
+
+bool magazine_is_in_order(struct magazine *magazine, size_t object_bytes)
+{
+    size_t capacity = magazine_capacity(magazine->log), step = 1 + capacity / ORDER_LOOKS;
+    size_t near = NEAR_OBJECTS * object_bytes, far = 0;
+    const uintptr_t *objects = magazine_begin(magazine);
+    for (size_t i = 1; i < capacity; i += step)
+        far += objects[i] - objects[i - 1] + near > 2 * near; /* to either side */
+    return far <= capacity / step / FAR_SHARE;
+}
+
 void magazine_free(struct magazine *magazine)
 {
     meta_free(magazine, META_LEAST << magazine->log);

@@ -40,6 +40,28 @@ TEST(magazines_are_handed_over_whole)
     assert_arenas_empty();
 }
 
+/* What a tree was that is taken down: it goes back to the slabs, which hand it out by address. */
+TEST(what_lies_in_no_order_does_not_wait)
+{
+    struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
+    uintptr_t *low = magazine_begin(first), *high = magazine_begin(second);
+    for (size_t i = 0; i < magazine_capacity(first->log); i += 2) {
+        uintptr_t other = low[i];
+        low[i] = high[i];
+        high[i] = other;
+    }
+    assert_false(put_full(CLASS_64, first));
+    assert_false(put_full(CLASS_64, second));
+    assert_int_equal(depot_of(CLASS_64)->count, 0);
+    magazine_drain(first);
+    magazine_drain(second);
+    first = magazine_filled(CLASS_64);
+    assert_true(put_full(CLASS_64, first));
+    assert_ptr_equal(get_full(CLASS_64), first);
+    magazine_drain(first);
+    assert_arenas_empty();
+}
+
 TEST(empty_magazines_are_handed_back)
 {
     enum { FULL = 10 };
@@ -569,6 +591,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ROW_WITH(magazines_are_handed_over_whole, arenas_begin, page_heap_end),
+        ROW_WITH(what_lies_in_no_order_does_not_wait, arenas_begin, page_heap_end),
         ROW_WITH(empty_magazines_are_handed_back, arenas_begin, page_heap_end),
         ROW_WITH(a_depot_keeps_no_more_empty_magazines_than_were_full, arenas_begin, page_heap_end),
         ROW_WITH(the_depots_of_other_arenas_are_looked_into, two_arenas_begin, page_heap_end),

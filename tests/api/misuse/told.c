@@ -197,7 +197,7 @@ void told_of_many(void)
 {
     enum { ROUNDS = 3, BLOCKS = 40000, APART = 600, TWICE = 60, FREED = 4000, NEW = 5000 };
     size_t bytes = size_argument;
-    handler_bytes = 32;
+    handler_bytes = 400;
     set_handler(keep_some);
     for (size_t round = 0; round < ROUNDS; round++) {
         void *wrong[TWICE];
@@ -212,8 +212,8 @@ void told_of_many(void)
         malloc_trim(0);
         handler_blocks = 0;
         for (size_t i = 0; i < FREED; i++) {
-            free(all[i * 10 + 5]);
-            all[i * 10 + 5] = NULL;
+            free(all[i]); /* side by side, as what waits in depots does */
+            all[i] = NULL;
             if (i % TWICE == 0 && i / TWICE < TWICE)
                 free(opaque(wrong[i / TWICE]));
         }
