@@ -9,8 +9,9 @@
  *
  * Small objects go by thread instead: see arena_place.h.
  *
- * The depot: full magazines wait here for any thread. Handing one over or taking one is O(1), so
- * threads that only free and threads that only allocate exchange objects without touching slabs.
+ * The depot: full magazines wait here for any thread, if their objects lie in order. Handing one
+ * over or taking one is O(1), so threads that only free and threads that only allocate exchange
+ * objects without touching slabs.
  * A depot is bounded in bytes; all depots of an arena together have a share of the heap's base.
  * What nobody took through an epoch goes back to the slabs: at a tick of the heap, or when fresh
  * memory is about to be used, which is when idle objects cost.
@@ -43,8 +44,8 @@ uintptr_t arenas_alloc_larger(struct arenas *arenas, size_t class);
 /* A full magazine of the class, or NULL. `empty` is as in depot_get. */
 struct magazine *arenas_get_full(struct arenas *arenas, size_t class, struct magazine **empty);
 
-/* Puts a full magazine into a depot. `empty` is as in depot_put. False: the depot is full, and the
- * magazine is still the caller's. */
+/* Puts a full magazine into a depot. `empty` is as in depot_put. False: the depot is full, or what
+ * the magazine has belongs in the slabs, and it is still the caller's. */
 bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magazine,
                      struct magazine **empty);
 

@@ -3,7 +3,8 @@
  * See arena.h.
  *
  * Taken is from the own depot, then from others', unless that would mix lines. Put is into the own
- * depot, unless it holds what it may, or the class is sparse.
+ * depot, unless it holds what it may, or the class is sparse, or the objects lie in no order: the
+ * slabs' bits sort those.
  */
 #include "magazine/arena_depots.h"
 

@@ -132,8 +132,7 @@ static NOINLINE size_t slab_alloc_used(struct slab *slab, uintptr_t *objects, si
     size_t words = (slab->fresh + 63u) / 64;
     for (size_t word = 0; word < words && taken < count; word++, first += (size_t)64 * bytes) {
         uint64_t bits = slab->free_bits[word];
-        size_t end = size_min(count, taken + bit_count(bits));
-        for (; taken < end; bits &= bits - 1)
+        for (; bits != 0 && taken < count; bits &= bits - 1)
             objects[taken++] = first + bit_lowest(bits) * bytes;
         slab->free_bits[word] = bits;
     }

@@ -58,6 +58,7 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         sparse,
         fragmented,
         cold,
+        trees,
         overhead,
         fragment,
         moving_sizes,
@@ -363,6 +364,18 @@ fn cold(scale: &Scale) -> Vec<Entry> {
     vec![
         make("free", "a million blocks of 16..112 B, freed in random order without a look at them", "free"),
         make("replace", "a million blocks of 16..112 B, any freed without a look at it and another taken", "replace"),
+    ]
+}
+
+fn trees(scale: &Scale) -> Vec<Entry> {
+    let rounds = scale.pick("500", "6000");
+    let make = |kind: &str, about: &str| {
+        let about = format!("100 trees of up to 1,000 nodes with names, {about}; any is taken down and built anew");
+        entry(&format!("trees/{kind}"), &about, 1, "trees", &[kind, "1000", "100", rounds])
+    };
+    vec![
+        make("search", "built in random order and read in that of their keys"),
+        make("syntax", "built in the order in which they are read"),
     ]
 }
 
