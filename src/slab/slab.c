@@ -350,11 +350,16 @@ static inline void slab_prefetch(uintptr_t address)
     __builtin_prefetch(slab->free_bits, 1);
 }
 
-/* Releases the lock that is held, if any, and takes that of another bin, unless that is NULL. */
-static inline void bin_change(struct bin **locked, struct bin *bin)
+/* Lets go of the lock that is held, if any. */
+static inline void bin_unlock(struct bin **locked)
 {
     if (*locked != NULL)
         lock_release(&(*locked)->lock);
+    *locked = NULL;
+}
+
+static inline void bin_lock(struct bin **locked, struct bin *bin)
+{
     if (bin != NULL)
         lock_acquire(&bin->lock);
     *locked = bin;
@@ -371,24 +376,28 @@ static COLD void slabs_report(struct bin **locked, uintptr_t object, const char 
         if (misuse.kind == MISUSE_UNKNOWN && *object_key_word(object) == object_key(object))
             *object_key_word(object) = 0;
     }
-    bin_change(locked, NULL);
+    bin_unlock(locked);
     if (call != NULL)
         misuse_report(call, &misuse); /* which returns if it only warns */
 }
 
-void slabs_free(const uintptr_t *objects, size_t count, const char *call)
+/* Gives back the objects of one bin, that of the first. Those of others come to the front; returns
+ * how many these are. */
+static ALWAYS_INLINE size_t free_of_one_bin(uintptr_t *objects, size_t count, const char *call)
 {
     struct bin *locked = NULL;
-    for (size_t i = 0; i < size_min(count, FREE_AHEAD); i++)
-        if (i == 0 || (objects[i] ^ objects[i - 1]) >= PAGE_BYTES)
-            slab_prefetch(objects[i]);
+    size_t others = 0;
     for (size_t i = 0; i < count;) {
         if (i + FREE_AHEAD < count)
             slab_prefetch(objects[i + FREE_AHEAD]);
         struct slab *slab = slab_guess(objects[i]);
         struct bin *bin = bin_of(slab);
         if (UNLIKELY(bin != locked)) {
-            bin_change(&locked, bin);
+            if (locked != NULL) {
+                objects[others++] = objects[i++];
+                continue;
+            }
+            bin_lock(&locked, bin);
             slab = slab_guess(objects[i]); /* under the lock it is asked for again */
             bin = bin_of(slab);
         }
@@ -401,7 +410,17 @@ void slabs_free(const uintptr_t *objects, size_t count, const char *call)
         }
         i += given;
     }
-    bin_change(&locked, NULL);
+    bin_unlock(&locked);
+    return others;
+}
+
+void slabs_free(uintptr_t *objects, size_t count, const char *call)
+{
+    for (size_t i = 0; i < size_min(count, FREE_AHEAD); i++)
+        if (i == 0 || (objects[i] ^ objects[i - 1]) >= PAGE_BYTES)
+            slab_prefetch(objects[i]);
+    while (count != 0)
+        count = free_of_one_bin(objects, count, call);
 }
 
 /* Gives back an object that is no slab's, or says why not: by its key it may wait in a magazine, of

@@ -95,9 +95,10 @@ static inline size_t bin_free_objects(const struct bin *bin)
     return __atomic_load_n(&bin->free_objects, __ATOMIC_RELAXED);
 }
 
-/* Gives objects of one class back to their slabs, of whatever bins. Those that are wrong are left
- * out and reported as misuse of `call` when no lock is held; NULL: left out only. */
-void slabs_free(const uintptr_t *objects, size_t count, const char *call);
+/* Gives objects of one class back to their slabs, of whatever bins, each of which is locked once.
+ * The array is written to: those of other bins than the first wait in front. Those that are wrong
+ * are left out and reported as misuse of `call` when no lock is held; NULL: left out only. */
+void slabs_free(uintptr_t *objects, size_t count, const char *call);
 
 /* Gives the bin's empty slabs back. */
 void bin_trim(struct bin *bin);

@@ -63,9 +63,9 @@ static void wrong_list_remove_first(struct cells *cells, size_t list, struct cel
 
 /* ---- Elsewhere ---- */
 
-void __real_slabs_free(const uintptr_t *objects, size_t count, const char *call);
-void __wrap_slabs_free(const uintptr_t *objects, size_t count, const char *call);
-void __wrap_slabs_free(const uintptr_t *objects, size_t count, const char *call)
+void __real_slabs_free(uintptr_t *objects, size_t count, const char *call);
+void __wrap_slabs_free(uintptr_t *objects, size_t count, const char *call);
+void __wrap_slabs_free(uintptr_t *objects, size_t count, const char *call)
 {
     __real_slabs_free(objects, count - (planted("lost_object") && count > 8), call);
 }

@@ -392,6 +392,30 @@ TEST(random_use_keeps_all_invariants)
     assert_page_heap_empty();
 }
 
+/* Threads that hand blocks to each other free those of all bins in no order. */
+TEST(each_bin_is_locked_once_for_all_its_objects)
+{
+    enum { EACH = 60 };
+    static struct bin first, second;
+    uintptr_t of_first[EACH], of_second[EACH], mixed[2 * EACH];
+    bin_begin(&first, CLASS_64);
+    bin_begin(&second, CLASS_64);
+    objects_alloc(&first, of_first, EACH);
+    objects_alloc(&second, of_second, EACH);
+    for (size_t i = 0; i < EACH; i++) {
+        mixed[2 * i] = of_first[i];
+        mixed[2 * i + 1] = of_second[i];
+    }
+    slabs_free(mixed, 2 * EACH, "free");
+    assert_memory_equal(mixed, of_second, sizeof of_second); /* what waited for the second lock */
+    assert_int_equal(bin_free_objects(&first), first.total_objects);
+    assert_int_equal(bin_free_objects(&second), second.total_objects);
+    assert_bin_sound(&first);
+    assert_bin_sound(&second);
+    bin_trim(&first);
+    bin_trim(&second);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -410,6 +434,7 @@ int main(void)
         ROW_WITH(a_trim_takes_empty_slabs_only, page_heap_begin, page_heap_end),
         ROW_WITH(a_released_slab_leaves_its_size_behind, page_heap_begin, page_heap_end),
         ROW_WITH(objects_of_several_bins_go_back_in_one_batch, page_heap_begin, page_heap_end),
+        ROW_WITH(each_bin_is_locked_once_for_all_its_objects, page_heap_begin, page_heap_end),
         ROW_WITH(random_use_keeps_all_invariants, page_heap_begin, page_heap_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

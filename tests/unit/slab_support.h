@@ -31,7 +31,12 @@ size_t slab_take_all(struct bin *bin, uintptr_t *objects);
 
 static inline void objects_free(const uintptr_t *objects, size_t count)
 {
-    slabs_free(objects, count, "free");
+    uintptr_t batch[SLAB_OBJECTS_MOST];
+    for (size_t given = 0, part; given < count; given += part) {
+        part = count - given < SLAB_OBJECTS_MOST ? count - given : SLAB_OBJECTS_MOST;
+        memcpy(batch, objects + given, part * sizeof *batch);
+        slabs_free(batch, part, "free");
+    }
 }
 
 #endif
