@@ -71,6 +71,16 @@ static size_t depot_most(size_t class, unsigned log)
     return size_min(most, DEPOT_MOST);
 }
 
+/* Whether objects may be handed out in the order in which they came: as they lie in it, or a heap
+ * has no more in use than the processor's caches hold, whatever the order. */
+static bool may_wait(const struct page_heap *page_heap, struct magazine *magazine, size_t class)
+{
+    /* relaxed: a hint */
+    size_t used = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED);
+    return used <= options.dirty >> PAGE_SHIFT ||
+           magazine_is_in_order(magazine, class_bytes(class));
+}
+
 void arenas_empty_depots(struct arenas *arenas, size_t class)
 {
     struct arena_class *at;
@@ -85,7 +95,7 @@ bool arenas_put_full(struct arenas *arenas, size_t class, struct magazine *magaz
     struct depot *depot = &arena_class(arenas, arena, class)->depot;
     size_t most = depot_most(class, magazine->log);
     if (depot_magazines(depot) >= most || is_full(arenas, arena, class) ||
-        !magazine_is_in_order(magazine, class_bytes(class)))
+        !may_wait(arenas->page_heap, magazine, class))
         return false;
     if (UNLIKELY(arenas_class_is_sparse(arenas, class))) {
         arenas_empty_depots(arenas, class);

@@ -6,8 +6,8 @@
  * from one processor to another. There are never more than were full at once since the last tick,
  * so they make nothing larger than it was; at each tick they go.
  *
- * What waits here is handed out as it came. So what lies in no order should not come here: a program
- * would build its next tree of nodes from all over the heap.
+ * What waits here is handed out as it came. So what lies in no order should not come here: a
+ * program would build its next tree of nodes from all over the heap.
  *
  * Handing one over or taking one is O(1). What a depot may hold is the caller's matter; all depots
  * of an arena add what they hold to one sum. What nobody took through an epoch (retention.h) goes

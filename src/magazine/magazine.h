@@ -73,8 +73,9 @@ struct magazine_part {
 
 struct magazine_part magazine_above(uintptr_t *top);
 
-/* Whether the objects of a full magazine lie as they would come from their slabs, each near the one
- * before, upwards or downwards. What is built of them lies together then; by samples, a hint. */
+/* Whether the objects of a full magazine lie as slabs would hand them out: each near the one
+ * before, or further in the same direction. What is built of them lies together then; by samples, a
+ * hint. */
 bool magazine_is_in_order(struct magazine *magazine, size_t object_bytes);
 
 #endif

@@ -57,44 +57,45 @@ TEST(both_ends_lead_back_to_the_magazine)
     }
 }
 
-/* Fills it with addresses of objects of 48 bytes, `step` objects apart, upwards or downwards. */
-static void fill_by_steps(struct magazine *magazine, intptr_t step)
+/* Fills it with addresses of objects of 48 bytes: so many objects further, and so many, in turns.
+ */
+static void fill_by_steps(struct magazine *magazine, intptr_t step, intptr_t other)
 {
     uintptr_t object = (uintptr_t)1 << 30;
     uintptr_t *slots = magazine_begin(magazine);
     for (size_t i = 0; i < magazine_capacity(magazine->log); i++)
-        slots[i] = object += (uintptr_t)(step * 48);
+        slots[i] = object += (uintptr_t)((i % 2 == 0 ? step : other) * 48);
 }
 
-TEST(order_is_when_each_lies_near_the_one_before)
+TEST(order_is_near_the_one_before_or_further_on)
 {
     for (unsigned log = 1; log <= MAGAZINE_LOG_MOST; log++) {
         struct magazine *magazine = magazine_new(log);
-        size_t capacity = magazine_capacity(log);
-        for (intptr_t step = -9; step <= 9; step++) {
-            fill_by_steps(magazine, step);
-            assert_int_equal(magazine_is_in_order(magazine, 48), step >= -4 && step <= 4);
+        for (intptr_t step = 1; step <= 300; step *= 3) {
+            fill_by_steps(magazine, step, step);
+            assert_true(magazine_is_in_order(magazine, 48));
+            fill_by_steps(magazine, -step, -step);
+            assert_true(magazine_is_in_order(magazine, 48));
         }
-        /* Two runs side by side in turns are no order, one after the other they are. */
-        fill_by_steps(magazine, 1);
-        for (size_t i = 0; i < capacity; i++)
-            magazine_begin(magazine)[i] += i % 2 * PAGE_BYTES;
-        assert_false(magazine_is_in_order(magazine, 48));
-        fill_by_steps(magazine, 1);
-        for (size_t i = capacity / 2; i < capacity; i++)
-            magazine_begin(magazine)[i] += PAGE_BYTES;
+        for (intptr_t step = 1; step <= 9; step++) {
+            fill_by_steps(magazine, step, -step);
+            assert_int_equal(magazine_is_in_order(magazine, 48), step <= 4);
+        }
+        /* Two runs one after the other. */
+        fill_by_steps(magazine, 1, 1);
+        for (size_t i = magazine_capacity(log) / 2; i < magazine_capacity(log); i++)
+            magazine_begin(magazine)[i] -= 64 * PAGE_BYTES;
         assert_true(magazine_is_in_order(magazine, 48));
         magazine_free(magazine);
     }
 }
 
-TEST(a_quarter_that_lies_anywhere_is_no_order)
+TEST(a_quarter_that_lies_elsewhere_is_no_order)
 {
     struct magazine *magazine = magazine_new(MAGAZINE_LOG_MOST);
-    fill_by_steps(magazine, 1);
-    for (size_t i = 0; i < magazine_capacity(MAGAZINE_LOG_MOST); i++)
-        if (i % 16 >= 12)
-            magazine_begin(magazine)[i] += i * PAGE_BYTES;
+    fill_by_steps(magazine, 1, 1);
+    for (size_t i = 3; i < magazine_capacity(MAGAZINE_LOG_MOST); i += 4)
+        magazine_begin(magazine)[i] += 64 * PAGE_BYTES;
     assert_false(magazine_is_in_order(magazine, 48));
     magazine_free(magazine);
 }
@@ -140,8 +141,8 @@ int main(void)
         ROW(a_magazine_fills_its_block),
         ROW(a_new_magazine_is_empty_between_its_marks),
         ROW(both_ends_lead_back_to_the_magazine),
-        ROW(order_is_when_each_lies_near_the_one_before),
-        ROW(a_quarter_that_lies_anywhere_is_no_order),
+        ROW(order_is_near_the_one_before_or_further_on),
+        ROW(a_quarter_that_lies_elsewhere_is_no_order),
         ROW(each_top_leads_to_its_magazine),
         ROW(what_is_no_magazine_is_not_taken_for_one),
     };
