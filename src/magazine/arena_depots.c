@@ -3,8 +3,8 @@
  * See arena.h.
  *
  * Taken is from the own depot, then from others', unless that would mix lines. Put is into the own
- * depot, unless it holds what it may, or the class is sparse, or the objects lie in no order: the
- * slabs' bits sort those.
+ * depot, unless it holds what it may, or the class is sparse, or small objects lie in no order:
+ * the slabs' bits sort those.
  */
 #include "magazine/arena_depots.h"
 
@@ -71,13 +71,13 @@ static size_t depot_most(size_t class, unsigned log)
     return size_min(most, DEPOT_MOST);
 }
 
-/* Whether objects may be handed out in the order in which they came: as they lie in it, or a heap
- * has no more in use than the processor's caches hold, whatever the order. */
+/* Whether objects may be handed out in the order in which they came: each has lines of its own, or
+ * a heap has no more in use than the processor's caches hold, or they lie in that order. */
 static bool may_wait(const struct page_heap *page_heap, struct magazine *magazine, size_t class)
 {
     /* relaxed: a hint */
     size_t used = __atomic_load_n(&page_heap->used_pages, __ATOMIC_RELAXED);
-    return used <= options.dirty >> PAGE_SHIFT ||
+    return !class_shares_lines(class) || used <= options.dirty >> PAGE_SHIFT ||
            magazine_is_in_order(magazine, class_bytes(class));
 }
 

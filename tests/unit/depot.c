@@ -40,27 +40,41 @@ TEST(magazines_are_handed_over_whole)
     assert_arenas_empty();
 }
 
-/* What a tree was that is taken down: it goes back to the slabs, which hand it out by address. */
-TEST(what_lies_in_no_order_does_not_wait)
+/* Swaps each second object of two full magazines. */
+static void mix(struct magazine *first, struct magazine *second)
 {
-    struct magazine *first = magazine_filled(CLASS_64), *second = magazine_filled(CLASS_64);
     uintptr_t *low = magazine_begin(first), *high = magazine_begin(second);
     for (size_t i = 0; i < magazine_capacity(first->log); i += 2) {
         uintptr_t other = low[i];
         low[i] = high[i];
         high[i] = other;
     }
+}
+
+/* What a tree was that is taken down: it goes back to the slabs, which hand it out by address. */
+static void assert_mixed_waits(size_t class, size_t used_pages, bool waits)
+{
+    struct magazine *first = magazine_filled(class), *second = magazine_filled(class);
     size_t used = page_heap.used_pages;
-    page_heap.used_pages = (options.dirty >> PAGE_SHIFT) + 1;
-    assert_false(put_full(CLASS_64, first));
-    assert_int_equal(depot_of(CLASS_64)->count, 0);
-    page_heap.used_pages--; /* so little is in the processor's caches, in whatever order */
-    assert_true(put_full(CLASS_64, first));
-    assert_ptr_equal(get_full(CLASS_64), first);
+    mix(first, second);
+    page_heap.used_pages = used_pages;
+    assert_int_equal(put_full(class, first), waits);
+    assert_int_equal(depot_of(class)->count, waits);
+    if (waits)
+        assert_ptr_equal(get_full(class), first);
     page_heap.used_pages = used;
     magazine_drain(first);
     magazine_drain(second);
     assert_arenas_empty();
+}
+
+TEST(what_lies_in_no_order_does_not_wait)
+{
+    size_t held = options.dirty >> PAGE_SHIFT; /* so much is in the processor's caches */
+    assert_mixed_waits(CLASS_64, held + 1, false);
+    assert_mixed_waits(CLASS_64, held, true);
+    assert_mixed_waits(class_of_size(112), held + 1, false);
+    assert_mixed_waits(class_of_size(128), held + 1, true); /* lines of its own */
 }
 
 TEST(empty_magazines_are_handed_back)
