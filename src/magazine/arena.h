@@ -9,8 +9,8 @@
  *
  * Small objects go by thread instead: see arena_place.h.
  *
- * The depot: full magazines wait here for any thread, if their objects lie in order. Handing one
- * over or taking one is O(1), so threads that only free and threads that only allocate exchange
+ * The depot: full magazines wait here for any thread, unless small objects lie in no order. Handing
+ * one over or taking one is O(1), so threads that only free and threads that only allocate exchange
  * objects without touching slabs.
  * A depot is bounded in bytes; all depots of an arena together have a share of the heap's base.
  * What nobody took through an epoch goes back to the slabs: at a tick of the heap, or when fresh
