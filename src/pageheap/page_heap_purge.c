@@ -285,18 +285,29 @@ static size_t purge_oldest_segment(struct page_heap *page_heap)
     bool split = segment->huge == HUGE_SPLIT;
     /* A provider that keeps the pages of what it handed out may take it back as a whole, and have
      * another heap that it is for. */
-    bool done = (!split && cached_give(page_heap, segment, GIVE_PAGES)) ||
-                cached_give(page_heap, segment, GIVE_WHOLE) ||
-                (split && cached_give(page_heap, segment, GIVE_PAGES));
+    bool done = cached_give(page_heap, segment, split ? GIVE_WHOLE : GIVE_PAGES) ||
+                cached_give(page_heap, segment, split ? GIVE_PAGES : GIVE_WHOLE);
     return done ? pages : 0;
+}
+
+/* Whether the cache's oldest segment with dirty pages goes before all runs: the oldest of them, if
+ * any is long enough to go by age, was freed into since that was emptied. */
+static bool cached_goes_first(const struct page_heap *page_heap)
+{
+    if (page_heap->cache.dirty_pages == 0)
+        return false;
+    const struct segment *segment = segment_cache_oldest_dirty(&page_heap->cache);
+    const struct span *run = runs_find_oldest(&page_heap->dirty, PURGE_BY_AGE, run_can_go);
+    return run == NULL ||
+           run_age(&page_heap->dirty, run->freed) <= run_age(&page_heap->dirty, segment->freed);
 }
 
 static size_t purge_down_to(struct page_heap *page_heap, size_t keep_pages, bool split)
 {
     size_t purged = 0;
     while (page_heap_kept_pages(page_heap) > keep_pages) {
-        size_t pages = page_heap->cache.dirty_pages != 0 ? purge_oldest_segment(page_heap)
-                                                         : purge_runs(page_heap, keep_pages, split);
+        size_t pages = cached_goes_first(page_heap) ? purge_oldest_segment(page_heap)
+                                                    : purge_runs(page_heap, keep_pages, split);
         if (pages == 0)
             break;
         purged += pages;

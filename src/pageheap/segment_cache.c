@@ -71,7 +71,7 @@ struct segment *segment_cache_take(struct segment_cache *cache, size_t pages, bo
     struct segment *best = NULL;
     LIST_EACH(node, &cache->list) {
         struct segment *segment = segment_of(node);
-        if (segment->longest >= pages && (segment->dirty_pages != 0 || !dirty_only) &&
+        if (segment->pages >= pages && (segment->dirty_pages != 0 || !dirty_only) &&
             is_better(segment, best))
             best = segment;
     }

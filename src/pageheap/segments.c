@@ -93,18 +93,14 @@ static struct span *unite(struct page_heap *page_heap, struct segment *segment, 
     while (run->right != NULL)
         run_take_in(page_heap, run);
     run->kind = (uint8_t)kind;
-    segment->longest = run->pages;
     return run;
 }
 
 void segment_summarize(struct segment *segment)
 {
     segment->dirty_pages = 0;
-    segment->longest = 0;
-    EACH_SPAN(run, segment) {
+    EACH_SPAN(run, segment)
         segment->dirty_pages += run->kind == SPAN_DIRTY ? run->pages : 0;
-        segment->longest = (uint32_t)size_max(segment->longest, run->pages);
-    }
 }
 
 bool segments_purge(struct page_heap *page_heap, struct segment *segment)
@@ -149,6 +145,7 @@ static void segment_name(const struct page_heap *page_heap, const struct segment
 
 void segments_cache(struct page_heap *page_heap, struct segment *segment)
 {
+    segment->freed = page_heap->dirty.frees;
     segment_cache_put(&page_heap->cache, segment, page_heap->now());
     segment_name(page_heap, segment, "snug cache");
     COUNT(segments_cached, 1);
@@ -225,10 +222,11 @@ bool segments_drop(struct page_heap *page_heap, struct segment *segment)
 }
 
 /* Puts a segment from the cache into use, for a request of so many pages. */
-static bool reuse(struct page_heap *page_heap, struct segment *segment, size_t pages)
+static struct segment *reuse(struct page_heap *page_heap, size_t pages, bool dirty_only)
 {
+    struct segment *segment = segment_cache_take(&page_heap->cache, pages, dirty_only);
     if (segment == NULL)
-        return false;
+        return NULL;
     count_reused(page_heap, segment);
     /* The segment is treated as if it were new: it may have been without huge pages, or one
      * block. */
@@ -237,7 +235,16 @@ static bool reuse(struct page_heap *page_heap, struct segment *segment, size_t p
     if (segment->huge == HUGE_BY_SYSTEM || (always && shared && segment->huge != HUGE_THERE))
         segment_ask_huge(page_heap, segment, always);
     segments_add(page_heap, segment);
-    return true;
+    return segment;
+}
+
+struct span *segments_reuse_dirty(struct page_heap *page_heap, size_t pages)
+{
+    const struct segment *segment = reuse(page_heap, pages, true);
+    struct span *run = segment != NULL ? segment->first : NULL;
+    while (run != NULL && run->kind != SPAN_DIRTY)
+        run = run->right;
+    return run;
 }
 
 /* The same, and notes if the provider refuses: addresses are scarce then. */
@@ -252,11 +259,11 @@ static bool segment_take_or_note(struct page_heap *page_heap, size_t pages, bool
     return done;
 }
 
-bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only)
+bool segments_grow(struct page_heap *page_heap, size_t pages)
 {
-    if (reuse(page_heap, segment_cache_take(&page_heap->cache, pages, dirty_only), pages))
+    if (reuse(page_heap, pages, false) != NULL)
         return true;
-    if (dirty_only || page_heap_is_dry(page_heap))
+    if (page_heap_is_dry(page_heap))
         return false;
     /* If the provider has not that much, half of it, and so on; if it had nothing, no more is asked
      * for than is needed. */
