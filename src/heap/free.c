@@ -90,14 +90,19 @@ static void free_placed(struct heap *only, uintptr_t address, size_t byte)
     block_free(place, heap_cache(place.heap), address);
 }
 
-static NOINLINE void free_other(struct heap *only, void *block, size_t byte)
+static NOINLINE void free_polled(struct heap *only, void *block, size_t byte)
+{
+    int error = errno; /* the program's; a provider of its own may write it */
+    free_placed(only, (uintptr_t)block, byte);
+    errno = error;
+}
+
+static void free_other(struct heap *only, void *block, size_t byte)
 {
     if (block == NULL)
         return;
-    int error = errno; /* the program's; a provider of its own may write it */
     heap_poll(only == NULL ? &heap_default : only);
-    free_placed(only, (uintptr_t)block, byte);
-    errno = error;
+    free_polled(only, block, byte);
 }
 
 /* An object of malloc's heap that cache_put left. */
@@ -117,14 +122,6 @@ static NOINLINE void forget_sample(void *block)
     profile_take(block, &sample);
 }
 
-/* Frees a large block that large_free_recent left. */
-static NOINLINE void free_unmapped_placed(uintptr_t address)
-{
-    int error = errno; /* as above */
-    free_placed(NULL, address, 0);
-    errno = error;
-}
-
 /* A block of which the page map knows nothing is mostly a large one of malloc's heap. */
 static NOINLINE void free_unmapped(void *block)
 {
@@ -136,7 +133,7 @@ static NOINLINE void free_unmapped(void *block)
     /* Within a page no large block begins, but one of no bytes, which has no need of the lock. */
     if (UNLIKELY((uintptr_t)block % PAGE_BYTES != 0) ||
         UNLIKELY(!large_free_recent(&heap_default.page_heap, (uintptr_t)block)))
-        free_unmapped_placed((uintptr_t)block);
+        free_polled(NULL, block, 0);
 }
 
 /* Frees what is no small object of malloc's. A function of its own, so that the others need fewer

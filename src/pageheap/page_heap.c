@@ -36,7 +36,7 @@ void page_heap_init(struct page_heap *page_heap, const struct provider *provider
 void page_heap_prepare(struct page_heap *page_heap)
 {
     lock_acquire(&page_heap->lock);
-    segments_grow(page_heap, 1);
+    segments_grow(page_heap, 1, false);
     lock_release(&page_heap->lock);
 }
 

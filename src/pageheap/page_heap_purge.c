@@ -278,9 +278,8 @@ static size_t purge_runs(struct page_heap *page_heap, size_t keep_pages, bool sp
     return batch.count != 0 ? batch_purge(page_heap, &batch) : 0;
 }
 
-static size_t purge_oldest_segment(struct page_heap *page_heap)
+static size_t purge_cached(struct page_heap *page_heap, struct segment *segment)
 {
-    struct segment *segment = segment_cache_oldest_dirty(&page_heap->cache);
     size_t pages = segment->dirty_pages;
     bool split = segment->huge == HUGE_SPLIT;
     /* A provider that keeps the pages of what it handed out may take it back as a whole, and have
@@ -290,24 +289,26 @@ static size_t purge_oldest_segment(struct page_heap *page_heap)
     return done ? pages : 0;
 }
 
-/* Whether the cache's oldest segment with dirty pages goes before all runs: the oldest of them, if
- * any is long enough to go by age, was freed into since that was emptied. */
-static bool cached_goes_first(const struct page_heap *page_heap)
+/* The cache's oldest segment with dirty pages, if it goes before all runs: the oldest of them that
+ * is long enough to go by age was freed into since that was emptied, or there is none. Else NULL.
+ */
+static struct segment *next_cached(const struct page_heap *page_heap)
 {
-    if (page_heap->cache.dirty_pages == 0)
-        return false;
-    const struct segment *segment = segment_cache_oldest_dirty(&page_heap->cache);
+    struct segment *segment = segment_cache_oldest_dirty(&page_heap->cache);
+    if (segment == NULL)
+        return NULL;
     const struct span *run = runs_find_oldest(&page_heap->dirty, PURGE_BY_AGE, run_can_go);
-    return run == NULL ||
-           run_age(&page_heap->dirty, run->freed) <= run_age(&page_heap->dirty, segment->freed);
+    bool first = run == NULL || (int16_t)(run->freed - segment->freed) >= 0; /* modulo 2^16 */
+    return first ? segment : NULL;
 }
 
 static size_t purge_down_to(struct page_heap *page_heap, size_t keep_pages, bool split)
 {
     size_t purged = 0;
     while (page_heap_kept_pages(page_heap) > keep_pages) {
-        size_t pages = cached_goes_first(page_heap) ? purge_oldest_segment(page_heap)
-                                                    : purge_runs(page_heap, keep_pages, split);
+        struct segment *cached = next_cached(page_heap);
+        size_t pages = cached != NULL ? purge_cached(page_heap, cached)
+                                      : purge_runs(page_heap, keep_pages, split);
         if (pages == 0)
             break;
         purged += pages;

@@ -3,9 +3,9 @@
  *
  * No thread waits to do this: it happens in calls of free, and on slow paths. Pages above the bound
  * (retention.h) are purged in the call that makes them free, so they have gone when a program falls
- * idle: first empty segments, the oldest first and each by one call, then the runs that were free
- * for the longest time. A purge goes on to an eighth of the base below the bound, so that not every
- * free purges.
+ * idle: what was free for the longest time first, be it a run or an empty segment of the cache,
+ * which goes by one call; short runs last. A purge goes on to an eighth of the base below the
+ * bound, so that not every free purges.
  *
  * What takes the system long goes without the page heap's lock: it is taken out, and nobody's,
  * until it has gone. The thread that does so holds purge_lock, which fork and who finds no pages

@@ -37,28 +37,28 @@ static bool may_widen(const struct page_heap *page_heap, size_t pages, size_t al
 struct span *run_find_dirty(struct page_heap *page_heap, size_t pages, size_t alignment)
 {
     struct span *run = runs_find(&page_heap->dirty, pages, alignment);
-    if (run != NULL || page_heap->cache.dirty_pages == 0)
-        return run;
-    struct span *part = segments_reuse_dirty(page_heap, with_alignment(pages, alignment));
-    run = runs_find(&page_heap->dirty, pages, alignment);
-    return run != NULL ? run : part;
+    if (run == NULL && page_heap->cache.dirty_pages != 0 &&
+        segments_grow(page_heap, with_alignment(pages, alignment), true))
+        run = runs_find(&page_heap->dirty, pages, alignment);
+    return run;
 }
 
 struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t alignment)
 {
     struct span *run = run_find_dirty(page_heap, pages, alignment);
-    if (run == NULL && may_widen(page_heap, pages, alignment))
-        run = runs_find_long(&page_heap->dirty, with_alignment(pages, alignment),
-                             pages / WIDEN_PART, run_can_widen);
+    if (run != NULL || !may_widen(page_heap, pages, alignment))
+        return found_run(run, pages);
+    run = runs_find_long(&page_heap->dirty, with_alignment(pages, alignment), pages / WIDEN_PART,
+                         run_can_widen);
     return run != NULL ? run_widen(page_heap, run, pages, alignment) : found_run(NULL, 0);
 }
 
 /* The provider may lack just the memory that waits in the cache, in pieces too small for this. */
 static bool grow(struct page_heap *page_heap, size_t pages)
 {
-    return segments_grow(page_heap, pages) ||
+    return segments_grow(page_heap, pages, false) ||
            (page_heap_release_cache(page_heap, pages << PAGE_SHIFT) &&
-            segments_grow(page_heap, pages));
+            segments_grow(page_heap, pages, false));
 }
 
 struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignment)

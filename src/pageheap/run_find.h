@@ -1,6 +1,6 @@
 /*
- * In which run a span is to lie: dirty memory first, for it is paid for; a segment of the cache
- * that has some; a dirty part that can be made long enough. Then clean memory, and a segment more.
+ * In which run a span is to lie: dirty memory first, for it is paid for; the newest of the cache's
+ * segments; a dirty part that can be made long enough. Then clean memory, and a segment more.
  *
  * Cost: O(1), but for a walk over the cache of segments. The page heap's lock must be held.
  */
@@ -17,8 +17,7 @@ struct found run_find(struct page_heap *page_heap, size_t pages, size_t alignmen
  */
 struct found run_find_kept(struct page_heap *page_heap, size_t pages, size_t alignment);
 
-/* A run with room that is dirty throughout, or a dirty one of a segment that is free throughout
- * and has room; or NULL. */
+/* A run with room that is dirty throughout; or NULL. */
 struct span *run_find_dirty(struct page_heap *page_heap, size_t pages, size_t alignment);
 
 #endif

@@ -119,8 +119,8 @@ struct span *runs_find_oldest(const struct runs *runs, size_t least, run_predica
     for (; bin < RUN_BINS; bin = bitmap_next(runs->bitmap, BITMAP_WORDS, bin + 1)) {
         struct span *run = bin_find_last(&runs->bins[bin], least, suits);
         /* modulo 2^16: one that stays for as long may count as new for as long again */
-        if (run != NULL &&
-            (oldest == NULL || run_age(runs, run->freed) > run_age(runs, oldest->freed)))
+        if (run != NULL && (oldest == NULL || (uint16_t)(runs->frees - run->freed) >
+                                                  (uint16_t)(runs->frees - oldest->freed)))
             oldest = run;
     }
     return oldest;

@@ -37,12 +37,6 @@ static inline bool run_fits(const struct span *run, size_t pages, size_t alignme
     return start + (pages << PAGE_SHIFT) <= (uintptr_t)span_end(run);
 }
 
-/* How many runs became free since the clock was `freed`, modulo 2^16. */
-static inline uint16_t run_age(const struct runs *runs, uint16_t freed)
-{
-    return (uint16_t)(runs->frees - freed);
-}
-
 void runs_init(struct runs *runs);
 void runs_add(struct runs *runs, struct span *run);
 void runs_remove(struct runs *runs, struct span *run);

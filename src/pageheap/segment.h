@@ -34,6 +34,7 @@ struct segment {
     uint32_t dirty_pages; /* those that occupy memory; 0: all of it is zero */
     uint64_t emptied;     /* since when, on the heap's clock, in nanoseconds, */
     uint16_t freed;       /* and on that of the dirty runs (runs.h) */
+    uint32_t longest;     /* pages of the longest run of one kind in it */
     uint8_t huge;         /* enum segment_huge */
 };
 _Static_assert(sizeof(struct segment) <= 2 * META_LEAST, "a block of metadata");

@@ -51,7 +51,7 @@ void segment_cache_remove(struct segment_cache *cache, struct segment *segment)
 
 /* Whether `a` serves a request better than `b`, which may be NULL: dirty ones first, of those the
  * smallest, of equals the newest, which is met first. */
-static bool is_better(const struct segment *a, const struct segment *b)
+static NOINLINE bool is_better(const struct segment *a, const struct segment *b)
 {
     if (b == NULL)
         return true;
@@ -66,13 +66,26 @@ static struct segment *take_out(struct segment_cache *cache, struct segment *seg
     return segment;
 }
 
+/* One part in: of a request must be dirty, for a segment to serve it by runs that are joined. Of a
+ * longer one, which may hardly be written to, a shorter one might need the pages. */
+enum { JOINED_PART = 2 };
+
+static bool has_room(const struct segment *segment, size_t pages, bool dirty_only)
+{
+    size_t dirty = segment->dirty_pages;
+    if (!dirty_only)
+        dirty = 0;
+    else if (dirty == 0)
+        return false;
+    return (dirty * JOINED_PART >= pages ? segment->pages : segment->longest) >= pages;
+}
+
 struct segment *segment_cache_take(struct segment_cache *cache, size_t pages, bool dirty_only)
 {
     struct segment *best = NULL;
     LIST_EACH(node, &cache->list) {
         struct segment *segment = segment_of(node);
-        if (segment->pages >= pages && (segment->dirty_pages != 0 || !dirty_only) &&
-            is_better(segment, best))
+        if (has_room(segment, pages, dirty_only) && is_better(segment, best))
             best = segment;
     }
     return take_out(cache, best);

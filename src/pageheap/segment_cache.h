@@ -43,8 +43,10 @@ void segment_cache_remove(struct segment_cache *cache, struct segment *segment);
 /* Puts one that was removed back to where it belongs by its age. */
 void segment_cache_put_back(struct segment_cache *cache, struct segment *segment);
 
-/* Takes out a segment of `pages` pages or more; NULL if there is none. Of those with dirty pages,
- * or else of all unless `dirty_only`, the smallest. */
+/* Takes out a segment in which a run of `pages` pages fits; NULL if there is none. Of those with
+ * dirty pages, or else of all unless `dirty_only`, the smallest. With that also one that is long
+ * enough, if at least half of the request is dirty in it: all of it is free, so the caller can join
+ * what is dirty and what is clean. */
 struct segment *segment_cache_take(struct segment_cache *cache, size_t pages, bool dirty_only);
 
 /* Takes out a whole segment of `least` to `most` pages that begins at a multiple of `alignment`:

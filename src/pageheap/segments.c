@@ -93,14 +93,18 @@ static struct span *unite(struct page_heap *page_heap, struct segment *segment, 
     while (run->right != NULL)
         run_take_in(page_heap, run);
     run->kind = (uint8_t)kind;
+    segment->longest = run->pages;
     return run;
 }
 
 void segment_summarize(struct segment *segment)
 {
     segment->dirty_pages = 0;
-    EACH_SPAN(run, segment)
+    segment->longest = 0;
+    EACH_SPAN(run, segment) {
         segment->dirty_pages += run->kind == SPAN_DIRTY ? run->pages : 0;
+        segment->longest = (uint32_t)size_max(segment->longest, run->pages);
+    }
 }
 
 bool segments_purge(struct page_heap *page_heap, struct segment *segment)
@@ -222,11 +226,10 @@ bool segments_drop(struct page_heap *page_heap, struct segment *segment)
 }
 
 /* Puts a segment from the cache into use, for a request of so many pages. */
-static struct segment *reuse(struct page_heap *page_heap, size_t pages, bool dirty_only)
+static bool reuse(struct page_heap *page_heap, struct segment *segment, size_t pages)
 {
-    struct segment *segment = segment_cache_take(&page_heap->cache, pages, dirty_only);
     if (segment == NULL)
-        return NULL;
+        return false;
     count_reused(page_heap, segment);
     /* The segment is treated as if it were new: it may have been without huge pages, or one
      * block. */
@@ -235,16 +238,7 @@ static struct segment *reuse(struct page_heap *page_heap, size_t pages, bool dir
     if (segment->huge == HUGE_BY_SYSTEM || (always && shared && segment->huge != HUGE_THERE))
         segment_ask_huge(page_heap, segment, always);
     segments_add(page_heap, segment);
-    return segment;
-}
-
-struct span *segments_reuse_dirty(struct page_heap *page_heap, size_t pages)
-{
-    const struct segment *segment = reuse(page_heap, pages, true);
-    struct span *run = segment != NULL ? segment->first : NULL;
-    while (run != NULL && run->kind != SPAN_DIRTY)
-        run = run->right;
-    return run;
+    return true;
 }
 
 /* The same, and notes if the provider refuses: addresses are scarce then. */
@@ -259,11 +253,11 @@ static bool segment_take_or_note(struct page_heap *page_heap, size_t pages, bool
     return done;
 }
 
-bool segments_grow(struct page_heap *page_heap, size_t pages)
+bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only)
 {
-    if (reuse(page_heap, pages, false) != NULL)
+    if (reuse(page_heap, segment_cache_take(&page_heap->cache, pages, dirty_only), pages))
         return true;
-    if (page_heap_is_dry(page_heap))
+    if (dirty_only || page_heap_is_dry(page_heap))
         return false;
     /* If the provider has not that much, half of it, and so on; if it had nothing, no more is asked
      * for than is needed. */

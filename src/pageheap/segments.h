@@ -24,13 +24,9 @@
  * When there is not room for a segment, the multiple of these that the request needs is tried. */
 #define SEGMENT_LEAST (64 * KIB)
 
-/* Adds a segment of at least `pages` from the cache of which some are dirty, and returns a dirty
- * run of it, which can be widened to `pages`, since all of it is free. NULL: there is none. */
-struct span *segments_reuse_dirty(struct page_heap *page_heap, size_t pages);
-
-/* Adds a segment, from the cache or from the provider, that is one run of at least `pages`. Of the
- * cache it takes what segments_reuse_dirty left. */
-bool segments_grow(struct page_heap *page_heap, size_t pages);
+/* Adds a segment, from the cache or from the provider, in which `pages` pages fit for sure. With
+ * `dirty_only`, one from the cache of which some pages occupy memory; false: there is none. */
+bool segments_grow(struct page_heap *page_heap, size_t pages, bool dirty_only);
 
 /* Puts a segment without a page in use into the list, and its runs into the bins. */
 void segments_add(struct page_heap *page_heap, struct segment *segment);

@@ -3,11 +3,9 @@
  * sawteeth, quiet, huge blocks in a loop, the options, and a system that refuses. The clock stands
  * still unless a test moves it.
  */
-#include <string.h>
-
-#include "pageheap/sparse.h" /* before names of ours that its parameters have too */
-
 #include "page_heap_support.h"
+
+#include <string.h>
 
 #include "options/options.h"
 #include "pageheap/large.h"
@@ -243,28 +241,16 @@ TEST(an_older_run_goes_before_a_segment_of_the_cache)
 }
 
 /* The other's dirty part and its clean one together are long enough. */
-static void assert_serves_whole(size_t alignment)
+TEST(a_segment_of_the_cache_serves_whole)
 {
     char *start = two_empty_segments();
     assert_int_equal(page_heap_purge(&page_heap, 961), FIRST_SEGMENT_PAGES * PAGE_BYTES);
-    struct span *span = span_new(SPAN_CELLS, 1000, alignment);
-    assert_ptr_equal(span->start, align_up((uintptr_t)start, alignment));
+    struct span *span = span_get(1000);
+    assert_ptr_equal(span->start, start);
     assert_int_equal(page_heap.cache.count, 0);
     span_put(span);
-    assert_in_range(page_heap_kept_pages(&page_heap), 1000, FIRST_SEGMENT_PAGES);
+    assert_int_equal(page_heap_kept_pages(&page_heap), 1000);
     assert_page_heap_empty();
-}
-
-TEST(a_segment_of_the_cache_serves_whole)
-{
-    assert_serves_whole(PAGE_BYTES);
-}
-
-/* Where a part of a segment that is in use is not widened. */
-TEST(a_segment_of_the_cache_serves_whole_if_blocks_are_sparse)
-{
-    page_heap.sparse_seen = SPARSE_SEEN;
-    assert_serves_whole(4 * PAGE_BYTES);
 }
 
 TEST(a_segment_in_the_cache_is_purged_by_one_call)
@@ -382,8 +368,6 @@ int main(void)
         ROW_WITH(huge_blocks_and_segments_serve_as_each_other, page_heap_begin, page_heap_end),
         ROW_WITH(an_older_run_goes_before_a_segment_of_the_cache, page_heap_begin, page_heap_end),
         ROW_WITH(a_segment_of_the_cache_serves_whole, page_heap_begin, page_heap_end),
-        ROW_WITH(a_segment_of_the_cache_serves_whole_if_blocks_are_sparse, page_heap_begin,
-                 page_heap_end),
         ROW_WITH(a_segment_in_the_cache_is_purged_by_one_call, page_heap_begin, page_heap_end),
         ROW_WITH(the_cache_is_bounded, page_heap_begin, page_heap_end),
         ROW_WITH(without_a_delay_all_goes_at_once, page_heap_begin, page_heap_end),

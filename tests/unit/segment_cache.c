@@ -17,7 +17,8 @@ static int begin(void **state)
     segment_cache_init(&cache);
     for (size_t i = 0; i < SEGMENTS; i++) {
         segments[i] = (struct segment){.start = (char *)((MIB << i) | MIB << (i + 8)),
-                                       .pages = 100 * (i + 1)};
+                                       .pages = 100 * (i + 1),
+                                       .longest = (uint32_t)(100 * (i + 1))};
         list_init(&segments[i].link);
     }
     return options_reset(state);
@@ -104,14 +105,24 @@ TEST(dirty_segments_are_taken_first_then_small_ones)
     assert_int_equal(cache.count, 0);
 }
 
-TEST(all_of_a_segment_counts_however_much_of_it_is_dirty)
+TEST(a_run_must_fit_into_what_is_taken)
 {
-    put(5, 1, 1);
-    put(4, 0, 2);
+    put(5, 300, 1);
+    segments[5].longest = 300;
+    assert_null(segment_cache_take(&cache, 301, false));
+    assert_ptr_equal(segment_cache_take(&cache, 300, false), &segments[5]);
+}
+
+TEST(where_half_is_dirty_all_of_a_segment_counts)
+{
+    put(5, 300, 1);
+    segments[5].longest = 300;
+    assert_null(segment_cache_take(&cache, 500, false));
     assert_null(segment_cache_take(&cache, 601, true));
+    segments[5].dirty_pages--;
+    assert_null(segment_cache_take(&cache, 600, true));
+    segments[5].dirty_pages++;
     assert_ptr_equal(segment_cache_take(&cache, 600, true), &segments[5]);
-    assert_null(segment_cache_take(&cache, 1, true));
-    assert_ptr_equal(segment_cache_take(&cache, 500, false), &segments[4]);
 }
 
 TEST(whole_segments_are_taken_by_length_and_alignment)
@@ -171,7 +182,8 @@ int main(void)
         ROW_WITH(what_is_put_back_is_as_old_as_it_was, begin, options_reset),
         ROW_WITH(the_oldest_dirty_one_is_found, begin, options_reset),
         ROW_WITH(dirty_segments_are_taken_first_then_small_ones, begin, options_reset),
-        ROW_WITH(all_of_a_segment_counts_however_much_of_it_is_dirty, begin, options_reset),
+        ROW_WITH(a_run_must_fit_into_what_is_taken, begin, options_reset),
+        ROW_WITH(where_half_is_dirty_all_of_a_segment_counts, begin, NULL),
         ROW_WITH(whole_segments_are_taken_by_length_and_alignment, begin, options_reset),
         ROW_WITH(the_bounds_make_the_oldest_leave, begin, options_reset),
         ROW_WITH(damage_is_found, begin, options_reset),
