@@ -161,7 +161,7 @@ static void take_where_shorter_ones_wait(size_t alignment)
 {
     enum { BLOCKS = 60, LONGER = 100000 };
     uintptr_t blocks[BLOCKS], low = UINTPTR_MAX, high = 0;
-    heap_trim(0); /* of memory that is there already more may be used */
+    heap_trim(0); /* a free cell that other tests left would serve */
     for (size_t i = 0; i < BLOCKS; i++) {
         blocks[i] = (uintptr_t)block_get(3000);
         low = blocks[i] < low ? blocks[i] : low;

@@ -183,7 +183,7 @@ int main(void)
         ROW_WITH(the_oldest_dirty_one_is_found, begin, options_reset),
         ROW_WITH(dirty_segments_are_taken_first_then_small_ones, begin, options_reset),
         ROW_WITH(a_run_must_fit_into_what_is_taken, begin, options_reset),
-        ROW_WITH(where_half_is_dirty_all_of_a_segment_counts, begin, NULL),
+        ROW_WITH(where_half_is_dirty_all_of_a_segment_counts, begin, options_reset),
         ROW_WITH(whole_segments_are_taken_by_length_and_alignment, begin, options_reset),
         ROW_WITH(the_bounds_make_the_oldest_leave, begin, options_reset),
         ROW_WITH(damage_is_found, begin, options_reset),
