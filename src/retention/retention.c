@@ -15,11 +15,13 @@ static size_t with_share(size_t units)
     return units + units / SLACK_SHARE;
 }
 
-/* Learned room, of a peak: however much a program misses, it has no more than half as much again.
- */
-static uint32_t most_room(const struct retention *retention)
+/* Learned room, of a peak: however much a program misses, it has no more than half as much again
+ * and the base. Half of a peak of few long blocks is in pieces of which none is long enough. */
+static NOINLINE uint32_t limit_room(const struct retention *retention, size_t room)
 {
-    return (uint32_t)size_min(retention->high / 2 - retention->high / SLACK_SHARE, UINT32_MAX);
+    size_t most = retention->high / 2 - retention->high / SLACK_SHARE;
+    most += options.dirty >> PAGE_SHIFT;
+    return (uint32_t)size_min(size_min(room, most), UINT32_MAX);
 }
 
 /* For how long so many units are worth keeping. */
@@ -38,8 +40,9 @@ size_t retention_bound(struct retention *retention, size_t base, size_t in_use)
         return 0;
     size_t all = with_share(retention->high) + retention->room;
     size_t left = all > in_use ? all - in_use : 0;
-    retention->tight = base + retention->wanted > left;
-    return size_max(base, size_min(base + retention->wanted, left));
+    size_t wanted = base + retention->wanted + retention->room;
+    retention->tight = wanted > left;
+    return size_max(base, size_min(wanted, left));
 }
 
 void retention_released(struct retention *retention, size_t units, uint64_t now)
@@ -60,8 +63,7 @@ void retention_missed(struct retention *retention, size_t units, uint64_t now)
         return;
     retention->ghosts -= missed;
     if (retention->cramped)
-        retention->room =
-            (uint32_t)size_min(retention->room + missed / SLACK_SHARE + 1, most_room(retention));
+        retention->room = limit_room(retention, retention->room + missed / SLACK_SHARE + 1);
     else
         GAUGE_SET(retention->wanted,
                   size_min(retention->wanted + with_share(missed), retention->high));
@@ -88,8 +90,7 @@ bool retention_tick(struct retention *retention, size_t kept, size_t base, size_
     retention_see(retention, kept, in_use);
     *idle = retention->low > base ? retention->low - base : 0;
     retention->high = retention->epoch_high;
-    retention->room = (uint32_t)size_min(retention->room - size_min(retention->room, *idle),
-                                         most_room(retention));
+    retention->room = limit_room(retention, retention->room - size_min(retention->room, *idle));
     size_t wanted = retention->wanted - size_min(retention->wanted, *idle);
     GAUGE_SET(retention->wanted, size_min(wanted, retention->high));
     retention->epoch_high = in_use;
