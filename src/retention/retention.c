@@ -15,12 +15,12 @@ static size_t with_share(size_t units)
     return units + units / SLACK_SHARE;
 }
 
-/* Learned room, of a peak: however much a program misses, it has no more than half as much again
- * and the base. Half of a peak of few long blocks is in pieces of which none is long enough. */
+/* Learned room, of a peak: however much a program misses, it has no more than three eighths of it
+ * again and the base. Of few long blocks so much is in pieces of which none is long enough. */
 static NOINLINE uint32_t limit_room(const struct retention *retention, size_t room)
 {
-    size_t most = retention->high / 2 - retention->high / SLACK_SHARE;
-    most += options.dirty >> PAGE_SHIFT;
+    size_t most = retention->high / 4;
+    most += size_max(options.dirty >> PAGE_SHIFT, retention->high / SLACK_SHARE);
     return (uint32_t)size_min(size_min(room, most), UINT32_MAX);
 }
 

@@ -20,8 +20,8 @@
  * eighth of the peak, with which blocks of 1 to 16 MiB in random order go to the system a tenth as
  * often, and what was learned: where units went because the room is so small (`cramped`), to want
  * more is no help, and what is missed of them raises `room`, by an eighth of it and a unit, so that
- * it stops where missing does not cost much any more. Room and peak make half as much again as the
- * peak at most, and SNUG_DIRTY: of few long blocks most of what is kept fits nothing.
+ * it stops where missing does not cost much any more. All of the room is three eighths of the peak
+ * at most, and the base: of few long blocks most of what is kept fits nothing.
  *
  * A depot has a bound of its own for what it keeps. It asks here only what nobody took through an
  * epoch, and its clock goes by fresh memory, too (magazine/arena.c).
@@ -41,7 +41,7 @@ struct retention {
     uint16_t price; /* nanoseconds that having a unit again costs, its release included */
     bool tight;     /* the bound was last as small as it was for want of room, */
     bool cramped;   /* and when units were last released */
-    uint32_t room;  /* learned, besides an eighth of `high`; both <= high / 2 + SNUG_DIRTY */
+    uint32_t room;  /* learned, besides an eighth of `high`: see limit_room */
     size_t wanted;  /* <= high; read without the lock, too: a hint */
     size_t ghosts;
     uint64_t ghosts_until; /* from then on nobody is missed any more */

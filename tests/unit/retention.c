@@ -134,11 +134,14 @@ TEST(who_misses_for_want_of_room_gets_more)
     assert_int_equal(retention_bound(&retention, base, PEAK), PEAK / 4 + 2048);
     for (unsigned i = 0; i < 10; i++)
         miss(PEAK, 4);
-    const size_t dirty = options.dirty >> PAGE_SHIFT;
-    assert_int_equal(retention.room, PEAK / 4 + PEAK / 8 + dirty);
+    assert_int_equal(retention.room, PEAK / 4 + PEAK / 8);
+    options.dirty = PEAK / 2 * PAGE_BYTES; /* of a peak that is small for the base the base is more */
+    for (unsigned i = 0; i < 10; i++)
+        miss(PEAK, 4);
+    assert_int_equal(retention.room, PEAK / 4 + PEAK / 2);
     assert_int_equal(retention.wanted, wanted);
-    assert_int_equal(retention_bound(&retention, base, PEAK), PEAK / 2 + dirty);
-    assert_int_equal(retention_bound(&retention, base, PEAK / 2), PEAK + dirty);
+    assert_int_equal(retention_bound(&retention, base, PEAK), PEAK / 8 + PEAK / 4 + PEAK / 2);
+    assert_int_equal(retention_bound(&retention, base, PEAK / 2), PEAK + PEAK / 4 + PEAK / 8);
     assert_int_equal(retention_bound(&retention, base, 0), base + wanted + retention.room);
 }
 
@@ -188,7 +191,7 @@ TEST(more_room_outlives_a_peak_but_the_peak_gives_none)
     assert_int_equal(retention_bound(&retention, 0, PEAK / 2), PEAK / 16 + room);
     assert_true(tick(0, 0, 100, 60 * SECOND));
     assert_true(tick(0, 0, 100, 80 * SECOND));
-    assert_int_equal(retention.room, 50 - 100 / 8); /* half of what is in use, with the eighth */
+    assert_int_equal(retention.room, 100 / 4 + 100 / 8); /* of what is in use */
     assert_int_equal(retention.wanted, 100);
 }
 
