@@ -143,7 +143,7 @@ static ALWAYS_INLINE void *alloc_small(struct heap *heap, struct cache *cache, s
     return UNLIKELY(block != NULL) ? block : alloc_object(heap, cache, class);
 }
 
-static void *alloc_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
+static NOINLINE void *alloc_large(struct heap *heap, size_t bytes, size_t alignment, size_t *dirty)
 {
     arenas_end_orphans_once(&heap->arenas);
     return large_alloc(&heap->page_heap, bytes, alignment, dirty);

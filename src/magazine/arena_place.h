@@ -64,12 +64,13 @@ struct arenas {
     /* In a child of fork: takes back what waits in caches of threads that were not forked with it;
      * NULL: there is nothing. No lock may be held. */
     void (*end_orphans)(struct arenas *arenas);
+    struct cache *caches; /* all that were ever made; only ever grows, and at its head */
 
     _Alignas(64) struct lock lock; /* making a class ready for use */
     unsigned turn;                 /* whose depots are looked at next beside those of who grows */
     size_t magazine_bytes;         /* that all magazines of threads may hold */
-    struct cache *caches;          /* all that were ever made; only ever grows, and at its head */
-    struct cache *idle_caches;     /* of these, those without a thread */
+    size_t moved;                  /* by all caches, each counted by MOVED_COUNTED */
+    struct cache *idle_caches;     /* of all, those without a thread */
     uint32_t lending[CLASS_COUNT]; /* what a class borrows (arena_idle.c) */
     uint32_t loans;                /* how many were ever begun */
     size_t most;                   /* bytes that were in use of late (cells_may_grow), */

@@ -233,6 +233,8 @@ static NOINLINE void *refill_from_outside(struct cache *cache, size_t class)
         struct magazine *magazine = grow_empty(cache, class, empty);
         filled = magazine != NULL && refill_from_slabs(cache, class, magazine);
     }
+    if (filled)
+        cache_note_moved(cache, class);
     misuse_let_go(&waits);
     return filled ? refill_from_loaded(cache, class) : NULL;
 }
@@ -376,6 +378,7 @@ static NOINLINE bool room_outside(struct cache *cache, size_t class, struct maga
 {
     struct misuse_waits waits;
     misuse_hold(&waits); /* a handler that frees would make room in the same magazine */
+    cache_note_moved(cache, class);
     if (full->link != NULL)
         room_by_spare(cache, class, full);
     else

@@ -50,6 +50,7 @@ static void cache_lay_out(struct cache *cache, struct arenas *arenas)
     memset(cache->shape, 0, sizeof(cache->shape));
     cache->arenas = arenas;
     cache->next = NULL;
+    cache->moved = 0; /* that of all threads that have it one after the other */
 }
 
 void cache_init(struct cache *cache, struct arenas *arenas)

@@ -76,7 +76,7 @@ static void slab_list(struct bin *bin, struct slab *slab)
 
 /* ---- Making and releasing ---- */
 
-static struct slab *slab_new(struct bin *bin)
+static NOINLINE struct slab *slab_new(struct bin *bin)
 {
     const struct size_class *class = &size_classes[bin->class];
     size_t pages = class_slab_pages(bin->page_heap->compact, bin->class);
