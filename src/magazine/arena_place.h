@@ -69,7 +69,7 @@ struct arenas {
     _Alignas(64) struct lock lock; /* making a class ready for use */
     unsigned turn;                 /* whose depots are looked at next beside those of who grows */
     size_t magazine_bytes;         /* that all magazines of threads may hold */
-    size_t moved;                  /* by all caches, each counted by MOVED_COUNTED */
+    size_t moved;                  /* by all caches, in steps of MOVED_COUNTED */
     struct cache *idle_caches;     /* of all, those without a thread */
     uint32_t lending[CLASS_COUNT]; /* what a class borrows (arena_idle.c) */
     uint32_t loans;                /* how many were ever begun */

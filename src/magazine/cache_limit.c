@@ -21,18 +21,15 @@ size_t cache_part(const struct cache *cache)
     size_t threads = __atomic_load_n(&cache->arenas->threads, __ATOMIC_RELAXED);
     size_t held = __atomic_load_n(&cache->arenas->magazine_bytes, __ATOMIC_RELAXED);
     size_t left = full * limit - size_min(full * limit, held);
-    size_t own = cache_counted(cache);
+    size_t own = cache_counted(cache) / MOVED_PART;
     if (own != 0)
         threads = size_min(threads, __atomic_load_n(&cache->arenas->moved, __ATOMIC_RELAXED) / own);
     size_t part = full * limit / 2 / size_max(threads, 1);
     return size_min(limit, left != 0 ? size_max(part, cache->held_bytes + left) : part);
 }
 
-NOINLINE void cache_note_moved(struct cache *cache, size_t class)
+NOINLINE void cache_count_moved(struct cache *cache)
 {
-    size_t before = cache_counted(cache);
-    cache->moved += cache_magazine_bytes(class, (cache->shape[class] & 15) - 1);
-    size_t more = cache_counted(cache) - before;
-    if (more != 0) /* relaxed: see cache_part */
-        __atomic_fetch_add(&cache->arenas->moved, more, __ATOMIC_RELAXED);
+    /* relaxed: see cache_part */
+    __atomic_fetch_add(&cache->arenas->moved, MOVED_COUNTED, __ATOMIC_RELAXED);
 }

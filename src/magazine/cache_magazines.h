@@ -88,21 +88,34 @@ enum { PROCESSORS_SHARE = 16 };
 
 /* Threads: so many for each processor may hold SNUG_THREAD_CACHE each, as no more than processors
  * run at a time. When that much is held, be it by others that sleep, which nobody else can have, a
- * thread may still hold its part of half of it. With 8 pools of threads that sleep had a fifth more
- * memory, with 4 many threads that all work were slower by 8 in 100, with 5 by 4. */
-enum { FULL_CACHES = 5 };
+ * thread may still hold its part of half of it. */
+enum { FULL_CACHES = THREADS_OF_ARENA };
 
-/* Bytes: what moves between magazines and others is counted by so many, for all threads count it in
- * one place. */
-enum { MOVED_COUNTED = 64 * KIB };
+/* One part in: of what a thread moves. Who came later moves more to do the same, in smaller
+ * magazines, and is to have no more for that. */
+enum { MOVED_PART = 4 };
 
+/* Objects: what moves between magazines and others is counted by so many, for all threads count it
+ * in one place. A power of two. */
+enum { MOVED_COUNTED = 4096 };
+
+/* What others know of what this one moved. */
 static inline size_t cache_counted(const struct cache *cache)
 {
     return align_down(cache->moved, MOVED_COUNTED);
 }
 
+/* Tells others that this one has moved MOVED_COUNTED objects more. */
+void cache_count_moved(struct cache *cache);
+
 /* Notes that the loaded magazine of a class was filled, or is emptied, by others than the spare. */
-void cache_note_moved(struct cache *cache, size_t class);
+static inline void cache_note_moved(struct cache *cache, size_t class)
+{
+    size_t before = cache->moved;
+    cache->moved = before + magazine_capacity((cache->shape[class] & 15) - 1);
+    if (UNLIKELY((before ^ cache->moved) >= MOVED_COUNTED))
+        cache_count_moved(cache);
+}
 
 /* Bytes: a thread may always have a magazine of any class that holds no more, however many threads
  * there are. Of all classes together that is 180 KiB. */
@@ -111,10 +124,11 @@ enum { ALWAYS_HELD = PAGE_BYTES };
 /* Bytes: that the cache of a thread or a processor may hold in any case. */
 size_t cache_limit(const struct cache *cache);
 
-/* Bytes: the same in larger magazines. A part is one of as many as there are threads, or if a
- * thread moves more than others what it moves of what all move: one that works beside many that
- * sleep has all it may. Of N threads that come one after the other all together hold
- * 1 + log(N / those that may hold all) / 2 times what those hold. */
+/* Bytes: the same in larger magazines. A part is one of as many as there are threads; or that which
+ * a quarter of what the thread moves is of what all have moved, if that is more: one that works
+ * beside many that sleep has all it may. Of N threads that come one after the other and do as much
+ * as each other, all together hold 1 + log(N / those that may hold all) / 2 times what those hold.
+ */
 size_t cache_part(const struct cache *cache);
 
 /* Whether it holds more. */

@@ -90,7 +90,7 @@ struct cache {
     struct cache *next;  /* in arenas->caches, as long as the process lives; NULL for other heaps */
     uint32_t generation; /* cache_generation when its thread got it; 0: it has none */
     bool shared;         /* it is a processor's (shared.h) */
-    size_t moved;        /* bytes, to and from depots and slabs, roughly (cache_part) */
+    size_t moved;        /* objects, to and from depots and slabs, roughly (cache_part) */
     /* What others see of each class's magazines: in the low four bits the log of the loaded one
      * plus 1, in the high four that of the spare if it is full; 0 if there is none. */
     uint8_t shape[CLASS_COUNT];

@@ -202,7 +202,7 @@ TEST(of_many_threads_each_may_hold_its_part)
 /* Where a few of many threads have much to do. */
 TEST(who_moves_more_than_others_may_hold_more)
 {
-    const size_t threads = 100 * FULL_CACHES, full = full_caches();
+    const size_t threads = 1000 * FULL_CACHES, full = full_caches();
     const size_t least = full / 2 / threads;
     be_one_of((uint32_t)threads);
     arenas.magazine_bytes = full;
@@ -211,12 +211,13 @@ TEST(who_moves_more_than_others_may_hold_more)
     assert_int_equal(cache_part(cache), least);
     cache->moved = MOVED_COUNTED - 1; /* counted by so many */
     assert_int_equal(cache_part(cache), least);
+    arenas.moved = 10000 * MOVED_COUNTED;
     cache->moved = MOVED_COUNTED; /* less than others, but they may sleep */
     assert_int_equal(cache_part(cache), least);
-    cache->moved = 10 * MOVED_COUNTED;
-    assert_int_equal(cache_part(cache), full / 2 / 100);
-    cache->moved = 990 * MOVED_COUNTED;
-    assert_int_equal(cache_part(cache), options.thread_cache);
+    cache->moved = 100 * MOVED_COUNTED;
+    assert_int_equal(cache_part(cache), full / 2 / (100 * MOVED_PART));
+    cache->moved = 9900 * MOVED_COUNTED;
+    assert_int_equal(cache_part(cache), full / 2 / MOVED_PART);
     cache->moved = 0;
     arenas.magazine_bytes = 0;
     be_alone();
@@ -225,18 +226,17 @@ TEST(who_moves_more_than_others_may_hold_more)
 /* Each half of a magazine of 4 counts as one. */
 TEST(what_moves_is_counted)
 {
-    enum { OBJECTS = 4000 };
     options.thread_cache = magazine_capacity(0) * 64;
     options.depot = 0;
-    size_t first = cache->moved;
-    for (size_t i = 0; i < OBJECTS; i++)
+    size_t first = cache->moved, before = arenas.moved;
+    for (size_t i = 0; i < LIVE; i++)
         live[live_count++] = object_get(cache, CLASS_64);
-    size_t each = OBJECTS / (magazine_capacity(0) / 2) * options.thread_cache;
-    assert_in_range(cache->moved - first, each - KIB, each + KIB);
+    assert_in_range(cache->moved - first, 2 * LIVE - 16, 2 * LIVE + 16);
     put_all();
-    assert_in_range(cache->moved - first, 2 * (each - KIB), 2 * (each + KIB));
-    assert_int_equal(arenas.moved, align_down(cache->moved, MOVED_COUNTED));
-    assert_true(arenas.moved > 2 * MOVED_COUNTED);
+    assert_in_range(cache->moved - first, 4 * LIVE - 16, 4 * LIVE + 16);
+    assert_int_equal(arenas.moved - before,
+                     cache_counted(cache) - align_down(first, MOVED_COUNTED));
+    assert_true(arenas.moved - before >= 4 * MOVED_COUNTED);
 }
 
 /* Others may have come meanwhile. */
