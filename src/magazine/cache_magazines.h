@@ -91,8 +91,8 @@ enum { PROCESSORS_SHARE = 16 };
  * thread may still hold its part of half of it. */
 enum { FULL_CACHES = THREADS_OF_ARENA };
 
-/* One part in: of what a thread moves. Who came later moves more to do the same, in smaller
- * magazines, and is to have no more for that. */
+/* One part in: of what a thread moves so much counts, as who came later moves more to do the same,
+ * in smaller magazines. */
 enum { MOVED_PART = 4 };
 
 /* Objects: what moves between magazines and others is counted by so many, for all threads count it
