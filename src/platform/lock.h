@@ -3,15 +3,17 @@
  *
  * The idea: taking a free lock is one compare-and-swap. Releasing it is a plain store, as a locked
  * instruction waits until all that was written under the lock has reached the cache. A thread that
- * finds the lock held spins for about a microsecond, since no lock here is held for longer than a
- * few hundred instructions, but for a rare system call. Then it announces that it will sleep: it
- * adds one to `asleep`. The thread that releases the lock looks at `asleep`; if somebody is
- * announced, it takes one off, moves `wakes` on, and wakes one thread. A sleeper waits for `wakes`
- * to move from where it stood before the announcement. So however these steps mix, each sleeper is
- * announced or being woken, and a wake-up that comes too early is a sleep that does not begin. A
- * thread that gets the lock without being woken leaves its announcement behind, and one that finds
- * that others were woken announces itself once more. Then a release calls the kernel in vain, and
- * that is all.
+ * finds the lock held spins for some microseconds, since no lock here is held for longer than a few
+ * hundred instructions, but for a rare system call. It looks at the lock after a pause, and then
+ * after pauses that double, so that the holder may have it several times in between: what the lock
+ * guards then goes from one processor's cache to the other's once for all of them. Then it
+ * announces that it will sleep: it adds one to `asleep`. The thread that releases the lock looks at
+ * `asleep`; if somebody is announced, it takes one off, moves `wakes` on, and wakes one thread. A
+ * sleeper waits for `wakes` to move from where it stood before the announcement. So however these
+ * steps mix, each sleeper is announced or being woken, and a wake-up that comes too early is a
+ * sleep that does not begin. A thread that gets the lock without being woken leaves its
+ * announcement behind, and one that finds that others were woken announces itself once more. Then a
+ * release calls the kernel in vain, and that is all.
  *
  * One order is left that this does not decide: the store that releases may reach the cache after
  * the load of `asleep`, and miss an announcement. So a thread that has announced itself looks at

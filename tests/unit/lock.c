@@ -5,6 +5,7 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -102,6 +103,58 @@ TEST(threads_exclude_each_other)
     assert_int_equal(shared.count, THREADS * TURNS);
     assert_int_equal(shared.other, THREADS * TURNS);
     assert_int_equal(held(&shared.lock), 0);
+}
+
+enum { LINES = 16, OTHER_WORK = 100, MANY_TURNS = 300000, ROUNDS = 3 };
+
+static struct {
+    struct lock lock;
+    unsigned holder; /* who had the lock last */
+    unsigned long swaps;
+    uint64_t lines[LINES][8]; /* what the lock guards */
+    unsigned running;
+} contended;
+
+/* Takes the lock again and again, with less time between than it takes to look at it once more. */
+static void *hold_often(void *argument)
+{
+    unsigned self = __atomic_add_fetch(&contended.running, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&contended.running, __ATOMIC_RELAXED) < 2)
+        continue;
+    for (unsigned i = 0; i < MANY_TURNS; i++) {
+        lock_acquire(&contended.lock);
+        contended.swaps += contended.holder != self;
+        contended.holder = self;
+        for (unsigned line = 0; line < LINES; line++)
+            contended.lines[line][0]++;
+        lock_release(&contended.lock);
+        for (volatile unsigned other = 0; other < OTHER_WORK; other++)
+            continue;
+    }
+    return argument;
+}
+
+/* How often the lock goes from one of two threads to the other. */
+static unsigned long swaps_of_two(void)
+{
+    memset(&contended, 0, sizeof(contended));
+    lock_init(&contended.lock, RANK_PAGE_HEAP);
+    pthread_t threads[2];
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_often, NULL), 0);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(contended.lines[0][0], 2 * MANY_TURNS);
+    return contended.swaps;
+}
+
+/* What a lock guards is in one processor's cache: who waits leaves it there for several turns. With
+ * a look at each pause about half of all turns are swaps; there are fewer where both threads are on
+ * one processor, so in one round of them they may be few. */
+TEST(who_waits_lets_the_holder_go_on)
+{
+    for (unsigned i = 0; i < ROUNDS; i++)
+        assert_true(swaps_of_two() * 5 < 2 * (2 * MANY_TURNS));
 }
 
 static void *take_and_release(void *argument)
@@ -293,6 +346,7 @@ int main(void)
         ROW(a_static_lock_is_free),
         ROW(locks_of_rising_rank_are_taken_together),
         ROW(threads_exclude_each_other),
+        ROW(who_waits_lets_the_holder_go_on),
         ROW(a_waiter_sleeps_and_is_woken),
         ROW(many_sleepers_seldom_look),
         ROW(a_free_lock_is_not_waited_for),
