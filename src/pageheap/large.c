@@ -49,7 +49,7 @@ static COLD void huge_list(struct page_heap *page_heap, struct span *span, size_
     GAUGE_ADD(page_heap->huge_count, 1);
     GAUGE_ADD(page_heap->huge_pages, span->pages);
     GAUGE_ADD(page_heap->huge_requested, span->requested);
-    large_sizes_change(&page_heap->sizes, 0, span->requested);
+    large_sizes_count(&page_heap->sizes, span->requested, 1);
     page_heap_note_peak(page_heap);
     peak_compare(page_heap);
     large_table_add(&page_heap->large, span);
@@ -69,7 +69,7 @@ static COLD void huge_unlist(struct page_heap *page_heap, struct span *span)
     GAUGE_ADD(page_heap->huge_pages, -(size_t)span->pages);
     page_heap_note_use(page_heap);
     GAUGE_ADD(page_heap->huge_requested, -span->requested);
-    large_sizes_change(&page_heap->sizes, span->requested, 0);
+    large_sizes_count(&page_heap->sizes, span->requested, (size_t)-1);
     large_table_remove(&page_heap->large, span);
     page_heap_note_freed(page_heap, span->start, span->requested);
 }
@@ -84,7 +84,7 @@ static COLD void *huge_alloc(struct page_heap *page_heap, size_t requested, size
     if (span == NULL)
         return NULL;
     lock_acquire(&page_heap->lock);
-    page_heap_join_recent(page_heap);
+    page_heap_join_recent(page_heap, NULL);
     bool done;
     do {
         done = large_table_reserve(&page_heap->large, page_heap->meta) &&
@@ -118,7 +118,7 @@ static COLD void *huge_resize(struct page_heap *page_heap, struct span *span, si
         lock_release(&page_heap->lock);
         return span->start;
     }
-    page_heap_join_recent(page_heap);
+    page_heap_join_recent(page_heap, NULL);
     huge_unlist(page_heap, span);
     large_table_keep_place(&page_heap->large);
     lock_release(&page_heap->lock);
@@ -268,6 +268,8 @@ struct misuse large_free(struct page_heap *page_heap, uintptr_t address)
     }
     struct misuse misuse = margin_misuse(page_heap, span);
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
+        if (!lock_is_alone())
+            recent_note_home(page_heap);
         large_put_recent(page_heap, span);
     } else if (span->kind == SPAN_LARGE) {
         span_free_locked(page_heap, span, SPAN_DIRTY, span->requested);

@@ -101,9 +101,14 @@ bool margin_is_sound_fresh(struct page_heap *page_heap, struct span *span)
     return !note_look(page_heap, span) || margin_is_sound(page_heap, span);
 }
 
+NOINLINE bool margin_is_sound_call(struct page_heap *page_heap, struct span *span)
+{
+    return margin_is_sound(page_heap, span);
+}
+
 NOINLINE struct misuse margin_misuse(struct page_heap *page_heap, struct span *span)
 {
-    if (LIKELY(margin_is_sound(page_heap, span)))
+    if (LIKELY(margin_is_sound_call(page_heap, span)))
         return (struct misuse){.kind = MISUSE_NONE};
     struct margin_word first = margin_first(span);
     struct margin_word word =

@@ -89,6 +89,9 @@ static inline bool margin_is_sound(struct page_heap *page_heap, struct span *spa
     return LIKELY(margin_word_is_sound(first, seal)) && LIKELY(margin_word_is_sound(last, seal));
 }
 
+/* The same, not inline. */
+bool margin_is_sound_call(struct page_heap *page_heap, struct span *span);
+
 /* Gives a block that has new pages, or another length, a margin. `zero`: nobody has touched it. */
 void margin_make(struct page_heap *page_heap, struct span *span, bool zero);
 

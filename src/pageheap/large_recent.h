@@ -76,7 +76,7 @@ static ALWAYS_INLINE void large_put_recent(struct page_heap *page_heap, struct s
     if (UNLIKELY(recent_put(page_heap, span)))
         page_heap_shrink_cache(page_heap);
     if (UNLIKELY(page_heap->refused))
-        page_heap_join_recent(page_heap);
+        page_heap_join_recent(page_heap, NULL);
     page_heap_note_put(page_heap);
 }
 
@@ -88,6 +88,7 @@ static ALWAYS_INLINE bool large_free_recent(struct page_heap *page_heap, uintptr
         if (nearby_there(page_heap) && nearby_put(page_heap, address))
             return true;
         lock_acquire_shared(&page_heap->lock);
+        recent_note_home(page_heap);
     }
     struct span *span = large_table_at_home(&page_heap->large, (const char *)address);
     bool done = span != NULL && span->start == (const char *)address && span->kind == SPAN_LARGE &&

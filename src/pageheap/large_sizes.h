@@ -37,18 +37,14 @@ static inline size_t large_row_of(size_t bytes)
     return size_min(row, LARGE_ROWS - 1);
 }
 
-/* A block that was `from` bytes, 0 if there was none, is `to`, 0 if there is none any more. The
- * lock of the page heap is held. */
+/* There are so many blocks more of `bytes`, or by negative numbers fewer. The lock of the page heap
+ * is held. */
+void large_sizes_count(struct large_sizes *sizes, size_t bytes, size_t more);
+
 static inline void large_sizes_change(struct large_sizes *sizes, size_t from, size_t to)
 {
-    if (from != 0) {
-        GAUGE_ADD(sizes->blocks[large_row_of(from)], (size_t)-1);
-        GAUGE_ADD(sizes->bytes[large_row_of(from)], -from);
-    }
-    if (to != 0) {
-        GAUGE_ADD(sizes->blocks[large_row_of(to)], 1);
-        GAUGE_ADD(sizes->bytes[large_row_of(to)], to);
-    }
+    large_sizes_count(sizes, from, (size_t)-1);
+    large_sizes_count(sizes, to, 1);
 }
 
 #endif

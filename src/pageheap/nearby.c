@@ -71,7 +71,7 @@ bool nearby_put(struct page_heap *page_heap, uintptr_t address)
     /* A fresh margin is looked at under the page heap's lock. */
     bool done = span != NULL && (uintptr_t)span->start == address && recent->count < RECENT_MOST &&
                 recent->pages + span->pages <= nearby->room && span->margin <= 0 &&
-                margin_is_sound(page_heap, span);
+                margin_is_sound_call(page_heap, span);
     if (done) {
         known_set(known, NULL);
         waiting_seal(span);
@@ -143,7 +143,7 @@ static COLD bool join(struct page_heap *page_heap, struct nearby *nearby)
     bool retired = false;
     lock_acquire_call(&nearby->lock);
     while (nearby->recent.count != 0)
-        retired |= recent_join_span(page_heap, recent_take_out(&nearby->recent, 0));
+        retired |= recent_join_span(page_heap, recent_take_out(&nearby->recent, 0)) == NULL;
     nearby->room = room_of_one(page_heap);
     lock_release_call(&nearby->lock);
     return retired;

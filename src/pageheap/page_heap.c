@@ -97,10 +97,13 @@ static void segment_use(struct page_heap *page_heap, struct segment *segment, si
 /* ---- Allocating ---- */
 
 /* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run. */
-static bool span_cut(struct page_heap *page_heap, struct found found, struct span *span,
-                     enum span_kind kind, size_t pages, size_t alignment)
+static bool span_cut(struct page_heap *page_heap, struct found found, bool at_end,
+                     struct span *span, enum span_kind kind, size_t pages, size_t alignment)
 {
-    char *start = (char *)align_up((uintptr_t)found.run->start, alignment);
+    char *start =
+        at_end
+            ? (char *)align_down((uintptr_t)span_end(found.run) - (pages << PAGE_SHIFT), alignment)
+            : (char *)align_up((uintptr_t)found.run->start, alignment);
     struct segment *segment = found.run->segment;
     size_t dirty = found.dirty_end > start ? (size_t)(found.dirty_end - start) : 0;
     bool in_table = kind == SPAN_LARGE && !page_heap->compact;
@@ -115,7 +118,7 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
     span->zero = dirty == 0;
     span->owner = NULL;
     if (kind == SPAN_LARGE) {
-        large_sizes_change(&page_heap->sizes, 0, span->requested);
+        large_sizes_count(&page_heap->sizes, span->requested, 1);
         span->dirty_bytes = size_min(dirty, span_bytes(span));
     } else {
         list_init(&span->link);
@@ -132,15 +135,25 @@ static bool span_cut(struct page_heap *page_heap, struct found found, struct spa
 
 typedef struct found run_finder(struct page_heap *page_heap, size_t pages, size_t alignment);
 
-/* The lock must be held. */
+/* A large block lies at that end of what its processor freed last which is nearer to that block.
+ * The lock must be held. */
 static bool alloc_locked(run_finder *find, struct page_heap *page_heap, struct span *span,
                          enum span_kind kind, size_t pages, size_t alignment)
 {
-    page_heap_join_recent(page_heap);
-    struct found found = find(page_heap, pages, alignment);
+    char *at;
+    struct span *own = page_heap_join_recent(page_heap, kind == SPAN_LARGE ? &at : NULL);
+    struct found found;
+    bool at_end = false;
+    if (own == NULL || !run_fits(own, pages, alignment)) {
+        found = find(page_heap, pages, alignment);
+    } else {
+        found = (struct found){own, 0, span_end(own)};
+        at_end = (size_t)(at - own->start) > (own->pages - pages) << PAGE_SHIFT >> 1;
+    }
     while (UNLIKELY(found.run == NULL) && page_heap_wait_apart(page_heap))
         found = find(page_heap, pages, alignment);
-    bool done = found.run != NULL && span_cut(page_heap, found, span, kind, pages, alignment);
+    bool done =
+        found.run != NULL && span_cut(page_heap, found, at_end, span, kind, pages, alignment);
     if (done)
         page_heap_note_alloc(page_heap, found.fresh, found.fresh != 0);
     return done;
@@ -178,7 +191,7 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 {
     size_t more = pages - span->pages;
     lock_acquire(&page_heap->lock);
-    page_heap_join_recent(page_heap);
+    page_heap_join_recent(page_heap, NULL);
     struct span *next = run_beside(span, true);
     bool clean = next != NULL && next->kind == SPAN_CLEAN;
     bool done = next != NULL && next->pages >= more;
@@ -202,7 +215,7 @@ bool span_extend(struct page_heap *page_heap, struct span *span, size_t pages)
 static void span_free_pages(struct page_heap *page_heap, struct span *span, enum span_kind kind,
                             size_t object_bytes)
 {
-    if (span_join(page_heap, span, kind, object_bytes))
+    if (span_join(page_heap, span, kind, object_bytes) == NULL)
         page_heap_shrink_cache(page_heap);
     page_heap_keep_bound(page_heap);
 }
@@ -213,7 +226,7 @@ void span_free_locked(struct page_heap *page_heap, struct span *span, enum span_
     if (span->kind != SPAN_LARGE)
         page_heap->shared_pages -= span->pages;
     else
-        large_sizes_change(&page_heap->sizes, span->requested, 0);
+        large_sizes_count(&page_heap->sizes, span->requested, (size_t)-1);
     if (span->kind == SPAN_LARGE && !page_heap->compact) {
         large_table_remove(&page_heap->large, span);
         page_heap_note_freed(page_heap, span->start, object_bytes);

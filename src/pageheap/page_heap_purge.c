@@ -355,11 +355,19 @@ void page_heap_shrink_cache(struct page_heap *page_heap)
     }
 }
 
-void page_heap_join_recent(struct page_heap *page_heap)
+struct span *page_heap_join_recent(struct page_heap *page_heap, char **at)
 {
-    bool retired = recent_join(page_heap);
-    if (nearby_join_here(page_heap) || retired)
-        page_heap_shrink_cache(page_heap);
+    struct span *own = at != NULL && page_heap->own_turns != 0 ? recent_take_own(page_heap) : NULL;
+    bool retired = recent_join(page_heap) | nearby_join_here(page_heap);
+    if (own != NULL) { /* the last, or the run may not stay what it is */
+        *at = own->start;
+        own = recent_join_span(page_heap, own);
+        retired |= own == NULL;
+    }
+    if (!retired)
+        return own;
+    page_heap_shrink_cache(page_heap);
+    return NULL;
 }
 
 void page_heap_join_waiting(struct page_heap *page_heap)

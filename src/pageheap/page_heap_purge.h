@@ -35,8 +35,10 @@ void page_heap_keep_bound(struct page_heap *page_heap);
 bool page_heap_wait_apart(struct page_heap *page_heap);
 
 /* Joins the blocks that were freed last, and wait (recent.h, nearby.h), with their neighbours: for
- * a request that none of them serves those of the processor at hand, for a purge all. */
-void page_heap_join_recent(struct page_heap *page_heap);
+ * a request that none of them serves those of the processor at hand, for a purge all. If `at` is
+ * not NULL the request is one for a large block, which may lie where the processor freed one last:
+ * the run in which that was, and its beginning; NULL: none (recent_take_own). */
+struct span *page_heap_join_recent(struct page_heap *page_heap, char **at);
 void page_heap_join_waiting(struct page_heap *page_heap);
 
 /* Gives segments back for which the cache has no room. To be called when one was put into it. */

@@ -34,6 +34,7 @@ enum { RECENT_MOST = 8 };
 struct recent {
     struct span *spans[RECENT_MOST]; /* the oldest first; all of kind SPAN_RECENT */
     size_t requested[RECENT_MOST];   /* what each has of it, for statistics, which reach no spans */
+    uint8_t homes[RECENT_MOST];      /* page_heap->home when it was freed */
     uint32_t count;
     size_t pages; /* == sum of their pages */
 };
@@ -56,6 +57,9 @@ struct page_heap {
     bool scarce;          /* the provider refused memory at some time */
     bool purge_refused;   /* the last runs that were to go back did not, so the next go singly */
     bool apart;           /* a thread gives something back with purge_lock alone */
+    uint8_t home;         /* where a large block was freed last, if there are threads: a byte of the
+                             processor's number and 1; 0: nowhere yet */
+    uint8_t own_turns;    /* so many more blocks may lie where their processor freed one last */
     size_t segment_pages; /* == used_pages + busy_pages + dirty.pages + clean.pages */
     size_t used_pages;    /* recent.pages are among them */
     size_t busy_pages;    /* of runs that are SPAN_BUSY */

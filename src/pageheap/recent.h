@@ -9,6 +9,11 @@
  * them are joined as any free would have, so no run is missed and none goes back to the system that
  * would not have otherwise. What waits here counts as kept.
  *
+ * Where threads on several processors free large blocks, a request of another length gets pages
+ * where its own processor freed a block last, if they are enough: these are in its caches, and what
+ * others freed is in theirs, from which it comes line by line. So each block knows where it was
+ * freed. As this is no best fit, it is done only while few large blocks are in use.
+ *
  * For its segment such a block is in use, so no segment with one is retired; likewise for
  * used_pages. As nobody takes other pages while one waits, the most that was ever in use is known
  * from when pages were taken.
@@ -20,6 +25,10 @@
 #define SNUG_PAGEHEAP_RECENT_H
 
 #include "pageheap/page_heap_state.h"
+#include "platform/thread.h"
+
+/* Moves those up that stand behind a gap, at an index below the count. */
+void recent_close_gap(struct recent *recent, size_t index);
 
 /* Takes the block at an index out of the list. */
 static inline struct span *recent_take_out(struct recent *recent, size_t index)
@@ -28,10 +37,8 @@ static inline struct span *recent_take_out(struct recent *recent, size_t index)
     uint32_t count = recent->count - 1;
     GAUGE_ADD(recent->pages, -(size_t)span->pages);
     GAUGE_SET(recent->count, count);
-    for (; index < count; index++) {
-        recent->spans[index] = recent->spans[index + 1];
-        GAUGE_SET(recent->requested[index], recent->requested[index + 1]);
-    }
+    if (UNLIKELY(index != count))
+        recent_close_gap(recent, index);
     return span;
 }
 
@@ -67,9 +74,9 @@ static inline struct span *recent_get(struct page_heap *page_heap, size_t pages,
     return span;
 }
 
-/* Joins a block that waited, and was taken out, with its neighbours. True: its segment went to the
- * cache. */
-bool recent_join_span(struct page_heap *page_heap, struct span *span);
+/* Joins a block that waited, and was taken out, with its neighbours. Returns the run that it is
+ * part of then; NULL: its segment went to the cache. */
+struct span *recent_join_span(struct page_heap *page_heap, struct span *span);
 
 /* Puts a large block there that is freed now. If there is no room the oldest is joined; true: its
  * segment went to the cache. */
@@ -77,8 +84,9 @@ static inline bool recent_put(struct page_heap *page_heap, struct span *span)
 {
     struct recent *recent = &page_heap->recent;
     bool retired = UNLIKELY(recent->count == RECENT_MOST) &&
-                   recent_join_span(page_heap, recent_take_out(recent, 0));
+                   recent_join_span(page_heap, recent_take_out(recent, 0)) == NULL;
     span->kind = SPAN_RECENT;
+    recent->homes[recent->count] = page_heap->home;
     recent_add(recent, span);
     return retired;
 }
@@ -86,9 +94,16 @@ static inline bool recent_put(struct page_heap *page_heap, struct span *span)
 /* Joins all of them with their neighbours. True: a segment went to the cache. */
 bool recent_join(struct page_heap *page_heap);
 
-/* Makes a span, to which nothing leads any more, free pages, dirty or clean. True: its segment went
- * to the cache. */
-bool span_join(struct page_heap *page_heap, struct span *span, enum span_kind kind,
-               size_t object_bytes);
+/* Notes the processor that is about to free a large block. */
+void recent_note_home(struct page_heap *page_heap);
+
+/* Takes the block out that was freed last by the processor at hand, if another is to lie where it
+ * is; NULL: there is none. To be called while own_turns is not 0. */
+struct span *recent_take_own(struct page_heap *page_heap);
+
+/* Makes a span, to which nothing leads any more, free pages, dirty or clean. Returns the run that
+ * it is part of then; NULL: its segment went to the cache. */
+struct span *span_join(struct page_heap *page_heap, struct span *span, enum span_kind kind,
+                       size_t object_bytes);
 
 #endif

@@ -22,7 +22,7 @@ void run_take_in(struct page_heap *page_heap, struct span *run)
     descriptor_free(page_heap, next);
 }
 
-void run_settle(struct page_heap *page_heap, struct span *run)
+struct span *run_settle(struct page_heap *page_heap, struct span *run)
 {
     struct runs *runs = runs_of(page_heap, run);
     uint16_t freed = ++runs->frees;
@@ -37,6 +37,7 @@ void run_settle(struct page_heap *page_heap, struct span *run)
     }
     run->freed = freed;
     runs_add(runs, run);
+    return run;
 }
 
 void run_begin_busy(struct page_heap *page_heap, struct span *run)

@@ -28,8 +28,8 @@ void run_begin_busy(struct page_heap *page_heap, struct span *run);
 void run_end_busy(struct page_heap *page_heap, struct span *run, enum span_kind kind);
 
 /* Puts a run, which is in no bin, where it belongs, joined with its neighbours of the same kind.
- * Its descriptor may be gone then. */
-void run_settle(struct page_heap *page_heap, struct span *run);
+ * Returns what it is then: its descriptor may be gone. */
+struct span *run_settle(struct page_heap *page_heap, struct span *run);
 
 /* Cuts `pages` pages at `start` out of a run, as `span`, which is in no bin then and has its place,
  * its length and its kind. The run's descriptor goes on for what is left, or is given back. False:

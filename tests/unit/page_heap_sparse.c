@@ -149,7 +149,7 @@ static void give_blocks(void)
         assert_int_equal(large_free(&page_heap, (uintptr_t)blocks[i]).kind, MISUSE_NONE);
         blocks[i] = NULL;
     }
-    page_heap_join_recent(&page_heap);
+    page_heap_join_recent(&page_heap, NULL);
     assert_page_heap_empty();
 }
 
@@ -218,7 +218,7 @@ TEST(long_ones_begin_no_farther_apart_than_2_MiB)
     }
     assert_int_equal(page_heap.segment_pages, pages);
     assert_int_equal(large_free(&page_heap, (uintptr_t)block).kind, MISUSE_NONE);
-    page_heap_join_recent(&page_heap);
+    page_heap_join_recent(&page_heap, NULL);
     assert_page_heap_empty();
 }
 
@@ -299,7 +299,7 @@ static size_t ghosts_of(size_t bytes, size_t written)
     assert_non_null(block);
     memset(block, 1, written);
     assert_int_equal(large_free(&page_heap, (uintptr_t)block).kind, MISUSE_NONE);
-    page_heap_join_recent(&page_heap);
+    page_heap_join_recent(&page_heap, NULL);
     page_heap_keep_bound(&page_heap);
     assert_true(page_heap_kept_pages(&page_heap) <= options.dirty >> PAGE_SHIFT);
     return page_heap.retention.ghosts;

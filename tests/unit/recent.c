@@ -37,7 +37,7 @@ TEST(a_freed_block_serves_the_next_request_of_its_length)
     assert_row(1, BLOCK - 100);
     assert_page_heap_sound();
     large_put(start);
-    page_heap_join_recent(&page_heap);
+    page_heap_join_recent(&page_heap, NULL);
     assert_row(0, 0);
     assert_int_equal(page_heap.used_pages, 0);
     assert_page_heap_empty();
@@ -359,7 +359,7 @@ TEST(a_segment_whose_last_block_waits_goes_when_it_is_joined)
     large_put(second);
     assert_int_equal(page_heap.empty_segments, 0);
     assert_int_equal(page_heap.cache.count, 0);
-    page_heap_join_recent(&page_heap);
+    page_heap_join_recent(&page_heap, NULL);
     assert_page_heap_sound();
     assert_int_equal(page_heap.empty_segments, 1);
     assert_int_equal(page_heap.cache.count, 1);
