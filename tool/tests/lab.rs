@@ -14,7 +14,7 @@ const ROWS: &str = "pairs/freed-at-once,pairs/producer-consumer,churn/64-one-pag
     calloc/16-256,sized-delete/*,realloc-small/1-256,large-pairs/128K*,same-thread/500/1,same-thread/500/2,\
     separate-thread/500/2,larson/2,producer-consumer/2,cells/holes,many-threads/*,realloc-growth/*,aligned/*,big/*,\
     sparse/*,fragmented/*,cold/*,trees/*,bursts/2,overhead/16-1024,fragment/drift,peak-idle/*,latency/1,replace-large/*,\
-    moving-sizes/*";
+    large-buffers/*,moving-sizes/*";
 
 pub fn tests() -> Tests {
     vec![

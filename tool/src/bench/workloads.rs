@@ -55,6 +55,7 @@ pub fn rows(quick: bool, threads: &[u32]) -> Vec<Entry> {
         big,
         large_pairs,
         replace_large,
+        large_buffers,
         sparse,
         fragmented,
         cold,
@@ -318,6 +319,19 @@ fn replace_large(scale: &Scale) -> Vec<Entry> {
         entry(&format!("replace-large/{name}"), &about, 1, "replace_large", &args)
     };
     rows[..scale.pick(1, 2)].iter().map(make).collect()
+}
+
+fn large_buffers(scale: &Scale) -> Vec<Entry> {
+    let row = |part: &str, written: &str, high: &str, operations: &str| {
+        let about =
+            format!("2 threads with 2 buffers each of 200,000..{high} B, any replaced by another, {written} written");
+        let args = ["2", part, "200000", high, "2", operations];
+        entry(&format!("large-buffers/{part}"), &about, 2, "large_buffers", &args)
+    };
+    vec![
+        row("full", "all of it", "300000", scale.pick("4000", "40000")),
+        row("ends", "its ends", "1000000", scale.pick("20000", "200000")),
+    ]
 }
 
 fn sparse(scale: &Scale) -> Vec<Entry> {
