@@ -41,6 +41,7 @@ static inline size_t large_row_of(size_t bytes)
  * is held. */
 void large_sizes_count(struct large_sizes *sizes, size_t bytes, size_t more);
 
+/* A block of `from` bytes has `to` now. */
 static inline void large_sizes_change(struct large_sizes *sizes, size_t from, size_t to)
 {
     large_sizes_count(sizes, from, (size_t)-1);

@@ -55,9 +55,15 @@ enum { OWN_TURNS = 64 };
  * are more, what was freed last is seldom in them, and the best fit is worth more. */
 #define OWN_MOST (4 * MIB)
 
+/* The processor, as page_heap->home has it. */
+static uint8_t home_here(void)
+{
+    return (uint8_t)(os_cpu() + 1);
+}
+
 void recent_note_home(struct page_heap *page_heap)
 {
-    uint8_t home = (uint8_t)(os_cpu() + 1);
+    uint8_t home = home_here();
     if (home != page_heap->home && page_heap->home != 0)
         page_heap->own_turns = OWN_TURNS;
     page_heap->home = home;
@@ -72,8 +78,9 @@ struct span *recent_take_own(struct page_heap *page_heap)
         page_heap->sparse_seen >= SPARSE_SEEN)
         return NULL;
     page_heap->own_turns--;
+    uint8_t home = home_here();
     for (size_t i = recent->count; i-- != 0;)
-        if (recent->homes[i] == (uint8_t)(os_cpu() + 1))
+        if (recent->homes[i] == home)
             return recent_take_out(recent, i);
     return NULL;
 }
