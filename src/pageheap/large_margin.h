@@ -89,7 +89,7 @@ static inline bool margin_is_sound(struct page_heap *page_heap, struct span *spa
     return LIKELY(margin_word_is_sound(first, seal)) && LIKELY(margin_word_is_sound(last, seal));
 }
 
-/* The same, not inline. */
+/* The same as a function, for who need not spare a call: inline it is long. */
 bool margin_is_sound_call(struct page_heap *page_heap, struct span *span);
 
 /* Gives a block that has new pages, or another length, a margin. `zero`: nobody has touched it. */

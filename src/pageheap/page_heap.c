@@ -96,7 +96,8 @@ static void segment_use(struct page_heap *page_heap, struct segment *segment, si
 
 /* ---- Allocating ---- */
 
-/* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run. */
+/* Makes `span` the descriptor of `pages` at the first multiple of `alignment` in a run, or at the
+ * last from which there is room. */
 static bool span_cut(struct page_heap *page_heap, struct found found, bool at_end,
                      struct span *span, enum span_kind kind, size_t pages, size_t alignment)
 {

@@ -34,7 +34,7 @@ enum { RECENT_MOST = 8 };
 struct recent {
     struct span *spans[RECENT_MOST]; /* the oldest first; all of kind SPAN_RECENT */
     size_t requested[RECENT_MOST];   /* what each has of it, for statistics, which reach no spans */
-    uint8_t homes[RECENT_MOST];      /* page_heap->home when it was freed */
+    uint8_t homes[RECENT_MOST]; /* page_heap->home when it was freed; nothing near a processor */
     uint32_t count;
     size_t pages; /* == sum of their pages */
 };

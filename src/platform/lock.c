@@ -16,10 +16,10 @@
  * look at each pause two threads with large blocks of any length took 2.5 times as long. */
 enum { FIRST_SPINS = 32 };
 
-/* Pauses (machine): three looks, about as long as to sleep and be woken takes, and then it sleeps;
- * on one processor spinning is pure loss, so there it is 0. Fewer made two threads that share a
- * depot sleep for what takes 100 ns. As many pass between the announcement and the sleep: in some
- * microseconds the stores of a holder that has just released have long reached the cache. */
+/* Pauses (machine): three looks, and then it sleeps; on one processor spinning is pure loss, so
+ * there it is 0. Fewer made two threads that share a depot sleep for what takes 100 ns. As many
+ * pass between the announcement and the sleep: in some microseconds the stores of a holder that has
+ * just released have long reached the cache. */
 enum { SPINS = 7 * FIRST_SPINS };
 
 /* Nanoseconds: the first sleeper looks again after so long; hardly ever is a lock held until then.
